@@ -61,7 +61,7 @@ def said(benchmark: Any, view: Offers) -> None:
 
 @pytest.mark.benchmark(group="fair prices of 10,000 markets of 12 books")
 def test_classical_reference(benchmark: Any, view: Offers) -> None:
-    guarded = Guarded(view.aside, np.zeros(0), np.zeros(view.aside.size, np.uint8), view.doubt, view.now, view.limits)
+    guarded = Guarded(view.reason, np.zeros(0), np.zeros(view.reason.size, np.uint8), view.doubt, view.now, view.limits)
     words: ViewSpec = view_spec(BOOKS[:VOTERS], view.traits, None, "pinnacle", "power", None)
     benchmark(fair_prices, view.groups, view.traits, guarded, words, frozenset())
     said(benchmark, view)
@@ -71,7 +71,7 @@ def test_classical_reference(benchmark: Any, view: Offers) -> None:
 def test_votes(benchmark: Any, view: Offers) -> None:
     assert view.board is not None
     benchmark(
-        estimator.votes, view.groups, view.net, view.board.times.changed, view.aside, view.widest, view.board.of.table
+        estimator.votes, view.groups, view.net, view.board.times.changed, view.reason, view.widest, view.board.of.table
     )
     said(benchmark, view)
 
@@ -83,7 +83,7 @@ def test_estimate(benchmark: Any, view: Offers, judged: int) -> None:
     assert read is not None
     needed = np.full(view.groups.outcomes.size, judged, np.uint8)
     fair = benchmark(
-        estimator.estimate, read.of, view.groups, traits, view.net, view.aside,
+        estimator.estimate, read.of, view.groups, traits, view.net, view.reason,
         estimator.gross(traits, traits.commission, traits.fee), read.times, read.momentum, read.ballot, needed,
     )  # fmt: skip
     assert np.isnan(fair.row).all() == (judged == 1)

@@ -41,7 +41,7 @@ class Offers(FairPrices):
     @cached_property
     def offer(self) -> npt.NDArray[np.bool_]:
         """Per row: may be a leg of the first caller."""
-        return np.asarray((self.aside == 0) & (self.wanted[0][self.groups.book] != 0))
+        return np.asarray((self.reason == 0) & (self.wanted[0][self.groups.book] != 0))
 
     @cached_property
     def _lines(self) -> tuple[Bytes, Ints]:
@@ -138,7 +138,7 @@ def view(
 @fused
 def _sweep(
     in_market, in_ladder, wanted, edge_least, sum_most, worth_least, apart, bound, markets, segments, rows, book, net,
-    aside, kind, two_sided, threshold, fair, reference, close,
+    reason, kind, two_sided, threshold, fair, reference, close,
     best, cost, total, most, sum_who, sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high,
     pair_over, pair_under, count,
 ):  # fmt: skip
@@ -165,7 +165,7 @@ def _sweep(
                 for v in range(callers):
                     top[v] = 0.0
                 for i in range(rows[s], rows[s + 1]):
-                    if aside[i] != 0:
+                    if reason[i] != 0:
                         continue
                     mine, x = wanted[book[i]], net[i]
                     for v in range(callers):
@@ -272,7 +272,7 @@ def sweep(view: Offers, wants: Wants, scope: Scope) -> Swept:
         _sweep(
             scope.markets, scope.ladders, wanted, wants.edge - epsilon, sum_most, wants.worth - 2.0 * epsilon,
             np.round(wants.size * 100.0).astype(np.int64), bound, g.markets, g.segments, g.rows, g.book, view.net,
-            view.aside, g.kind, view.traits.two_sided, g.threshold, view.fair, view.reference,
+            view.reason, g.kind, view.traits.two_sided, g.threshold, view.fair, view.reference,
             np.empty(0) if view.close is None else view.close.segment,
             best, cost, totals, mosts, sum_who, sum_market, total, edge_who, edge_market,
             pair_who, low, high, over, under, count,
@@ -292,7 +292,7 @@ def most_implied(wants: Wants, epsilon: float) -> Floats:
 
 
 @kernel
-def _best_of(from_, to, n, book, net, aside, wanted, seen, early, late, distinct, out):
+def _best_of(from_, to, n, book, net, reason, wanted, seen, early, late, distinct, out):
     """Best row of each of n row ranges, seen within [early, late] or at an unknown time; two books if distinct.
 
     Returns the sum of 1/odds, infinity if there is no such set.
@@ -302,7 +302,7 @@ def _best_of(from_, to, n, book, net, aside, wanted, seen, early, late, distinct
     for k in range(n):
         out[k] = -1
         for i in range(from_[k], to[k]):
-            if aside[i] != 0 or wanted[book[i]] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
+            if reason[i] != 0 or wanted[book[i]] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
                 continue
             if out[k] < 0 or net[i] > net[out[k]]:
                 out[k] = i
@@ -321,7 +321,7 @@ def _best_of(from_, to, n, book, net, aside, wanted, seen, early, late, distinct
     for k in range(n):
         other = -1
         for i in range(from_[k], to[k]):
-            if aside[i] != 0 or wanted[book[i]] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
+            if reason[i] != 0 or wanted[book[i]] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
                 continue
             if book[i] != alone and (other < 0 or net[i] > net[other]):
                 other = i
@@ -346,7 +346,7 @@ def _best_of(from_, to, n, book, net, aside, wanted, seen, early, late, distinct
 
 @kernel
 def _legs(
-    who, low, high, segments, rows, live, book, net, aside, wanted, seen, timed, oldest, gap_live, gap_prematch,
+    who, low, high, segments, rows, live, book, net, reason, wanted, seen, timed, oldest, gap_live, gap_prematch,
     distinct, out, totals, starts, ends, trial,
 ):  # fmt: skip
     """Best admissible legs of each case; where time counts, seen within a gap, and live ones from `oldest` on.
@@ -368,7 +368,7 @@ def _legs(
         gap = gap_live if live[m] != 0 else gap_prematch
         since = oldest if live[m] != 0 else -far - far
         if not timed or live[m] == 0:
-            totals[c] = _best_of(starts, ends, n, book, net, aside, mine, seen, -far - far, far, distinct, trial)
+            totals[c] = _best_of(starts, ends, n, book, net, reason, mine, seen, -far - far, far, distinct, trial)
             early, late = far, -far - far
             for k in range(n):
                 out[c, k] = trial[k]
@@ -382,9 +382,9 @@ def _legs(
         totals[c] = np.inf
         for first in range(n):
             for i in range(starts[first], ends[first]):
-                if aside[i] != 0 or mine[book[i]] == 0 or seen[i] < since or seen[i] == NO_TIME:
+                if reason[i] != 0 or mine[book[i]] == 0 or seen[i] < since or seen[i] == NO_TIME:
                     continue
-                t = _best_of(starts, ends, n, book, net, aside, mine, seen, seen[i], seen[i] + gap, distinct, trial)
+                t = _best_of(starts, ends, n, book, net, reason, mine, seen, seen[i], seen[i] + gap, distinct, trial)
                 better = t < totals[c]
                 if t == totals[c] and t < np.inf:
                     for k in range(n):
@@ -415,7 +415,7 @@ def _choose(view: Offers, who: Longs, low: Longs, high: Longs, most: int, *, dis
     if low.size:
         g, limits = view.groups, view.limits
         _legs(
-            who, low, high, g.segments, g.rows, view.live, g.book, view.net, view.aside, view.wanted, g.seen,
+            who, low, high, g.segments, g.rows, view.live, g.book, view.net, view.reason, view.wanted, g.seen,
             view.timed, since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6),
             round(limits.stale_prematch_gap_s * 1e6), distinct, rows, totals,
             np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int32),
@@ -464,7 +464,7 @@ def _apart(s, m, judged, rows, book, own, width, trusted, reference, fair, weigh
 
 @kernel
 def _edges(
-    who, chosen, segments, rows, book, feed, net, aside, wanted, seen, own, width, trusted, doubt, reference, fair,
+    who, chosen, segments, rows, book, feed, net, reason, wanted, seen, own, width, trusted, doubt, reference, fair,
     weight, member, counted, weighted, live, timed, oldest_live, gap_live, gap_prematch, floor, too_wide, leasts, twin,
     market, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
 ):  # fmt: skip
@@ -485,7 +485,7 @@ def _edges(
         for s in range(s0, s1):
             begin = found
             for r in range(rows[s], rows[s + 1]):
-                if aside[r] != 0 or mine[book[r]] == 0 or book[r] == ref:
+                if reason[r] != 0 or mine[book[r]] == 0 or book[r] == ref:
                     continue
                 if ref >= 0 and not (fair[s] * net[r] >= least):
                     continue
@@ -596,7 +596,7 @@ class Edges(NamedTuple):
 
 @kernel
 def _close_edges(
-    who, chosen, segments, rows, book, net, aside, wanted, suspects, outlier, seen, doubt, live, timed, oldest_live,
+    who, chosen, segments, rows, book, net, reason, wanted, suspects, outlier, seen, doubt, live, timed, oldest_live,
     leasts, twin, fair, width, segment, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt,
 ):  # fmt: skip
     """Offers with an edge of at least `leasts` - 1 of a caller over the estimator's fair price in chosen markets."""
@@ -609,7 +609,7 @@ def _close_edges(
             begin = found
             for r in range(rows[s], rows[s + 1]):
                 p = fair[r]
-                if (aside[r] != 0 and aside[r] != shows) or mine[book[r]] == 0 or np.isnan(p) or seen[r] < oldest:
+                if (reason[r] != 0 and reason[r] != shows) or mine[book[r]] == 0 or np.isnan(p) or seen[r] < oldest:
                     continue
                 # Of the outcomes that settle on the same fact, the one that is least likely decides.
                 t = twin[s] if twin.size > 0 else s
@@ -643,7 +643,7 @@ def edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edges:
     n = 0
     if size:
         n = _close_edges(
-            who, markets, g.segments, g.rows, g.book, view.net, view.aside, view.wanted, view.suspects,
+            who, markets, g.segments, g.rows, g.book, view.net, view.reason, view.wanted, view.suspects,
             np.uint8(CODES["outlier"]), g.seen, view.doubt, view.live, view.timed,
             since(view, view.limits.stale_live_leg_s), 1.0 + least, g.twin, view.close.row, view.close.width,
             view.close.segment, *out,
@@ -706,7 +706,7 @@ def sharp_edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edge
     if size:
         books = view.traits.feed.size
         n = _edges(
-            who, markets, g.segments, g.rows, g.book, view.traits.feed, view.net, view.aside, view.wanted, g.seen,
+            who, markets, g.segments, g.rows, g.book, view.traits.feed, view.net, view.reason, view.wanted, g.seen,
             view.own, view.width, view.trusted, view.doubt, view.reference, view.fair, view.weight, view.member,
             view.counted, view.weighted, view.live, view.timed, since(view, limits.stale_live_leg_s),
             round(limits.stale_live_gap_s * 1e6), round(limits.stale_prematch_gap_s * 1e6),
@@ -718,7 +718,7 @@ def sharp_edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edge
 
 @kernel
 def _fairest(
-    who, markets, segments, rows, book, net, aside, wanted, own, width, trusted, reference, fair, weight, member,
+    who, markets, segments, rows, book, net, reason, wanted, own, width, trusted, reference, fair, weight, member,
     weighted, floor, out, place, odds, ends,
 ):  # fmt: skip
     """Fair probability of each outcome of some markets: the reference's, nobody left out.
@@ -741,7 +741,7 @@ def _fairest(
             s = segments[m] + k
             sum_p, sum_w, top = 0.0, 0.0, 0.0
             for i in range(rows[s], rows[s + 1]):
-                if aside[i] == 0 and mine[book[i]] != 0:
+                if reason[i] == 0 and mine[book[i]] != 0:
                     top = max(top, net[i])
                 if member[book[i]] != 0 and trusted[i] != 0 and not np.isnan(own[i]):
                     w = weight[book[i]] if weighted else 1.0 / max(width[i], floor)
@@ -773,7 +773,7 @@ def market_fair(view: Offers, markets: Longs, who: Longs | None = None) -> Float
     fair = np.empty((n, view.widest))
     place, odds, ends = np.empty(fair.size, np.int64), np.empty(fair.size), np.zeros(n + 1, np.int64)
     bare = _fairest(
-        np.zeros(n, np.int64) if who is None else who, markets, g.segments, g.rows, g.book, view.net, view.aside,
+        np.zeros(n, np.int64) if who is None else who, markets, g.segments, g.rows, g.book, view.net, view.reason,
         view.wanted, view.own, view.width, view.trusted, view.reference, view.fair, view.weight, view.member,
         view.weighted, view.limits.reference_floor, fair, place, odds, ends,
     )  # fmt: skip

@@ -372,7 +372,7 @@ class Engine:
             changes = since_last_search(some, guarded, curves, rows, names.event_lead.values, due)
             votes = voting(some, changes, curves) if self._samples else None
         if self._samples:
-            estimated, sampled = board.estimated(some, guarded.aside, g.row, self._fair, votes)
+            estimated, sampled = board.estimated(some, guarded.reason, g.row, self._fair, votes)
         if changes is not None:
             if estimated is not None:
                 changes = at_close(some, changes, estimated, rows)
@@ -406,18 +406,20 @@ class Engine:
             g, board.names.traits, some.start, some.flap, some.confirmed, self._off, board.moment, board.limits
         )
         honour(guarded, rows.flags[g.row] & np.uint8(REJECTED), self._off)
-        aside = np.concatenate((guarded.aside, some.why))
-        rejected = aside.copy()
+        reason = np.concatenate((guarded.reason, some.why))
+        rejected = reason.copy()
         rejected[g.row.size :] = self._alone(some.out, some.why)
-        board.judge(slots, guarded, aside, rejected)
-        board.watch_gaps(some, guarded.aside)
+        board.judge(slots, guarded, reason, rejected)
+        board.watch_gaps(some, guarded.reason)
         return guarded
 
     def _judged(self, g: Groups) -> Guarded:
         """The verdicts that are on the board."""
         board, rows = self._board, self._board.rows
         nothing = np.full(g.row.size, np.nan)
-        return Guarded(rows.aside[g.row], nothing, rows.stingy[g.row], rows.doubt[g.row], board.moment, board.limits)
+        return Guarded(
+            rows.reason[g.row], nothing, rows.not_reference[g.row], rows.doubt[g.row], board.moment, board.limits
+        )
 
     def _alone(self, out: Ints, why: Bytes) -> Bytes:
         """Why rows that identity sets aside cannot be bet; 0 where their market is only not compared."""
@@ -592,7 +594,7 @@ class Engine:
         board = self._board
         some = board.gather(np.flatnonzero(board.units.size[: board.names.unit_event.size]))
         g = some.groups
-        read, _ = board.estimated(some, board.rows.aside[g.row], g.row, self._fair)
+        read, _ = board.estimated(some, board.rows.reason[g.row], g.row, self._fair)
         out = np.zeros(board.rows.top)
         if read.momentum is not None:
             two = g.outcomes[g.market] == 2
@@ -818,7 +820,7 @@ class Engine:
         with self._lock:
             self._settle()
             on = self._board.on()
-            counts = np.bincount(self._board.rows.aside[on], minlength=len(NAMES))
+            counts = np.bincount(self._board.rows.reason[on], minlength=len(NAMES))
             found = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
             for name, n in sorted(self._board.rejected.items()):
                 found[name] = found.get(name, 0) + n
@@ -828,13 +830,13 @@ class Engine:
         """How many prices each book has on each event, and how many of them a guard rejects now."""
         with self.judged() as board:
             on = board.on()
-            key, aside = board.rows.key[on], board.rows.aside[on]
+            key, reason = board.rows.key[on], board.rows.reason[on]
             events, books = [event.id for event in board.names.events], tuple(board.names.books)
             event = board.names.event.values[key >> BOOK_BITS].astype(np.int64)
         width = max(1, len(books))
         pair = event * width + (key & ((1 << BOOK_BITS) - 1))
         prices = np.bincount(pair, minlength=len(events) * width)
-        rejected = np.bincount(pair[aside == CODES[guard]], minlength=prices.size)
+        rejected = np.bincount(pair[reason == CODES[guard]], minlength=prices.size)
         some = np.flatnonzero(prices)
         return pl.DataFrame(
             {

@@ -145,7 +145,7 @@ def charge(odds, book, rate, fee, net):
 
 
 @kernel
-def complete(needed, segments, rows, book, net, aside, place, pick, entry_rows, entry_odds, entry_ends):
+def complete(needed, segments, rows, book, net, reason, place, pick, entry_rows, entry_odds, entry_ends):
     """The lowest price of every outcome, for each book that has them all: an entry a book and needed market."""
     at = np.int64(0)
     entries = 0
@@ -167,7 +167,7 @@ def complete(needed, segments, rows, book, net, aside, place, pick, entry_rows, 
                 while j < end and book[j] < b:
                     j += 1
                 while j < end and book[j] == b:
-                    if aside[j] == 0 and (pick[k] < 0 or net[j] < net[pick[k]]):
+                    if reason[j] == 0 and (pick[k] < 0 or net[j] < net[pick[k]]):
                         pick[k] = j
                     j += 1
                 place[k] = j
@@ -228,7 +228,7 @@ def after_commission(groups: Groups, traits: Traits) -> Floats:
 
 
 def votes(
-    groups: Groups, net: Floats, changed: Longs, aside: Bytes, widest: int, table: FairTable,
+    groups: Groups, net: Floats, changed: Longs, reason: Bytes, widest: int, table: FairTable,
     needed: Bytes | None = None,
 ) -> Votes:  # fmt: skip
     """Take every book's complete prices as votes: those that no guard rejects but for their age or generosity.
@@ -237,7 +237,7 @@ def votes(
     """
     needed = np.ones(groups.event.size, np.uint8) if needed is None else needed
     g, n = groups, groups.row.size
-    barred = ((aside != 0) & (aside != _OUTLIER) & (aside != _STALE)).view(np.uint8)
+    barred = ((reason != 0) & (reason != _OUTLIER) & (reason != _STALE)).view(np.uint8)
     entry_rows, entry_odds = np.empty(n, np.int32), np.empty(n)
     ends = np.zeros(n // 2 + 2, np.int64)
     count = complete(
@@ -433,7 +433,7 @@ def _posterior(m, f, others, sharp, most, sharps, own_x, own, least, push, c):
 
 @kernel
 def _estimate(
-    needed, known, row, segments, rows, markets, row_book, row_seen, net, aside, live, threshold, slope, near, minute,
+    needed, known, row, segments, rows, markets, row_book, row_seen, net, reason, live, threshold, slope, near, minute,
     start, momentum, base_flags, v_start, v_book, v_x, v_total, v_seen, v_latest, v_changed, feed, own, sharp,
     exchange, gross, scale, c, outlier, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
     ordered, sorted_, tallies, centres, sharpest_, post, stamp, own_x,
@@ -523,7 +523,7 @@ def _estimate(
             for side in range(size if needed[m] == 2 else 0):
                 for i in range(rows[s0 + side], rows[s0 + side + 1]):
                     b = row_book[i]
-                    if (aside[i] != 0 and aside[i] != outlier) or gross[b] != 0:
+                    if (reason[i] != 0 and reason[i] != outlier) or gross[b] != 0:
                         continue
                     ballot = np.int64(place[feed[b]])
                     if playing or stamp[b] != m:
@@ -591,7 +591,7 @@ def _estimate(
                         flag |= np.uint16(4)
                     if net[i] >= c.flags_long_odds:
                         flag |= np.uint16(8)
-                    if aside[i] == outlier:
+                    if reason[i] == outlier:
                         flag |= np.uint16(64)
                     if playing:
                         flag |= np.uint16(128)
@@ -659,7 +659,7 @@ def gross(traits: Traits, rate: Floats, fee: Floats) -> Bytes:
 
 
 def estimate(
-    of: Estimator, groups: Groups, traits: Traits, net: Floats, aside: Bytes, barred: Bytes, times: Times,
+    of: Estimator, groups: Groups, traits: Traits, net: Floats, reason: Bytes, barred: Bytes, times: Times,
     momentum: Floats | None, ballot: Votes, needed: Bytes | None = None, known: Floats = _NOTHING,
 ) -> Fair:  # fmt: skip
     """Estimate the fair probability of every price at the close.
@@ -670,7 +670,7 @@ def estimate(
         The table, resolved for a board.
     groups, traits, ballot
         A board or part of it, and its votes; a part has every market of the ladders it has.
-    net, aside
+    net, reason
         Per row: the price after commission, and the guards' verdict.
     barred
         Per book: 1 where its prices are not judged; see `gross`.
@@ -693,7 +693,7 @@ def estimate(
         np.full(g.rows.size - 1, np.nan), np.zeros((ladders, widest)) if momentum is None else momentum,
     )  # fmt: skip
     _estimate(
-        needed, known, g.row, g.segments, g.rows, g.markets, g.book, g.seen, net, aside, g.live, g.threshold,
+        needed, known, g.row, g.segments, g.rows, g.markets, g.book, g.seen, net, reason, g.live, g.threshold,
         of.lines.slope[g.kind, sport], neighbours(of.table), times.minute, times.start, out.momentum,
         of.lines.flags[g.kind, sport], ballot.start, ballot.book, ballot.x, ballot.total, ballot.seen, ballot.latest,
         ballot.changed, traits.feed, of.voters.own, of.voters.sharp, traits.exchange, barred,
@@ -727,21 +727,21 @@ def neighbours(table: FairTable) -> int:
 
 
 @kernel
-def _starts(needed, markets, segments, rows, start, aside, out):
+def _starts(needed, markets, segments, rows, start, reason, out):
     """The earliest start that a surviving price of each needed ladder gives."""
     for at in range(markets.size - 1):
         out[at] = NO_TIME
         for i in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]] if needed[at] else 0):
-            if aside[i] == 0 and start[i] != NO_TIME and (out[at] == NO_TIME or start[i] < out[at]):
+            if reason[i] == 0 and start[i] != NO_TIME and (out[at] == NO_TIME or start[i] < out[at]):
                 out[at] = start[i]
 
 
-def starts(groups: Groups, start: Longs, aside: Bytes, voting: Bytes | None = None) -> Longs:
+def starts(groups: Groups, start: Longs, reason: Bytes, voting: Bytes | None = None) -> Longs:
     """When the event of each ladder starts, or of some: the earliest that a surviving price says."""
     g = groups
     out = np.empty(g.event.size, np.int64)
     some = np.ones(g.event.size, np.uint8) if voting is None else voting
-    _starts(some, g.markets, g.segments, g.rows, start, aside, out)
+    _starts(some, g.markets, g.segments, g.rows, start, reason, out)
     return out
 
 

@@ -231,7 +231,7 @@ def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.D
     """List the prices of the market with their roles, best first within an outcome."""
     v, g = question.view, question.view.groups
     table = question.table[g.row[rows]]
-    rejected = question.prepared.guarded.aside[rows] != 0
+    rejected = question.prepared.guarded.reason[rows] != 0
     is_reference = (g.book[rows] == reference) if reference >= 0 else (v.member[g.book[rows]] != 0) & (reference == -2)
     role = np.select(
         [np.isin(rows, legs), rejected, is_reference & (v.trusted[rows] != 0), v.offer[rows] != 0],
@@ -259,7 +259,7 @@ def _passed_over(question: Question, markets: Longs, rows: Longs, legs: Ints) ->
     """List rejected prices of the market, and better ones that could not be used."""
     g, prepared = question.view.groups, question.prepared
     table = question.table
-    rejected = prepared.guarded.aside
+    rejected = prepared.guarded.reason
     held = rows[rejected[rows] != 0]
     why = [
         f"{NAMES[code]}: {sentence(NAMES[code], x)}"
@@ -302,7 +302,7 @@ def _better(question: Question, rows: Longs, legs: Ints) -> tuple[Longs, list[st
     better, why = [], []
     for row in rows.tolist():
         leg = of_outcome.get((int(g.market[row]), int(g.side[row])))
-        if leg is None or v.net[row] <= v.net[leg] or question.prepared.guarded.aside[row]:
+        if leg is None or v.net[row] <= v.net[leg] or question.prepared.guarded.reason[row]:
             continue
         better.append(row)
         if not v.offer[row]:

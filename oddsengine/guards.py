@@ -40,9 +40,9 @@ _TWICE, _WRONG, _SUMMED, _TEAMS, _CROSSED, _FLAPPING, _SPREAD, _PROPS, _PLAIN, _
 class Guarded(NamedTuple):
     """Verdicts on the rows of `Groups`."""
 
-    aside: Bytes  # 0, or the code of the guard that set the row aside
+    reason: Bytes  # 0, or the code of the guard that set the row aside
     measure: Floats  # what that guard measured
-    stingy: Bytes  # 1: too low to be a reference, though honest as an offer
+    not_reference: Bytes  # 1: too low to be a reference, though honest as an offer
     doubt: Bytes  # 1: an opportunity that rests on it is unconfirmed
     now: int  # microseconds, or NO_TIME where no row has a time
     limits: catalog.Thresholds
@@ -98,7 +98,7 @@ def _survey(
     markets, segments, rows, event, live, kind, seen, start, book, odds, flap, lined, prop, team, full, mid, parlay,
     low, now, oldest, oldest_live, begun, stale, started, mid_price, parlay_only, rise, high, points, apart, apart_prop,
     exact, halfway, halfway_live, silent, silent_live, weight, weight_old,
-    aside, measure, witness, contest, notes,
+    reason, measure, witness, contest, notes,
 ):  # fmt: skip
     """Judge every row by itself, and note the segments, markets and ladders that another guard has to look at.
 
@@ -163,7 +163,7 @@ def _survey(
                     elif why == started:
                         x = (now - start[i]) / SECOND
                     witness[i] = w
-                    aside[i] = why
+                    reason[i] = why
                     measure[i] = x
                     doubled |= b == before
                     before = b
@@ -217,8 +217,9 @@ def _survey(
 
 @kernel
 def _exact(
-    chosen, contest, markets, segments, rows, ladder, book, odds, near, least, share, code, aside, measure, whole, exact
-):
+    chosen, contest, markets, segments, rows, ladder, book, odds, near, least, share, code, reason, measure, whole,
+    exact,
+):  # fmt: skip
     """A book's market goes whose two sides sum to exactly 1; all its prices of a contest where most of them do.
 
     A market that sums to a little less alone is left to `book_sum`, which takes the ladder.
@@ -243,14 +244,14 @@ def _exact(
                 first, k = i, book[i]
                 p, q = 0.0, 0.0
                 while i < rows[s + 1] and book[i] == k:
-                    if aside[i] == 0:
+                    if reason[i] == 0:
                         p = max(p, 1.0 / odds[i])
                     i += 1
                 while j < rows[s + 2] and book[j] < k:
                     j += 1
                 other = j
                 while j < rows[s + 2] and book[j] == k:
-                    if aside[j] == 0:
+                    if reason[j] == 0:
                         q = max(q, 1.0 / odds[j])
                     j += 1
                 if p == 0.0 or q == 0.0:
@@ -262,17 +263,17 @@ def _exact(
                 if p + q < least:
                     continue
                 for r in range(first, i):
-                    measure[r] = p + q if aside[r] == 0 else measure[r]
+                    measure[r] = p + q if reason[r] == 0 else measure[r]
                 for r in range(other, j):
-                    measure[r] = p + q if aside[r] == 0 else measure[r]
+                    measure[r] = p + q if reason[r] == 0 else measure[r]
         for i in range(rows[segments[markets[begin]]], rows[segments[markets[end]]]):
-            if aside[i] == 0 and (exact[book[i]] > share * whole[book[i]] or not np.isnan(measure[i])):
-                aside[i] = code
+            if reason[i] == 0 and (exact[book[i]] > share * whole[book[i]] or not np.isnan(measure[i])):
+                reason[i] = code
                 measure[i] = 1.0
 
 
 @kernel
-def _duplicates(doubled, rows, book, name, odds, gap, code, aside, measure):
+def _duplicates(doubled, rows, book, name, odds, gap, code, reason, measure):
     """Of one book's prices of one outcome and market name, all but the lowest go if within the gap, else all."""
     for s in doubled:
         i = rows[s]
@@ -282,7 +283,7 @@ def _duplicates(doubled, rows, book, name, odds, gap, code, aside, measure):
             lowest, highest = np.inf, 0.0
             count = 0
             while j < rows[s + 1] and book[j] == book[i] and name[j] == name[i]:
-                if aside[j] == 0:
+                if reason[j] == 0:
                     count += 1
                     highest = max(highest, odds[j])
                     if odds[j] < lowest:
@@ -292,14 +293,14 @@ def _duplicates(doubled, rows, book, name, odds, gap, code, aside, measure):
             if count > 1:
                 apart = np.log(highest - 1.0) - np.log(lowest - 1.0)
                 for k in range(i, j):
-                    if aside[k] == 0 and not (apart <= gap and k == kept):
-                        aside[k] = code
+                    if reason[k] == 0 and not (apart <= gap and k == kept):
+                        reason[k] = code
                         measure[k] = apart
             i = j
 
 
 @kernel
-def _ladders(ladders, markets, segments, rows, book, odds, gap, code, aside, measure, over, under, worst):
+def _ladders(ladders, markets, segments, rows, book, odds, gap, code, reason, measure, over, under, worst):
     """A book's ladder goes whose over-like side gets likelier, or under-like less likely, with the threshold.
 
     `over` and `under` hold, per book, the least logit of its overs on the lines so far and the greatest of its unders.
@@ -318,7 +319,7 @@ def _ladders(ladders, markets, segments, rows, book, odds, gap, code, aside, mea
                     k = book[i]
                     bottom, top = np.inf, -np.inf
                     while i < rows[s + 1] and book[i] == k:
-                        if aside[i] == 0:
+                        if reason[i] == 0:
                             x = -np.log(odds[i] - 1.0)
                             bottom = min(bottom, x)
                             top = max(top, x)
@@ -330,20 +331,20 @@ def _ladders(ladders, markets, segments, rows, book, odds, gap, code, aside, mea
                         worst[k] = max(worst[k], under[k] - bottom)
                         under[k] = max(under[k], top)
         for i in range(a, b):
-            if aside[i] == 0 and worst[book[i]] > gap:
-                aside[i] = code
+            if reason[i] == 0 and worst[book[i]] > gap:
+                reason[i] = code
                 measure[i] = worst[book[i]]
 
 
 @kernel
-def _voices(a, b, book, feed, odds, aside, witness, ids, owners, prices, weights):
+def _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights):
     """One price a feed among rows a..b, lowest first, and its weight; returns how many feeds.
 
     Fresh prices speak before witnesses, of those the feed's smallest book's, of those the lowest.
     """
     count = 0
     for i in range(a, b):
-        fresh = aside[i] == 0
+        fresh = reason[i] == 0
         w = 1.0 if fresh else witness[i]
         if w == 0.0:
             continue
@@ -395,7 +396,7 @@ def _rest(f, count, ids, prices, weights):
 
 @kernel
 def _conflicts(
-    doubled, ladder, markets, segments, rows, market, book, name, feed, odds, gap, others, code, aside, measure,
+    doubled, ladder, markets, segments, rows, market, book, name, feed, odds, gap, others, code, reason, measure,
     witness, ids, owners, prices, weights,
 ):  # fmt: skip
     """Of one book's market names that give one outcome too far apart, those not nearest the others' median go.
@@ -411,7 +412,7 @@ def _conflicts(
             names = 0
             seen = -1
             while j < b and book[j] == book[i]:
-                if aside[j] == 0:
+                if reason[j] == 0:
                     lowest = min(lowest, odds[j])
                     highest = max(highest, odds[j])
                     if name[j] != seen:
@@ -421,30 +422,30 @@ def _conflicts(
             apart = np.log(highest - 1.0) - np.log(lowest - 1.0) if names > 1 else 0.0
             if names > 1 and apart > gap:
                 middle, nearest = 0.0, np.inf
-                count = _voices(a, b, book, feed, odds, aside, witness, ids, owners, prices, weights) - 1
+                count = _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights) - 1
                 if count >= others:
                     m = _rest(feed[book[i]], count + 1, ids, prices, weights)
                     middle = np.log(m / (1.0 - m))
                     for k in range(i, j):
-                        if aside[k] == 0:
+                        if reason[k] == 0:
                             nearest = min(nearest, abs(-np.log(odds[k] - 1.0) - middle))
                 for k in range(i, j):
-                    if aside[k] == 0 and (count < others or abs(-np.log(odds[k] - 1.0) - middle) > nearest):
+                    if reason[k] == 0 and (count < others or abs(-np.log(odds[k] - 1.0) - middle) > nearest):
                         measure[k] = apart  # what is measured goes when all books have been judged
             i = j
     for s in doubled:
         for k in range(rows[s], rows[s + 1]):
-            if np.isnan(measure[k]) or (aside[k] != 0 and aside[k] != code):
+            if np.isnan(measure[k]) or (reason[k] != 0 and reason[k] != code):
                 continue
             at = ladder[market[k]]
             for j in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]]):
-                if book[j] == book[k] and name[j] == name[k] and (aside[j] == 0 or aside[j] == code):
-                    aside[j] = code
+                if book[j] == book[k] and name[j] == name[k] and (reason[j] == 0 or reason[j] == code):
+                    reason[j] = code
                     measure[j] = measure[k] if np.isnan(measure[j]) else max(measure[j], measure[k])
 
 
 @kernel
-def _sums(chosen, markets, segments, rows, ladder, book, odds, low, high, code, aside, measure, upto, total, cheap):
+def _sums(chosen, markets, segments, rows, ladder, book, odds, low, high, code, reason, measure, upto, total, cheap):
     """A book's ladder goes if one of its complete markets sums too low; a market that sums too high goes alone.
 
     `upto` is, per book, the last segment of a market up to which it has quoted all; `total` their sum.
@@ -467,7 +468,7 @@ def _sums(chosen, markets, segments, rows, ladder, book, odds, low, high, code, 
                     k = book[i]
                     q = 0.0
                     while i < rows[s + 1] and book[i] == k:
-                        if aside[i] == 0:
+                        if reason[i] == 0:
                             q = max(q, 1.0 / odds[i])
                         i += 1
                     if q == 0.0:
@@ -486,19 +487,19 @@ def _sums(chosen, markets, segments, rows, ladder, book, odds, low, high, code, 
                         cheaper = True
                     elif total[k] > high:
                         for j in range(rows[first], rows[last + 1]):
-                            if book[j] == k and aside[j] == 0:
-                                aside[j] = code
+                            if book[j] == k and reason[j] == 0:
+                                reason[j] = code
                                 measure[j] = total[k]
         if cheaper:
             for i in range(a, b):
-                if cheap[book[i]] > 0.0 and (aside[i] == 0 or aside[i] == code):
-                    aside[i] = code
+                if cheap[book[i]] > 0.0 and (reason[i] == 0 or reason[i] == code):
+                    reason[i] = code
                     measure[i] = cheap[book[i]]
 
 
 @kernel
 def _one_team(
-    contests, contest, markets, segments, rows, subject, ladder, threshold, book, fewest, code, aside, measure,
+    contests, contest, markets, segments, rows, subject, ladder, threshold, book, fewest, code, reason, measure,
     line, teams, lines, both,
 ):  # fmt: skip
     """A book's team totals go if they have that many lines and none for both teams."""
@@ -521,7 +522,7 @@ def _one_team(
                 if threshold[other] != threshold[m]:
                     continue
                 for i in range(rows[segments[other]], rows[segments[other + 1]]):
-                    if aside[i] != 0:
+                    if reason[i] != 0:
                         continue
                     k = book[i]
                     if line[k] != m:
@@ -532,22 +533,22 @@ def _one_team(
                     if teams[k] == 3:
                         both[k] = 1
         for i in range(rows[segments[low]], rows[segments[high]]):
-            if aside[i] == 0 and lines[book[i]] >= fewest and both[book[i]] == 0:
-                aside[i] = code
+            if reason[i] == 0 and lines[book[i]] >= fewest and both[book[i]] == 0:
+                reason[i] = code
                 measure[i] = lines[book[i]]
 
 
 @kernel
-def _speaks(row, start, book, feed, aside):
+def _speaks(row, start, book, feed, reason):
     """1 if no sister of the row's book stands before it in its segment, which starts at `start`, else 0."""
     for k in range(start, row):
-        if feed[book[k]] == feed[book[row]] and aside[k] == 0:
+        if feed[book[k]] == feed[book[row]] and reason[k] == 0:
             return 0
     return 1
 
 
 @kernel
-def _crossed(ladders, markets, segments, rows, book, feed, odds, points, code, aside, measure, against, pairs, feeds):
+def _crossed(ladders, markets, segments, rows, book, feed, odds, points, code, reason, measure, against, pairs, feeds):
     """The book that contradicts most other feeds across a ladder's lines goes, till no two contradict.
 
     `against` says, per book and feed, whether they contradict; `feeds` and `pairs` how many feeds, and prices, do.
@@ -569,14 +570,14 @@ def _crossed(ladders, markets, segments, rows, book, feed, odds, points, code, a
                             if hard == segments[e]:
                                 continue
                         for i in range(rows[hard], rows[hard + 1]):
-                            if aside[i] != 0:
+                            if reason[i] != 0:
                                 continue
                             k, q = book[i], 1.0 / odds[i]
                             for j in range(rows[easy], rows[easy + 1]):
                                 o = book[j]
-                                if aside[j] == 0 and q - 1.0 / odds[j] > points and feed[k] != feed[o]:
-                                    pairs[k] += _speaks(j, rows[easy], book, feed, aside)
-                                    pairs[o] += _speaks(i, rows[hard], book, feed, aside)
+                                if reason[j] == 0 and q - 1.0 / odds[j] > points and feed[k] != feed[o]:
+                                    pairs[k] += _speaks(j, rows[easy], book, feed, reason)
+                                    pairs[o] += _speaks(i, rows[hard], book, feed, reason)
                                     against[k, feed[o]] = 1
                                     against[o, feed[k]] = 1
             worst = 0
@@ -589,14 +590,14 @@ def _crossed(ladders, markets, segments, rows, book, feed, odds, points, code, a
                 break
             for i in range(rows[segments[low]], rows[segments[high]]):
                 k = book[i]
-                if aside[i] == 0 and feeds[k] == feeds[worst] and pairs[k] == pairs[worst]:
-                    aside[i] = code
+                if reason[i] == 0 and feeds[k] == feeds[worst] and pairs[k] == pairs[worst]:
+                    reason[i] = code
                     measure[i] = feeds[k]
 
 
 @kernel
 def _biased(
-    ladders, contest, markets, segments, rows, ladder, book, feed, odds, far, gap, fewest, code, aside, measure,
+    ladders, contest, markets, segments, rows, ladder, book, feed, odds, far, gap, fewest, code, reason, measure,
     witness, ids, owners, prices, weights, middle, gaps, last, subjects, compared, low,
 ):  # fmt: skip
     """A book's prices of one side of a contest's props go: enough subjects, and a median logit gap below -gap.
@@ -627,7 +628,7 @@ def _biased(
                     f = -1
                     several = False
                     for i in range(a, b):
-                        if aside[i] == 0 or witness[i] > 0.0:
+                        if reason[i] == 0 or witness[i] > 0.0:
                             bottom = min(bottom, odds[i])
                             top = max(top, odds[i])
                             several |= f >= 0 and feed[book[i]] != f
@@ -636,10 +637,10 @@ def _biased(
                         continue
                     count = 0
                     if judged >= 0 or top - 1.0 >= far * (bottom - 1.0):
-                        count = _voices(a, b, book, feed, odds, aside, witness, ids, owners, prices, weights)
+                        count = _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights)
                     for i in range(a, b):
                         k = book[i]
-                        if aside[i] != 0 or (judged >= 0 and k != judged):
+                        if reason[i] != 0 or (judged >= 0 and k != judged):
                             continue
                         x = 0.0  # or anything above -gap, where all prices are close
                         if count > 0:
@@ -662,13 +663,13 @@ def _biased(
                     middle[judged] = 0.5 * (gaps[(n - 1) // 2] + gaps[n // 2])
             for m in range(markets[begin], markets[end]):
                 for i in range(rows[segments[m] + side], rows[segments[m] + side + 1]):
-                    if aside[i] == 0 and middle[book[i]] < -gap:  # also where nobody else quotes it
-                        aside[i] = code
+                    if reason[i] == 0 and middle[book[i]] < -gap:  # also where nobody else quotes it
+                        reason[i] = code
                         measure[i] = middle[book[i]]
 
 
 @kernel
-def main_markets(at, markets, segments, rows, book, odds, aside, wanted, stamp, tick, work, chosen, offered):
+def main_markets(at, markets, segments, rows, book, odds, reason, wanted, stamp, tick, work, chosen, offered):
     """The main line of a ladder for each of some callers, among the prices of its books that are not set aside.
 
     Most books, then best balanced, then lowest; `chosen` becomes -1 where there are none. `wanted` (books, callers) is
@@ -686,7 +687,7 @@ def main_markets(at, markets, segments, rows, book, odds, aside, wanted, stamp, 
             for v in range(callers):
                 top[v] = 0.0
             for i in range(rows[s], rows[s + 1]):
-                if aside[i] != 0:
+                if reason[i] != 0:
                     continue
                 mine, x = wanted[book[i]], odds[i]
                 for v in range(callers):
@@ -710,11 +711,11 @@ def main_markets(at, markets, segments, rows, book, odds, aside, wanted, stamp, 
 
 
 @kernel
-def _main_lines(ladders, markets, segments, rows, book, odds, aside, wanted, stamp, work, chosen, main, offered):
+def _main_lines(ladders, markets, segments, rows, book, odds, reason, wanted, stamp, work, chosen, main, offered):
     """Mark the main line of each ladder, and count the books of its markets."""
     tick = np.int64(0)
     for at in ladders:
-        tick = main_markets(at, markets, segments, rows, book, odds, aside, wanted, stamp, tick, work, chosen, offered)
+        tick = main_markets(at, markets, segments, rows, book, odds, reason, wanted, stamp, tick, work, chosen, offered)
         if chosen[0] >= 0:
             main[chosen[0]] = 1
 
@@ -722,20 +723,20 @@ def _main_lines(ladders, markets, segments, rows, book, odds, aside, wanted, sta
 @kernel
 def _outliers(
     spread, segments, rows, market, book, feed, odds, main, others, bound_main, bound_other, slope, code,
-    aside, measure, stingy, witness, ids, owners, prices, weights,
+    reason, measure, not_reference, witness, ids, owners, prices, weights,
 ):  # fmt: skip
     """A book's market goes that is too generous beside the other feeds; one that is too stingy is noted."""
     for s in spread:
         a, b = rows[s], rows[s + 1]
         if b - a <= others:
             continue
-        count = _voices(a, b, book, feed, odds, aside, witness, ids, owners, prices, weights)
+        count = _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights)
         if count <= others:
             continue
         m = market[a]
         base = bound_main if main[m] != 0 else bound_other
         for i in range(a, b):
-            if aside[i] != 0:
+            if reason[i] != 0:
                 continue
             q = _rest(feed[book[i]], count, ids, prices, weights)
             gap = -np.log(odds[i] - 1.0) - np.log(q / (1.0 - q))
@@ -745,27 +746,27 @@ def _outliers(
             elif gap > bound:
                 for j in range(rows[segments[m]], rows[segments[m + 1]]):
                     if book[j] == book[i]:
-                        stingy[j] = 1
+                        not_reference[j] = 1
     for s in spread:
         for i in range(rows[s], rows[s + 1]):
-            if aside[i] != 0 or np.isnan(measure[i]):
+            if reason[i] != 0 or np.isnan(measure[i]):
                 continue
             m = market[i]
             a, b = rows[segments[m]], rows[segments[m + 1]]
             worst = measure[i]
             for j in range(a, b):
-                if book[j] == book[i] and aside[j] == 0 and measure[j] < worst:
+                if book[j] == book[i] and reason[j] == 0 and measure[j] < worst:
                     worst = measure[j]
             for j in range(a, b):
-                if book[j] == book[i] and aside[j] == 0:
-                    aside[j] = code
+                if book[j] == book[i] and reason[j] == 0:
+                    reason[j] = code
                     measure[j] = worst
 
 
 @kernel
 def _doubts(
     spread, segments, rows, market, book, feed, odds, main, others, agree, bound_main, bound_other, slope, confirmed,
-    aside, doubt, witness, ids, owners, prices, weights,
+    reason, doubt, witness, ids, owners, prices, weights,
 ):  # fmt: skip
     """Doubt a book's market whose price is too generous beside the other feeds, fewer than `others`, that agree.
 
@@ -775,13 +776,13 @@ def _doubts(
         a, b = rows[s], rows[s + 1]
         if b - a < 3:
             continue
-        count = _voices(a, b, book, feed, odds, aside, witness, ids, owners, prices, weights)
+        count = _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights)
         if count < 3 or count > others:
             continue
         m = market[a]
         base = bound_main if main[m] != 0 else bound_other
         for i in range(a, b):
-            if aside[i] != 0 or confirmed[i] != 0:
+            if reason[i] != 0 or confirmed[i] != 0:
                 continue
             f = feed[book[i]]
             low, high = np.inf, 0.0
@@ -794,12 +795,12 @@ def _doubts(
             q = _rest(f, count, ids, prices, weights)
             if np.log(odds[i] - 1.0) - np.log(high - 1.0) > base + slope / (q * (1.0 - q)):
                 for j in range(rows[segments[m]], rows[segments[m + 1]]):
-                    if book[j] == book[i] and aside[j] == 0:
+                    if book[j] == book[i] and reason[j] == 0:
                         doubt[j] = 1
 
 
 @kernel
-def _flaps(chosen, segments, rows, book, flap, code, aside, measure):
+def _flaps(chosen, segments, rows, book, flap, code, reason, measure):
     """A book's market goes if one of its prices flaps, also one that is set aside."""
     for m in chosen:
         a, b = rows[segments[m]], rows[segments[m + 1]]
@@ -807,21 +808,21 @@ def _flaps(chosen, segments, rows, book, flap, code, aside, measure):
             if flap[i] == 0:
                 continue
             for j in range(a, b):
-                if book[j] == book[i] and aside[j] == 0:
-                    aside[j] = code
+                if book[j] == book[i] and reason[j] == 0:
+                    reason[j] = code
                     measure[j] = 1.0
 
 
-def main_lines(groups: Groups, odds: Floats, aside: Bytes, books: int) -> tuple[Bytes, Ints]:
+def main_lines(groups: Groups, odds: Floats, reason: Bytes, books: int) -> tuple[Bytes, Ints]:
     """1 for the main line of each ladder among the prices not set aside, and the number of books of each market."""
-    return _some_main_lines(np.arange(groups.event.size), groups, odds, aside, books)
+    return _some_main_lines(np.arange(groups.event.size), groups, odds, reason, books)
 
 
-def _some_main_lines(ladders: Longs, g: Groups, odds: Floats, aside: Bytes, books: int) -> tuple[Bytes, Ints]:
+def _some_main_lines(ladders: Longs, g: Groups, odds: Floats, reason: Bytes, books: int) -> tuple[Bytes, Ints]:
     """The same, of some ladders only."""
     main, offered = np.zeros(g.threshold.size, np.uint8), np.zeros(g.threshold.size, np.int32)
     _main_lines(
-        ladders, g.markets, g.segments, g.rows, g.book, odds, aside, np.ones((books, 1)), np.full(books, -1, np.int64),
+        ladders, g.markets, g.segments, g.rows, g.book, odds, reason, np.ones((books, 1)), np.full(books, -1, np.int64),
         np.empty((5, 1)), np.empty(1, np.int64), main, offered,
     )  # fmt: skip
     return main, offered
@@ -885,8 +886,8 @@ def _judge(
     """Judge; `everywhere` calls each kernel, also those that have no place to go to."""
     markets, segments, rows, book, odds = g.markets, g.segments, g.rows, g.book, g.odds
     n, books, feed = odds.size, facts.feed.size, facts.feed
-    aside, measure, witness = np.empty(n, np.uint8), np.empty(n), np.empty(n)
-    stingy, doubt = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
+    reason, measure, witness = np.empty(n, np.uint8), np.empty(n), np.empty(n)
+    not_reference, doubt = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
     contest, notes = np.empty(markets.size, np.int64), np.empty((_LISTS, rows.size), np.int64)
     ages = on.stale and now != NO_TIME
 
@@ -909,65 +910,65 @@ def _judge(
         math.exp(apart + slack), math.exp(min(apart, limit.bias_gap) + slack), near,
         before(2.0 * limit.stale_prematch_s), before(2.0 * limit.stale_live_s),
         before(limit.witness_prematch_s), before(limit.witness_live_s), limit.witness_weight, limit.witness_weight_old,
-        aside, measure, witness, contest, notes,
+        reason, measure, witness, contest, notes,
     )  # fmt: skip
     voices: tuple[Any, ...] = (witness, *np.empty((2, books), np.int32), *np.empty((2, books)))
     if everywhere or (on.mid_price_source and even):
         _exact(
             notes[_EXACT, :even], contest, markets, segments, rows, g.ladder, book, odds, near, 1.0 - limit.epsilon,
-            limit.mid_price_share, on.mid_price_source, aside, measure, *np.empty((2, books), np.int64),
+            limit.mid_price_share, on.mid_price_source, reason, measure, *np.empty((2, books), np.int64),
         )  # fmt: skip
     if everywhere or (on.duplicate_outcome and twice):
         _duplicates(
-            notes[_TWICE, :twice], rows, book, g.name, odds, limit.duplicate_gap, on.duplicate_outcome, aside, measure
+            notes[_TWICE, :twice], rows, book, g.name, odds, limit.duplicate_gap, on.duplicate_outcome, reason, measure
         )
     if everywhere or (on.ladder and wrong):
         _ladders(
-            notes[_WRONG, :wrong], markets, segments, rows, book, odds, limit.ladder_gap, on.ladder, aside, measure,
+            notes[_WRONG, :wrong], markets, segments, rows, book, odds, limit.ladder_gap, on.ladder, reason, measure,
             *np.empty((3, books)),
         )  # fmt: skip
     if everywhere or (on.internal_conflict and twice):
         _conflicts(
             notes[_TWICE, :twice], g.ladder, markets, segments, rows, g.market, book, g.name, feed, odds,
-            limit.conflict_gap, limit.conflict_others, on.internal_conflict, aside, measure, *voices,
+            limit.conflict_gap, limit.conflict_others, on.internal_conflict, reason, measure, *voices,
         )  # fmt: skip
     if everywhere or (on.book_sum and summed):
         _sums(
             notes[_SUMMED, :summed], markets, segments, rows, g.ladder, book, odds, low, high, on.book_sum,
-            aside, measure, np.empty(books, np.int64), *np.empty((2, books)),
+            reason, measure, np.empty(books, np.int64), *np.empty((2, books)),
         )  # fmt: skip
     if everywhere or (on.one_team_lines and teams):
         _one_team(
             notes[_TEAMS, :teams], contest, markets, segments, rows, g.subject, g.ladder, g.threshold, book,
-            limit.one_team_lines, on.one_team_lines, aside, measure, *np.empty((4, books), np.int64),
+            limit.one_team_lines, on.one_team_lines, reason, measure, *np.empty((4, books), np.int64),
         )  # fmt: skip
     if everywhere or (on.ladder_cross and crossed):
         _crossed(
             notes[_CROSSED, :crossed], markets, segments, rows, book, feed, odds, limit.cross_points, on.ladder_cross,
-            aside, measure, np.empty((books, books), np.uint8), *np.empty((2, books), np.int64),
+            reason, measure, np.empty((books, books), np.uint8), *np.empty((2, books), np.int64),
         )  # fmt: skip
     if everywhere or (on.bias and props):
         _biased(
             notes[_PROPS, :props], contest, markets, segments, rows, g.ladder, book, feed, odds,
-            math.exp(limit.bias_gap + slack), limit.bias_gap, limit.bias_subjects, on.bias, aside, measure,
+            math.exp(limit.bias_gap + slack), limit.bias_gap, limit.bias_subjects, on.bias, reason, measure,
             *(*voices, np.empty(books), np.empty(n), *np.empty((4, books), np.int64)),
         )  # fmt: skip
     bounds = limit.outlier_main, limit.outlier_other, limit.outlier_slope
     if everywhere or (on.outlier and spread):
-        main, _ = _some_main_lines(notes[_PLAIN, :plain], g, odds, aside, books)
+        main, _ = _some_main_lines(notes[_PLAIN, :plain], g, odds, reason, books)
         _outliers(
             notes[_SPREAD, :spread], segments, rows, g.market, book, feed, odds, main, limit.outlier_others,
-            *bounds, on.outlier, aside, measure, stingy, *voices,
+            *bounds, on.outlier, reason, measure, not_reference, *voices,
         )  # fmt: skip
     if everywhere or (on.few_witnesses and spread):
-        main, _ = _some_main_lines(notes[_PLAIN, :plain], g, odds, aside, books)
+        main, _ = _some_main_lines(notes[_PLAIN, :plain], g, odds, reason, books)
         _doubts(
             notes[_SPREAD, :spread], segments, rows, g.market, book, feed, odds, main, limit.outlier_others,
-            limit.few_witnesses_agree + limit.epsilon, *bounds, confirmed, aside, doubt, *voices,
+            limit.few_witnesses_agree + limit.epsilon, *bounds, confirmed, reason, doubt, *voices,
         )  # fmt: skip
     if everywhere or (on.flap and flapping):
-        _flaps(notes[_FLAPPING, :flapping], segments, rows, book, flap, on.flap, aside, measure)
-    return Guarded(aside, measure, stingy, doubt, now, limit)
+        _flaps(notes[_FLAPPING, :flapping], segments, rows, book, flap, on.flap, reason, measure)
+    return Guarded(reason, measure, not_reference, doubt, now, limit)
 
 
 def rehearse() -> None:
@@ -1021,5 +1022,5 @@ def honour(guarded: Guarded, rejected: Bytes, off: frozenset[int]) -> Guarded:
     """
     code = CODES["upstream"]
     if code not in off and rejected.any():
-        guarded.aside[(rejected != 0) & (guarded.aside == 0)] = code
+        guarded.reason[(rejected != 0) & (guarded.reason == 0)] = code
     return guarded

@@ -510,7 +510,7 @@ def _cap() -> float:
 
 def set_aside(prepared: Prepared) -> dict[str, int]:
     """Count the rows of a prepared board rejected by each guard and by identity."""
-    codes = np.concatenate((prepared.identity.verdict, prepared.guarded.aside))
+    codes = np.concatenate((prepared.identity.verdict, prepared.guarded.reason))
     counts = np.bincount(codes, minlength=len(NAMES))
     by_guard = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
     for name, n in prepared.table.rejected.group_by("guard").len().sort("guard").iter_rows():
@@ -594,9 +594,9 @@ def rejected(
             edge.setdefault(row, 100.0 * of)
     g = identity.groups
     rows = np.flatnonzero(identity.verdict)
-    held = np.flatnonzero(guarded.aside)
+    held = np.flatnonzero(guarded.reason)
     at = np.concatenate((rows, g.row[held], g.row[list(edge)]))
-    names = [NAMES[c] for c in (*identity.verdict[rows].tolist(), *guarded.aside[held].tolist())]
+    names = [NAMES[c] for c in (*identity.verdict[rows].tolist(), *guarded.reason[held].tolist())]
     names += ["ev_cap"] * len(edge)
     measure = [np.nan] * rows.size + guarded.measure[held].tolist() + list(edge.values())
     invalid = table[at]
@@ -721,14 +721,14 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
     g = identity.groups
     n = g.threshold.size
     question = board.ask(prepared, None, None, "multiplicative", None, Wants.of())
-    main, _ = main_lines(g, g.odds, prepared.guarded.aside, len(identity.books))
+    main, _ = main_lines(g, g.odds, prepared.guarded.reason, len(identity.books))
     names = pl.Series(identity.books, dtype=pl.String)
     rows = pl.DataFrame(
         {
             "market": g.market,
             "outcome": g.side,
             "book": names.gather(g.book),
-            "used": prepared.guarded.aside == 0,
+            "used": prepared.guarded.reason == 0,
             "type": table["market_type"].gather(g.row),
         }
     )

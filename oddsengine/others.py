@@ -44,7 +44,7 @@ def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable) -> Votes:
     identity, g = prepared.identity, prepared.identity.groups
     none = np.full(g.row.size, NO_TIME)
     net = estimator.after_commission(g, identity.traits)
-    ballot = estimator.votes(g, net, none, prepared.guarded.aside, int(identity.traits.outcomes.max(initial=2)), table)
+    ballot = estimator.votes(g, net, none, prepared.guarded.reason, int(identity.traits.outcomes.max(initial=2)), table)
     of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
     key = hashes(prepared).ladder
     market = np.repeat(np.arange(g.threshold.size), np.diff(ballot.start))

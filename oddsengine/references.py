@@ -85,7 +85,7 @@ class FairPrices:
     member: Bytes
     weighted: bool
     widest: int  # most outcomes of any market
-    aside: Bytes  # 0, or the code of the guard that set the row aside
+    reason: Bytes  # 0, or the code of the guard that set the row aside
     net: Floats  # price after commission
     own: Floats  # fair probability from the row's own book's market, nan if incomplete
     width: Floats  # that market's overround, a fraction
@@ -246,7 +246,7 @@ def fair_prices(
         net = np.empty(n)
         charge(g.odds, g.book, spec.rate, spec.fee, net)
     widest = int(traits.outcomes.max(initial=2))
-    trusted = ((guarded.aside | guarded.stingy) == 0).view(np.uint8)
+    trusted = ((guarded.reason | guarded.not_reference) == 0).view(np.uint8)
     own, width = np.full(n, np.nan), np.full(n, np.nan)
     reference, fair = np.full(markets, -1, np.int32), np.full(segments, np.nan)
     odds, ends, singles = np.empty(segments), np.zeros(markets + 1, np.int64), 0
@@ -255,7 +255,7 @@ def fair_prices(
         entry_ends = np.zeros(n // 2 + 2, np.int64)
         some = np.ones(markets, np.uint8) if needed is None else needed
         entries = complete(
-            some, g.segments, g.rows, g.book, net, guarded.aside, np.empty(widest, np.int64),
+            some, g.segments, g.rows, g.book, net, guarded.reason, np.empty(widest, np.int64),
             np.empty(widest, np.int32), entry_rows, entry_odds, entry_ends,
         )  # fmt: skip
         entry_ends = entry_ends[: entries + 1]
@@ -271,9 +271,9 @@ def fair_prices(
         standard = np.array_equal(spec.rate, traits.commission) and np.array_equal(spec.fee, traits.fee)
         ballot = board.ballot
         if not standard:
-            ballot = estimator.votes(g, net, board.times.changed, guarded.aside, widest, board.of.table, board.voting)
+            ballot = estimator.votes(g, net, board.times.changed, guarded.reason, widest, board.of.table, board.voting)
         close = estimator.estimate(
-            board.of, g, traits, net, guarded.aside, estimator.gross(traits, spec.rate, spec.fee), board.times,
+            board.of, g, traits, net, guarded.reason, estimator.gross(traits, spec.rate, spec.fee), board.times,
             board.momentum, ballot, board.needed, *((board.known,) if standard else ()),
         )  # fmt: skip
     return FairPrices(
@@ -288,7 +288,7 @@ def fair_prices(
         member=spec.member,
         weighted=spec.weighted,
         widest=widest,
-        aside=guarded.aside,
+        reason=guarded.reason,
         net=net,
         own=own,
         width=width,
@@ -311,11 +311,11 @@ def devig_method(method: str) -> str:
 
 
 def read(
-    of: estimator.Estimator, groups: Groups, traits: Traits, aside: Bytes, times: estimator.Times,
+    of: estimator.Estimator, groups: Groups, traits: Traits, reason: Bytes, times: estimator.Times,
     momentum: Callable[[estimator.Votes], Floats | None], voting: Bytes | None = None,
 ) -> estimator.Board:  # fmt: skip
     """Read a board, or some ladders of it, for the estimator; `momentum` is given the votes."""
     net = estimator.after_commission(groups, traits)
     widest = int(traits.outcomes.max(initial=2))
-    ballot = estimator.votes(groups, net, times.changed, aside, widest, of.table, voting)
+    ballot = estimator.votes(groups, net, times.changed, reason, widest, of.table, voting)
     return estimator.Board(of, times, momentum(ballot), ballot, voting)

@@ -22,6 +22,7 @@ from oddsengine.momentum import Memory
 from oddsengine.view import ViewKey
 
 FORM = 1
+_RENAMED = {"aside": "reason", "stingy": "not_reference"}  # columns of older snapshots
 _DERIVED = {"unit", "member", "mark", "close_mark", "close"}
 
 
@@ -69,7 +70,7 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
         top = held["top"]
         rows.room_for(top)
         for name, column in held["rows"].items():
-            getattr(rows, name)[:top] = _array(column)
+            getattr(rows, _RENAMED.get(name, name))[:top] = _array(column)
         rows.top = top
         rows.spare = _array(held["spare"])
         rows.spares = rows.spare.size

@@ -364,7 +364,7 @@ def read(view: Offers, links: Curves, who: Longs, ladder: Longs, points: Longs) 
 
 
 @kernel
-def _feeds(ladder, markets, segments, rows, books, feed, aside, stamp, out):
+def _feeds(ladder, markets, segments, rows, books, feed, reason, stamp, out):
     """How many feeds quote each ladder."""
     for c in range(ladder.size):
         if c > 0 and ladder[c] == ladder[c - 1]:
@@ -373,7 +373,7 @@ def _feeds(ladder, markets, segments, rows, books, feed, aside, stamp, out):
         n = 0
         for i in range(rows[segments[markets[ladder[c]]]], rows[segments[markets[ladder[c] + 1]]]):
             f = feed[books[i]]
-            if aside[i] == 0 and stamp[f] != c:
+            if reason[i] == 0 and stamp[f] != c:
                 stamp[f] = c
                 n += 1
         out[c] = n
@@ -383,13 +383,13 @@ def feeds(view: Offers, ladder: Longs) -> Longs:
     """How many feeds quote some ladders, prices that are set aside left out."""
     g, feed = view.groups, view.traits.feed
     out = np.empty(ladder.size, np.int64)
-    _feeds(ladder, g.markets, g.segments, g.rows, g.book, feed, view.aside, np.full(feed.size + 1, -1), out)
+    _feeds(ladder, g.markets, g.segments, g.rows, g.book, feed, view.reason, np.full(feed.size + 1, -1), out)
     return out
 
 
 @kernel
 def _bases(
-    who, ladder, markets, segments, rows, book, net, aside, wanted, reference, threshold, event, kind, totals, known,
+    who, ladder, markets, segments, rows, book, net, reason, wanted, reference, threshold, event, kind, totals, known,
     sport, shapes, scales, tables, stamp, work, mains, others, row_of, none,
     caller, market, line, shape, scale, level, table, total_of, of_case,
 ):  # fmt: skip
@@ -405,10 +405,10 @@ def _bases(
         at, v = ladder[c], who[c]
         if c == 0 or at != ladder[c - 1]:
             begin = ladders
-            tick = main_markets(at, markets, segments, rows, book, net, aside, wanted, stamp, tick, work, mains, none)
+            tick = main_markets(at, markets, segments, rows, book, net, reason, wanted, stamp, tick, work, mains, none)
             if totals[at] >= 0:
                 tick = main_markets(
-                    totals[at], markets, segments, rows, book, net, aside, wanted, stamp, tick, work, others, none
+                    totals[at], markets, segments, rows, book, net, reason, wanted, stamp, tick, work, others, none
                 )
             else:
                 others[:] = -1
@@ -532,7 +532,7 @@ def _locate(
         reference = np.where(np.isnan(view.close.segment[g.segments[:-1]]), reference, np.int32(0))
     callers, books = view.wanted.shape
     n, rows = _bases(
-        who, ladder, g.markets, g.segments, g.rows, g.book, view.net, view.aside,
+        who, ladder, g.markets, g.segments, g.rows, g.book, view.net, view.reason,
         view.wanted.T.astype(np.float64, order="C"), reference, g.threshold, g.event, g.kind, links.totals, links.level,
         forms.sport, forms.shape, forms.scale, forms.table, np.full(books, -1, np.int64), np.empty((5, callers)),
         np.empty(callers, np.int64), np.empty(callers, np.int64), np.full(callers, -1, np.int64), np.empty(0, np.int32),

@@ -233,8 +233,8 @@ class View:
             some = some._replace(groups=some.groups._replace(row=np.arange(slots.size, dtype=np.int32)))
             known = board.facts(slots)
             guarded = Guarded(
-                rows.aside[slots], np.full(slots.size, np.nan), rows.stingy[slots], rows.doubt[slots], board.moment,
-                board.limits,
+                rows.reason[slots], np.full(slots.size, np.nan), rows.not_reference[slots], rows.doubt[slots],
+                board.moment, board.limits,
             )  # fmt: skip
             mine, off = self.spec(names), engine.off
             turned = names.turned.values[known.key >> BOOK_BITS] != 0
@@ -247,7 +247,7 @@ class View:
             counts = engine.set_aside() if near is None and counted else {}
             estimated = None
             if w.method == CLOSE:
-                estimated, _ = board.estimated(some, guarded.aside, slots, engine.fair)
+                estimated, _ = board.estimated(some, guarded.reason, slots, engine.fair)
             seen = fair_prices(some.groups, names.traits, guarded, mine, off, board=estimated)
             common = _common(some, seen, [self], Scope.everything(some.groups), names, off)
         prepared = Prepared(None, identity, guarded, off, None)  # type: ignore[arg-type]

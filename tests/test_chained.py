@@ -122,7 +122,7 @@ def rejected(engine: Engine) -> dict[str, str]:
     """Rows that are rejected, and by which guard, by what they are of."""
     with engine.judged() as board:
         slots = board.on()
-        frame, verdicts = board.facts(slots).frame(), board.rows.aside[slots]
+        frame, verdicts = board.facts(slots).frame(), board.rows.reason[slots]
     named = zip(frame.select(*KEY).iter_rows(), verdicts.tolist(), strict=True)
     return {str(key): code for key, code in named if code}
 

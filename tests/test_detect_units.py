@@ -90,7 +90,10 @@ def part_of(whole: Question, words: Words, events: list[int]) -> Search:
     g, rows, ladders = some_events(identity.groups, events)
     guarded = prepared.guarded
     verdicts = guarded._replace(
-        aside=guarded.aside[rows], measure=guarded.measure[rows], stingy=guarded.stingy[rows], doubt=guarded.doubt[rows]
+        reason=guarded.reason[rows],
+        measure=guarded.measure[rows],
+        not_reference=guarded.not_reference[rows],
+        doubt=guarded.doubt[rows],
     )
     given_ = view_spec(identity.books, identity.traits, **words)
     view = offers(fair_prices(g, identity.traits, verdicts, given_, prepared.off), [given_])

@@ -67,17 +67,17 @@ class Board:
         of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
         changed, start = (times(self.prepared.table, c)[g.row] for c in ("odds_changed_at", "event_start_time"))
         self.minute = estimator.minutes(ids.words(["e"] * g.event.size), self.prepared.guarded.now, table)
-        ballot = self.ballot = estimator.votes(g, g.odds, changed, self.prepared.guarded.aside, 3, table)
-        known = estimator.Times(changed, estimator.starts(g, start, self.prepared.guarded.aside), self.minute)
+        ballot = self.ballot = estimator.votes(g, g.odds, changed, self.prepared.guarded.reason, 3, table)
+        known = estimator.Times(changed, estimator.starts(g, start, self.prepared.guarded.reason), self.minute)
         moved = None if pushed is None else np.tile(np.array(pushed, np.float64), (g.event.size, 1))
         self.fair = estimator.estimate(
-            of, g, identity.traits, g.odds, self.prepared.guarded.aside, np.zeros(len(identity.books), np.uint8),
+            of, g, identity.traits, g.odds, self.prepared.guarded.reason, np.zeros(len(identity.books), np.uint8),
             known, moved, ballot,
         )  # fmt: skip
         # The probability before anything is scaled for its flags.
         scaled = table._replace(scale=(1.0,) * len(table.scale))
         self.plain = estimator.estimate(
-            of._replace(table=scaled), g, identity.traits, g.odds, self.prepared.guarded.aside,
+            of._replace(table=scaled), g, identity.traits, g.odds, self.prepared.guarded.reason,
             np.zeros(len(identity.books), np.uint8), known, moved, ballot,
         )  # fmt: skip
 
@@ -448,7 +448,7 @@ class Tape:
         prepared = prepare(pl.DataFrame(rows), [], NOW)
         g, identity = prepared.identity.groups, prepared.identity
         never = np.full(g.row.size, NO_TIME)
-        ballot = estimator.votes(g, g.odds, never, prepared.guarded.aside, 3, self.table)
+        ballot = estimator.votes(g, g.odds, never, prepared.guarded.reason, 3, self.table)
         minute = np.full(g.event.size, round(at // 60 * 60 * 1e6), np.int64)
         made = self.memory.refresh(
             self.KEY, g, ballot, minute, np.full(1, self.SLOPE), np.full(1, 100), identity.traits.feed, identity.books,
@@ -535,7 +535,7 @@ def test_a_memory_of_a_market_that_emptied_has_a_digest() -> None:
         rows = [row for book in SOME for row in price(book, "total_runs", 8.5, two(0.0))[:1]]  # nobody is complete
         prepared = prepare(pl.DataFrame(rows), [], NOW)
         g, identity = prepared.identity.groups, prepared.identity
-        ballot = estimator.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.aside, 3, tape.table)
+        ballot = estimator.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, tape.table)
         made = tape.memory.refresh(
             Tape.KEY, g, ballot, np.full(1, round(at * 1e6)), np.full(1, np.nan), np.zeros(1, np.int64),
             identity.traits.feed, identity.books, tape.table,
@@ -549,7 +549,7 @@ def test_a_memory_grows_and_forgets_what_is_old() -> None:
     rows = [row for b in SOME for row in price(b, "total_runs", 8.5, two(0.0))]
     prepared = prepare(pl.DataFrame(rows), [], NOW)
     g, identity = prepared.identity.groups, prepared.identity
-    ballot = estimator.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.aside, 3, table)
+    ballot = estimator.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, table)
 
     def step(key: int, seconds: float) -> None:
         minute = np.full(1, round(seconds * 1e6), np.int64)

@@ -82,8 +82,8 @@ def part(groups: Groups, ladders: Bools) -> tuple[Groups, Bools]:
 
 
 def assert_same(some: Guarded, every: Guarded, rows: Bools | slice = slice(None)) -> None:
-    assert some.aside.tolist() == every.aside[rows].tolist()
-    assert some.stingy.tolist() == every.stingy[rows].tolist()
+    assert some.reason.tolist() == every.reason[rows].tolist()
+    assert some.not_reference.tolist() == every.not_reference[rows].tolist()
     assert some.doubt.tolist() == every.doubt[rows].tolist()
     np.testing.assert_array_equal(some.measure, every.measure[rows])
 
@@ -119,15 +119,15 @@ def biased(seed: int) -> list[Row]:
 
 def test_contests_are_judged_alone_on_boards_where_every_guard_fires() -> None:
     fired: set[int] = set()
-    stingy = doubt = False
+    not_reference = doubt = False
     for seed in range(30):
         rows = random_board(seed, 3) + biased(seed)
         every = alone(frame(rows), NONE_OFF, NOW, random.Random(seed))
-        fired |= set(every.aside.tolist())
-        stingy |= bool(every.stingy.any())
+        fired |= set(every.reason.tolist())
+        not_reference |= bool(every.not_reference.any())
         doubt |= bool(every.doubt.any())
     assert fired == {0, *(CODES[name] for name in BOARD_GUARDS if name != "few_witnesses")}
-    assert stingy
+    assert not_reference
     assert doubt
 
 
@@ -139,7 +139,7 @@ def test_a_table_is_judged_as_its_arrays(rows: list[Row], off: set[str]) -> None
     by_table = guard(checked, identity, codes, NOW)
     assert_same(judge(identity.groups, identity.traits, *facts, codes, NOW, LIMITS), by_table)
     assert by_table.now == NOW
-    assert not set(by_table.aside.tolist()) & codes
+    assert not set(by_table.reason.tolist()) & codes
 
 
 def test_what_is_given_stays_as_it_was() -> None:
@@ -154,7 +154,7 @@ def test_what_is_given_stays_as_it_was() -> None:
 def test_nothing_to_judge() -> None:
     identity, facts = read(table(row("c", "total_points", "Over", 1.0, 220.5)))
     found = judge(identity.groups, identity.traits, *facts, NONE_OFF, NO_TIME, LIMITS)
-    assert found.aside.size == found.measure.size == found.stingy.size == 0
+    assert found.reason.size == found.measure.size == found.not_reference.size == 0
     guards.rehearse()
 
 
@@ -165,7 +165,7 @@ def verdicts(odds: pl.DataFrame, **changes: Any) -> dict[int, tuple[int, float]]
     found = judge(identity.groups, identity.traits, **given_)
     row = identity.groups.row
     return {
-        int(row[at]): (int(found.aside[at]), round(float(found.measure[at]), 6)) for at in np.flatnonzero(found.aside)
+        int(row[at]): (int(found.reason[at]), round(float(found.measure[at]), 6)) for at in np.flatnonzero(found.reason)
     }
 
 
@@ -244,8 +244,8 @@ def test_every_kernel_has_one_signature() -> None:
     """A second one would be compiled while prices wait."""
     guards.rehearse()
     identity, facts = read(frame(random_board(3, 6) + biased(1)))
-    aside = judge(identity.groups, identity.traits, *facts, NONE_OFF, NOW, LIMITS).aside
-    main_lines(identity.groups, identity.groups.odds, aside, len(identity.books))
+    reason = judge(identity.groups, identity.traits, *facts, NONE_OFF, NOW, LIMITS).reason
+    main_lines(identity.groups, identity.groups.odds, reason, len(identity.books))
     found = [value.dispatcher() for value in vars(guards).values() if hasattr(value, "dispatcher")]
     found += [value for value in vars(guards).values() if hasattr(value, "signatures")]
     assert len(found) > 10

@@ -375,7 +375,7 @@ def test_main_lines_are_those_of_the_table() -> None:
         reading = ("price_mismatch", "side_conflict", "unknown_outcome", "no_line")
         prepared = prepare(engine.table(), reading, engine.moment)
         g = prepared.identity.groups
-        main, _ = main_lines(g, g.odds, prepared.guarded.aside, len(prepared.identity.books))
+        main, _ = main_lines(g, g.odds, prepared.guarded.reason, len(prepared.identity.books))
         rows = prepared.table["row_id"].to_list()
         expected = {
             rows[row]: bool(main[market]) for row, market in zip(g.row.tolist(), g.market.tolist(), strict=True)
@@ -439,7 +439,7 @@ def test_best_is_the_best_of_each_outcome(seed: int, tier: str, live: str) -> No
     best: dict[tuple[int, int], list[str]] = {}
     for at, row in enumerate(g.row.tolist()):
         price_row = table[rows[row]]
-        if prepared.guarded.aside[at] or (own is not None and price_row["sportsbook"] not in own):
+        if prepared.guarded.reason[at] or (own is not None and price_row["sportsbook"] not in own):
             continue
         if live and price_row["is_live"] != (live == "true"):
             continue
@@ -848,7 +848,7 @@ def test_rows_say_which_guard_rejects_them(node: Any) -> None:
     expected = dict.fromkeys((row["row_id"] for row in rows_of(node.engine)), "")
     expected |= {rows[at]: NAMES[code] for at, code in enumerate(prepared.identity.verdict.tolist())}
     for at, row in enumerate(prepared.identity.groups.row.tolist()):
-        expected[rows[row]] = NAMES[prepared.guarded.aside[at]]
+        expected[rows[row]] = NAMES[prepared.guarded.reason[at]]
     table, now = {row["row_id"]: row for row in rows_of(node.engine)}, node.engine.moment
 
     def alone(row: dict[str, Any]) -> str:

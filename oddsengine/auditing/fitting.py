@@ -135,7 +135,7 @@ def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) ->
             return None
         some = board.gather(units)
         g, traits = some.groups, names.traits
-        rejected = board.rows.aside[g.row]
+        rejected = board.rows.reason[g.row]
         read, _ = board.estimated(some, rejected, g.row, engine.fair)
         net = estimator.after_commission(g, traits)
         gross = estimator.gross(traits, traits.commission, traits.fee)

@@ -36,8 +36,8 @@ class Changes(NamedTuple):
 
 @kernel
 def _mark(
-    markets, segments, rows, row, side, threshold, kind, subject, live, event, lead, odds_bits, seen, ids, aside,
-    stingy, doubt, twin, two, three, totals, mark, gap, fresh, at_close, moved, begins, out, changed,
+    markets, segments, rows, row, side, threshold, kind, subject, live, event, lead, odds_bits, seen, ids, reason,
+    not_reference, doubt, twin, two, three, totals, mark, gap, fresh, at_close, moved, begins, out, changed,
 ):  # fmt: skip
     """Marks of all rows, and the markets where they differ from those of the last search.
 
@@ -52,7 +52,7 @@ def _mark(
         if not playing:
             low, high = np.int64(9223372036854775807), np.int64(-9223372036854775808)
             for i in range(first, end):
-                if aside[i] == 0 and seen[i] != NO_TIME:
+                if reason[i] == 0 and seen[i] != NO_TIME:
                     low, high = min(low, seen[i]), max(high, seen[i])
             timed = high > low and high - low > gap
         h0 = step(np.uint64(1) if timed else np.uint64(0), np.uint64(kind[at]))
@@ -74,7 +74,11 @@ def _mark(
             for i in range(a, b):
                 r = row[i]
                 same &= mark[r] == before
-                bits = np.uint64(aside[i]) | np.uint64(stingy[i]) << np.uint64(8) | np.uint64(doubt[i]) << np.uint64(9)
+                bits = (
+                    np.uint64(reason[i])
+                    | np.uint64(not_reference[i]) << np.uint64(8)
+                    | np.uint64(doubt[i]) << np.uint64(9)
+                )
                 bits |= np.uint64(side[i]) << np.uint64(10) | np.uint64(r) << np.uint64(16)
                 if playing and seen[i] >= fresh:
                     bits |= np.uint64(1) << np.uint64(15)
@@ -196,7 +200,7 @@ def since_last_search(
     fresh = NO_TIME if guarded.now == NO_TIME else guarded.now - round(limits.stale_live_leg_s * 1e6)
     _mark(
         g.markets, g.segments, g.rows, g.row, g.side, g.threshold, g.kind, g.subject, g.live, g.event, lead,
-        g.odds.view(np.int64), g.seen, rows.id, guarded.aside, guarded.stingy, guarded.doubt, g.twin,
+        g.odds.view(np.int64), g.seen, rows.id, guarded.reason, guarded.not_reference, guarded.doubt, g.twin,
         curves.two, curves.three, curves.totals, rows.mark,
         round(limits.stale_prematch_gap_s * 1e6), fresh, due is not None, rows.changed, rows.start, marks,
         changed,

@@ -46,10 +46,10 @@ class Rows:
         ("flags", np.uint8, 1),
         ("unit", np.int32, 1),
         ("member", np.uint8, 1),  # of that unit's list
-        ("aside", np.uint8, 1),  # verdict of the guards at the last judgement
+        ("reason", np.uint8, 1),  # verdict of the guards at the last judgement
         ("rejected", np.uint8, 1),  # why it cannot be bet: the same, but for markets that are only not compared
         ("judged", np.int64, 1),  # when that last changed
-        ("stingy", np.uint8, 1),
+        ("not_reference", np.uint8, 1),
         ("doubt", np.uint8, 1),
         ("mark", np.uint64, 1),  # what its market was when it was last searched; see `changes`
         ("close_mark", np.uint64, 1),  # and what its price at the close rested on beside it
@@ -77,10 +77,10 @@ class Rows:
     flags: Bytes
     unit: Ints
     member: Bytes
-    aside: Bytes
+    reason: Bytes
     rejected: Bytes
     judged: Longs
-    stingy: Bytes
+    not_reference: Bytes
     doubt: Bytes
     mark: Words
     close_mark: Words

@@ -183,29 +183,29 @@ def _unlisted(slots, key, state, seen, book, listed, time, out):
 
 
 @kernel
-def _judge(slots, verdicts, why, low, unsure, aside, rejected, stingy, doubt, state, other, before):
+def _judge(slots, verdicts, why, low, unsure, reason, rejected, not_reference, doubt, state, other, before):
     """Write verdicts down; list rows on the board that are rejected otherwise than before. Returns how many."""
     n = 0
     for i in range(slots.size):
         s = slots[i]
         if i < low.size:
-            stingy[s], doubt[s] = low[i], unsure[i]
+            not_reference[s], doubt[s] = low[i], unsure[i]
         if rejected[s] != why[i] and state[s] == ON:
             other[n], before[n] = s, rejected[s]
             n += 1
-        aside[s], rejected[s] = verdicts[i], why[i]
+        reason[s], rejected[s] = verdicts[i], why[i]
     return n
 
 
 @kernel
-def _until(units, ladder_unit, markets, segments, rows, seen, aside, gap, until):
+def _until(units, ladder_unit, markets, segments, rows, seen, reason, gap, until):
     """Of each unit the oldest time of its prices in use plus the gap; the least number there is if they are wider."""
     at = 0
     for u in range(units.size):
         low, high = np.int64(9223372036854775807), np.int64(-9223372036854775808)
         while at < ladder_unit.size and ladder_unit[at] == u:
             for i in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]]):
-                if aside[i] == 0:
+                if reason[i] == 0:
                     low = min(low, seen[i])
                     high = max(high, seen[i])
             at += 1
@@ -467,14 +467,14 @@ class Board:
 
     # ---- what time does ----
 
-    def watch_gaps(self, some: Gathered, aside: Bytes) -> None:
+    def watch_gaps(self, some: Gathered, reason: Bytes) -> None:
         """Note until when prices of units may be seen again, their times apart, and nothing change by that alone.
 
         A later time may bring two prices of a unit too far apart for one opportunity, or an older one near enough.
         """
         g = some.groups
         gap = round(self.limits.stale_prematch_gap_s * SECOND)
-        _until(some.units, some.ladder_unit, g.markets, g.segments, g.rows, g.seen, aside, gap, self.units.until)
+        _until(some.units, some.ladder_unit, g.markets, g.segments, g.rows, g.seen, reason, gap, self.units.until)
 
     def _time(self, now: int) -> bool:
         """Let time pass; True when it passed a whole second."""
@@ -589,8 +589,8 @@ class Board:
         """Take the guards' verdicts on some rows; the first are those of `guarded`."""
         rows, other, before = self.rows, np.empty(slots.size, np.int32), np.empty(slots.size, np.uint8)
         n = _judge(
-            slots, verdicts, rejected, guarded.stingy, guarded.doubt,
-            rows.aside, rows.rejected, rows.stingy, rows.doubt, rows.state, other, before,
+            slots, verdicts, rejected, guarded.not_reference, guarded.doubt,
+            rows.reason, rows.rejected, rows.not_reference, rows.doubt, rows.state, other, before,
         )  # fmt: skip
         if n:
             other = other[:n].copy()
@@ -625,7 +625,7 @@ class Board:
         )
 
     def estimated(
-        self, some: Gathered, aside: Bytes, slots: Ints, table: catalog.FairTable, voting: Bytes | None = None
+        self, some: Gathered, reason: Bytes, slots: Ints, table: catalog.FairTable, voting: Bytes | None = None
     ) -> tuple[Estimated, Sampled]:
         """What some units, judged, say to the estimator; and what the momentum's memory has to keep of them.
 
@@ -645,8 +645,8 @@ class Board:
             made.append(sampled)
             return sampled.momentum
 
-        times = Times(self.rows.changed[slots], starts(g, some.start, aside, voting), minute)
-        board = read(of, g, names.traits, aside, times, momentum, voting)
+        times = Times(self.rows.changed[slots], starts(g, some.start, reason, voting), minute)
+        board = read(of, g, names.traits, reason, times, momentum, voting)
         return board, made[0]
 
     def due(self, before: int, table: catalog.FairTable) -> Bytes:

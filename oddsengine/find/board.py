@@ -170,9 +170,9 @@ def estimated(prepared: Prepared, table: catalog.FairTable | None = None) -> est
     minute = estimator.minutes(event[event_of], prepared.guarded.now, table)
     of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
     moved = _momentum(prepared)
-    aside = prepared.guarded.aside
-    known = estimator.Times(changed, estimator.starts(g, start, aside), minute)
-    return read(of, g, identity.traits, aside, known, lambda _: moved)
+    reason = prepared.guarded.reason
+    known = estimator.Times(changed, estimator.starts(g, start, reason), minute)
+    return read(of, g, identity.traits, reason, known, lambda _: moved)
 
 
 def _momentum(prepared: Prepared) -> Floats | None:

@@ -106,7 +106,7 @@ def columns(question: Question) -> pl.DataFrame:
     edge = np.full(g.row.size, np.nan)
     edge[estimates.judged] = estimates.prob[estimates.judged] * v.net[estimates.judged] - 1.0
     verdict = np.asarray(prepared.identity.verdict).copy()
-    verdict[g.row] = prepared.guarded.aside
+    verdict[g.row] = prepared.guarded.reason
     verdict[g.row[estimates.capped]] = CODES["ev_cap"]
     height = prepared.table.height
 
@@ -123,7 +123,7 @@ def columns(question: Question) -> pl.DataFrame:
             "fair_probability": placed(estimates.prob),
             "fair_error": placed(estimates.error),
             "reference": books.gather(named.set(named == _NONE, None)),
-            "hold": placed(np.where(prepared.guarded.aside == 0, v.width, np.nan)),
+            "hold": placed(np.where(prepared.guarded.reason == 0, v.width, np.nan)),
             "ev": placed(edge),
             "net_odds": placed(v.net),
             "guard": pl.Series([None, *NAMES[1:]], dtype=pl.String).gather(verdict),
