@@ -11,6 +11,7 @@ Latency is from before the engine's step to the client's socket, of one client i
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import io
 import json
@@ -29,6 +30,8 @@ import uvloop
 
 KEY = "x"
 ROWS = 1000
+MOST_UNSENT = 1 << 20  # bytes for one client of the baseline
+ANSWER_S = 150.0  # within which a child answers, or is killed
 BOOKS = ("pinnacle", "draftkings", "fanduel", "betmgm", "caesars")
 LEAGUES = ("nba", "nfl", "mlb", "nhl")
 
@@ -46,6 +49,19 @@ def say(**facts: Any) -> None:
     print(json.dumps(facts), flush=True)
 
 
+def commands() -> asyncio.Queue[str]:
+    """What the parent says, a line each; the process ends when the parent does, whatever its event loop is doing."""
+    loop, lines = asyncio.get_running_loop(), asyncio.Queue[str]()
+
+    def read() -> None:
+        for line in sys.stdin:
+            loop.call_soon_threadsafe(lines.put_nowait, line.strip())
+        os._exit(1)
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
+
+
 # ---- the servers ----
 
 
@@ -57,13 +73,16 @@ def quotes(tick: int, now: datetime, only: int | None = None) -> list[dict[str, 
         if only is not None and not (only <= game < only + 3):
             continue
         for book in BOOKS if only is None else (BOOKS[tick % len(BOOKS)],):
-            for side in ("Home", "Away"):
+            home = (
+                0.5 + ((tick * 7 + game * 3) % 50 - 25) / 5000.0
+            )  # prices that no guard rejects: such rows are sent whole
+            for side, chance in (("Home", home), ("Away", 1.0 - home)):
                 out.append(
                     {
                         "sportsbook": book, "event_id": f"event_{game:03d}", "sport": "basketball",
                         "league": LEAGUES[game % 4], "home_team": f"Home {game}", "away_team": f"Away {game}",
                         "market_type": "moneyline", "selection": f"{side} {game}", "selection_type": side.lower(),
-                        "odds_decimal": 1.7 + ((tick * 7 + game * 3 + (side == "Home")) % 50) / 100.0,
+                        "odds_decimal": 1.0 / (1.045 * chance),
                         "last_seen_at": now, "odds_changed_at": now,
                     }
                 )  # fmt: skip
@@ -136,12 +155,7 @@ async def ours(args: argparse.Namespace) -> None:
         return node.stream.lines.cuts if node.stream is not None else 0
 
     await _commands(server.servers[0].sockets[0].getsockname()[1], turn, args, spent, cuts)
-    server.should_exit = True
-    stream = node.stream
-    if stream is not None:
-        await stream.close()
     await serving
-    os._exit(0)
 
 
 async def raw(args: argparse.Namespace) -> None:
@@ -174,7 +188,8 @@ async def raw(args: argparse.Namespace) -> None:
             event = body[:60] + b'"odds_changed_at":"' + stamp + b'Z"' + body[60 + 47 :]
             chunk = b"%x\r\n%b\r\n" % (len(event), event)
             for transport in clients:
-                transport.write(chunk)
+                if transport.get_write_buffer_size() < MOST_UNSENT:  # else memory grows until the machine stands still
+                    transport.write(chunk)
         return tick
 
     async def turn(rate: float) -> Any:
@@ -182,18 +197,17 @@ async def raw(args: argparse.Namespace) -> None:
         return stop, asyncio.create_task(run(stop, rate))
 
     await _commands(server.sockets[0].getsockname()[1], turn, args, [], int)
-    os._exit(0)
 
 
 async def _commands(port: int, turn: Any, args: argparse.Namespace, spent: list[float], cuts: Any) -> None:
-    """Do what the parent says: go, stop, end."""
+    """Do what the parent says: go, stop, memory."""
     say(port=port)
-    loop = asyncio.get_running_loop()
+    lines = commands()
     stop: Any = None
     task: Any = None
     before = began = 0.0
     while True:
-        line = (await loop.run_in_executor(None, sys.stdin.readline)).strip()
+        line = await lines.get()
         if line == "go":
             gc.collect()
             spent.clear()
@@ -206,10 +220,8 @@ async def _commands(port: int, turn: Any, args: argparse.Namespace, spent: list[
             steps = sorted(spent)
             p99 = steps[int(len(steps) * 0.99)] if steps else 0.0
             say(ticks=ticks, cpu=cpu() - before, wall=ended - began, step_p99=p99)
-        elif line == "memory":
-            say(memory=memory(), cuts=cuts())
         else:
-            return
+            say(memory=memory(), cuts=cuts())
 
 
 # ---- the client ----
@@ -219,6 +231,7 @@ async def clients(args: argparse.Namespace) -> None:
     """Hold connections; count events, and how late they are."""
     loop = asyncio.get_running_loop()
     events = total = complete = lost = 0
+    lines = commands()
     mark = b'"type":"odds:update"' if args.wire == "websocket" else b"\nevent: odds:update"
     delays: list[float] = []
     measuring = False
@@ -280,17 +293,15 @@ async def clients(args: argparse.Namespace) -> None:
         await asyncio.sleep(0.02)
     say(complete=complete, seconds=time.perf_counter() - began)
     while True:
-        line = (await loop.run_in_executor(None, sys.stdin.readline)).strip()
+        line = await lines.get()
         if line == "go":
             measuring, events, total, began = True, 0, 0, time.perf_counter()
             delays.clear()
-        elif line == "stop":
+        else:
             measuring, seconds = False, time.perf_counter() - began
             late = sorted(delays)
             p50, p99 = (late[int(len(late) * q)] if late else -1.0 for q in (0.5, 0.99))
             say(events=events, bytes=total, seconds=seconds, p50=p50, p99=p99, lost=lost)
-        else:
-            os._exit(0)
 
 
 # ---- the parent ----
@@ -311,16 +322,25 @@ class Child:
 
     def hear(self) -> dict[str, Any]:
         assert self.process.stdout
-        return json.loads(self.process.stdout.readline())
+        timer = threading.Timer(ANSWER_S, self.process.kill)
+        timer.start()
+        line = self.process.stdout.readline()
+        timer.cancel()
+        if not line:
+            raise SystemExit(f"{self.process.args} did not answer within {ANSWER_S:g} s")
+        return json.loads(line)
 
     def cpu(self) -> float:
         """Seconds of processor time so far."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def end(self) -> None:
-        self.tell("end")
-        self.process.wait(20)
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.process.kill()
+        self.process.wait()
 
 
 def measured(kind: str, n: int, args: argparse.Namespace, size: int) -> dict[str, Any]:
@@ -328,36 +348,35 @@ def measured(kind: str, n: int, args: argparse.Namespace, size: int) -> dict[str
         "--rate", args.rate, "--groups", args.groups, "--size", size, "--switch", args.switch,
         "--stopped", args.stopped, "--stalled", args.stalled, "--wire", args.wire,
     )  # fmt: skip
-    server = Child("--role", kind, *more)
-    port = server.hear()["port"]
-    idle = {"cpu": 0.0, "ticks": 1, "step_p99": 0.0}
-    if kind == "ours":
+    with contextlib.ExitStack() as children:
+        server = children.enter_context(Child("--role", kind, *more))
+        port = server.hear()["port"]
+        idle = {"cpu": 0.0, "ticks": 1, "step_p99": 0.0}
+        if kind == "ours":
+            server.tell("go")
+            time.sleep(2.0)
+            server.tell("stop")
+            idle = server.hear()
+        server.tell("memory")
+        before = server.hear()["memory"]
+        client = children.enter_context(Child("--role", "clients", "--n", n, "--port", port, *more))
+        joined = client.hear()
+        server.tell("memory")
+        held = server.hear()["memory"] - before
         server.tell("go")
-        time.sleep(2.0)
+        time.sleep(1.0)
+        client.tell("go")
+        spent, reading = -server.cpu(), -client.cpu()
+        time.sleep(args.seconds / 2)
+        server.tell("memory")
+        middle = server.hear()
+        time.sleep(args.seconds / 2)
+        client.tell("stop")
+        spent, reading = spent + server.cpu(), reading + client.cpu()
         server.tell("stop")
-        idle = server.hear()
-    server.tell("memory")
-    before = server.hear()["memory"]
-    client = Child("--role", "clients", "--n", n, "--port", port, *more)
-    joined = client.hear()
-    server.tell("memory")
-    held = server.hear()["memory"] - before
-    server.tell("go")
-    time.sleep(1.0)
-    client.tell("go")
-    spent, reading = -server.cpu(), -client.cpu()
-    time.sleep(args.seconds / 2)
-    server.tell("memory")
-    middle = server.hear()
-    time.sleep(args.seconds / 2)
-    client.tell("stop")
-    spent, reading = spent + server.cpu(), reading + client.cpu()
-    server.tell("stop")
-    used, got = server.hear(), client.hear()
-    server.tell("memory")
-    last = server.hear()
-    client.end()
-    server.end()
+        used, got = server.hear(), client.hear()
+        server.tell("memory")
+        last = server.hear()
     ticks = used["ticks"] * args.seconds / used["wall"]
     own = max(spent - idle["cpu"] / idle["ticks"] * ticks, 1e-3)
     rate = got["events"] / got["seconds"]

@@ -2,9 +2,10 @@
 
 import asyncio
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -28,19 +29,31 @@ UPSTREAM = "upstream_error"
 Group = Prices | OpportunityGroup | Games
 
 
-class _Members:
-    """A group as the event loop has it."""
+class _Batch(NamedTuple):
+    """Events of a group from one update."""
 
-    __slots__ = ("number", "prices", "subscribers")
+    group: Group
+    number: int  # of the update
+    events: list[StreamEvent]
+    place: int  # `global_seq` of the latest update at that time
 
-    def __init__(self, number: int, *, prices: bool) -> None:
-        self.number = number  # of the update that they hold; 0 is none in particular
-        self.prices = prices  # their events are kept for those who are still waiting
+
+class _Cohort:
+    """The subscribers of the same groups: what is sent to them is packed once."""
+
+    __slots__ = ("groups", "subscribers")
+
+    def __init__(self, groups: frozenset[Group]) -> None:
+        self.groups = groups
         self.subscribers: dict[Subscriber, None] = {}
 
 
 class Lines:
-    """Every subscriber of a node, and the groups they are of."""
+    """Every subscriber of a node, and the groups they are of.
+
+    Events are queued, and handed to all subscribers when these are next written to, so that an update costs the same
+    however many there are. Whatever else concerns one subscriber hands it what is queued first.
+    """
 
     def __init__(self, node: Node, log: Log, *, heartbeat: float = HEARTBEAT_S, **bounds: Any) -> None:
         self.closed = False
@@ -52,7 +65,10 @@ class Lines:
         self._first = int(node.born * 1000.0)  # what `global_seq` starts from: it never repeats after a restart
         self._sequence, self._turns = itertools.count(1), itertools.count()
         self._subscribers: dict[Subscriber, None] = {}
-        self._groups: dict[Group, _Members] = {}
+        self._groups: dict[Group, int] = {}  # numbers of the updates that they are at; 0 is none in particular
+        self._cohorts: dict[frozenset[Group], _Cohort] = {}
+        self._queue: list[_Batch] = []  # since all were handed what there was
+        self._start = 0  # how many batches there were before
         self._due: list[Subscriber] = []
         self._flushing, self._flush_at = False, 0.0
         self._failures: frozenset[str] = frozenset()
@@ -78,8 +94,7 @@ class Lines:
 
     def change(self, subscriber: Subscriber, wants: Any, first: list[bytes]) -> None:
         """Replace what a subscriber gets; these frames come before its new snapshot."""
-        for members in self._groups.values():
-            members.subscribers.pop(subscriber, None)
+        self._enroll(subscriber, frozenset())
         subscriber.wants, subscriber.waiting, subscriber.backlog = wants, [], None
         self._begin(subscriber, first, 0)
         subscriber.flush()
@@ -89,8 +104,7 @@ class Lines:
         subscriber.gone = True
         subscriber.drop()
         del self._subscribers[subscriber]
-        for members in self._groups.values():
-            members.subscribers.pop(subscriber, None)
+        self._enroll(subscriber, frozenset())
 
     @property
     def streams(self) -> int:
@@ -120,38 +134,72 @@ class Lines:
         """Send groups their events, each with the number of its update; `heard` is the latest update."""
         self.number = heard
         for group, number, events in batches:
-            members = self._groups.get(group)
-            if members is None:
+            if group not in self._groups:
                 continue
-            members.number = number
-            if not events:
+            self._groups[group] = number
+            if events:
+                self._queue.append(_Batch(group, number, events, self.global_seq(heard)))
+                self.made += len(events)
+        self._flush_soon()
+
+    def _hand_out(self) -> None:
+        """Hand all subscribers what is queued."""
+        for cohort in self._cohorts.values():
+            batches = [batch for batch in self._queue if batch.group in cohort.groups]
+            if not batches:
                 continue
-            wire = group.wire
+            first = min((batch.number for batch in batches if isinstance(batch.group, Prices)), default=math.inf)
             packed: Any = None
-            count = 0
-            due = self._due.append
-            slow: list[Subscriber] = []
-            for subscriber in members.subscribers:
-                if subscriber.waiting is not None:
-                    if members.prices:
-                        subscriber.waiting.append((number, events))
-                elif members.prices and number <= subscriber.number:  # its beginning has that already
-                    continue
-                elif subscriber.backlog is not None:
-                    slow.append(subscriber)
+            count = sum(len(batch.events) for batch in batches)
+            for subscriber in cohort.subscribers:
+                if (
+                    subscriber.waiting is not None or subscriber.backlog is not None or subscriber.number >= first
+                    or subscriber.handed > self._start
+                ):  # fmt: skip
+                    self._hand(subscriber)
                 else:
                     if packed is None:
-                        packed = subscriber.packed(
-                            wire.numbered(bodies(events), self._sequence, self.global_seq(heard))
-                        )
-                    subscriber.take(packed, self.global_seq(heard))
-                    due(subscriber)
-                    count += 1
-            for subscriber in slow:
-                subscriber.miss(events)
-            self.made += len(events)
-            self.events += count * len(events)
-        self._flush_soon()
+                        packed = subscriber.packed(self._frames(subscriber.wire, batches))
+                    subscriber.take(packed)
+                    self._due.append(subscriber)
+                    self.events += count
+        self._start += len(self._queue)
+        self._queue.clear()
+
+    def _hand(self, subscriber: Subscriber) -> None:
+        """Hand one subscriber what is queued."""
+        rest = self._queue[max(subscriber.handed - self._start, 0) :]
+        subscriber.handed = self._start + len(self._queue)
+        for batch in rest:
+            prices = isinstance(batch.group, Prices)
+            if subscriber.cohort is None or batch.group not in subscriber.cohort.groups:
+                continue
+            if subscriber.waiting is not None:
+                if prices:  # the beginning has all other events
+                    subscriber.waiting.append((batch.number, batch.events))
+            elif prices and batch.number <= subscriber.number:  # its beginning has that already
+                continue
+            elif subscriber.backlog is not None:
+                subscriber.miss(batch.events)
+            else:
+                subscriber.take(subscriber.packed(self._frames(subscriber.wire, [batch])))
+                self._due.append(subscriber)
+                self.events += len(batch.events)
+
+    def _frames(self, wire: Wire, batches: Iterable[_Batch]) -> list[tuple[list[bytes], int]]:
+        return [(wire.numbered(bodies(each.events), self._sequence, each.place), each.place) for each in batches]
+
+    def _enroll(self, subscriber: Subscriber, groups: frozenset[Group]) -> None:
+        """Let a subscriber have the events of these groups from now on."""
+        self._hand(subscriber)
+        if (left := subscriber.cohort) is not None:
+            del left.subscribers[subscriber]
+            if not left.subscribers:
+                del self._cohorts[left.groups]
+        subscriber.cohort = None
+        if groups:
+            subscriber.cohort = self._cohorts.setdefault(groups, _Cohort(groups))
+            subscriber.cohort.subscribers[subscriber] = None
 
     def note(self, number: int) -> None:
         """Note the latest update, whose events were all delivered."""
@@ -178,7 +226,7 @@ class Lines:
         return global_seq - self._first
 
     def _flush_soon(self) -> None:
-        if not self._flushing and self._due:
+        if not self._flushing and (self._due or self._queue):
             self._flushing = True
             wait = self._flush_at - self._loop.time()
             if wait > 0.0:
@@ -190,6 +238,7 @@ class Lines:
         """Send what waits; then let as much time pass as that took, so that more is joined and others run too."""
         began = time.perf_counter()
         self._flushing = False
+        self._hand_out()
         due, self._due = self._due, []
         for subscriber in due:
             if subscriber.size:
@@ -200,15 +249,15 @@ class Lines:
     def register(self, group: Group, subscriber: Subscriber, wants: Any, number: int) -> None:
         """Add a subscriber to a group, which is at an update."""
         if subscriber in self._subscribers and subscriber.wants is wants:
-            members = self._groups.get(group)
-            if members is None:
-                members = self._groups[group] = _Members(number, prices=isinstance(group, Prices))
-            members.subscribers[subscriber] = None
+            self._groups.setdefault(group, number)
+            known = subscriber.cohort.groups if subscriber.cohort is not None else frozenset()
+            self._enroll(subscriber, known | {group})
 
     def admit(self, subscriber: Subscriber, wants: Any, taken: Taken, frames: list[bytes], heard: int) -> None:
         """Send a subscriber its snapshot, what else is open, and what came after the snapshot's update."""
         if subscriber.gone or subscriber.waiting is None or subscriber.wants is not wants:
             return
+        self._hand(subscriber)
         waited = [(number, events) for number, events in subscriber.waiting if number > taken.number]
         subscriber.number = taken.number
         subscriber.waiting = None
@@ -234,7 +283,8 @@ class Lines:
 
     def send(self, events: bytes, subscriber: Subscriber, number: int = 0) -> None:
         """Send a subscriber something without an id that is not part of the board."""
-        subscriber.take(subscriber.packed((events,)), self.global_seq(number) if number else 0)
+        self._hand(subscriber)
+        subscriber.take(subscriber.packed([((events,), self.global_seq(number) if number else 0)]))
         self._due.append(subscriber)
         self._flush_soon()
 
@@ -246,6 +296,7 @@ class Lines:
         self._turn = (self._turn + 1) % rounds
         moment = clock(self._node.clock.now())
         events: dict[Wire, bytes] = {}
+        self._hand_out()
         for subscriber in self._subscribers:
             if subscriber.turn % rounds != self._turn:
                 continue
@@ -267,11 +318,11 @@ class Lines:
             return b""
         said = []
         for group in subscriber.groups:
-            members = self._groups.get(group)
-            if members is not None and isinstance(group, Prices):
-                said.append(b"prices %d" % max(members.number, subscriber.number))
-            elif members is not None and isinstance(group, OpportunityGroup) and members.number:
-                said.append(b"opportunities %d" % members.number)
+            number = self._groups.get(group)
+            if number is not None and isinstance(group, Prices):
+                said.append(b"prices %d" % max(number, subscriber.number))
+            elif number and isinstance(group, OpportunityGroup):
+                said.append(b"opportunities %d" % number)
         return b": %b\n" % b", ".join(said) if said else b""
 
     def _tick(self) -> None:

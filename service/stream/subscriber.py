@@ -61,8 +61,8 @@ class Subscriber:
 
     __slots__ = (
         "_beginning", "_bounds", "_ending", "_pending", "_send", "_sent", "_since", "_taken", "_writing", "account",
-        "backlog", "check", "cut_short", "gone", "groups", "key", "number", "on_cut", "on_taken", "size", "task",
-        "transport", "turn", "waiting", "wants", "wire",
+        "backlog", "check", "cohort", "cut_short", "gone", "groups", "handed", "key", "number", "on_cut", "on_taken",
+        "size", "task", "transport", "turn", "waiting", "wants", "wire",
     )  # fmt: skip
 
     def __init__(
@@ -79,6 +79,8 @@ class Subscriber:
         self.gone = self.cut_short = self._ending = False
         self.size = self.number = 0  # bytes that wait; the update that the beginning is of
         self.groups: list[Any] = []
+        self.cohort: Any = None  # whose events it gets
+        self.handed = 0  # batches that it was handed, or that are not for it, of all that were queued
         self.turn = 0
         self.transport: Any = getattr(getattr(send, "__self__", None), "transport", None)
         _watch(self.transport, bounds)
@@ -101,14 +103,13 @@ class Subscriber:
             self._pending.extend(parts(piece))
 
     @staticmethod
-    def packed(frames: Sequence[bytes]) -> Any:
-        """Frames as `take` gets them; made once for all who get them."""
-        joined = b"".join(frames)
+    def packed(batches: Sequence[tuple[Sequence[bytes], int]]) -> Any:
+        """Frames as `take` gets them, each batch with its `global_seq`; made once for all who get them."""
+        joined = b"".join(frame for frames, _ in batches for frame in frames)
         return parts(joined), len(joined)
 
-    def take(self, packed: Any, number: int) -> None:
+    def take(self, packed: Any) -> None:
         """Queue events; `flush` sends them."""
-        del number
         if self.gone or self._ending:
             return
         pieces, size = packed

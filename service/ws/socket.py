@@ -24,14 +24,14 @@ class Socket(Subscriber):
         self.code, self.reason = NORMAL, ""
 
     @staticmethod
-    def packed(frames: Sequence[bytes]) -> Any:
+    def packed(batches: Sequence[tuple[Sequence[bytes], int]]) -> Any:
         """Messages as they are."""
-        return frames
+        return batches
 
-    def take(self, packed: Any, number: int) -> None:
+    def take(self, packed: Any) -> None:
         """Queue messages."""
         if not (self.gone or self._ending):
-            self.grow(self._queue(packed, number))
+            self.grow(sum(self._queue(messages, number) for messages, number in packed))
 
     def begin(self, pieces: Iterable[bytes], number: int = 0) -> None:
         """Queue the beginning, or what a slow reader missed."""
