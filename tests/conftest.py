@@ -59,8 +59,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled() -> None:
-    """Compile before anything is judged, so that no test waits for it in its middle."""
-    if not os.environ.get("NUMBA_DISABLE_JIT"):
+    """Compile kernels before the first test, so that no test waits for it; mutation tests compile only those in use."""
+    if not os.environ.get("NUMBA_DISABLE_JIT") and os.environ.get("KERNELS") != "lazy":
         oddsengine.compile_kernels()
 
 

@@ -1,27 +1,33 @@
-"""Whether the tests notice a changed program: small changes at random places, and the tests that concern each.
+"""Mutation tests: change the program at random places, one at a time, and run the tests that concern each.
 
-    make mutate                                              # 200 places, about an hour on one core
+    make mutate                                               # 200 places, about two hours on one core
+    python tests/mutate.py --minutes 60 --seed "$(date +%j)"  # each night other places
     python tests/mutate.py --count 20 --only oddsengine/tails.py
+    python tests/mutate.py --places 17,30-39                  # some of the 200 again
 
-A place is a comparison, an operator, a number, a condition or a statement in one of four areas: kernels, guards, the
-wire and authentication. Each is changed in a copy of the checkout, and the test files in `TESTS` are run there; at
-first without a change, when they have to pass. Kernels are compiled in a folder of the copy, which begins with those of
-ODDSENGINE_CACHE. A change that no test notices is printed as a diff: either a test is missing, or the program does the
-same as before, which is said, with the reason, in `equivalent_mutants.txt`. Exit status 1 if less than 95 % of the
-others were caught, 2 if tests fail without a change.
+A place is a comparison, an operator, a number, a condition or a statement in kernels, detectors, guards, the wire or
+authentication. Each is changed in a copy of the checkout. `TESTS` lists the test files of each file, in stages: the
+second stage runs only if the first one passes with the change. A test that fails must pass without the change. A change
+that no test detects survives: either a test is missing, or behavior is the same, and `equivalent_mutants.txt` says why.
+
+Exit status: 0 if no change survived, 1 if one did, 2 if tests fail without a change.
 """
 
 import argparse
 import ast
+import contextlib
 import copy
 import os
 import random
+import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -29,60 +35,68 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
-CAUGHT = 0.95
-LIMIT_S = 240  # of processor time; a change that makes a test run forever is caught
+CPU_S, WALL_S = 240, 900  # per stage; tests that never end have detected the change
 FOLDERS = ("oddsengine", "service", "tests", "docs", "notebooks", "scripts")
 FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "Makefile", "setup.py", "MANIFEST.in", "constraints.txt")
 
 AREAS: dict[str, tuple[float, tuple[str, ...]]] = {
-    "kernels": (0.45, ("oddsengine/*.py", "oddsengine/find/*.py", "oddsengine/board/*.py", "oddsengine/query/scan.py")),
+    "kernels": (0.4, ("oddsengine/*.py", "oddsengine/board/*.py", "oddsengine/query/scan.py")),
+    "detectors": (
+        0.05,
+        ("oddsengine/find/*.py", "oddsengine/kelly.py", "oddsengine/value.py", "oddsengine/arbitrage.py"),
+    ),
     "guards": (0.15, ("oddsengine/guards.py",)),
     "wire": (0.2, ("service/wire/*.py", "service/ws/wire.py", "service/stream/sse.py", "service/params.py")),
     "auth": (0.2, ("service/keys.py", "service/limits.py", "service/tiers.py", "service/middleware/*.py")),
 }
-"""Share of the places, and files. Of the kernels' files only compiled functions, of others every function."""
+"""Share of the places, and files. Of the kernels' files only compiled functions, of the others all functions."""
 
-_LIVE = "test_golden.py test_open_sets.py test_engine.py test_live_rows.py test_live_reading.py"
-_SERVICE = "test_service_wire.py test_service_odds.py test_service_opportunities.py"
-TESTS: dict[str, str] = {
-    "oddsengine/devig.py": "test_devig.py",
-    "oddsengine/estimator.py": "test_estimator.py test_fair.py",
-    "oddsengine/expressions.py": "test_expressions.py",
-    "oddsengine/middle.py": "test_middle.py",
-    "oddsengine/momentum.py": "test_estimator.py",
-    "oddsengine/portfolio.py": "test_portfolio.py",
-    "oddsengine/timestamps.py": "test_service_wire.py test_service_odds.py",
-    "oddsengine/outcomes.py": "test_stakes.py test_strategy.py",
-    "oddsengine/identity.py": "test_identity.py test_identity_terms.py test_groups.py",
-    "oddsengine/groups.py": "test_groups.py test_detect_units.py test_laws.py",
-    "oddsengine/markets.py": "test_laws.py test_naive.py test_public.py test_detect_units.py",
-    "oddsengine/guards.py": "test_guard_units.py test_guards.py test_naive.py test_laws.py",
-    "oddsengine/twins.py": "test_twins.py test_guard_units.py",
-    "oddsengine/detect.py": "test_detect_units.py test_naive.py test_laws.py test_open_sets.py",
-    "oddsengine/references.py": "test_detect_units.py test_naive.py test_laws.py test_open_sets.py",
-    "oddsengine/tails.py": "test_tails.py test_naive.py test_laws.py test_open_sets.py test_estimator.py",
-    "oddsengine/find/*.py": "test_detect_units.py test_naive.py test_laws.py test_golden.py test_open_sets.py",
-    "oddsengine/query/scan.py": "test_service_odds.py",
-    "oddsengine/open.py": _LIVE,
-    "oddsengine/board/scan.py": f"test_json_quotes.py {_LIVE}",
-    "oddsengine/board/quotes.py": f"test_json_quotes.py test_schema.py {_LIVE}",
-    "oddsengine/board/*.py": _LIVE,
-    "service/wire/reference.py": "test_service_reference.py test_service_wire.py test_service_samples.py",
-    "service/wire/references.py": "test_service_references.py test_service_samples.py",
-    "service/wire/splits.py": "test_service_splits.py",
-    "service/wire/futures.py": "test_service_futures.py",
-    "service/wire/health.py": "test_service_node.py test_service_http.py",
-    "service/wire/*.py": f"{_SERVICE} test_service_samples.py test_stream.py test_service_gamestate.py",
-    "service/ws/wire.py": "test_ws.py",
-    "service/stream/sse.py": "test_stream.py test_stream_moves.py",
-    "service/params.py": "test_service_odds.py test_service_opportunities.py test_service_http.py test_stream.py",
-    "service/keys.py": "test_service_keys.py test_keys_cli.py test_service_limits.py",
-    "service/limits.py": "test_service_limits.py test_service_keys.py",
-    "service/tiers.py": "test_service_limits.py test_service_keys.py test_service_opportunities.py",
-    "service/middleware/cache.py": "test_service_cache.py test_service_http.py",
-    "service/middleware/*.py": "test_service_http.py test_service_keys.py test_service_limits.py",
+_OPEN = "engine open_sets"
+_WIRE = "service_wire service_samples service_odds service_opportunities stream"
+TESTS: dict[str, tuple[str, ...]] = {
+    "oddsengine/arbitrage.py": ("arbitrage", "laws detect_units"),
+    "oddsengine/kelly.py": ("kelly", "laws portfolio"),
+    "oddsengine/value.py": ("value", "laws"),
+    "oddsengine/devig.py": ("devig",),
+    "oddsengine/estimator.py": ("estimator", f"fair {_OPEN}"),
+    "oddsengine/momentum.py": ("estimator", f"fair {_OPEN}"),
+    "oddsengine/expressions.py": ("expressions",),
+    "oddsengine/middle.py": ("middle", "tails naive"),
+    "oddsengine/portfolio.py": ("portfolio",),
+    "oddsengine/timestamps.py": ("service_odds", "service_wire"),
+    "oddsengine/outcomes.py": ("stakes", "strategy"),
+    "oddsengine/identity.py": ("identity identity_terms", f"groups {_OPEN}"),
+    "oddsengine/groups.py": ("groups detect_units", f"laws naive {_OPEN}"),
+    "oddsengine/markets.py": ("detect_units", f"laws naive public {_OPEN}"),
+    "oddsengine/guards.py": ("guard_units", f"guards laws naive {_OPEN}"),
+    "oddsengine/twins.py": ("twins guard_units", f"guards {_OPEN}"),
+    "oddsengine/detect.py": ("detect_units", f"laws naive {_OPEN}"),
+    "oddsengine/references.py": ("detect_units", f"laws naive {_OPEN}"),
+    "oddsengine/tails.py": ("tails", f"estimator laws naive {_OPEN}"),
+    "oddsengine/find/*.py": ("detect_units public", f"laws naive service_opportunities explain {_OPEN}"),
+    "oddsengine/query/scan.py": ("service_odds", "service_history service_fuzz"),
+    "oddsengine/open.py": ("engine", f"live_reading service_opportunities {_OPEN}"),
+    "oddsengine/board/scan.py": ("json_quotes", f"live_rows live_reading schema {_OPEN}"),
+    "oddsengine/board/quotes.py": ("json_quotes schema", f"live_reading {_OPEN}"),
+    "oddsengine/board/*.py": ("live_rows", f"live_reading {_OPEN}"),
+    "service/wire/reference.py": ("service_reference", _WIRE),
+    "service/wire/references.py": ("service_references", _WIRE),
+    "service/wire/splits.py": ("service_splits", _WIRE),
+    "service/wire/futures.py": ("service_futures", _WIRE),
+    "service/wire/health.py": ("service_node", "service_http"),
+    "service/wire/odds.py": ("service_odds", f"service_deeplinks {_WIRE}"),
+    "service/wire/games.py": ("service_gamestate", _WIRE),
+    "service/wire/*.py": ("wire_columns", f"service_opportunities {_WIRE}"),
+    "service/ws/wire.py": ("ws", "ws_fuzz"),
+    "service/stream/sse.py": ("stream", "stream_moves stream_slow"),
+    "service/params.py": ("service_odds", "service_opportunities service_http service_fuzz stream"),
+    "service/keys.py": ("service_keys", "keys_cli service_limits service_http"),
+    "service/limits.py": ("service_limits", "service_keys service_http"),
+    "service/tiers.py": ("service_limits", "service_keys service_opportunities"),
+    "service/middleware/cache.py": ("service_cache", "service_http"),
+    "service/middleware/*.py": ("service_limits", "service_keys service_http service_metrics"),
 }
-"""Files of tests that concern a file, the quick ones first; the first pattern that fits counts."""
+"""Stages of test files per file, most likely to fail first; the first matching pattern counts."""
 
 
 class Mutant(NamedTuple):
@@ -94,6 +108,7 @@ class Mutant(NamedTuple):
     stop: int
     text: str
     line: int
+    copy: int = 1  # of equal changes in the function
 
     def apply(self, source: bytes) -> bytes:
         """The file with the change."""
@@ -101,7 +116,9 @@ class Mutant(NamedTuple):
 
     def describe(self, source: bytes) -> str:
         """One line that stays what it is while other lines of the file change."""
-        return f"{self.file} {self.function}: `{source[self.start : self.stop].decode()}` -> `{self.text}`"
+        again = f" (place {self.copy})" if self.copy > 1 else ""
+        said = f"{self.file} {self.function}: `{source[self.start : self.stop].decode()}` -> `{self.text}`{again}"
+        return " ".join(said.split())
 
 
 # ---- places ----
@@ -191,96 +208,147 @@ def mutants(file: str, source: bytes, *, compiled: bool) -> Iterator[Mutant]:
                 if not compiled or marks & {"kernel", "fused", "inlined"}:
                     yield from walk(each, outer + each.name)
 
-    yield from functions(ast.parse(source), "")
+    seen = Counter[str]()
+    for mutant in functions(ast.parse(source), ""):
+        change = mutant.describe(source)
+        seen[change] += 1
+        yield mutant._replace(copy=seen[change])
 
 
 def chosen(tree: Path, seed: int, count: int, only: str) -> list[Mutant]:
-    """Some places, shared between the areas."""
-    draw, out = random.Random(seed), list[Mutant]()
+    """Draw places from every area."""
+    out = list[Mutant]()
     for area, (share, patterns) in AREAS.items():
         files = sorted({path.relative_to(tree).as_posix() for each in patterns for path in tree.glob(each)})
-        files = [file for file in files if area == "guards" or file != "oddsengine/guards.py"]
+        if area == "kernels":
+            files = [file for file in files if not any(fnmatch(file, each) for each in AREAS["guards"][1])]
         every = [
             mutant
             for file in files
-            if not only or fnmatch(file, only)
+            if fnmatch(file, only)
             for mutant in mutants(file, (tree / file).read_bytes(), compiled=area == "kernels")
         ]
-        out += draw.sample(every, min(len(every), count if only else round(count * share)))
+        draw = random.Random(f"{seed} {area}")
+        out += draw.sample(every, min(len(every), count if only != "*" else round(count * share)))
     return out
+
+
+def numbers(text: str) -> set[int]:
+    """Parse `3,7-9`."""
+    parts = [part.partition("-") for part in text.split(",")]
+    return {at for first, _, last in parts for at in range(int(first), int(last or first) + 1)}
 
 
 # ---- running ----
 
 
-def concern(file: str) -> list[str]:
-    """Test files of a file, after its own examples."""
-    tests = next(tests for each, tests in TESTS.items() if fnmatch(file, each)).split()
-    return [*(["--doctest-modules", file] if file.startswith("oddsengine/") else []), *(f"tests/{t}" for t in tests)]
+def stages(file: str) -> list[list[str]]:
+    """Return the test files of a file, in stages; its doctests belong to the first one."""
+    names = next(names for pattern, names in TESTS.items() if fnmatch(file, pattern))
+    out = [[f"tests/test_{name}.py" for name in stage.split()] for stage in names]
+    if file.startswith("oddsengine/"):
+        out[0] = ["--doctest-modules", file, *out[0]]
+    return out
 
 
-def passes(tree: Path, tests: list[str], kernels: Path) -> bool:
-    """Whether the tests pass; `kernels` is where compiled ones are."""
-    paths = os.pathsep.join([str(tree), str(tree / "typings")])
+def failure(tree: Path, tests: list[str], kernels: Path) -> str:
+    """Run tests; return the first that fails, or an empty string. `kernels` is the folder of compiled kernels."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-o", "addopts=", "-p", "no:cacheprovider", *tests]
     environment = os.environ | {
-        "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_PROFILE": "few",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "ODDSENGINE_CACHE": str(kernels),
+        "PYTHONPATH": os.pathsep.join([str(tree), str(tree / "typings")]), "HYPOTHESIS_PROFILE": "few",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "ODDSENGINE_CACHE": str(kernels), "KERNELS": "lazy",
     }  # fmt: skip
-    done = subprocess.run(
-        command, cwd=tree, env=environment, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S)),
-    )  # fmt: skip
-    return done.returncode == 0
+    with (tree / "output").open("w+b") as output:
+        process = subprocess.Popen(command, cwd=tree, env=environment, stdout=output, stderr=output, process_group=0)
+        resource.prlimit(process.pid, resource.RLIMIT_CPU, (CPU_S, CPU_S))
+        try:
+            status = process.wait(WALL_S)
+        except subprocess.TimeoutExpired:
+            status = -signal.SIGXCPU
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # servers that the tests started, too
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", text, re.MULTILINE)
+    return "" if status == 0 else failed[1] if failed else f"status {status}"
 
 
 def main() -> int:
     """Change, test, count."""
-    parser = argparse.ArgumentParser(description="Change the program at random places and see whether the tests notice")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--only", default="", help="places in files that fit this pattern")
-    parser.add_argument("--skip", type=int, default=0, help="begin after so many places")
-    parser.add_argument("--stop", type=int, default=None, help="end after so many, those skipped among them")
-    words = parser.parse_args()
-    same = EQUIVALENT.read_text(encoding="utf-8") if EQUIVALENT.exists() else ""
-    caught = survived = 0
-    passed = set[tuple[str, ...]]()  # tests that pass without a change
+    parser = argparse.ArgumentParser(
+        description="Mutation tests: change the program at random places, one at a time, and run the tests that "
+        "concern each. Prints one line per place, and the survivors again at the end.",
+        epilog="Exit status: 0 if no change survived, 1 if one did, 2 if tests fail without a change.",
+    )
+    parser.add_argument("--seed", default="1", help="of the random places (1)")
+    parser.add_argument("--count", type=int, default=200, help="number of places (200)")
+    parser.add_argument("--only", default="*", metavar="PATTERN", help="places in matching files only")
+    parser.add_argument("--places", default="", metavar="LIST", help="only these of the places, as in 3,7-9")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no place after so many minutes")
+    parser.add_argument("--list", action="store_true", help="print the places and run nothing")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
+    equivalent = {line.strip() for line in EQUIVALENT.read_text(encoding="utf-8").splitlines()}
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
         for name in FOLDERS:
             shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
         for name in FILES:
             shutil.copy(ROOT / name, tree / name)
-        kernels, of_change = tree / "kernels", tree / "kernels_of_change"
-        if known := os.environ.get("ODDSENGINE_CACHE"):
-            shutil.copytree(known, kernels)
         (tree / "typings").mkdir()
         (tree / "typings" / "oddsengine_service").symlink_to(tree / "service")
-        places = chosen(tree, words.seed, words.count, words.only)[: words.stop]
-        for at, mutant in enumerate(places[words.skip :], words.skip):
-            source = (tree / mutant.file).read_bytes()
-            line = mutant.describe(source)
-            if line in same:
-                print(f"{at} equivalent {line}", flush=True)
-                continue
-            tests = concern(mutant.file)
-            if tuple(tests) not in passed and not passes(tree, tests, kernels):
-                print(f"without a change these tests fail: {' '.join(tests)}")
-                return 2
-            passed.add(tuple(tests))
+        places = list(enumerate(chosen(tree, options.seed, options.count, options.only)))
+        if options.places:
+            places = [places[at] for at in sorted(numbers(options.places)) if at < len(places)]
+        if options.list:
+            for at, mutant in places:
+                print(f"{at} {mutant.file}:{mutant.line} {mutant.describe((tree / mutant.file).read_bytes())}")
+            return 0
+        return run(tree, places, equivalent, time.monotonic() + 60 * options.minutes)
+
+
+def run(tree: Path, places: list[tuple[int, Mutant]], equivalent: set[str], until: float) -> int:
+    """Test each change, and return the exit status."""
+    kernels, changed_kernels = tree / "kernels", tree / "changed_kernels"
+    if (known := os.environ.get("ODDSENGINE_CACHE")) and Path(known).is_dir():
+        shutil.copytree(known, kernels)
+    kernels.mkdir(exist_ok=True)
+    survivors, caught, same = list[str](), 0, 0
+    passed = set[str]()  # tests that pass without a change
+    for at, mutant in places:
+        if time.monotonic() > until:
+            break
+        source = (tree / mutant.file).read_bytes()
+        line = mutant.describe(source)
+        if line in equivalent:
+            print(f"{at} equivalent: {line}", flush=True)
+            same += 1
+            continue
+        began, failed = time.monotonic(), ""
+        for tests in stages(mutant.file):
+            shutil.rmtree(changed_kernels, ignore_errors=True)
+            shutil.copytree(kernels, changed_kernels)
             (tree / mutant.file).write_bytes(mutant.apply(source))
-            shutil.rmtree(of_change, ignore_errors=True)
-            shutil.copytree(kernels, of_change)
-            began = time.monotonic()
-            survives = passes(tree, tests, of_change)
+            failed = failure(tree, tests, changed_kernels)
             (tree / mutant.file).write_bytes(source)
-            survived, caught = survived + survives, caught + (not survives)
-            said = "SURVIVED" if survives else "caught"
-            print(f"{at} {said} {time.monotonic() - began:.0f} s, line {mutant.line}: {line}", flush=True)
-    share = caught / max(caught + survived, 1)
-    print(f"{caught} of {caught + survived} changes caught: {share:.1%}")
-    return 0 if share >= CAUGHT else 1
+            if failed:
+                again = [failed] if "::" in failed else tests
+                if not passed.issuperset(again) and (fails := failure(tree, again, kernels)):
+                    print(f"{fails} fails without a change")
+                    return 2
+                passed.update(again)
+                break
+        said = f"caught by {failed}" if failed else "SURVIVED"
+        print(f"{at} {said} ({time.monotonic() - began:.0f} s, line {mutant.line}): {line}", flush=True)
+        caught += bool(failed)
+        if not failed:
+            survivors.append(f"{mutant.file}:{mutant.line}\n{line}")
+    judged = caught + len(survivors)
+    print(f"{caught} of {judged} changes caught, {same} equivalent, {len(places) - judged - same} not run")
+    print("\n\n".join(survivors))
+    return 1 if survivors else 0
 
 
 if __name__ == "__main__":

@@ -655,7 +655,7 @@ def test_the_figures_could_be_worse() -> None:
 
 
 def test_every_match_says_why() -> None:
-    matcher = Matcher(parse_overrides('[o]\n1 = "x"'))
+    matcher = Matcher(parse_overrides('[o]\n1 = "x"\n2 = "new"\n3 = "never"\n4 = "new"'))
     said = [
         matcher.match(source, each).reason
         for source, each in (
@@ -667,11 +667,16 @@ def test_every_match_says_why() -> None:
             ("b", game("2", *METS, 90)),
             ("c", game("1", METS[1], METS[0])),
             ("o", game("1", *METS)),
+            ("o", game("2", *METS)),
+            ("o", game("3", *METS)),
+            ("o", game("4", *METS, None)),
+            ("d", game("1", "", "")),
         )
     ]
     assert said == [
         "new event", "both teams are the same", "a team is not known yet", "no start time",
         "the same names, 15 min apart", "new event", "the pair meets more than once near this time", "override",
+        "override: new", "override: never", "override: new, but no start time yet", "no game of two",
     ]  # fmt: skip
 
 

@@ -52,19 +52,28 @@ def test_the_middle_one_of_three_feeds_speaks() -> None:
     assert chance(bet365=between_both) == pytest.approx(between(between_both))
 
 
-def test_callers_of_many_books_are_told_apart() -> None:
-    """Beyond 32 books too: two callers share an answer only where the same books speak."""
-    names = [f"book{at:02}" for at in range(40)]
-    quotes = [row for at, name in enumerate(names) for row in rows(name, LEVEL if at < 18 else LOWER)]
-    callers = [names, names[:35], names[:36], names[18:]]
+@pytest.mark.parametrize(
+    ("size", "level", "callers"),
+    [
+        (40, 18, {(0, 40): LOWER, (0, 35): LEVEL, (0, 36): None, (18, 40): LOWER}),
+        (65, 32, {(0, 65): LOWER, (0, 64): None}),
+    ],
+)
+def test_callers_of_many_books_are_told_apart(size: int, level: int, callers: dict[tuple[int, int], Any]) -> None:
+    """Beyond 32 and 64 books too: two callers share an answer only where the same books speak."""
+    names = [f"book{at:02}" for at in range(size)]
+    quotes = [row for at, name in enumerate(names) for row in rows(name, LEVEL if at < level else LOWER)]
     engine = oddsengine.Engine(guards=[])
-    views = [engine.view(some, method="multiplicative", min_middle_ev=-100.0, kinds=("middles",)) for some in callers]
+    views = [
+        engine.view(names[a:b], method="multiplicative", min_middle_ev=-100.0, kinds=("middles",)) for a, b in callers
+    ]
     engine.step(quotes, NOW)
-    for view, expected in zip(views, (LOWER, LEVEL, (LEVEL, LOWER), LOWER), strict=True):
-        found = view.opportunities().middles
-        both = expected if expected in (LEVEL, LOWER) else None
-        chance = between(both) if both else (between(LEVEL) + between(LOWER)) / 2
-        assert found["middle_probability"][0] == pytest.approx(chance)
+    for view, said in zip(views, callers.values(), strict=True):
+        chance = between(said) if said else (between(LEVEL) + between(LOWER)) / 2
+        assert view.open.table.figures[view.open.places(), 1] == pytest.approx(
+            [chance]
+        )  # found for all callers at once
+        assert view.opportunities().middles["middle_probability"].to_list() == pytest.approx([chance])
 
 
 def test_windows_of_one_ladder_are_told_apart() -> None:
