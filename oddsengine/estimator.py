@@ -1,25 +1,25 @@
-"""The fair price whose expected value is the one at the close: what every other book's price says, in logits.
+"""Estimator: the fair price that equals, in expectation, the price at the close, from all other books in logits.
 
-For the book j that is judged, on one line of a market, with x = ln(p / (1 - p)) of the first outcome after power de-vig
-of a book's own prices (a market of three outcomes has one x an outcome):
+For the judged book j, on one line of a market, with x = ln(p / (1 - p)) of the first outcome after power de-vig of a
+book's own prices (a market of three outcomes has one x per outcome):
 
     c     = median of the other feeds on the line
-    m     = mean of clip(x_i, c - clip, c + clip); a feed on a line near by takes part with a smaller weight
+    m     = mean of clip(x_i, c - clip, c + clip); feeds on neighbouring lines have a smaller weight
     f     = sum w_i (x_i - m) / (1 + sum w_i),  w_i = weight_i exp(-age of i's last change / fade): fresh movers
-    M     = momentum: the mean of the feeds' moves, halved every two hours
+    M     = momentum: the mean of the feeds' moves, with a half-life of two hours
     fair  = m + share (sharp - m) + own clip(x_j - m) + kappa clip(M) + phi clip(f)
     own   = b_j weight / (base + number of other feeds on the line)
     kappa = between `far` and `near`, by the hours left
-    se    = sigma hours^(1/3), of the close around fair
+    se    = sigma hours^(1/3): standard error of fair as an estimate of the close
 
-`m` is the mean of the books that are not sharp; where only a sharp quotes the line, `m` is the sharp's. Books of one
-feed are one vote, and a judged book's feed has none. Constants: `catalog/fair.toml`.
+`m` is the mean of the books that are not sharp; if only sharp books quote the line, it is theirs. Books of one feed
+share one vote, and the feed of the judged book has none. The constants are in `catalog/fair.toml`.
 
-**What moves it.** Prices do, at once. Time does once a minute: M, the ages of votes and of changes and the hours left
-are taken at the event's own minute, which begins at a second that its id decides, so that a board has a sixtieth of its
-events to look at in a second.
+**Updates.** Prices take effect at once, time once a minute: M, the ages of votes and changes and the hours left are
+evaluated at the event's own minute, whose offset within the minute is derived from its id. So each second only a
+sixtieth of the events has to be re-estimated.
 
-**Memory.** All of it is a function of the board but M, which `oddsengine.momentum` keeps.
+**State.** Everything is a function of the current board except M, which is stored in `oddsengine.momentum`.
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
@@ -41,7 +41,7 @@ from oddsengine.traits import Kind, Traits
 
 SECOND = 1_000_000
 _ROUNDING = 1e-9  # equal prices give no edge
-RANGE = 1.6448536269514722  # standard errors on both sides of a range that holds nine times in ten
+RANGE = 1.6448536269514722  # standard errors on each side of a 90 % range
 BITS = {name: np.uint16(1 << at) for at, name in enumerate(FLAGS)}
 _TOTALS = frozenset({"total"})
 _OUTLIER, _STALE = CODES["outlier"], CODES["stale"]
@@ -49,19 +49,19 @@ _NOTHING: Floats = np.empty(0)
 
 
 class Lines(NamedTuple):
-    """What the table says of the kinds of market in the leagues of a board."""
+    """The table's values for the kinds of market in the leagues of a board."""
 
-    sport: Ints  # per event: sport and league, a column of what follows
+    sport: Ints  # per event: its sport and league, a column of the next three
     slope: Floats  # (kinds, sports): logits of the first outcome per point, nan where unknown
-    reach: Longs  # (kinds, sports): hundredths that a line's move is followed over
+    reach: Longs  # (kinds, sports): largest move of a line that momentum follows, hundredths
     flags: npt.NDArray[np.uint16]  # (kinds, sports)
 
 
 class Voters(NamedTuple):
-    """What the table says of the books of a board."""
+    """The table's values for the books of a board."""
 
     own: Floats  # b_j
-    sharp: Floats  # weight, 0 for no sharp
+    sharp: Floats  # weight as a sharp, else 0
 
 
 class Votes(NamedTuple):
@@ -71,20 +71,20 @@ class Votes(NamedTuple):
     book: Ints
     x: Floats  # (votes, widest); a market of two outcomes uses the first column
     total: Floats  # sum of 1/odds
-    seen: Longs  # its older price's time
-    latest: Longs  # its newer price's time
-    changed: Longs  # the newer of its changes, NO_TIME if unknown
+    seen: Longs  # last seen, of its older price
+    latest: Longs  # last seen, of its newer price
+    changed: Longs  # last change of any of its prices, NO_TIME if unknown
 
 
 class Fair(NamedTuple):
-    """Fair probabilities of the prices of a board; nan where there is none."""
+    """Fair probabilities of the prices of a board; nan if there is no estimate."""
 
     row: Floats  # per row, of the row's outcome for the row's book; scaled by its flags
     flags: npt.NDArray[np.uint16]  # per row, `BITS`
-    others: Ints  # per row: feeds on the line beside the book's own
+    others: Ints  # per row: feeds on the line other than the book's own
     width: Floats  # per row: overround of the votes, or of the sharp
-    se: Floats  # per ladder, logits; nan in play and where no start is known
-    segment: Floats  # per segment: nobody judged, all vote
+    se: Floats  # per ladder, logits; nan in play and if the start is unknown
+    segment: Floats  # per segment: the estimate in which all books vote
     momentum: Floats  # (ladders, widest)
 
 
@@ -132,7 +132,7 @@ def voters(books: Sequence[str], table: FairTable) -> Voters:
 
 @kernel
 def charge(odds, book, rate, fee, net):
-    """Prices after a commission on winnings, or a fee F p (1 - p) a contract."""
+    """Prices after a commission on winnings, or a fee of F p (1 - p) per contract."""
     for i in range(odds.size):
         c, f = rate[book[i]], fee[book[i]]
         x = odds[i]
@@ -146,7 +146,7 @@ def charge(odds, book, rate, fee, net):
 
 @kernel
 def complete(needed, segments, rows, book, net, reason, place, pick, entry_rows, entry_odds, entry_ends):
-    """The lowest price of every outcome, for each book that has them all: an entry a book and needed market."""
+    """The lowest price of every outcome, one entry per needed market and book that quotes all of its outcomes."""
     at = np.int64(0)
     entries = 0
     for m in range(segments.size - 1):
@@ -188,7 +188,7 @@ def complete(needed, segments, rows, book, net, reason, place, pick, entry_rows,
 def _votes(
     market, book, seen, changed, rows, odds, prob, ends, low, high, start, voter, x, total, oldest, newest, latest
 ):  # fmt: skip
-    """Logits of the entries of `complete` whose sum is fit for a vote. Returns how many there are."""
+    """Logits of the entries of `complete` whose sum of probabilities qualifies for a vote. Returns their number."""
     n = 0
     m = 0
     for e in range(ends.size - 1):
@@ -219,7 +219,7 @@ def _votes(
 
 
 def after_commission(groups: Groups, traits: Traits) -> Floats:
-    """Prices after the catalog's commissions."""
+    """Prices after the commissions of the catalog."""
     if not (traits.commission.any() or traits.fee.any()):
         return groups.odds
     net = np.empty(groups.row.size)
@@ -231,9 +231,9 @@ def votes(
     groups: Groups, net: Floats, changed: Longs, reason: Bytes, widest: int, table: FairTable,
     needed: Bytes | None = None,
 ) -> Votes:  # fmt: skip
-    """Take every book's complete prices as votes: those that no guard rejects but for their age or generosity.
+    """Collect the complete markets of each book as votes, including prices rejected only by `stale` or `outlier`.
 
-    `needed` says which ladders, None all; nobody votes on the others.
+    `needed` selects ladders (None: all); the others get no votes.
     """
     needed = np.ones(groups.event.size, np.uint8) if needed is None else needed
     g, n = groups, groups.row.size
@@ -267,7 +267,7 @@ def _middle(values, n):
 
 @inlined
 def _middle_without(values, n, left_out):
-    """Median of the first n sorted values, 3 or more, without one that is equal to a number."""
+    """Median of the first n (at least 3) sorted values, leaving out one that equals `left_out`."""
     i = (n - 1) // 2
     upper = values[i] if values[i + 1] <= left_out else values[i + 1]
     if (n - 1) % 2 == 1:
@@ -277,7 +277,7 @@ def _middle_without(values, n, left_out):
 
 @inlined
 def _insert(values, n, value):
-    """Put a value into the first n, which are sorted."""
+    """Insert a value into the first n, which are sorted."""
     k = n
     while k > 0 and values[k - 1] > value:
         values[k] = values[k - 1]
@@ -290,7 +290,10 @@ def _add(
     at, shift, weight, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed,
     feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
 ):  # fmt: skip
-    """Add the votes of one line to the ballots, one a feed; those from `mark` on are as far, -1 on the line itself."""
+    """Add the votes of one line to the ballots, one per feed.
+
+    Ballots from `mark` on come from a line at the same distance; `mark` is -1 for the market's own line.
+    """
     for v in range(v_start[at], v_start[at + 1]):
         f, s = feed[v_book[v]], sharp[v_book[v]]
         if (mark >= 0 and s > 0.0) or (v_seen[v] < oldest and v_seen[v] != NO_TIME):
@@ -308,7 +311,7 @@ def _add(
             for k in range(comps):
                 b_x[n, k] = v_x[v, k] + shift
             n += 1
-        else:  # two lines equally far: the mean of what the feed says there
+        else:  # two lines at the same distance: the mean of the feed's votes there
             b_from[i], b_seen[i] = at, min(b_seen[i], v_seen[v])
             b_fresh[i] = 0.5 * (b_fresh[i] + weight * e)
             for k in range(comps):
@@ -321,7 +324,10 @@ def _ballots(
     m, first, last, threshold, slope, near, weight, since, fade, oldest, comps, v_start, v_book, v_x, v_total, v_seen,
     v_changed, feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
 ):  # fmt: skip
-    """The votes on a market, one a feed: those on its line, then those on the nearest line. Returns both counts."""
+    """The votes on a market, one per feed: on its own line, else on its nearest line.
+
+    Returns the number on the market's own line and the total.
+    """
     left, right, at, shift, share, mark = m, m, m, 0.0, 1.0, -1
     n, same, far, z = 0, 0, 0, 0
     while True:
@@ -333,7 +339,7 @@ def _ballots(
             same = n
         if np.isnan(slope):
             break
-        if at < m and z == far:  # the line as far on the other side
+        if at < m and z == far:  # the line at the same distance on the other side
             right += 1
             at, shift = right, -slope * far / 100.0
             continue
@@ -353,13 +359,13 @@ def _ballots(
 
 @inlined
 def clip(x, limit):
-    """Bring a number within a limit of 0."""
+    """Limit a number to [-limit, limit]."""
     return min(max(x, -limit), limit)
 
 
 @kernel
 def _tally(centre, clip, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_seen, out):
-    """Sums of weights, clipped logits, freshness and fresh logits of the ballots of books that are not sharp."""
+    """Sums of weight, weighted clipped logit, freshness and fresh logit over the ballots that are not sharp."""
     out[0], out[1], out[2], out[3] = 0.0, 0.0, 0.0, 0.0
     for i in range(n):
         if b_sharp[i] > 0.0 or b_seen[i] < earliest:
@@ -373,7 +379,7 @@ def _tally(centre, clip, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_seen
 
 @inlined
 def _centre(n, k, left_out, earliest, b_x, b_sharp, b_seen, ordered):
-    """Median of the ballots 0..n of books that are not sharp, without one; and of how many it is."""
+    """Median of the first n ballots that are not sharp, leaving out one; and the number of ballots it is taken from."""
     count = 0
     for i in range(n):
         if i != left_out and b_sharp[i] == 0.0 and b_seen[i] >= earliest:
@@ -384,7 +390,7 @@ def _centre(n, k, left_out, earliest, b_x, b_sharp, b_seen, ordered):
 
 @kernel
 def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered, sums):
-    """The mean of the others, ballot v left out, counted one by one: mean, fresh movers, how many on the line."""
+    """The mean without ballot v, computed directly. Returns the mean, the fresh movers' part, and feeds on the line."""
     centre, others = _centre(same, k, v, earliest, b_x, b_sharp, b_seen, ordered)
     if others < 2:
         centre, _ = _centre(n, k, v, earliest, b_x, b_sharp, b_seen, ordered)
@@ -401,7 +407,7 @@ def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, o
 
 @kernel
 def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen):
-    """The sharps' logit, the feed of ballot v left out, the largest of their weights, how many; nan without one."""
+    """Mean logit of the sharps without ballot v (nan if there is none), their largest weight, and their number."""
     weight, x, most, count = 0.0, 0.0, 0.0, 0
     for i in range(same):
         if i != v and b_sharp[i] > 0.0 and b_seen[i] >= earliest:
@@ -414,7 +420,7 @@ def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen):
 
 @inlined
 def _posterior(m, f, others, sharp, most, sharps, own_x, own, least, push, c):
-    """Put the parts together, in logits; nan where too few vote."""
+    """Combine the parts, in logits; nan if too few books vote."""
     alone = np.isnan(m)
     if others + sharps < c.vote_others:
         return np.nan
@@ -439,9 +445,9 @@ def _estimate(
     ordered, sorted_, tallies, centres, sharpest_, post, stamp, own_x,
     fair, flags, counts, width, se, segment,
 ):  # fmt: skip
-    """Fair probabilities of the prices that are needed; see the module's first lines.
+    """Fair probabilities of the needed prices; the module docstring has the formula.
 
-    Scratch arrays come before the results, which are left as they are where nothing is needed.
+    Scratch arrays come before the results; results of prices that are not needed are left unchanged.
     """
     never, nobody = np.int64(NO_TIME), np.int64(-1)
     behind = np.int64(c.vote_live_behind_s * 1e6)
@@ -478,7 +484,7 @@ def _estimate(
             )  # fmt: skip
             if n == 0:
                 continue
-            # Before the game everybody's others are everybody: sorted once, tallied once for each of their medians.
+            # Pre-match no vote is too old for only some books: sort once, and tally once per possible median.
             soft = 0
             overround, sharpest, newest = 0.0, 0, never
             for i in range(n):
@@ -500,7 +506,7 @@ def _estimate(
                         count += 1
                 for j in range(4):
                     centres[k, j] = np.nan
-            # The market itself: nobody is judged.
+            # The market itself, in which all books vote.
             odd = 0.0
             earliest = newest - behind if playing and newest != never else never
             for k in range(comps):
@@ -618,7 +624,7 @@ def minutes(event: Words, now: int, table: FairTable) -> Longs:
 
 
 class Estimator(NamedTuple):
-    """What is the same for every search of a board: the table, and what it says of the kinds, sports and books."""
+    """The table, and its values for the kinds, sports and books of a board; the same for every search."""
 
     table: FairTable
     lines: Lines
@@ -634,7 +640,7 @@ def estimator(
 
 
 class Times(NamedTuple):
-    """The times of a board that the estimator reads beside those of `Groups`."""
+    """The times of a board that the estimator uses in addition to those of `Groups`."""
 
     changed: Longs  # per row: when the price last changed, microseconds or NO_TIME
     start: Longs  # per ladder: the start of its event, microseconds or NO_TIME; see `starts`
@@ -642,19 +648,19 @@ class Times(NamedTuple):
 
 
 class Board(NamedTuple):
-    """What a board or a part of it says to the estimator, whoever asks: with the catalog's commissions."""
+    """Input of the estimator from a board or a part of it, with the catalog's commissions; the same for all callers."""
 
     of: Estimator
     times: Times
-    momentum: Floats | None  # (ladders, outcomes); None is 0 throughout
+    momentum: Floats | None  # (ladders, outcomes); None means 0
     ballot: Votes
-    voting: Bytes | None = None  # per ladder: whether it was read; None: all were
-    needed: Bytes | None = None  # per market of these, see `estimate`
+    voting: Bytes | None = None  # per ladder: 1 if its votes were collected; None means all
+    needed: Bytes | None = None  # per market, see `estimate`
     known: Floats = _NOTHING  # per slot, see `estimate`
 
 
 def gross(traits: Traits, rate: Floats, fee: Floats) -> Bytes:
-    """Which books are exchanges whose commission is not known: their prices are no offers."""
+    """Exchanges whose commission is unknown, so that their prices cannot be judged."""
     return np.asarray((traits.exchange != 0) & (rate == 0.0) & (fee == 0.0)).view(np.uint8)
 
 
@@ -669,19 +675,19 @@ def estimate(
     of
         The table, resolved for a board.
     groups, traits, ballot
-        A board or part of it, and its votes; a part has every market of the ladders it has.
+        A board or a part of it with complete ladders, and its votes.
     net, reason
         Per row: the price after commission, and the guards' verdict.
     barred
-        Per book: 1 where its prices are not judged; see `gross`.
+        Per book: 1 if its prices are not judged; see `gross`.
     momentum
-        (ladders, outcomes); None is 0 throughout.
+        (ladders, outcomes); None means 0.
     needed
-        Per market: 2 where the price of every row is asked for, 1 where nobody is judged, 0 where nothing is asked and
-        nothing known; None is 2 throughout.
+        Per market: 2 to judge every row, 1 to estimate only the market itself (all books vote), 0 to skip it. None
+        means 2.
     known
-        Per slot (`groups.row`) of the first row of an outcome: its fair probability with nobody judged, where that was
-        estimated before and a market that needs 1 still is what it was; else 0 or nan. Empty: nothing is known.
+        Per slot (`groups.row`): the earlier estimate of an outcome, stored at its first row. It is reused for markets
+        that need 1; 0 or nan: none. Empty: no earlier estimates.
     """
     needed = np.full(groups.threshold.size, 2, np.uint8) if needed is None else needed
     g, c = groups, of.table.constants
@@ -709,7 +715,7 @@ def estimate(
 
 @kernel
 def _remember(needed, segments, rows, row, segment, known):
-    """Write the estimates of markets down at the first row of each outcome."""
+    """Store the estimates of markets at the first row of each outcome."""
     for m in range(segments.size - 1):
         for s in range(segments[m], segments[m + 1] if needed[m] != 0 else segments[m]):
             if rows[s] < rows[s + 1]:
@@ -717,18 +723,18 @@ def _remember(needed, segments, rows, row, segment, known):
 
 
 def remember(groups: Groups, needed: Bytes, fair: Fair, known: Floats) -> None:
-    """Note what `estimate` found in `known`, for the next time."""
+    """Store the results of `estimate` in `known`, for the next call."""
     _remember(needed, groups.segments, groups.rows, groups.row, fair.segment, known)
 
 
 def neighbours(table: FairTable) -> int:
-    """How far a line may be, in hundredths, whose votes count beside those of a market."""
+    """Largest distance of a neighbouring line whose votes count, hundredths."""
     return round(table.constants.vote_neighbour_points * 100.0)
 
 
 @kernel
 def _starts(needed, markets, segments, rows, start, reason, out):
-    """The earliest start that a surviving price of each needed ladder gives."""
+    """The earliest start among the accepted prices of each needed ladder."""
     for at in range(markets.size - 1):
         out[at] = NO_TIME
         for i in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]] if needed[at] else 0):
@@ -737,7 +743,7 @@ def _starts(needed, markets, segments, rows, start, reason, out):
 
 
 def starts(groups: Groups, start: Longs, reason: Bytes, voting: Bytes | None = None) -> Longs:
-    """When the event of each ladder starts, or of some: the earliest that a surviving price says."""
+    """Start of each ladder's event: the earliest among its accepted prices. `voting` selects ladders (None: all)."""
     g = groups
     out = np.empty(g.event.size, np.int64)
     some = np.ones(g.event.size, np.uint8) if voting is None else voting
@@ -747,7 +753,7 @@ def starts(groups: Groups, start: Longs, reason: Bytes, voting: Bytes | None = N
 
 @kernel
 def _sharpest(market, book, start, voter, feed, sharp, out):
-    """The sharp with the largest weight among the votes on markets, judged books' feeds left out; -2 without one."""
+    """The sharp with the largest weight among the votes on markets, without the judged book's feed; -2 if none."""
     for i in range(market.size):
         out[i] = -2
         most = 0.0
@@ -758,7 +764,7 @@ def _sharpest(market, book, start, voter, feed, sharp, out):
 
 
 def sharpest(of: Estimator, ballot: Votes, traits: Traits, market: Longs, book: Ints) -> Ints:
-    """Name the sharp that a fair probability rests on most: a book's code, -2 for a consensus without one."""
+    """The sharp with the most influence on a fair probability: a book's code, or -2 for a consensus without one."""
     out = np.empty(market.size, np.int32)
     _sharpest(market, book, ballot.start, ballot.book, traits.feed, of.voters.sharp, out)
     return out
@@ -766,13 +772,13 @@ def sharpest(of: Estimator, ballot: Votes, traits: Traits, market: Longs, book: 
 
 @kernel
 def _agreeing(market, book, side, net, outcomes, start, voter, x, feed, others, agree):
-    """Feeds with a vote on markets beside the judged books' own, and those among them that give the price an edge."""
+    """Count the feeds other than the judged book's that vote on markets, and those at which the price has an edge."""
     for i in range(market.size):
         m, others[i], agree[i] = market[i], 0, 0
         for v in range(start[m], start[m + 1]):
             f = feed[voter[v]]
             fresh = f != feed[book[i]]
-            for u in range(start[m], v):  # books of one feed are one vote, the first one's
+            for u in range(start[m], v):  # only the first book of a feed counts
                 fresh = fresh and feed[voter[u]] != f
             if fresh:
                 logit = x[v, side[i]] if outcomes[m] > 2 else x[v, 0] if side[i] == 0 else -x[v, 0]
@@ -781,9 +787,9 @@ def _agreeing(market, book, side, net, outcomes, start, voter, x, feed, others, 
 
 
 def agreeing(groups: Groups, ballot: Votes, traits: Traits, row: Ints, net: Floats) -> tuple[Longs, Longs]:
-    """Count the independent books on the line of some prices, and those whose own prices give them a positive EV.
+    """Count the independent books on the line of some prices, and those whose own prices imply a positive EV.
 
-    Books of one feed are one, and a price's own feed does not count.
+    Books of one feed count once, and a price's own feed does not count.
     """
     g = groups
     others, agree = np.empty(row.size, np.int64), np.empty(row.size, np.int64)
@@ -800,7 +806,7 @@ def named(flags: int) -> list[str]:
 
 
 def confidence(se: Floats, flags: npt.NDArray[np.uint16], table: FairTable) -> Floats:
-    """Score from 0 to 100: falls with the standard error and with every flag.
+    """Score from 0 to 100 that falls with the standard error and with every flag.
 
     Examples
     --------
@@ -824,14 +830,14 @@ _ERF = np.frompyfunc(math.erf, 1, 1)
 
 
 def normal(z: Floats) -> Floats:
-    """The standard normal distribution."""
+    """Standard normal distribution function."""
     return 0.5 * (1.0 + np.asarray(_ERF(z / math.sqrt(2.0)), np.float64))
 
 
 def shrunk(prob: Floats, odds: Floats, se: Floats) -> Floats:
-    """Kelly stake, a fraction of the bankroll, for an uncertain probability: the edge counts by how sure it is.
+    """Kelly stake for an uncertain probability, as a fraction of the bankroll.
 
-    An edge e with the standard error s is worth e / (1 + s^2 / e^2) of a stake: what is likely noise counts little.
+    An edge e with standard error s is reduced to e / (1 + s^2 / e^2), so that probable noise has little weight.
     """
     edge = prob * odds - 1.0
     spread = prob * (1.0 - prob) * se * odds

@@ -1,8 +1,8 @@
-"""Twins: outcomes of different families that settle on the same fact, as rings of segments.
+"""Twins: outcomes of different families that settle on the same fact, linked as rings of segments.
 
-That nobody scores first and that there are under 0.5 goals is one fact. The catalog says which outcomes are twins,
-and in which sports (`[twins]` of markets.toml); only exact equivalences stand there. A price is judged by the fair
-probabilities of its twins as well as by that of its own market (`detect.edges`).
+"No first goal" and "under 0.5 goals" are the same fact. The catalog lists which outcomes are twins and in which
+sports (`[twins]` in markets.toml); only exact equivalences are listed. A price is compared with the fair
+probabilities of its twins as well as with that of its own market (`detect.edges`).
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ _SUBJECTS = {"": 0, "home": 1, "away": 2}
 
 
 class Rules(NamedTuple):
-    """Which segments are twins: outcomes of kinds by fact, and the events in whose sports that holds."""
+    """Which segments are twins: outcomes of kinds by fact, and the events to whose sports each fact applies."""
 
-    start: Longs  # per kind, and the end: its rules
-    subject: Ints  # per rule, as are those that follow
+    start: Longs  # per kind: offset of its rules; one more for the end
+    subject: Ints  # per rule, as are the next four columns
     threshold: Ints
     outcome: Ints
-    fact: Ints  # a fact of a period
-    twin: Ints  # the catalog's fact
+    fact: Ints  # fact within a period
+    twin: Ints  # fact in the catalog
     allowed: Bytes  # (event, catalog's fact)
     facts: int
 
@@ -66,7 +66,7 @@ def _link(
     markets, segments, threshold, event, live, kind, subject, start, r_subject, r_threshold, r_outcome, r_fact, r_twin,
     allowed, first, last, run, twin,
 ):  # fmt: skip
-    """Link the twins of each event and live flag into rings: each segment names the next, the last the first."""
+    """Link the twins of each event and live flag into rings: each segment points to the next, the last to the first."""
     for s in range(twin.size):
         twin[s] = s
     at_run = 0
@@ -90,7 +90,7 @@ def _link(
 
 
 def linked(g: Groups, rules: Rules) -> Groups:
-    """Groups with their twins."""
+    """Return the groups with `twin` filled in."""
     twin = np.empty(g.rows.size - 1, np.int64)
     _link(
         g.markets, g.segments, g.threshold, g.event, g.live, g.kind, g.subject, rules.start, rules.subject,

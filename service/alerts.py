@@ -1,10 +1,10 @@
-"""Alerts: what fits a saved filter is sent on, once per opportunity, and again when it has improved.
+"""Alerts: opportunities that match a saved filter are sent once, and again when they improve.
 
-A look asks the list's own endpoint with the rights of the key, so tiers, books and delays are those of a request. What
-a look finds new goes out as one message. Addresses are the bettor's, so a node does not trust them: a webhook's host is
-looked up, every address of it must be public unless the operator allows private ones, and the connection goes to the
-address that was checked, whatever the name means a moment later. Telegram and Discord have hosts of their own; mail
-goes through the operator's server. Redirects are not followed.
+A check queries the list's own endpoint with the rights of the key, so tiers, books and delays are those of a request.
+New matches of one check are sent as one message. Addresses come from users and are not trusted: the host of a webhook
+is resolved, every address of it must be public unless the operator allows private ones, and the connection goes to the
+address that was checked, so a later change in DNS has no effect. Telegram and Discord have fixed hosts; mail goes
+through the operator's server. Redirects are not followed.
 """
 
 import asyncio
@@ -38,19 +38,19 @@ except ImportError:  # the extra `alerts` is not installed
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
 TIMEOUT_S = 10.0
-SENDERS, SHARE_S = 32, 15.0  # accounts whose alerts are sent at once; how long those of one may take at a look
-REMEMBERED_S = 6 * 3600.0  # after an opportunity was last open
+SENDERS, SHARE_S = 32, 15.0  # accounts served at once; seconds per account and check
+REMEMBERED_S = 6 * 3600.0  # for this long after an opportunity was last open
 FIRST_RETRY_S, LAST_RETRY_S = 30.0, 3600.0
 _SERVICES = ("tgram", "discord")
-_UNICAST = ipaddress.IPv6Network("2000::/3")  # outside of it no IPv6 address is public
-_TUNNELS = tuple(map(ipaddress.IPv6Network, ("2002::/16", "2001::/32")))  # they carry IPv4 addresses
+_UNICAST = ipaddress.IPv6Network("2000::/3")  # IPv6 addresses outside of it are not public
+_TUNNELS = tuple(map(ipaddress.IPv6Network, ("2002::/16", "2001::/32")))  # they contain IPv4 addresses
 Clock = Annotated[str, Meta(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 Target = Annotated[str, Meta(min_length=1, max_length=1000)]
 _Improve = Annotated[float, Meta(gt=0.0, le=1000.0, description="Percentage points after which one is sent again.")]
 
 
 class NewAlert(msgspec.Struct, kw_only=True):
-    """What is sent, where to and when not."""
+    """What to send, where, and when not to."""
 
     filter: Annotated[str, Meta(description="Name of a saved filter.")]
     targets: Annotated[
@@ -72,7 +72,7 @@ class NewAlert(msgspec.Struct, kw_only=True):
 
 
 class AlertChanges(msgspec.Struct, kw_only=True):
-    """What changes."""
+    """The fields to change."""
 
     targets: Annotated[list[Target], Meta(max_length=MOST_TARGETS)] | UnsetType = UNSET
     improve: _Improve | UnsetType = UNSET
@@ -84,7 +84,7 @@ class AlertChanges(msgspec.Struct, kw_only=True):
 
 
 class Alert(NewAlert, kw_only=True):
-    """An alert, and what became of its messages."""
+    """An alert, and the status of its messages."""
 
     id: str
     sent: int = 0
@@ -94,7 +94,7 @@ class Alert(NewAlert, kw_only=True):
 
 
 class ShareError(Exception):
-    """An account has had its share of computing for now."""
+    """The account has used its share of computing time for now."""
 
 
 _Name = tuple[str, str]  # owner and id of an alert
@@ -103,16 +103,16 @@ Share = Callable[[str, Callable[[], Any], float], Any]
 
 
 class Sent(msgspec.Struct):
-    """The value that each opportunity was last sent with, and when it was last open."""
+    """For each opportunity, the value that was last sent and when it was last open."""
 
     values: dict[str, tuple[float, float]] = {}
 
 
-# ---- where to ----
+# ---- targets ----
 
 
 class Address(NamedTuple):
-    """A host that was checked."""
+    """A host that has been checked."""
 
     host: str
     ip: str
@@ -133,7 +133,7 @@ def masked(target: str) -> str:
 
 
 def _parsed(target: str) -> httpx.URL:
-    """A URL whose host can be read: httpx decodes it late."""
+    """Parse a URL and decode its host, which httpx does only on use."""
     try:
         url = httpx.URL(target)
         _ = url.host
@@ -143,12 +143,12 @@ def _parsed(target: str) -> httpx.URL:
 
 
 def checked(host: str, port: int, *, private: bool) -> Address:
-    """Look a host up, and refuse one that leads into a private network.
+    """Resolve a host, and reject one in a private network.
 
     Raises
     ------
     ValueError
-        If it cannot be found, or an address of it is not public.
+        If it cannot be resolved, or has an address that is not public.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -171,18 +171,18 @@ def _public(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 
 class Sender:
-    """Sends messages; what fails raises `ValueError` with a sentence without secrets."""
+    """Sends messages. Failures raise `ValueError` with a message without secrets."""
 
     def __init__(self, *, private: bool = False, mail: str = "") -> None:
         self.private, self._mail = private, mail
 
     def check(self, target: str) -> None:
-        """Refuse a target that nothing could be sent to.
+        """Reject an unusable target.
 
         Raises
         ------
         ValueError
-            Says what is wrong with it.
+            If the target is not valid; the message says why.
         """
         if not target.isprintable() or any(c.isspace() for c in target):
             raise ValueError("a target must be one address, without spaces")
@@ -206,7 +206,7 @@ class Sender:
         Raises
         ------
         ValueError
-            If it did not arrive.
+            If it could not be delivered.
         """
         if _scheme(target) in ("http", "https"):
             self._post(target, {"title": title, "text": "\n".join(lines), "opportunities": rows})
@@ -236,9 +236,9 @@ class Sender:
             raise ValueError(f"{masked(target)} answered {status}")
 
     def _service(self, target: str) -> Any:
-        """What apprise sends by; None if it cannot read the target.
+        """The apprise service for a target; None if it is not valid.
 
-        Exactly one service is made of it: `Apprise.add` would take "discord://ID/TOKEN,json://10.0.0.1" for two.
+        Exactly one service is created: `Apprise.add` would split "discord://ID/TOKEN,json://10.0.0.1" into two targets.
         """
         if apprise is None:
             return None
@@ -266,7 +266,7 @@ def _port(url: httpx.URL) -> int:
 
 
 async def _posted(url: httpx.URL, at: Address, body: Any) -> int:
-    """POST to a checked address, within `TIMEOUT_S` altogether: a server that trickles does not hold the others up."""
+    """POST to a checked address, within `TIMEOUT_S` in total, so that a slow server does not delay the others."""
     headers = {"host": url.netloc.decode("ascii"), "user-agent": "oddsengine"}
     to, sni = url.copy_with(host=at.ip, port=at.port), {"sni_hostname": url.raw_host.decode("ascii")}
     async with (
@@ -277,11 +277,11 @@ async def _posted(url: httpx.URL, at: Address, body: Any) -> int:
         return answer.status_code
 
 
-# ---- when ----
+# ---- schedule ----
 
 
 def quiet(alert: NewAlert, now: datetime) -> bool:
-    """Whether an alert says nothing at a time.
+    """Whether an alert is silent at a time.
 
     Examples
     --------
@@ -297,7 +297,7 @@ def quiet(alert: NewAlert, now: datetime) -> bool:
 
 
 def news(kind: str, rows: list[Any], sent: Sent, improve: float, now: float) -> list[Any]:
-    """The rows that are new or better by so much; `sent` is brought up to date."""
+    """The rows that are new or have improved enough; `sent` is updated."""
     way = -1.0 if kind == "low_hold" else 1.0
     out = []
     for row in rows:
@@ -314,7 +314,7 @@ def news(kind: str, rows: list[Any], sent: Sent, improve: float, now: float) -> 
 
 
 def described(kind: str, row: Mapping[str, Any]) -> str:
-    """One opportunity in a line."""
+    """One opportunity as a line of text."""
     value, game = row[KINDS[kind].value], row.get("game") or row.get("event_name") or ""
     if kind == "ev":
         what = f"{row['selection']} {row['odds_american']:+g} at {row['sportsbook']}"
@@ -330,7 +330,7 @@ def described(kind: str, row: Mapping[str, Any]) -> str:
 
 
 class Alerts:
-    """Looks for what fits the alerts of all keys, and sends it."""
+    """Checks the alerts of all keys, and sends the matches."""
 
     def __init__(
         self, node: Node, records: Records, sender: Sender, endpoints: Mapping[str, Endpoint],
@@ -339,16 +339,16 @@ class Alerts:
         self._node, self._records, self.sender, self._clock = node, records, sender, clock
         self._endpoints = endpoints  # of the lists, by kind
         self._retry: dict[_Name, float] = {}
-        self._looked: dict[_Name, int] = {}  # by which look an alert was last looked at
+        self._looked: dict[_Name, int] = {}  # number of the check in which an alert was last processed
         self._looks = 0
         self._lock = threading.Lock()
         self.share: Share = lambda _, job, __: job()
-        self.requests = threading.BoundedSemaphore(2)  # that may reach out at once: answers have few threads
+        self.requests = threading.BoundedSemaphore(2)  # outgoing requests at once: there are few answer threads
 
     def look(self) -> int:
-        """Look once; how many messages were sent.
+        """Check all alerts once. Returns the number of messages sent.
 
-        Accounts do not wait for each other: one whose alerts are many, slow or failing holds up its own only.
+        Accounts do not wait for each other: many, slow or failing alerts delay only their own account.
         """
         with self._lock:
             waiting = [(owner, alert) for owner, alert in self._records.waiting("alert", Alert) if alert.targets]
@@ -371,14 +371,14 @@ class Alerts:
     def _account_of(self, owner: str) -> str:
         try:
             return self._record(owner).account
-        except KeysError:  # it is told when its alert is looked at
+        except KeysError:  # reported when its alert is checked
             return owner
 
     def _record(self, owner: str) -> Record:
         return self._node.keys.record(owner)
 
     def _account(self, account: str, alerts: list[tuple[str, Alert]]) -> tuple[int, Exception | None]:
-        """Look for one account, at alerts of the longest ago first; messages, and what nobody expected."""
+        """Check the alerts of one account, those checked longest ago first. Returns the number sent, and any error."""
         sent, wrong, until = 0, None, time.monotonic() + SHARE_S
         for owner, alert in alerts:
             left = until - time.monotonic()
@@ -417,7 +417,7 @@ class Alerts:
         if len(fresh) > MOST_LINES:
             lines.append(f"and {len(fresh) - MOST_LINES} more")
         title = f"{alert.filter}: {len(fresh)} {'opportunity' if len(fresh) == 1 else 'opportunities'}"
-        self._records.put(owner, "sent", alert.id, sent)  # first: what a full disk does not take would be sent forever
+        self._records.put(owner, "sent", alert.id, sent)  # first: a full disk must not cause endless repeats
         wrong = self.deliver(alert, title, lines, fresh)
         if len(wrong) == len(alert.targets):
             self._records.put(owner, "sent", alert.id, Sent(before))
@@ -428,7 +428,7 @@ class Alerts:
         return 1
 
     def rows(self, owner: str, name: str) -> tuple[str, list[Any]]:
-        """What fits a saved filter of a key now, whatever page or format its query names."""
+        """Current matches of a key's saved filter, ignoring page and format of its query."""
         one = self._records.get(owner, "filter", name, Filter)
         record = self._record(owner)
         if not record.active:
@@ -450,7 +450,7 @@ class Alerts:
         return one.list, rows
 
     def deliver(self, alert: NewAlert, title: str, lines: list[str], rows: list[Any]) -> list[str]:
-        """Send to all targets at once; what went wrong, one sentence per target that took nothing."""
+        """Send to all targets at once. Returns one error message per failed target."""
 
         def one(target: str) -> str:
             try:
@@ -488,7 +488,7 @@ class Alerts:
 
 
 def edit(records: Records, owner: str, name: str, change: Callable[[Alert], Alert]) -> Alert:
-    """Change a stored alert; nobody else changes or deletes it meanwhile."""
+    """Change a stored alert, excluding concurrent changes."""
     with records.alone:
         alert = change(records.get(owner, "alert", name, Alert))
         store(records, owner, alert)
@@ -501,5 +501,5 @@ def store(records: Records, owner: str, alert: Alert) -> None:
 
 
 def redacted(alert: Alert) -> Alert:
-    """An alert as it may be seen: targets without their secrets."""
+    """An alert as shown to users: targets without their secrets."""
     return msgspec.structs.replace(alert, targets=[masked(target) for target in alert.targets])

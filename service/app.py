@@ -1,8 +1,8 @@
 """The Starlette application: a route for each path, behind plain ASGI middleware.
 
-A request passes `middleware.requests` (id, log, metrics, errors) and `middleware.cache` (what was answered before), and
+A request passes through `middleware.requests` (id, log, metrics, errors), `middleware.cache` (cached responses) and
 then Starlette's router, whose routes are the declared endpoints. A route checks access, reads the body, and has the
-answer computed by a thread of `pool`; streams it serves itself.
+response computed by a thread of `pool`; streams are served on the event loop.
 """
 
 import time
@@ -30,8 +30,8 @@ from oddsengine_service.request import Request, read_body
 
 BASE = "/api/v1"
 MOST_BODY = 1 << 20
-HEALTH_RATE = 50  # computed a second; beyond it the last answer is sent again
-_SLASH = "\ufdd0"  # stands for an escaped / while a path is routed; no text has this character
+HEALTH_RATE = 50  # computed per second; beyond it the last response is reused
+_SLASH = "\ufdd0"  # replaces an escaped / while a path is routed; never part of a text
 
 
 class Api:
@@ -48,7 +48,7 @@ class Api:
             self.routes.setdefault(endpoint.path, Methods(self)).endpoints[endpoint.method] = endpoint
         exact_first = sorted(self.routes.items(), key=lambda item: "{" in item[0])
         routes = [Route(path, methods) for path, methods in exact_first]
-        # Redirects for slashes would lead to whatever host the request names.
+        # Redirects for slashes would use the Host header of the request.
         self.router = Router([*routes, Route("/{rest:path}", _Nothing(self))], redirect_slashes=False)
         self.cache = Cache(self._routed, node, self.access, self.pool.note)
         self._last_health: CachedAnswer | None = None
@@ -66,7 +66,7 @@ class Api:
         if b"%2" in request.raw:
             path = unquote(request.raw.decode("latin-1").replace("%2F", _SLASH).replace("%2f", _SLASH))
         methods = self.routes.get(path)
-        if methods is not None and "{" not in path:  # what the router would find among its routes, one after the other
+        if methods is not None and "{" not in path:  # a lookup instead of the router's search through all routes
             await methods({**scope, "path_params": {}}, receive, send)
             return
         await self.router({**scope, "path": path, "root_path": ""}, receive, send)
@@ -75,7 +75,7 @@ class Api:
         """Compute the response to an authorised request."""
         endpoint = request.endpoint
         body = await _body(endpoint, request, receive) if endpoint.body is not None else None
-        if endpoint.path == HEALTH:  # waits for nobody: the threads may be busy for seconds
+        if endpoint.path == HEALTH:  # not queued: the threads may be busy for seconds
             return self._health(request)
 
         shared = self.node.shared_records if endpoint.lasts == "records" else None
@@ -113,7 +113,7 @@ class Api:
         Raises
         ------
         Problem
-            400 if a parameter cannot be used.
+            400 if a parameter is not valid.
         """
         endpoint, caller, node = request.endpoint, request.caller, self.node
         query, ignored = parse(request.query, endpoint.by_name)
@@ -164,7 +164,7 @@ class _Nothing:
         self._access = api.access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse."""
+        """Respond with 404."""
         request: Request = scope["state"]["request"]
         self._access.unrouted(request)
         asked = masked(request.path)[:100]

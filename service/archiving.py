@@ -12,20 +12,20 @@ from oddsengine.history import Moves
 from oddsengine_service.problems import Problem
 from oddsengine_service.settings import Archiving
 
-FOLDER = "archive"  # of the data folder, for what waits
-_PART = 500_000  # quotes of a file
+FOLDER = "archive"  # subfolder of the data folder for pending quotes
+_PART = 500_000  # quotes per file
 
 
 class NodeArchive:
-    """Records the quotes of an engine; `writes` says whether this process writes the table.
+    """Archives the quotes of an engine; `writes` says whether this process commits to the table.
 
     Parameters
     ----------
     origin
-        What numbers the steps: of a log, its birth; of one process, its start. Steps that the table has are not
-        written again, whoever wrote them.
+        Identifies the numbering of steps: the birth of a log, or the start of a process. Steps that the table already
+        has are not written again, whichever process wrote them.
     failed
-        Told what could not be written, or an empty text once it was; it is tried again.
+        Called with the error when writing fails, and with an empty string when it works again; writing is retried.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class NodeArchive:
         self._folder, self._settings, self._origin = folder / FOLDER, settings, origin
         self._failed, self._writes, self._table = failed, writes, Archive(settings.to)
         self._folder.mkdir(parents=True, exist_ok=True)
-        for part in self._folder.glob("*.parquet"):  # numbers of an earlier start
+        for part in self._folder.glob("*.parquet"):  # left by an earlier start
             part.unlink()
         self._engine, self._buffer = engine, QuoteBuffer(engine)
         self._ended = threading.Event()
@@ -44,15 +44,15 @@ class NodeArchive:
         self._thread.start()
 
     def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
-        """Take a batch in."""
-        if self._buffer.last < self._engine.number:  # restored meanwhile
+        """Buffer a batch."""
+        if self._buffer.last < self._engine.number:  # a snapshot was restored
             self._buffer = QuoteBuffer(self._engine)
         self._buffer.add(batch)
         if self._buffer.quotes >= _PART:
             self._spill()
 
     def note(self, kind: str, what: object) -> None:
-        """Views have no quotes."""
+        """Ignore changes of views."""
 
     def _spill(self) -> None:
         rows = self._buffer.drain()
@@ -64,7 +64,7 @@ class NodeArchive:
             self.write()
 
     def write(self) -> None:
-        """Commit buffered quotes; a process that does not write drops what another one has written."""
+        """Commit buffered quotes; a process that does not write drops those that another one has written."""
         try:
             with self._engine.still():
                 self._spill()
@@ -83,7 +83,7 @@ class NodeArchive:
             self._failed(str(error))
 
     def of(self, event_id: str, until: int) -> Moves:
-        """Moves of an event up to a time: of the table, and of what waits to become part of it.
+        """Price movements of an event up to a time: from the table and from the buffer.
 
         Raises
         ------
@@ -96,7 +96,7 @@ class NodeArchive:
                 waiting, parts = [self._buffer.rows().filter(mine)], sorted(self._folder.glob("*.parquet"))
             try:
                 waiting = [*(pl.scan_parquet(part).filter(mine).collect() for part in parts), *waiting]
-            except FileNotFoundError:  # it became part of the table
+            except FileNotFoundError:  # committed meanwhile
                 continue
             try:
                 rows, done = self._table.rows(event_id, self._origin())

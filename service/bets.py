@@ -1,7 +1,7 @@
-"""Bets that were placed: what closed, what won, and what came of it in money.
+"""Placed bets: their closing prices, results and profits.
 
-Settlement is `outcomes.settled`, the rule of backtests: a share of the stake from -1, lost, to 1, won, with 0 for a
-push. Bets that a final score does not settle (props, periods) get their result by hand.
+Settlement is `outcomes.settled`, as in backtests: a share of the stake from -1 (lost) to 1 (won), with 0 for a push.
+Bets that a final score does not settle (props, periods) get their result by hand.
 """
 
 import math
@@ -33,7 +33,7 @@ _Finite = Annotated[float, Meta(ge=-1e6, le=1e6)]
 
 
 class NewBet(msgspec.Struct, kw_only=True):
-    """A bet as it was placed; what it is on, as in rows of `/odds`."""
+    """A bet as placed; it is identified by the same fields as rows of `/odds`."""
 
     sportsbook: Text
     selection: Text
@@ -63,7 +63,7 @@ class NewBet(msgspec.Struct, kw_only=True):
 
 
 class BetChanges(msgspec.Struct, kw_only=True):
-    """What changes; null for `result` or for the scores opens the bet again."""
+    """The fields to change; null for `result` or for the scores reopens the bet."""
 
     stake: Stake | UnsetType = UNSET
     odds_decimal: Odds | UnsetType = UNSET
@@ -75,7 +75,7 @@ class BetChanges(msgspec.Struct, kw_only=True):
 
 
 class Bet(NewBet, kw_only=True):
-    """A bet and what came of it."""
+    """A bet with its close, result and profit."""
 
     id: str
     placed_at: datetime
@@ -91,7 +91,7 @@ class Bet(NewBet, kw_only=True):
 
 
 class Summary(msgspec.Struct):
-    """All bets together."""
+    """Totals of all bets."""
 
     count: int
     open: int
@@ -112,7 +112,7 @@ def net_odds(book: str, odds: float) -> float:
 
 
 def figures(bet: Bet) -> Bet:
-    """A bet with the figures that follow from its price, stake, close and result."""
+    """A bet with the figures computed from its price, stake, close and result."""
     net = net_odds(bet.sportsbook, bet.odds_decimal)
 
     def value(p: float | None) -> float | None:
@@ -128,7 +128,7 @@ def figures(bet: Bet) -> Bet:
 
 
 def result_of(bet: NewBet, home: float, away: float) -> Result | None:
-    """What a final score makes of a bet; None where it does not say."""
+    """The result of a bet by the final score; None if the score does not decide it."""
     row = {name: getattr(bet, name) for name in bet.__struct_fields__}
     row.pop("event_start_time")
     start = _start(bet)
@@ -146,7 +146,7 @@ def result_of(bet: NewBet, home: float, away: float) -> Result | None:
 
 
 def _start(bet: NewBet) -> datetime | None:
-    """When the event begins, in UTC; without an offset it is UTC already."""
+    """Start of the event in UTC; a time without an offset is taken as UTC."""
     start = bet.event_start_time
     try:
         return start and (start.astimezone(UTC) if start.tzinfo else start.replace(tzinfo=UTC))
@@ -155,14 +155,14 @@ def _start(bet: NewBet) -> datetime | None:
 
 
 def graded(bet: Bet, home: int, away: int) -> Bet:
-    """A bet after the final score."""
+    """A bet settled by the final score."""
     result = result_of(bet, home, away)
     by: Any = None if result is None else "score"
     return figures(msgspec.structs.replace(bet, result=result, graded_by=by, home_score=home, away_score=away))
 
 
 def with_close(bet: Bet, lines: pl.DataFrame) -> Bet:
-    """A bet with the closing price of its book and the fair probability at the close."""
+    """A bet with its book's closing price and the fair probability at the close."""
     own = lines.filter(pl.col("id") == bet.odds_id) if bet.odds_id else lines.clear()
     same = lines.filter(
         *(
@@ -182,7 +182,7 @@ def with_close(bet: Bet, lines: pl.DataFrame) -> Bet:
 
 
 def summary(bets: Iterable[Bet]) -> Summary:
-    """Bets in numbers."""
+    """Totals of bets."""
     bets = list(bets)
     done = [bet for bet in bets if bet.result is not None and bet.result != "void"]
     closed = [bet for bet in bets if bet.clv_percent is not None]
@@ -206,13 +206,13 @@ class _Score(NamedTuple):
 
 
 def settle(node: Node, records: Records) -> int:
-    """Give open bets their closing lines and, where their games are over, their results; how many changed."""
+    """Give open bets their closing lines and, if their games are over, their results. Returns how many changed."""
     scores: Mapping[str, _Score] = {
         event: _Score(game.home_score, game.away_score)
         for event, game in node.games.rows().items()
         if not game.is_live and game.home_score is not None and game.away_score is not None
     }
-    closes: dict[str, pl.DataFrame | None] = {}  # read once, however many bets are on an event
+    closes: dict[str, pl.DataFrame | None] = {}  # read once per event
 
     def close_of(event: str) -> pl.DataFrame | None:
         if event not in closes:
@@ -229,7 +229,7 @@ def settle(node: Node, records: Records) -> int:
                     if records.find(owner, "bet", bet.id, Bet) == bet:
                         done += 1
                         keep(records, owner, now)
-        except Exception as error:  # one bet holds up no other
+        except Exception as error:  # one bet must not stop the others
             wrong = error
     if wrong is not None:
         raise wrong
@@ -237,7 +237,7 @@ def settle(node: Node, records: Records) -> int:
 
 
 def _settled(bet: Bet, close_of: Callable[[str], pl.DataFrame | None], scores: Mapping[str, _Score]) -> Bet:
-    """A bet with what is known by now."""
+    """A bet with everything that is available now."""
     event = bet.event_id
     if not event:
         return bet
@@ -257,7 +257,7 @@ def _late(bet: Bet) -> bool:
 
 
 def keep(records: Records, owner: str, bet: Bet) -> None:
-    """Store a bet; one that is settled and has its close waits no longer."""
+    """Store a bet; one with a result and a close no longer waits."""
     closed = bet.is_live or bet.closing_probability is not None
     open_ = bet.result is None and bet.home_score is None
     event = bet.event_id if (open_ or not closed) and not _late(bet) else None

@@ -1,11 +1,11 @@
 """The node's clock: monotonic, and corrected by the wall clock.
 
-Ages, steps and limits need time that passes as it does outside. A wall clock may be set: by a person, by NTP, by the
-host of a virtual machine. So time passes by a clock that nobody sets, and the wall clock only corrects it:
+Ages, steps and rate limits need a clock that runs at the speed of real time. The wall clock may be set, by a person, by
+NTP or by the host of a virtual machine. So time is taken from a monotonic clock, and the wall clock only corrects it:
 
-    the wall clock is ahead        its time is taken at once: at worst prices look older than they are
-    ... by more than a day         only after a minute, in which it may turn out to be an error
-    the wall clock is behind       time goes on, 1 % slower, until the wall clock has caught up
+    wall clock ahead               adopted at once: at worst, prices look older than they are
+    ... by more than a day         adopted after a minute, in case it is an error
+    wall clock behind              the node's clock runs 1 % slower until the wall clock has caught up
 """
 
 import threading
@@ -14,18 +14,18 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-OFF_S = 2.0  # between both clocks; more is a fault
-LEVEL_S = 0.1  # below it they agree again
-SLOWER = 100  # one part in so many is held back while the wall clock is behind
-SENSIBLE_S = 86_400.0  # that the wall clock may go forward by at once
-LASTING_S = 60.0  # that it must stay beyond that to be believed
-ROUGH_NS = 20_000_000  # that limits may be late
+OFF_S = 2.0  # larger differences between the clocks are reported as a fault
+LEVEL_S = 0.1  # smaller differences count as agreement
+SLOWER = 100  # while the wall clock is behind, one part in this many is withheld
+SENSIBLE_S = 86_400.0  # largest forward jump of the wall clock that is adopted at once
+LASTING_S = 60.0  # how long a larger jump must last before it is adopted
+ROUGH_NS = 20_000_000  # `rough_time` may be this old
 _SECOND = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _unset() -> Callable[[], int]:
-    """Return a monotonic time that, if possible, includes the time that the machine sleeps."""
+    """Return a monotonic clock, if possible one that includes the time the machine is suspended."""
     for name in ("CLOCK_BOOTTIME", "CLOCK_MONOTONIC_RAW"):  # Linux; macOS
         if hasattr(time, name):
             return partial(time.clock_gettime_ns, getattr(time, name))
@@ -56,14 +56,14 @@ class Clock:
         self._wall, self._passed = wall, passed
         self._lock = threading.Lock()
         self._at, self._read_at = wall(), passed()
-        self._told = 0  # microseconds; of the last `now`
-        self._beyond: int | None = None  # since when the wall clock is too far ahead
+        self._told = 0  # microseconds; last result of `now`
+        self._beyond: int | None = None  # since when the wall clock has been too far ahead
         self._fault = ""
         self._rough, self._rough_until = 0.0, 0
-        self.ahead = 0.0  # seconds that this clock was ahead of the wall clock when it was last read
+        self.ahead = 0.0  # seconds by which this clock was ahead of the wall clock at the last reading
 
     def now(self) -> datetime:
-        """Return the time, later than all times returned before."""
+        """Return the time, later than any time returned before."""
         with self._lock:
             said = self._read()
             self._told = told = max(self._at // 1000, self._told + 1)
@@ -86,12 +86,12 @@ class Clock:
         return self._rough
 
     def fault(self) -> str:
-        """Return what is wrong with the wall clock; empty if nothing."""
+        """Return the problem with the wall clock, or an empty string."""
         self.time()
         return self._fault
 
     def _read(self) -> str:
-        """Advance the clock, with the lock held; returns a message to log, if any."""
+        """Advance the clock, with the lock held. Returns a message to log, or an empty string."""
         wall, passed = self._wall(), self._passed()
         spent, self._read_at = max(0, passed - self._read_at), passed
         at = self._at + spent
@@ -115,7 +115,7 @@ class Clock:
         return passed - self._beyond >= LASTING_S * _SECOND
 
     def _judged(self) -> str:
-        """Compare both clocks; returns a message if their state changed."""
+        """Compare both clocks. Returns a message if their state changed."""
         was, off = self._fault, abs(self.ahead)
         if off > OFF_S and self.ahead > 0.0:
             self._fault = f"the wall clock is {off:.0f} s behind the node's clock"

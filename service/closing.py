@@ -1,12 +1,12 @@
 """Closing lines, and +EV prices graded by them.
 
-One SQLite file in the data folder, or a database in memory. An event's closing lines are one row: its facts, and all
-lines as one compressed Arrow table. A bet is a row of numbers: when an opportunity was first shown and at which price,
-the best price it had while it could still be taken, the fair probability of its outcome at the close by the reference
-and by the other books, and what the result did to its stake. Bets are graded when the close of their event is put in; a
-close that turns out not to be one (the event is put off) is taken back, with the grades that came of it.
+One SQLite file in the data folder, or a database in memory. The closing lines of an event are one row: its facts, and
+all lines as a compressed Arrow table. A bet is a row of numbers: when an opportunity was first shown and at which
+price, the best price while it was available, the fair probability of its outcome at the close by the reference and by
+the other books, and the result for its stake. Bets are graded when the close of their event is stored. If the event is
+postponed, its close is discarded together with the grades.
 
-Both are bounded: what is older than it is kept for goes, and beyond a number of rows the oldest do.
+Both tables are bounded by age and by number of rows; the oldest rows are deleted first.
 """
 
 import io
@@ -26,11 +26,11 @@ from oddsengine.clv import BETS_SCHEMA, means
 from oddsengine.columns import NO_TIME
 
 FILE = "closing.sqlite"
-CLOSES_KEPT_D, BETS_KEPT_D = 30, 400  # days after the close, or after a bet was first shown
+CLOSES_KEPT_D, BETS_KEPT_D = 30, 400  # days after the close, and after a bet was first shown
 MOST_CLOSES, MOST_BETS = 20_000, 1_000_000
 _EASTERN = ZoneInfo("America/New_York")
 _DAY = 86_400_000_000  # microseconds
-_PRUNED_EVERY = 64  # closes
+_PRUNED_EVERY = 64  # closes between two deletions
 _VERSION = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS closes (
@@ -49,7 +49,7 @@ CREATE INDEX IF NOT EXISTS bets_event ON bets (event_id);
 CREATE INDEX IF NOT EXISTS bets_time ON bets (first_at);
 CREATE TABLE IF NOT EXISTS log (born INTEGER NOT NULL, sequence INTEGER NOT NULL);
 """
-_NEW = {  # since the first form: where a bet stands on its ladder, the others' close, the result
+_NEW = {  # columns added since the first format
     "ladder": "INTEGER", "threshold_": "INTEGER", "side": "INTEGER", "outcomes": "INTEGER", "slope": "REAL",
     "reach": "INTEGER", "family": "TEXT", "period": "TEXT", "subject": "INTEGER", "others": "REAL", "gain": "REAL",
 }  # fmt: skip
@@ -63,7 +63,7 @@ _READ = (
     "id", "event_id", "sportsbook", "sport", "league", "market", "ev", "price", "best_price", "closing", "others",
     "gain", "live", "first_at", "closed_at", "start",
 )  # fmt: skip
-# A second sight of a bet moves its best price, as long as the event has not closed; never its first one.
+# A bet shown again may improve its best price until the event closes, but not its first price.
 _SHOW = f"""
 INSERT INTO bets ({", ".join(_BET)}, closed_at)
 VALUES ({", ".join("?" * len(_BET))}, (SELECT captured_at FROM closes WHERE closes.event_id = ?))
@@ -74,7 +74,7 @@ WHERE excluded.best_price > bets.best_price AND bets.closed_at IS NULL
 
 
 class ClosingError(ValueError):
-    """The file cannot be used; the message is a sentence for the user."""
+    """The file cannot be used; the message is shown to the user."""
 
 
 class Closings:
@@ -130,7 +130,7 @@ class Closings:
     # ---- writing ----
 
     def reached(self, born: int, sequence: int) -> None:
-        """Set the log sequence that is stored with the next change."""
+        """Set the log position that is stored with the next change."""
         self._reached = born, sequence
 
     def place(self, born: int) -> int:
@@ -159,7 +159,7 @@ class Closings:
     def put(self, close: Close) -> None:
         """Store an event's close and grade its bets."""
         buffer = io.BytesIO()
-        close.lines.clone().write_ipc_stream(buffer, compression="zstd")  # others may read it, and polars locks it
+        close.lines.clone().write_ipc_stream(buffer, compression="zstd")  # writing locks a frame
         start = None if close.start == NO_TIME else close.start
         fair = dict(zip(close.outcome.view(np.int64).tolist(), close.fair.tolist(), strict=True))
         with self._writing() as base:

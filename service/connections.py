@@ -1,8 +1,8 @@
 """Limits on open connections, in total and per address.
 
-Without a bound an address that opens connections and says nothing takes every file the process may open. Each address
-(of IPv6 each network of 64 bits) gets a quarter of what the node can hold, or `[service] connections`; proxies in
-`[service] trusted`, behind which are many callers, are bound only by the whole.
+Without a limit, an address that opens idle connections could use up all file descriptors of the process. Each address
+(for IPv6, each /64 network) gets a quarter of the node's capacity, or `[service] connections`. Proxies in `[service]
+trusted` serve many clients and are only subject to the total.
 """
 
 import sys
@@ -13,8 +13,8 @@ from oddsengine_service.limits import network
 from oddsengine_service.log import Log
 from oddsengine_service.problems import Problem
 
-_RESERVED = 64  # files for everything else: databases, tapes, sources
-_LOG_S = 10.0  # between two lines about refused connections
+_RESERVED = 64  # file descriptors for everything else: databases, tapes, sources
+_LOG_S = 10.0  # seconds between two log lines about refused connections
 
 
 class Connections:
@@ -38,7 +38,7 @@ class Connections:
         Raises
         ------
         Problem
-            429 if the address has as many as it may; 503 if the node has.
+            429 if the address has reached its limit; 503 if the node has.
         """
         who = network(address)
         taken = self._open.get(who, 0)

@@ -16,14 +16,14 @@ from oddsengine_service.wire.games import Teams
 SEED = 7
 EVENTS = 60
 DISSENT, EXCHANGE_HOLD = 0.7, 3.0  # about as many opportunities as on real boards, and as small
-SPLITS_H = 6  # of betting splits before the beginning
+SPLITS_H = 6  # hours of betting splits before the start
 _A_DAY = 86_400.0
 
 
 def take(node: Node, batch: Batch, scores: Sequence[Reading], teams: Mapping[str, Teams], now: datetime) -> None:
     """Apply a simulation's batch in the writer thread.
 
-    Futures and game states come first, so that no answer about the new board lacks them.
+    Futures and game states come first, so that responses about the new board include them.
     """
     futures.demonstrate(node.futures, now)
     node.games.put(scores, now, {reading.event: teams[reading.event] for reading in scores})

@@ -21,10 +21,10 @@ class Context(NamedTuple):
     query: Mapping[str, Any]  # every declared parameter
     path: Mapping[str, str]
     body: Any
-    board: Engine  # the caller's: of now, or as it was when the tier's delay began
+    board: Engine  # the caller's board, delayed if the tier is
     node: "Node"
     ignored: Sequence[str]  # names of undeclared parameters
-    token: str = ""  # what came as a bearer, where no key is read
+    token: str = ""  # bearer token of endpoints that do not use a key
 
 
 class Answer(NamedTuple):
@@ -40,10 +40,10 @@ class Answer(NamedTuple):
 class Endpoint:
     """One method of one path.
 
-    `answer` computes; it runs in a worker thread and returns an `Answer`, or what is encoded as JSON. A key is
-    `needed`, `optional` or `none`; `query_key` says that it may come in the query. `lasts` says what the answer hangs
-    on beside the request and the caller's rights: the `board`'s update, or more (`never` kept, nor is
-    what the key stores, `records`, which of several processes the writer changes).
+    `answer` runs in a worker thread and returns an `Answer`, or a value that is encoded as JSON. A key is `needed`,
+    `optional` or `none`; `query_key` allows it in the query. `lasts` says what the response depends on in addition to
+    the request and the caller's rights: the `board` version, or more (`never`: not cached; `records`: what the key
+    stores, which in a cluster the writer changes; neither is cached).
     """
 
     path: str
@@ -59,9 +59,9 @@ class Endpoint:
     body: type[msgspec.Struct] | None = None
     lasts: str = "board"
     status: int = 200
-    errors: Sequence[int] = ()  # statuses of its own beside those that follow from the declaration
+    errors: Sequence[int] = ()  # statuses in addition to those implied by the declaration
     doc: str = ""
-    path_kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # JSON Schema of the path's parameters
+    path_kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # JSON Schema of path parameters
     by_name: Mapping[str, Param] = field(init=False)
 
     @property
@@ -77,7 +77,7 @@ def _nothing(_: Context) -> Any:
     raise NotImplementedError
 
 
-NOWHERE = Endpoint("(none)", _nothing, "No endpoint", "", dict)  # where a request is that nothing takes
+NOWHERE = Endpoint("(none)", _nothing, "No endpoint", "", dict)  # the endpoint of requests that no route matches
 
 
 # ---- envelopes ----
@@ -104,7 +104,7 @@ def page(
     context: Context, rows: Any, count: int, total: int, meta: Mapping[str, Any], cursor: str | None = None,
     before: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The paginated envelope of one page of `count` rows; `before` it stand as many as its offset, or so many."""
+    """The paginated envelope of one page of `count` rows, after `before` rows (default: its offset)."""
     limit, offset = context.query["limit"], context.query["offset"]
     more = (offset if before is None else before) + count < total
     by_offset = more and context.query.get("cursor") is None

@@ -1,9 +1,9 @@
 """The fair-price constants of a node, and refitting them to its own tapes.
 
-The table is `fair.toml` in the data folder, or the file that `table` of `[fair]` names; without it, the package's.
-`oddsengine calibrate --data FOLDER` writes it, and so does the node every `calibrate_days`, counted over restarts: the
-file `calibrated` in the data folder has the time of the last run. A table that changes is in force within a minute; the
-tape says so.
+The constants are in `fair.toml` in the data folder, or in the file that `table` of `[fair]` names; the default is the
+package's table. `oddsengine calibrate --data FOLDER` writes the file, and so does the node every `calibrate_days`; the
+time of the last run is stored in the file `calibrated`, so restarts do not matter. A changed table is applied within a
+minute, and recorded on the tape.
 """
 
 import os
@@ -20,9 +20,9 @@ from oddsengine_service.log import Log
 from oddsengine_service.settings import Settings, SettingsError
 
 FILE, STAMP = "fair.toml", "calibrated"
-EVERY_S = 60.0  # between two looks at the file
+EVERY_S = 60.0  # seconds between two checks of the file
 _DAY_S = 86_400.0
-_MOST_S = 6 * 3600.0  # that one calibration may take
+_MOST_S = 6 * 3600.0  # timeout of a calibration
 
 
 def table_file(settings: Settings) -> Path:
@@ -55,9 +55,9 @@ class Calibrator:
     Parameters
     ----------
     settings
-        The node's.
+        The settings of the node.
     adopt
-        Called with a table that is to be in force from now on.
+        Called with each new table.
     """
 
     def __init__(self, settings: Settings, adopt: Callable[[catalog.FairTable], None], log: Log) -> None:
@@ -101,7 +101,7 @@ class Calibrator:
             command += ["--fair", str(self._file)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
             self._child = child
-            os.setpriority(os.PRIO_PROCESS, child.pid, 10)  # everybody else goes first
+            os.setpriority(os.PRIO_PROCESS, child.pid, 10)  # lower the priority
             try:
                 said, _ = child.communicate(timeout=_MOST_S)
             except subprocess.TimeoutExpired:
@@ -121,7 +121,7 @@ class Calibrator:
                 self._log.say("calibration failed", error=str(error))
 
     def due(self, now: float) -> bool:
-        """Whether it is time to fit again; if so, or if there never was a time, this is the last time from now on."""
+        """Whether a refit is due; if so, or on the first call, the current time is stored as the last run."""
         days = self._settings.fair.calibrate_days
         if not days or not self._settings.data.folder:
             return False

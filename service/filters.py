@@ -1,4 +1,4 @@
-"""Query parameters that several endpoints share, and the ids in a request that neither catalog nor board knows."""
+"""Query parameters shared by several endpoints, and detection of unknown ids."""
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import date, datetime, timedelta
@@ -20,7 +20,7 @@ def _day(name: str, value: str) -> str:
     if word in DAYS[:2]:
         return word
     try:
-        if date.fromisoformat(word).isoformat() == word:  # it reads other forms too
+        if date.fromisoformat(word).isoformat() == word:  # fromisoformat accepts other forms too
             return word
     except ValueError:
         pass
@@ -60,7 +60,7 @@ DATE = Param(
 
 
 def span(day: str, now: datetime) -> tuple[int, int]:
-    """Begin and end, in microseconds, of a day of US Eastern time; `week` is seven days from today's first moment.
+    """Start and end, in microseconds, of a day in US Eastern time; `week` is seven days from the start of today.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def span(day: str, now: datetime) -> tuple[int, int]:
         first = date.fromisoformat(day) if first is None else first
         after = first + timedelta(days=7 if day == "week" else 1)
         return _midnight(first), _midnight(after)
-    except OverflowError:  # the last day there is: nothing begins then
+    except OverflowError:  # the last possible day: nothing begins then
         return LATEST, LATEST
 
 
@@ -87,7 +87,7 @@ Words = Sequence[str] | None
 
 
 def in_places(sport: Words, league: Words, places: Sequence[tuple[str, str]]) -> list[bool]:
-    """Which places, each a sport and a league, match the parameters `sport` and `league`; None is no condition."""
+    """Which places (pairs of sport and league) match the parameters `sport` and `league`; None means no condition."""
     matches = [True] * len(places) if sport is None else values.in_sports(sport, [place[0] for place in places])
     if league is None:
         return matches
@@ -95,7 +95,7 @@ def in_places(sport: Words, league: Words, places: Sequence[tuple[str, str]]) ->
 
 
 def in_place(sport: Words, league: Words, place: tuple[str, str]) -> bool:
-    """The same of one place."""
+    """`in_places` for one place."""
     return (sport is None and league is None) or in_places(sport, league, [place])[0]
 
 
@@ -103,7 +103,7 @@ def in_place(sport: Words, league: Words, place: tuple[str, str]) -> bool:
 
 
 def unknown_ids(query: Any, seen: Callable[[], BoardIds]) -> dict[str, list[str]]:
-    """Ids of a request that neither the catalog nor the board knows, by parameter; `seen` is only asked if need be."""
+    """Ids in a request that neither the catalog nor the board has, by parameter; `seen` is called only if needed."""
     found: dict[str, list[str]] = {}
     for name, (known, of) in _KNOWN.items():
         missing = [word for word in query.get(name) or () if not known(word)]

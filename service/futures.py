@@ -1,7 +1,7 @@
-"""The node's futures: a board that only the writer replaces, what was judged of it, and the demo's seasons.
+"""The node's futures: a board that only the writer replaces, its evaluation, and the demo's seasons.
 
-Readers take `board` once and hold on to it: a board never changes. Whoever applies something makes a step of the engine
-afterwards, in the same job of the writer, so that answers which hang on the engine's update see it.
+A board is immutable, so readers take `board` once and use it. After a change, the same job of the writer makes a step
+of the engine, so that responses cached by board version see it.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,18 +17,18 @@ from oddsengine.simulate.futures import FuturesSeason
 from oddsengine_service.settings import Settings, SettingsError
 
 METHOD = "power"
-EVERY_S = 10.0  # between two looks of the demo's feeds
-LEAGUES = ("nba", "nfl")  # of the demo
-_MOST = 64  # sets of books that are judged for one moment
-_Key = tuple[FuturesBoard | None, int]  # time of judging
+EVERY_S = 10.0  # seconds between two updates of the demo's feeds
+LEAGUES = ("nba", "nfl")  # leagues of the demo
+_MOST = 64  # sets of books that are evaluated for one time
+_Key = tuple[FuturesBoard | None, int]  # board, time of evaluation
 
 
 class Futures:
-    """All of it; `apply` and `state` are for the writer, everything else for any thread."""
+    """The futures of a node; `apply` and `state` may be called only by the writer, the rest from any thread."""
 
     def __init__(self, fields: Sequence[FuturesField] = ()) -> None:
         self.board = FuturesBoard(fields)
-        self.tell: Callable[..., None] = lambda *_: None  # hears what is taken in, where a log is written
+        self.tell: Callable[..., None] = lambda *_: None  # called with each accepted change; set if a log is written
         self._judged: tuple[_Key, dict[tuple[frozenset[str] | None, str], Evaluation]] = ((None, -1), {})
 
     def __len__(self) -> int:
@@ -37,7 +37,7 @@ class Futures:
     def apply(
         self, quotes: Sequence[Mapping[str, Any]], now: datetime, *, source: str = "", removed: Collection[str] = ()
     ) -> None:
-        """Take prices, and take prices back; all of it or, with an error, nothing."""
+        """Add and remove prices; all of them or, on an error, none."""
         board = self.board.apply(quotes, now, source=source, removed=removed)
         self.tell("futures", [dict(quote) for quote in quotes], now, source, list(removed))
         self.board = board
@@ -46,7 +46,7 @@ class Futures:
     def taking(
         self, quotes: Sequence[Mapping[str, Any]], now: datetime, *, source: str, removed: Collection[str]
     ) -> Iterator[list[str]]:
-        """Take what a source brings, unless what is done meanwhile fails; gives why prices were refused."""
+        """Apply a source's prices, unless the body of the with statement fails; yields why prices were rejected."""
         before = self.board
         if quotes or any((source, one) in before.ids for one in removed):
             self.apply(quotes, now, source=source, removed=removed)
@@ -55,20 +55,20 @@ class Futures:
         except BaseException:
             if self.board is not before:
                 self.board = before
-                self.tell("futures", None)  # the last ones count no more
+                self.tell("futures", None)  # undo what was published last
             raise
 
     def state(self, fields: Sequence[FuturesField]) -> None:
-        """Say who takes part, instead of what was said before."""
+        """Replace the stated contestants."""
         self.tell("fields", *fields)
         self.board = self.board.with_fields(fields)
 
     def judged(
         self, board: FuturesBoard, market: str, books: frozenset[str] | None, now: datetime | None
     ) -> Evaluation:
-        """What there is to say of a market at a moment, over some books."""
+        """The evaluation of a market at a time, over some books."""
         key = board, micros(now or board.now or datetime.fromtimestamp(0, UTC))
-        held = self._judged  # other threads put theirs in its place
+        held = self._judged  # other threads may replace it
         if held[0] != key or len(held[1]) > _MOST * max(len(board.markets), 1):
             held = self._judged = key, {}
         known = held[1]
@@ -79,12 +79,12 @@ class Futures:
 
 
 def stated_fields(settings: Settings) -> tuple[FuturesField, ...]:
-    """What the operator's file says of who takes part.
+    """The contestants in the operator's file.
 
     Raises
     ------
     SettingsError
-        If it does not read.
+        If the file is not valid.
     """
     name = settings.matching.fields
     if not name:
@@ -101,7 +101,7 @@ def _season(seed: int, league: str, year: int) -> FuturesSeason:
 
 
 def demonstrate(futures: Futures, now: datetime, *, seed: int = 7) -> None:
-    """Put the demo's seasons on the board as they are at a moment, if its feeds look then; only in the writer."""
+    """Apply the demo's futures at a time, if its feeds are due; only in the writer."""
     if futures.board.now is not None and (now - futures.board.now).total_seconds() < EVERY_S:
         return
     seasons = [_season(seed, league, now.year if now.month > 6 else now.year - 1) for league in LEAGUES]

@@ -1,8 +1,8 @@
-"""How games stand, for everybody who asks: one keeper a node, written to by its writer only.
+"""Game states as the service shows them: one store per node, changed only by its writer.
 
-What sources say goes through `oddsengine.games`; here it gets the names of the teams and becomes what goes out. States
-are no part of the board and of no tape: no price and no opportunity hangs on them, and a node that starts anew has them
-again with its sources' next answers.
+Readings of sources are merged by `oddsengine.games`; this module adds the names of the teams and encodes the rows.
+States are not part of the board or of a tape: no price or opportunity depends on them, and after a restart they come
+back with the next responses of the sources.
 """
 
 import threading
@@ -32,15 +32,15 @@ class Games:
         self._board = Scoreboard()
         self._teams: dict[str, Teams] = {}
         self._rows: Rows = {}
-        self._past: deque[tuple[int, Rows]] = deque([(-1, self._rows)])  # since when they were so, the last of them now
+        self._past: deque[tuple[int, Rows]] = deque([(-1, self._rows)])  # with the time from which they held
         self._listeners: list[Listener] = []
         self._lock = threading.Lock()
-        self.tell: Callable[..., None] = lambda *_: None  # hears what is taken in, where a log is written
+        self.tell: Callable[..., None] = lambda *_: None  # called with each accepted reading; set if a log is written
 
     # ---- from the writer ----
 
     def put(self, readings: Iterable[Reading], now: datetime, teams: Mapping[str, Teams] | None = None) -> None:
-        """Take what sources say, and let time pass."""
+        """Apply readings of sources, and let time pass."""
         readings = list(readings)
         self.tell("scores", readings, now, dict(teams or {}))
         with self._lock:
@@ -57,22 +57,22 @@ class Games:
             self._past.append((self._board.now, self._rows))
             while len(self._past) > 1 and self._past[1][0] <= self._board.now - _LATEST_S * SECOND:
                 self._past.popleft()
-            for listener in tuple(self._listeners):  # one may end meanwhile
+            for listener in tuple(self._listeners):  # a listener may remove itself
                 listener(_plain(fresh), change.removed)
 
     def drop(self, source: str, event: str) -> None:
-        """Forget what a source said of an event: it was another one."""
+        """Drop a source's readings of an event, if it turned out to be another event."""
         self.tell("unscored", source, event)
         with self._lock:
             self._board.drop(source, event)
 
     def dump(self) -> dict[str, Any]:
-        """All that it holds as plain data, for `restore`."""
+        """All contents as plain data, for `restore`."""
         with self._lock:
             return {"board": self._board.dump(), "teams": dict(self._teams), "rows": list(self._past)}
 
     def restore(self, held: Mapping[str, Any]) -> None:
-        """Hold what another one held."""
+        """Replace the contents with those of a `dump`."""
         with self._lock:
             self._board.restore(held["board"])
             self._teams = msgspec.convert(held["teams"], dict[str, Teams])
@@ -83,7 +83,7 @@ class Games:
     # ---- from anywhere ----
 
     def rows(self, delay: int = 0) -> Rows:
-        """How games stand, or stood some seconds ago."""
+        """Game states now, or some seconds ago."""
         if not delay:
             return self._rows
         with self._lock:
@@ -91,11 +91,11 @@ class Games:
             return next((rows for since, rows in reversed(self._past) if since <= then), {})
 
     def of(self, event: str) -> GameState | None:
-        """How a game stands now, as opportunities have it."""
+        """The current state of a game, as included in opportunities."""
         return state_of(self._rows.get(event))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call a function with all there is, and from now on with what changes; what is returned ends it."""
+        """Call a function with all states, then with each change. Returns a function that stops it."""
         with self._lock:
             self._listeners.append(listener)
             if self._rows:

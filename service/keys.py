@@ -1,16 +1,16 @@
-"""Keys: who has which, in an embedded database.
+"""API keys in an embedded database.
 
     oe_5c0d21be9f47.Jx3o...        id, a dot, and a secret of 256 bits
 
-The file holds no key, but its hash under a pepper that lies in a file of its own; who copies the database alone learns
-nothing. A key is looked up by its id and compared in constant time, with a decoy where nobody has that id.
+The file does not contain keys, but their hashes with a pepper, which is in a separate file; a copy of the database
+alone is useless. A key is looked up by its id and compared in constant time, with a decoy for unknown ids.
 
-A node asks for the same keys again and again, so callers are remembered by the hash of their key. What makes that
-safe is a counter in the database which every change of a key moves: it is looked at four times a second at most, and
-when it has moved, nothing is remembered. Whoever changes a key, this process or another one, is so noticed within a
-second. A file that is put in the place of an open one is not: stop the node before a backup is restored.
+Since the same keys are used again and again, callers are cached by the hash of their key. A counter in the database
+that every change of a key increments keeps the cache valid: it is read at most four times a second, and when it has
+changed, the cache is cleared. So a change of a key, by this process or another one, takes effect within a second.
+Replacing an open file is not noticed: stop the node before restoring a backup.
 
-Accounts that begin with `demo_` exist only in a demonstration. Their five fixed keys are in no file.
+Accounts that begin with `demo_` exist only in the demo. Their five fixed keys are not stored.
 """
 
 import hashlib
@@ -34,17 +34,17 @@ from oddsengine_service.settings import Settings
 from oddsengine_service.tiers import ADD_ON_STREAMS, TIERS, Caller
 
 DEMO = "demo_"
-MOST_ACTIVE, MOST_REVOKED = 100, 100  # keys of an account: more are refused; older ones are forgotten
+MOST_ACTIVE, MOST_REVOKED = 100, 100  # keys per account: more active ones are rejected; older revoked ones are deleted
 MOST_NAME, MOST_RATE, MOST_STREAMS = 100, 1_000_000, 100_000
-# No control characters, and none that turn text round or are not seen.
+# No control characters, and no bidirectional or invisible ones.
 NAME_PATTERN = "^[^\\x00-\\x1f\\x7f-\\x9f\\u00ad\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]*$"
 FEATURES = frozenset[str]().union(*(tier.features for tier in TIERS.values()))
-_ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")  # no space: `limits` tells accounts from addresses by it
-_MOST_KEY = 200  # characters; no key is longer
+_ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")  # no space: see `limits.Limits`
+_MOST_KEY = 200  # maximum length of a key
 _LOOK_S = 0.25
 _REMEMBERED = 10_000
-_WAIT_S, _READ_WAIT_S = 5.0, 0.25  # for somebody else's lock
-_RETRY_S = 1.0  # after a read that failed; until then callers are refused without another try
+_WAIT_S, _READ_WAIT_S = 5.0, 0.25  # for another process's lock
+_RETRY_S = 1.0  # after a failed read; until then callers are rejected without another attempt
 _UNUSABLE = frozenset(
     {
         sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
@@ -72,51 +72,51 @@ _COLUMNS = "hash, id, account, name, tier, features, streaming, rate, streams, a
 
 
 class KeysError(ValueError):
-    """The keys cannot be read or changed; the message is one sentence without any secret."""
+    """The keys cannot be read or changed; the message is one sentence without secrets."""
 
 
 class UnfitError(KeysError):
-    """What was asked for is not possible."""
+    """The request is not valid."""
 
 
 class UnknownKeyError(KeysError):
-    """No such key, or none of the account."""
+    """No such key, or not in the account."""
 
 
 class BeyondError(KeysError):
-    """More rights than whoever asks has."""
+    """More rights than the caller has."""
 
 
 class StoreError(KeysError):
-    """The database cannot be used now: it is locked, read-only or on a full or broken disk. Nothing was changed."""
+    """The database is not usable now: it is locked, read-only, or on a full or failing disk. Nothing was changed."""
 
     def __init__(self, message: str, *, full: bool = False) -> None:
         super().__init__(message)
         self.full = full
 
     def problem(self) -> Problem:
-        """What a caller is told; which file it is does not concern them."""
+        """The problem as reported to callers, without the name of the file."""
         if self.full:
             return Problem(507, "insufficient_storage", "no space left to store keys; nothing was changed")
         message = f"the key database is unavailable and nothing was changed; try again in {_RETRY_S:g} s"
         return Problem(503, "unavailable", message, retry_after=int(_RETRY_S))
 
 
-# ---- what a key may do ----
+# ---- rights of a key ----
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What a key may do: its tier, and where it differs from the tier. None is what the tier has."""
+    """The rights of a key: its tier, and where it differs from the tier; None means as in the tier."""
 
     tier: str
     features: frozenset[str] | None = None
-    streaming: bool = False  # the add-on
-    rate: int | None = None  # requests a minute
-    streams: int | None = None  # at once
+    streaming: bool = False  # the streaming add-on
+    rate: int | None = None  # requests per minute
+    streams: int | None = None  # concurrent streams
 
     def checked(self) -> "Terms":
-        """Refuse terms that no key can have."""
+        """Reject invalid terms."""
         if self.tier not in TIERS:
             raise UnfitError(f"tier must be one of {', '.join(TIERS)}, got {shown(self.tier)}")
         if self.features is not None and (strange := sorted(self.features - FEATURES)):
@@ -132,7 +132,7 @@ class Terms:
         return self
 
     def caller(self, account: str, ident: str) -> Caller:
-        """Who asks with a key on these terms."""
+        """The caller for a key with these terms."""
         tier = TIERS[self.tier]
         streams = max(tier.streams, ADD_ON_STREAMS if self.streaming and tier.rank else 0)
         return Caller(
@@ -145,7 +145,7 @@ class Terms:
         )
 
     def lowered(self, tier: str) -> "Terms":
-        """Terms in a lower tier or the same one, with no right more than here."""
+        """Terms in a lower or equal tier, with no more rights than these."""
         if tier == self.tier:
             return self
         low = TIERS[tier]
@@ -161,7 +161,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Record:
-    """A key as everybody may see it who manages it."""
+    """A key without its secret."""
 
     id: str
     account: str
@@ -170,22 +170,22 @@ class Record:
     active: bool
     created_at: datetime
     updated_at: datetime
-    used: date | None  # the last day, UTC
+    used: date | None  # last day of use, UTC
 
     @property
     def caller(self) -> Caller:
-        """Who asks with it."""
+        """The caller for this key."""
         return self.terms.caller(self.account, self.id)
 
     @property
     def mask(self) -> str:
-        """The key without its secret."""
+        """The key with its secret masked."""
         return f"{self.id}.****"
 
 
 @dataclass(frozen=True)
 class Made:
-    """A key that was just made, the only time that it can be read."""
+    """A newly created key; its secret cannot be read again."""
 
     record: Record
     key: str = field(repr=False)
@@ -197,9 +197,9 @@ _making = threading.Lock()
 
 
 def connect(file: Path, wait: float = _WAIT_S) -> sqlite3.Connection:
-    """Open the database, which is made if there is none, for its owner's eyes only."""
-    # A process that closes a file loses all its locks on it, SQLite's too: so the file is made before anybody in this
-    # process has it open, and never opened by us again.
+    """Open the database, which is created readable only by its owner."""
+    # Closing a file releases all of a process's locks on it, SQLite's too. So the file is created before anything in
+    # this process opens it, and never opened here again.
     with _making:
         if not file.exists():
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -207,12 +207,12 @@ def connect(file: Path, wait: float = _WAIT_S) -> sqlite3.Connection:
                 os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     connection = sqlite3.connect(file, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
     try:
-        # The timeout does not cover this change, and two processes may open a new file at once.
+        # The timeout does not apply to this change, and two processes may open a new file at once.
         until = time.monotonic() + _WAIT_S
         while connection.execute("PRAGMA journal_mode").fetchall()[0][0] != "wal":
             try:
                 if connection.execute("PRAGMA journal_mode = WAL").fetchall()[0][0] != "wal":
-                    break  # a file system without shared memory: slower, and as right
+                    break  # a file system without shared memory: slower, but correct
             except sqlite3.OperationalError:
                 if time.monotonic() > until:
                     raise
@@ -251,7 +251,7 @@ def _columns(terms: Terms) -> tuple[Any, ...]:
 
 
 class KeyStore:
-    """Keys in an SQLite file. Every method may be called from any thread; `find` is made for the event loop."""
+    """Keys in an SQLite file. All methods are thread-safe; `find` is fast enough for the event loop."""
 
     def __init__(self, file: Path, pepper: Path, *, demo: bool = False, clock: Callable[[], float] = time.time) -> None:
         self._file, self._demo, self._clock = file, demo, clock
@@ -268,24 +268,24 @@ class KeyStore:
         self._fixed = _fixed(datetime.fromtimestamp(int(clock()), UTC)) if demo else {}
         self._callers = {self._hash(ident): record.caller for ident, record in self._fixed.items()}
         self._cached = dict(self._callers)
-        self._decoy = secrets.token_bytes(32)  # the hash of an id that nobody has
-        self.offer: Callable[[dict[str, Any]], None] | None = None  # gets each change before it counts, or refuses it
+        self._decoy = secrets.token_bytes(32)  # compared for unknown ids
+        self.offer: Callable[[dict[str, Any]], None] | None = None  # may reject a change
         self._due = 0.0
         self._failure = ""  # of the last read
         self._seen: Any = None  # the file's version, the counter of changes, the day
         self._stamps = ThreadPoolExecutor(1, thread_name_prefix="keys")
 
     def close(self) -> None:
-        """End what is under way, and close the file."""
+        """Finish writing, and close the file."""
         self._stamps.shutdown()
         with self._reading, self._writing_lock:
             self._reader.close()
             self._writer.close()
 
-    # ---- who is it ----
+    # ---- authentication ----
 
     def find(self, key: str) -> Caller | None:
-        """The caller who has this key now."""
+        """The caller with this key."""
         if time.monotonic() >= self._due:
             self._refresh()
         if self._failure:
@@ -302,7 +302,7 @@ class KeyStore:
         return keyed.digest()
 
     def _refresh(self) -> None:
-        """Forget who is remembered, if a key changed or a day began."""
+        """Clear the cache if a key changed or a new day began."""
         with self._reading, self._read_or_wait():
             now = time.monotonic()
             if now < self._due:
@@ -317,7 +317,7 @@ class KeyStore:
             self._due, self._failure = now + _LOOK_S, ""
 
     def _read(self, key: str, digest: bytes) -> Caller | None:
-        known = self._cached  # taken before the file is read: if a change comes between, this one is thrown away
+        known = self._cached  # taken before reading the file: if a change comes in between, this one is discarded
         ident = key.partition(".")[0]
         with self._reading, self._read_or_wait():
             rows = self._reader.execute("SELECT hash FROM keys WHERE id = ?", (ident,)).fetchall()
@@ -345,10 +345,10 @@ class KeyStore:
     def _day(self) -> str:
         return time.strftime("%Y-%m-%d", time.gmtime(self._clock()))
 
-    # ---- managing ----
+    # ---- management ----
 
     def list(self, account: str | None = None) -> "list[Record]":
-        """All keys of an account, revoked ones too; None is every account's. The oldest is first."""
+        """All keys of an account (None: of all), including revoked ones, oldest first."""
         where, values = ("", ()) if account is None else ("WHERE account = ?", (account,))
         fixed = [record for record in self._fixed.values() if account in (None, record.account)]
         with self._writing_lock, self._translated():
@@ -361,7 +361,7 @@ class KeyStore:
             return self._own(self._writer, ident, by)
 
     def create(self, account: str, terms: Terms, name: str = "") -> Made:
-        """Make a key on any terms; this is the operator's."""
+        """Create a key with any terms; for the operator."""
         if not _ACCOUNT.fullmatch(account) or account.startswith(DEMO):
             raise UnfitError(
                 "account must be 1 to 64 letters, digits and . _ @ + -, not beginning with a sign or with demo_, "
@@ -372,7 +372,7 @@ class KeyStore:
             return self._insert(writer, account, terms, name)
 
     def create_like(self, by: Caller, tier: str | None, name: str) -> Made:
-        """Make a key with the rights of the one that asks, or those of a lower tier."""
+        """Create a key with the rights of the caller's key, or those of a lower tier."""
         tier = by.tier.id if tier is None else tier
         name = _named(name)
         if tier not in TIERS:
@@ -384,7 +384,7 @@ class KeyStore:
             return self._insert(writer, maker.account, maker.terms.lowered(tier), name)
 
     def revoke(self, ident: str, by: Caller | None = None) -> Record:
-        """Stop a key for good. One that is revoked already stays so."""
+        """Revoke a key permanently; no effect if it is already revoked."""
         with self._writing() as writer:
             found = self._changeable(writer, ident, by)
             if found.active:
@@ -392,7 +392,7 @@ class KeyStore:
             return self._changed(writer, found.id)
 
     def rotate(self, ident: str, by: Caller | None = None) -> Made:
-        """Rotate a key; the old one stops."""
+        """Rotate a key; the old secret stops working."""
         with self._writing() as writer:
             found = self._changeable(writer, ident, by)
             if not found.active:
@@ -406,7 +406,7 @@ class KeyStore:
             return Made(self._changed(writer, found.id), key)
 
     def retier(self, ident: str, **changed: Any) -> Record:
-        """Change fields of a key's `Terms`; this is the operator's."""
+        """Change fields of a key's `Terms`; for the operator."""
         with self._writing() as writer:
             found = self._changeable(writer, ident, None)
             terms = replace(found.terms, **changed).checked()
@@ -417,21 +417,21 @@ class KeyStore:
             )
             return self._changed(writer, found.id)
 
-    # ---- other stores ----
+    # ---- replication ----
 
     def rows(self) -> "Sequence[dict[str, Any]]":
-        """Every key as plain data: its hash under the pepper, never the key."""
+        """All keys as plain data, with hashes instead of secrets."""
         with self._writing_lock, self._translated():
             rows = self._writer.execute(f"SELECT {_COLUMNS} FROM keys ORDER BY rowid").fetchall()
         return [_row(row) for row in rows]
 
     def take(self, rows: "Iterable[Mapping[str, Any]]", *, offer: bool = False) -> int:
-        """Put keys in as another store has them; how many there were. `offer` passes them on.
+        """Store keys from another store. Returns their number. With `offer`, they are replicated.
 
         Raises
         ------
         UnfitError
-            If one of them is no such row.
+            If a row is not valid.
         """
         names = _COLUMNS.split(", ")
         n = 0
@@ -452,16 +452,16 @@ class KeyStore:
 
     @property
     def pepper_check(self) -> str:
-        """Tells one pepper from another, and nothing about it."""
+        """A value that identifies the pepper without revealing it."""
         return _check(self._pepper).hex()
 
     def _changed(self, writer: sqlite3.Connection, ident: str) -> Record:
-        """A key that was just changed, which is offered to whoever shares the keys."""
+        """A changed key, offered for replication."""
         if self.offer is not None:
             self.offer(_row(writer.execute(f"SELECT {_COLUMNS} FROM keys WHERE id = ?", (ident,)).fetchone()))
         return self._own(writer, ident, None)
 
-    # ---- parts ----
+    # ---- helpers ----
 
     def _insert(self, writer: sqlite3.Connection, account: str, terms: Terms, name: str) -> Made:
         (active,) = writer.execute("SELECT count(*) FROM keys WHERE account = ? AND active", (account,)).fetchone()
@@ -484,7 +484,7 @@ class KeyStore:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM keys WHERE id = ?", (ident,)).fetchall()
             found = _record(rows[0]) if rows else None
         if found is None or (by is not None and found.account != by.account):
-            raise UnknownKeyError(f"unknown key {shown(ident.partition('.')[0])}")  # a whole key may stand there
+            raise UnknownKeyError(f"unknown key {shown(ident.partition('.')[0])}")  # a complete key may have been given
         return found
 
     def _asking(self, connection: sqlite3.Connection, by: Caller) -> Record:
@@ -508,7 +508,7 @@ class KeyStore:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Say in one sentence what the database has to complain of."""
+        """Convert a database error to one sentence."""
         try:
             yield
         except sqlite3.Error as error:
@@ -521,7 +521,7 @@ class KeyStore:
 
     @contextmanager
     def _read_or_wait(self) -> Iterator[None]:
-        """Read; a database that cannot be read is left alone for a while, for its lock holds everybody up."""
+        """Read; after a failure, reading is suspended for a while, since waiting for a lock blocks callers."""
         try:
             with self._translated():
                 yield
@@ -531,7 +531,7 @@ class KeyStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """All of it, or nothing; it is on the disk at the end, and the next `find` looks."""
+        """A transaction, durable at its end; the next `find` rereads."""
         with self._writing_lock, self._translated():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -548,7 +548,7 @@ class KeyStore:
 
 
 def of(settings: Settings, *, demo: bool = False) -> KeyStore:
-    """Open the keys that the settings name."""
+    """Open the keys that the settings specify."""
     folder = Path(settings.data.folder)
     return KeyStore(folder / settings.keys.file, folder / settings.keys.pepper, demo=demo)
 
@@ -565,7 +565,7 @@ def _named(name: str) -> str:
 
 
 def _within(one: Caller, other: Caller) -> bool:
-    """Whether the one has no right that the other has not."""
+    """Whether one tier has no more rights than another."""
     return (
         one.tier.rank <= other.tier.rank
         and one.rate <= other.rate
@@ -575,7 +575,7 @@ def _within(one: Caller, other: Caller) -> bool:
 
 
 def _fixed(now: datetime) -> dict[str, Record]:
-    """The keys of a demonstration, by the key, which is their id too."""
+    """The demo's keys by their secret, which is also their id."""
     out = {}
     for tier in TIERS.values():
         terms = Terms(tier.id, streaming=tier.rank >= TIERS["pro"].rank)
@@ -587,7 +587,7 @@ def _fixed(now: datetime) -> dict[str, Record]:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """One statement after the other: what runs a whole script would end the transaction."""
+    """The statements of a script one by one, since `executescript` would commit the transaction."""
     part = ""
     for line in script.splitlines(keepends=True):
         part += line
@@ -597,7 +597,7 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def _prepared(writer: sqlite3.Connection, file: Path, pepper: Path) -> bytes:
-    """Make what the database lacks, and read the pepper; the lock of the writer keeps others from doing so too."""
+    """Create missing tables, and read the pepper; the writer's lock excludes other processes."""
     (version,) = writer.execute("PRAGMA user_version").fetchone()
     if version > _VERSION:
         raise KeysError(
@@ -624,10 +624,10 @@ def _prepared(writer: sqlite3.Connection, file: Path, pepper: Path) -> bytes:
 
 
 def _make_pepper(file: Path) -> None:
-    """Write a pepper, whole or not at all."""
+    """Write a pepper atomically."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = file.with_name(f"{file.name}.new")
-    new.unlink(missing_ok=True)  # of a process that did not end well
+    new.unlink(missing_ok=True)  # left by a crashed process
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
         out.write(secrets.token_bytes(_PEPPER))
         out.flush()
@@ -636,5 +636,5 @@ def _make_pepper(file: Path) -> None:
 
 
 def _check(pepper: bytes) -> bytes:
-    """What the database knows of its pepper."""
+    """The stored check value of the pepper."""
     return hashlib.blake2b(b"pepper", key=pepper, digest_size=16).digest()

@@ -10,29 +10,29 @@ from oddsengine_service.wire.opportunities import ARBITRAGE, EV, LOW_HOLD, MIDDL
 
 
 class Sort(NamedTuple):
-    """A column that a list may be sorted by, and whether its name alone means descending."""
+    """A column that a list can be sorted by, and whether its name alone means descending."""
 
     column: str
     descending: bool = False
 
 
 class Kind(NamedTuple):
-    """One kind of opportunities; its name is that of the engine and of the feature."""
+    """One kind of opportunity; the name is the same in the engine and in features."""
 
     name: str
-    event_name: str  # in events of streams
+    event_name: str  # in stream event names
     encoding: Encoding
     value: str  # column, in percent
-    low: pl.Expr  # American prices of a row: the lowest and the highest
+    low: pl.Expr  # lowest and highest American price of a row
     high: pl.Expr
     sorts: Mapping[str, Sort]
-    bounds: Sequence[tuple[str, str, str]]  # columns, and the parameters that are their lower and upper limit
+    bounds: Sequence[tuple[str, str, str]]  # columns with the parameters for their lower and upper limits
     event: str = "event_id"
     market: str = "market_type"
-    names: tuple[str, ...] = ("event_name",)  # columns that `q` searches, beside the player
+    names: tuple[str, ...] = ("event_name",)  # columns that `q` searches in addition to the player
     age: str = "oldest_odds_age_seconds"
     alternate: str | None = "is_alternate_line"
-    distinct_by: tuple[str, ...] = ("line", "team_side")  # what tells markets of one type apart
+    distinct_by: tuple[str, ...] = ("line", "team_side")  # columns that distinguish markets of one type
 
 
 def _sides(*sides: str) -> tuple[pl.Expr, pl.Expr]:
@@ -85,11 +85,11 @@ KINDS: Mapping[str, Kind] = {
         ),
     )
 }  # fmt: skip
-EPSILON = 1e-7  # percent, by which thresholds give way
+EPSILON = 1e-7  # tolerance of thresholds, percent
 EV_STEPS = (0.0, -2.0, -5.0, -10.0, -100.0)
 PROFIT_STEPS = (0.5, 0.0, -2.0, -10.0, -99.0)
 
 
 def step(value: float, steps: Sequence[float]) -> float:
-    """The threshold of the view for a request: the first of falling steps that is not above a value, else the last."""
+    """The view threshold for a request: the first of the descending steps that is not above a value, else the last."""
     return next((each for each in steps if each <= value + EPSILON), steps[-1])

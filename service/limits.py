@@ -1,7 +1,7 @@
-"""Limits in the memory of one process: requests a minute, streams at once, and how many requests an account made.
+"""Rate limits in the memory of one process: requests per minute, concurrent streams, and usage per account.
 
-A window is a minute of the clock, `floor(now / 60)`, so everybody knows when it ends without asking. When a minute
-begins, all counts are forgotten.
+A window is a minute of the clock, `floor(now / 60)`, so clients know when it ends. All counts are reset when a minute
+begins.
 """
 
 import sqlite3
@@ -18,8 +18,8 @@ from typing import NamedTuple
 from oddsengine_service.keys import connect
 
 WINDOW_S = 60
-MOST_COUNTERS = 200_000  # beyond it the oldest are forgotten
-USAGE_DAYS = 400  # that are kept
+MOST_COUNTERS = 200_000  # the least recently used are dropped beyond this
+USAGE_DAYS = 400  # days of usage that are stored
 _FLUSH_S = 5.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS usage (
@@ -31,7 +31,7 @@ _EPOCH = date(1970, 1, 1)
 
 
 class Used(NamedTuple):
-    """Requests of an account that were answered: this day, week (from Monday) and month, UTC."""
+    """Requests of an account: today, this week (from Monday) and this month, UTC."""
 
     today: int
     this_week: int
@@ -39,7 +39,7 @@ class Used(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What is left of a caller's minute."""
+    """The rest of a caller's minute."""
 
     limit: int
     remaining: int
@@ -47,31 +47,31 @@ class Room(NamedTuple):
     allowed: bool
 
 
-AccountDay = tuple[str, int]  # an account, and a UTC day since 1970
+AccountDay = tuple[str, int]  # account, UTC day since 1970
 
 
 class Usage:
-    """Requests per account and UTC day: counted in memory, added to a file every few seconds.
+    """Requests per account and UTC day: counted in memory, written to a file every few seconds.
 
-    With `share` the file holds the totals of all processes: `share(batch, counts)` adds counts to them, once per batch
+    With `share` the file has the totals of all processes: `share(batch, counts)` adds counts to them, once per batch
     number however often it is called, and returns the new totals.
     """
 
     def __init__(self, file: Path, every: float = _FLUSH_S, clock: Callable[[], float] = time.time) -> None:
-        self.failure = ""  # why the last writing did not go well; what was counted is kept and tried again
+        self.failure = ""  # why the last write failed; the counts are retained and written later
         self.on_failure: Callable[[str], None] | None = (
-            None  # called with `failure` when it begins, and when it is over
+            None  # called with `failure` when writing starts to fail, and when it works again
         )
         self._clock = clock
         self.share: Callable[[int, Mapping[AccountDay, int]], Mapping[AccountDay, int]] | None = None
         self._lock, self._writing, self._flushing = threading.Lock(), threading.Lock(), threading.Lock()
         self._waiting: dict[AccountDay, int] = {}
-        self._batch: dict[AccountDay, int] = {}  # what is being written
+        self._batch: dict[AccountDay, int] = {}  # being written
         self._batches = 0
         self._file = connect(file)
-        self._file.execute("PRAGMA synchronous = NORMAL")  # the last seconds may be lost with the machine
+        self._file.execute("PRAGMA synchronous = NORMAL")  # a crash of the machine may lose the last seconds
         self._file.execute(_SCHEMA)
-        self._swept = 0  # the day on which old days were last forgotten
+        self._swept = 0  # day on which old days were last deleted
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(every,), name="usage", daemon=True)
         self._thread.start()
@@ -85,7 +85,7 @@ class Usage:
     def used(self, account: str) -> Used:
         """Requests of an account so far."""
         today, week, month = self._periods()
-        with self._writing:  # what is just being written is in neither place
+        with self._writing:  # a batch that is being written is in neither place
             rows = self._file.execute(
                 "SELECT day, requests FROM usage WHERE account = ? AND day >= ?", (account, min(week, month))
             ).fetchall()
@@ -101,7 +101,7 @@ class Usage:
         return today, week, (period(self._clock())[0].date() - _EPOCH).days
 
     def totals(self) -> dict[AccountDay, int]:
-        """What the file has of this week and month."""
+        """The file's totals of this week and month."""
         with self._writing:
             rows = self._file.execute(
                 "SELECT account, day, requests FROM usage WHERE day >= ?", (min(self._periods()),)
@@ -109,12 +109,12 @@ class Usage:
             return {(account, day): count for account, day, count in rows}
 
     def take(self, totals: Mapping[AccountDay, int]) -> None:
-        """Take the totals of all processes; they only grow."""
+        """Adopt the totals of all processes; totals never decrease."""
         with self._writing:
             self._write("max(requests, excluded.requests)", totals)
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write pending counts."""
         today = self._periods()[0]
         with self._flushing:
             with self._lock:
@@ -154,7 +154,7 @@ class Usage:
             self.on_failure(failure)
 
     def close(self) -> None:
-        """Write what waits, and close the file."""
+        """Write pending counts, and close the file."""
         self._ended.set()
         self._thread.join()
         self.flush()
@@ -167,12 +167,12 @@ class Usage:
 
 
 class Limits:
-    """Limits of one process. `who` is an account, or has a space in it and is none (`address 203.0.113.7`).
+    """Limits of one process. `who` is an account, or contains a space and is an address (`address 203.0.113.7`).
 
-    An address of IPv6 counts with its network of 64 bits, which is what one subscriber has.
+    IPv6 addresses count by their /64 network, since a subscriber usually has all of it.
 
-    `clock` never goes back, or a minute would count twice; `ahead` is how far it is ahead of the wall clock. Of more
-    than `most` counters those used longest ago are forgotten.
+    `clock` must not go back, or a minute would count twice; `ahead` is how far it is ahead of the wall clock. Beyond
+    `most` counters, the least recently used are dropped.
     """
 
     def __init__(
@@ -183,10 +183,10 @@ class Limits:
         self._lock = threading.Lock()
         self._minute, self._counts = 0, dict[str, int]()  # requests of this minute
         self._open: dict[str, int] = {}
-        # Of other processes, where they tell each other: requests of this minute, open streams.
+        # Of other processes in a cluster: requests of this minute, open streams.
         self.elsewhere, self.open_elsewhere = Counter[str](), Counter[str]()
         self.elsewhere_minute = 0
-        self.counted: Callable[[str, int, int], None] | None = None  # hears who, the own count and what is left
+        self.counted: Callable[[str, int, int], None] | None = None  # called with who, the own count and what is left
 
     def __len__(self) -> int:
         return len(self._counts)
@@ -213,7 +213,7 @@ class Limits:
         return Room(rate, left if allowed else 0, self._end(minute), allowed)
 
     def room(self, who: str, rate: int) -> Room:
-        """What is left of the minute, uncounted."""
+        """The rest of the minute, without counting a request."""
         minute = int(self._clock()) // WINDOW_S
         key = _counted(who)
         left = rate - (self._counts.get(key, 0) if minute == self._minute else 0)
@@ -221,7 +221,7 @@ class Limits:
         return Room(rate, max(0, left), self._end(minute), left > 0)
 
     def _end(self, minute: int) -> int:
-        """When a minute ends, by the wall clock: callers compare it with theirs."""
+        """End of a minute by the wall clock, which clients compare with theirs."""
         return (minute + 1) * WINDOW_S - round(self._ahead())
 
     def used(self, account: str) -> Used:
@@ -229,7 +229,7 @@ class Limits:
         return Used(0, 0, 0) if self.usage is None else self.usage.used(account)
 
     def open(self, who: str, most: int) -> bool:
-        """Take a stream's slot, if one is free; whoever took it gives it back once."""
+        """Take a stream slot if one is free; the caller must release it once."""
         with self._lock:
             taken = self._open.get(who, 0)
             if taken + self.open_elsewhere[who] >= most:
@@ -238,12 +238,12 @@ class Limits:
             return True
 
     def close(self, who: str) -> None:
-        """Give a stream's slot back.
+        """Release a stream slot.
 
         Raises
         ------
         RuntimeError
-            If none is taken: somebody gave one back twice, and so perhaps another's.
+            If there is none: a slot was released twice.
         """
         with self._lock:
             taken = self._open.get(who, 0)
@@ -255,18 +255,18 @@ class Limits:
                 self._open[who] = taken - 1
 
     def streams(self, who: str) -> int:
-        """Slots that are taken."""
+        """Slots in use."""
         return self._open.get(who, 0) + self.open_elsewhere[who]
 
     def told(self) -> tuple[int, dict[str, int], dict[str, int]]:
-        """What this process counted: the minute, its requests, its open streams."""
+        """Counts of this process: the minute, its requests, its open streams."""
         with self._lock:
             return self._minute, dict(self._counts), dict(self._open)
 
 
 @lru_cache(maxsize=4096)
 def network(address: str) -> str:
-    """The addresses that count together: of IPv6 the first 64 bits; one that stands for IPv4 is that one.
+    """The network that an address counts for: its /64 for IPv6, and the IPv4 address for a mapped one.
 
     Examples
     --------
@@ -290,6 +290,6 @@ def _counted(who: str) -> str:
 
 
 def period(now: float) -> tuple[datetime, datetime]:
-    """The month of a time, UTC: its beginning, and the next one's."""
+    """The month of a time, UTC: its start, and the start of the next."""
     start = datetime.fromtimestamp(now, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return start, (start + timedelta(days=32)).replace(day=1)

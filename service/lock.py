@@ -1,7 +1,7 @@
 """The lock of a data folder: one node at a time.
 
-The operating system holds the lock for the process and gives it up with it, however it ends, so there is nothing to
-clean up after a crash. The file stays; what it says is for people.
+The operating system holds the lock for the process and releases it when the process ends in any way, so nothing has to
+be cleaned up after a crash. The file is not deleted; its contents are informational.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import IO
 from oddsengine_service.settings import Settings, SettingsError
 
 FILE = "node.lock"
-_FAR = 1 << 30  # the byte that is locked on Windows, where nobody else may read what is locked
+_FAR = 1 << 30  # the byte locked on Windows, where locked bytes cannot be read
 
 if sys.platform == "win32":
     import msvcrt
@@ -29,12 +29,12 @@ else:
 
 
 class FolderLock:
-    """Holds a data folder for this process until it is closed.
+    """Locks a data folder for this process until closed.
 
     Raises
     ------
     SettingsError
-        If another node holds it, or it cannot be written.
+        If another node holds the lock, or the folder is not writable.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -62,7 +62,7 @@ class FolderLock:
             raise _unwritable(settings, error) from None
 
     def close(self) -> None:
-        """Give the folder back."""
+        """Release the folder."""
         self._file.close()
 
 

@@ -1,6 +1,6 @@
-"""Logs of a node: one JSON object a line, written from a thread of its own, so that no request waits for a disk.
+"""Log of a node: one JSON object per line, written by its own thread, so that no request waits for a disk.
 
-No line holds a query string, or of a key more than its id: a whole one may stand in a path or in a trace.
+No line contains a query string, or more of a key than its id; a complete key in a path or traceback is masked.
 """
 
 import atexit
@@ -26,7 +26,7 @@ _EVERY = 0.2  # seconds
 
 
 class _Answered(msgspec.Struct, gc=False, frozen=True):
-    """The line of a request."""
+    """The log line of a request."""
 
     at: str
     event: str
@@ -42,7 +42,7 @@ class _Answered(msgspec.Struct, gc=False, frozen=True):
 
 
 class Log:
-    """Lines to a stream; `quiet` leaves out those of requests that went well."""
+    """Writes lines to a stream; `quiet` omits requests without a server error."""
 
     def __init__(self, out: TextIO | None = None, *, quiet: bool = False) -> None:
         self._out = sys.stderr if out is None else out
@@ -56,25 +56,25 @@ class Log:
         atexit.register(self.close)
 
     def say(self, event: str, **facts: Any) -> None:
-        """Log something."""
+        """Log an event."""
         self._lines.append({"at": time.time(), "event": event, **facts})
 
     def answered(
         self, ident: bytes, method: str, route: str, path: str, status: int, spent: float, caller: Caller, address: str
     ) -> None:
-        """Log a request; its path without the query."""
+        """Log a request, without the query string of its path."""
         if self._quiet and status < 500:
             return
         self._lines.append((time.time(), ident, method, route, path, status, spent, caller, address))
 
     def failure(self, ident: bytes, path: str, error: BaseException) -> None:
-        """Log a failure of ours with its trace."""
+        """Log an internal error with its traceback."""
         trace = "".join(traceback.format_exception(error))
         self.say("failure", id=ident.decode(), path=path[:200], error=type(error).__name__, trace=trace)
 
     @contextmanager
     def handed(self, name: str, event: str = "server", level: int = logging.WARNING) -> Iterator[None]:
-        """Take over what is logged by the standard module, from some level on, as lines of one event."""
+        """Forward records of a standard logger, from a level on, as lines of one event."""
         logger, handler = logging.getLogger(name), _Handed(self, event, level)
         before = logger.level
         logger.addHandler(handler)
@@ -86,7 +86,7 @@ class Log:
             logger.setLevel(before)
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write pending lines."""
         with self._lock:
             lines: list[Any] = []
             text, waiting = "", self._lines
@@ -98,12 +98,12 @@ class Log:
                     line["at"] = _moment(line["at"])
                     text += _text(lines) + masked(_text([line]))
                     lines = []
-            if (text := text + _text(lines)) and not self._out.closed:  # by whoever replaced a standard stream
+            if (text := text + _text(lines)) and not self._out.closed:  # if a standard stream was replaced
                 self._out.write(text)
                 self._out.flush()
 
     def close(self) -> None:
-        """Write what waits, and end."""
+        """Write pending lines, and stop."""
         self._ended = True
         self._wake.set()
         self.flush()
@@ -118,7 +118,7 @@ class Log:
 def _answered(
     at: float, ident: bytes, method: str, route: str, path: str, status: int, spent: float, caller: Caller, address: str
 ) -> _Answered:  # fmt: skip
-    """The line of a request; only its path may hold a key."""
+    """Format the line of a request; only its path may contain a key."""
     shown = masked(path[:200]) if "oe_" in path else path[:200]
     return _Answered(
         _moment(at), "request", ident.decode(), method[:20], route, shown, status, int(spent * 1e6) / 1e3, caller.key,
@@ -141,15 +141,15 @@ def _second(time_: int) -> str:
 
 
 class _Handed(logging.Handler):
-    """What the standard module logs, as lines of ours."""
+    """Forwards records of the standard logging module."""
 
     def __init__(self, log: Log, event: str, level: int) -> None:
         super().__init__(level)
         self._log, self._event = log, event
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log a record; its trace too, if it has one."""
-        trace = record.exc_text  # where a filter of secrets made it
+        """Log a record, with its traceback if there is one."""
+        trace = record.exc_text  # set if a filter removed secrets
         if trace is None and record.exc_info:
             trace = "".join(traceback.format_exception(record.exc_info[1]))
         key = "error" if record.levelno >= logging.WARNING else "message"

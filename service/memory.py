@@ -1,11 +1,11 @@
-"""Memory that nobody needs goes back to the system."""
+"""Returns free memory to the operating system."""
 
 import ctypes
 import sys
 
 
 def trim() -> None:
-    """Return free memory of the C allocator, which otherwise keeps what was once in use; nothing where it cannot."""
+    """Release free memory of the C allocator, which otherwise retains it; no effect without `malloc_trim`."""
     if sys.platform == "linux":
         release = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if release is not None:

@@ -1,7 +1,7 @@
 """Metrics of a node in the Prometheus text format.
 
-Requests are counted in plain numbers, by the event loop alone, and put into the form of Prometheus when somebody looks:
-its own counters cost as much as a small answer. docs/service.md lists every metric.
+Requests are counted in plain numbers by the event loop, and converted when the metrics are read, because Prometheus
+counters cost as much as a small response. docs/service.md lists every metric.
 """
 
 import hmac
@@ -24,7 +24,7 @@ _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 _STREAM_SECONDS = (1.0, 10.0, 60.0, 600.0, 3_600.0, 21_600.0, 86_400.0)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 UNAUTHORIZED = "metrics need their token: Authorization: Bearer TOKEN"
-_READ_S = 10.0  # that a reader of metrics may take to send its request
+_READ_S = 10.0  # timeout of a request for metrics
 _METHODS = frozenset({*METHODS, "OPTIONS"})
 
 
@@ -34,7 +34,7 @@ class Histogram:
     def __init__(self, name: str, doc: str, label: str = "", edges: tuple[float, ...] = _SECONDS) -> None:
         self._name, self._doc, self._labels = name, doc, [label] if label else []
         self._edges, self._names = edges, [*(f"{edge}" for edge in edges), "+Inf"]
-        self._counts: dict[str, list[float]] = {}  # by label: a count for each edge, then the sum of seconds
+        self._counts: dict[str, list[float]] = {}  # by label: a count per bucket, then the sum of seconds
 
     def observe(self, seconds: float, label: str = "") -> None:
         """Count one duration."""
@@ -45,7 +45,7 @@ class Histogram:
         counts[-1] += seconds
 
     def family(self) -> Metric:
-        """What was counted."""
+        """The histogram as a metric family."""
         family = HistogramMetricFamily(self._name, self._doc, labels=self._labels)
         for label, counts in tuple(self._counts.items()):
             buckets = [*zip(self._names, accumulate(counts[:-1]), strict=True)]
@@ -54,7 +54,7 @@ class Histogram:
 
 
 class Metrics(Collector):
-    """What is counted, in a registry of its own."""
+    """The metrics, in a registry of their own."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -68,7 +68,7 @@ class Metrics(Collector):
         ProcessCollector(registry=self.registry)
 
     def answered(self, route: str, method: str, status: int, spent: float, *, stream: bool = False) -> None:
-        """Count one request; how long a stream was open is no time of an answer."""
+        """Count one request; the duration of a stream is not a response time."""
         key = route, method if method in _METHODS else "other", status
         self._counts[key] = self._counts.get(key, 0) + 1
         if stream:
@@ -77,7 +77,7 @@ class Metrics(Collector):
             self._requests.observe(spent, route)
 
     def collect(self) -> Iterable[Metric]:
-        """What was counted."""
+        """The metric families."""
         counts = CounterMetricFamily("oddsengine_requests", "Requests answered", labels=["route", "method", "status"])
         for (route, method, status), count in tuple(self._counts.items()):
             counts.add_metric([route, method, str(status)], count)
@@ -86,11 +86,11 @@ class Metrics(Collector):
             yield histogram.family()
 
     def add(self, collector: Collector) -> None:
-        """Let something else be asked each time metrics are read."""
+        """Add a collector, which is called each time metrics are read."""
         self.registry.register(collector)
 
     def text(self) -> bytes:
-        """All of it."""
+        """All metrics as text."""
         return generate_latest(self.registry)
 
 
@@ -100,14 +100,14 @@ def allowed(authorization: str, token: str) -> bool:
 
 
 class Listener:
-    """A port of its own for metrics, served by threads, so that it answers also when the event loop does not.
+    """A separate port for metrics, served by threads, so that it responds even if the event loop does not.
 
-    With a token, only who sends it is answered.
+    With a token, only requests with the token are accepted.
 
     Raises
     ------
     OSError
-        If the port cannot be taken.
+        If the port is not available.
     """
 
     def __init__(self, metrics: Metrics, host: str, port: int, token: str) -> None:
@@ -139,11 +139,11 @@ class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of readers that went away."""
+        """Ignore clients that disconnect."""
 
 
 class _Handler(WSGIRequestHandler):
     timeout = _READ_S
 
     def log_message(self, *_: Any) -> None:
-        """Write no line: the log is JSON."""
+        """Write nothing: the log is JSON."""

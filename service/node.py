@@ -1,4 +1,4 @@
-"""A node: one engine, what feeds it, and what remembers its callers; the one thing that requests are answered from."""
+"""A node: one engine with its data sources and stores. Every request is answered from it."""
 
 import threading
 import time
@@ -36,14 +36,14 @@ VERSION = "v1"
 
 
 class StalledError(RuntimeError):
-    """What came cannot be stored now, so that nothing of it was taken."""
+    """The data cannot be stored at the moment; nothing was applied."""
 
 
 class Node:
     """An engine with one writer.
 
-    Whatever changes the engine goes through `write`, whose jobs run one after the other in a thread of their own.
-    Readers ask the engine of their tier (`board`) from any thread. What has to do with ages goes by `clock`.
+    All changes to the engine go through `write`, whose jobs run one after another in a thread of their own. Readers use
+    the engine of their tier (`board`) from any thread. Ages are measured by `clock`.
     """
 
     def __init__(
@@ -53,37 +53,37 @@ class Node:
         self.engine = engine
         self.keys, self.limits, self.bus, self.demo = keys, limits, bus, demo
         self.ready = False
-        self.waits_for = ""  # what has to happen before the node is ready, beside warming up
-        self.standing_by = False  # it writes the log, or is about to, and answers no callers
+        self.waits_for = ""  # what else has to happen before the node is ready
+        self.standing_by = False  # it writes the log, or may take over, and serves no API requests
         self.clock = Clock() if clock is None else clock
         self.started = self.clock.time()
-        self.born = self.started  # since when steps are counted: of several processes, the same for all
-        self.changed_at = 0.0  # when the board last took a price
-        self.failures: dict[str, str] = {}  # what does not work now, by name
-        self.followers: list[Callable[[Update], None]] = []  # called in the writer, before an update is published
+        self.born = self.started  # start of the step count; the same for all processes of a cluster
+        self.changed_at = 0.0  # when the board last changed
+        self.failures: dict[str, str] = {}  # current failures by name
+        self.followers: list[Callable[[Update], None]] = []  # called in the writer, before publishing
         self.steps = Histogram("oddsengine_step_seconds", "How long steps of the engine took")
         self.games, self.futures, self.splits = Games(), Futures(), Splits()
-        self.splits_token = ""  # of who may post splits; empty for nobody
-        self.method = "power" if reference == "classical" else "close"  # of views that name no reference
+        self.splits_token = ""  # token for posting splits; empty disables it
+        self.method = "power" if reference == "classical" else "close"  # method of views without a reference
         self.views, self.stats = Views(method=self.method), StatsCache()
-        self.splits_to: Callable[[list[SplitsGiven]], int] | None = None  # takes posted ones, where not this node does
+        self.splits_to: Callable[[list[SplitsGiven]], int] | None = None  # set if another process stores splits
         self.past: Past | None = None
         self.calibrator: Calibrator | None = None
         self.feeds: Feeds | None = None
         self.alerts: Alerts | None = None
-        self.records = Records()  # of bettors; in memory unless a folder has them
-        self.shared_records: SharedRecords | None = None  # where another process stores them
-        self.stream: Stream | None = None  # made for the first subscriber
+        self.records = Records()  # of API keys; in memory unless a data folder is configured
+        self.shared_records: SharedRecords | None = None  # set if another process stores records
+        self.stream: Stream | None = None  # created for the first subscriber
         self.stream_settings: dict[str, Any] = {}
         self.closing = threading.Event()
-        self.say: Callable[[str], None] | None = None  # takes what the compiler of kernels says
+        self.say: Callable[[str], None] | None = None  # receives messages about the compilation of kernels
         self._delays = sorted({tier.delay for tier in TIERS.values() if tier.delay})
         self._late: dict[int, Engine] = {}
         self._indexes: dict[Engine, query.Index] = {}
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
 
     def warm(self) -> None:
-        """Compile what is not compiled, and get the delayed boards; afterwards the node is ready."""
+        """Compile the kernels and create the delayed boards; the node is ready afterwards."""
         compile_kernels(self.say)
         query.warm()
         for delay in self._delays:
@@ -91,15 +91,15 @@ class Node:
         self.ready = not self.waits_for
 
     def board(self, tier: Tier) -> Engine:
-        """The board as a tier may see it."""
+        """The board that a tier may see."""
         return self._late[tier.delay] if tier.delay else self.engine
 
     def index(self, board: Engine) -> query.Index:
-        """The index of one of the node's boards; made when first asked for."""
+        """The index of one of the node's boards; created on first use."""
         return self._indexes.get(board) or self._indexes.setdefault(board, query.Index(board))
 
     def step(self, quotes: Any = (), now: datetime | None = None, **more: Any) -> Update:
-        """Apply a batch and publish what came of it; only in the writer (`write`)."""
+        """Apply a batch and publish the update; only in the writer (`write`)."""
         began = time.perf_counter()
         update = self.engine.step(quotes, self.clock.now() if now is None else now, **more)
         self.steps.observe(time.perf_counter() - began)
@@ -107,20 +107,20 @@ class Node:
         return update
 
     def feed(self, batch: Batch) -> None:
-        """Apply a batch of another process's engine; only in the writer."""
+        """Apply a batch of another process's engine and publish the update; only in the writer."""
         began = time.perf_counter()
         update = self.engine.feed(batch)
         self.steps.observe(time.perf_counter() - began)
         self.heard(update)
 
     def put_splits(self, given: Iterable[SplitsGiven], now: datetime) -> int:
-        """Take records of betting splits; how many were new."""
+        """Store records of betting splits. Returns how many were new."""
         if self.splits_to is not None:
             return self.splits_to(list(given))
         return sum(self.splits.put(each, now) for each in given)
 
     def heard(self, update: Update) -> None:
-        """Publish what came of a step, wherever it was made."""
+        """Publish an update, whether from this node's steps or from elsewhere."""
         if self.past is not None:
             self.past.follow(update)
         if update.what.size or update.seen:
@@ -130,10 +130,10 @@ class Node:
         self.bus.publish(update)
 
     def write(self, job: Callable[..., Any], *args: Any, **words: Any) -> "Future[Any]":
-        """Run a job in the writer, after those that wait."""
+        """Run a job in the writer, after those already queued."""
         return self._writer.submit(job, *args, **words)
 
     def close(self) -> None:
-        """Let the writer end what it does, and no more."""
+        """Finish the current job and cancel the others."""
         self.closing.set()
         self._writer.shutdown(wait=True, cancel_futures=True)

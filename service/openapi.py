@@ -1,4 +1,4 @@
-"""The description of the interface (OpenAPI 3.1), from the declarations that also read requests and encode answers."""
+"""The OpenAPI 3.1 document, generated from the declarations that also parse requests and encode responses."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.params import Param, text
 from oddsengine_service.tiers import required
 
-VERSION = "2.0.0"  # of the interface
+VERSION = "2.0.0"  # of the API
 _ERRORS = {
     400: "Invalid parameter or body; the message says what was wrong, what was given and what is allowed.",
     401: "The API key is missing or invalid.",
@@ -52,7 +52,7 @@ class ErrorDetail(msgspec.Struct):
 
 
 class ErrorBody(msgspec.Struct):
-    """Every answer that is an error. Seconds to wait and the tier that is needed stand within `error` and beside it."""
+    """The body of every error. `retry_after` and `required_tier` are given both inside `error` and beside it."""
 
     error: ErrorDetail
     retry_after: int | UnsetType = UNSET
@@ -60,12 +60,12 @@ class ErrorBody(msgspec.Struct):
 
 
 def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The whole document; `samples` are real answers by operation, such as `GET /odds`.
+    """Build the document; `samples` are example responses by operation, such as `GET /odds`.
 
     Raises
     ------
     TypeError
-        If a body or an answer is of a type that no schema describes; the message names the operation.
+        If a body or response has a type without a schema; the message names the operation.
     """
     every = [endpoint for endpoint in endpoints if not endpoint.path.startswith("/_")]
     for endpoint in every:

@@ -1,4 +1,4 @@
-"""Origins: which web pages may open a WebSocket or call tools from a browser, where no CORS check does it."""
+"""Origins: which web pages may open a WebSocket or call tools from a browser, where CORS does not apply."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ class Origins:
         self._allowed, self._address = frozenset(allowed), address.rstrip("/")
 
     def allow(self, headers: Iterable[tuple[bytes, bytes]], host: bytes) -> bool:
-        """Whether who sends a request is no web page, or one that may."""
+        """Whether a request comes from an allowed origin, or not from a web page at all."""
         origin = next((value.decode("latin-1") for name, value in headers if name == b"origin"), None)
         if origin is None or "*" in self._allowed or origin in self._allowed:
             return True

@@ -1,4 +1,4 @@
-"""Pages for people: the live page, and the description of the interface as one document without scripts."""
+"""HTML pages: the live page, and the API reference as one document without scripts."""
 
 import base64
 import hashlib
@@ -52,14 +52,14 @@ _ERROR_CODES = {
 
 
 class Live(NamedTuple):
-    """The live page, and the policy under which it runs: its own style and script by hash, this host, nothing else."""
+    """The live page and its content security policy: its own style and script by hash, this host, nothing else."""
 
     html: str
     policy: str
 
 
 def live(base: str, demo_key: str = "") -> Live:
-    """The page at the root; a demonstration fills in its key."""
+    """The page at the root; the demo fills in its key."""
     style = (_PARTS / "page.css").read_text("utf-8")
     script = "\n".join((_PARTS / name).read_text("utf-8") for name in _SCRIPTS)
     html = (_PARTS / "index.html").read_text("utf-8")
@@ -84,10 +84,10 @@ def _hash(text: str) -> str:
 
 
 def _facts() -> dict[str, Any]:
-    """What the page knows without asking.
+    """Data built into the page.
 
-    Categories of markets, market types that settle alike, ways to remove the margin, commissions and fees of books,
-    desks that several books share, ages at which a price is stale, the tier each list needs, tiers from low to high.
+    Categories of markets, market types that settle alike, devig methods, commissions and fees of books, desks that
+    several books share, ages at which a price is stale, the tier each list needs, tiers from low to high.
     """
     limits = catalog.thresholds()
     kinds = map(catalog.market_type, catalog.market_type_names())
@@ -111,7 +111,7 @@ def _facts() -> dict[str, Any]:
 
 
 def reference(document: Mapping[str, Any]) -> str:
-    """The document of the interface as a page."""
+    """The API reference as a page."""
     parts = [f"<h1>{escape(document['info']['title'])}: interface {escape(document['info']['version'])}</h1>"]
     base = document["servers"][0]["url"]
     parts.append(
@@ -159,12 +159,12 @@ def _tiers() -> str:
 
 
 def _marked(text: str) -> str:
-    """A text whose names stand between backticks."""
+    """HTML of a text with names in backticks."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
-    """The fields of a body that is sent."""
+    """The fields of a request body."""
     if "requestBody" not in operation:
         return ""
     schema = schemas[operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]]
@@ -178,7 +178,7 @@ def _body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
 
 
 def _type(field: Mapping[str, Any]) -> str:
-    """What a field of a body holds, in a word or two."""
+    """Type of a field in one or two words."""
     if "anyOf" in field:
         return " or ".join(_type(each) for each in field["anyOf"])
     if "$ref" in field:
@@ -209,7 +209,7 @@ def _operation(path: str, method: str, operation: Mapping[str, Any], body: str) 
 
 
 def _key(ways: Sequence[Mapping[str, Any]]) -> str:
-    """Which key is asked for."""
+    """Which key is required."""
     if not ways:
         return "No key."
     if len(ways) == 1:

@@ -1,7 +1,7 @@
-"""Parameters: declared once, for reading a query string and for describing it.
+"""Parameters, declared once for parsing query strings and for documentation.
 
-A value that cannot be used is a `validation_error` that names the parameter, what came and what is allowed. A parameter
-that nobody declared is ignored, and the answer says so.
+An invalid value is a `validation_error` that names the parameter, the value and what is allowed. Undeclared parameters
+are ignored and listed in `meta` of the response.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,13 +13,13 @@ from urllib.parse import parse_qsl
 from oddsengine_service.problems import Problem, invalid, shown
 
 MOST_QUERY = 16_384  # bytes of a query string
-MOST_TEXT = 200  # characters of one word
+MOST_TEXT = 200  # characters of one value
 MOST_WORDS = 500
 
 
 @dataclass(frozen=True)
 class Param:
-    """One query parameter: its name, what reads it, and what a person is told of it."""
+    """One query parameter: its name, parser and description."""
 
     name: str
     read: Callable[[str, str], Any]
@@ -28,8 +28,8 @@ class Param:
     default: Any = None
     required: bool = False
     aliases: tuple[str, ...] = ()
-    several: bool = False  # values of one that comes again are added
-    blank: bool = True  # no text at all is as if it was not given
+    several: bool = False  # repeated parameters are combined
+    blank: bool = True  # an empty value counts as missing
 
 
 _WORD = f"[^,\\x00]{{0,{MOST_TEXT}}}"
@@ -38,13 +38,13 @@ TEXT_PATTERN, NAME_PATTERN = r"^[^\x00]*$", r"^[^\x00]*[^\x00\s][^\x00]*$"
 
 
 def words(name: str, doc: str, **more: Any) -> Param:
-    """A list of words, separated by commas."""
+    """A comma-separated list of values."""
     kind = {"type": "string", "pattern": WORDS_PATTERN}
     return Param(name, _words, kind, doc + " Several are separated by commas.", several=True, **more)
 
 
 def choices(name: str, doc: str, allowed: Sequence[str], **more: Any) -> Param:
-    """A list of some words, separated by commas."""
+    """A comma-separated list of values from a fixed set."""
     one = "|".join(allowed)
     kind = {"type": "string", "pattern": f"^({one})(,({one})){{0,{MOST_WORDS - 1}}}$"}
     doc += " Several are separated by commas."
@@ -52,13 +52,13 @@ def choices(name: str, doc: str, allowed: Sequence[str], **more: Any) -> Param:
 
 
 def text(name: str, doc: str, **more: Any) -> Param:
-    """One text."""
+    """A text."""
     pattern = NAME_PATTERN if more.get("required") else TEXT_PATTERN
     return Param(name, _text, {"type": "string", "maxLength": MOST_TEXT, "pattern": pattern}, doc, **more)
 
 
 def flag(name: str, doc: str, **more: Any) -> Param:
-    """A switch: true or false, also 1 and 0."""
+    """A boolean: true or false, also 1 and 0."""
     return Param(name, _flag, {"type": "boolean"}, doc, **more)
 
 
@@ -69,30 +69,30 @@ def number(name: str, doc: str, low: float = -1e9, high: float = 1e9, **more: An
 
 
 def whole(name: str, doc: str, low: int, high: int, **more: Any) -> Param:
-    """A whole number within limits."""
+    """An integer within limits."""
     kind = {"type": "integer", "minimum": low, "maximum": high}
     return Param(name, lambda n, v: _whole(n, v, low, high), kind, doc, **more)
 
 
 def choice(name: str, doc: str, choices: Sequence[str], *, signed: bool = False, **more: Any) -> Param:
-    """One of some words; `signed` ones may have a - before them."""
+    """One value from a fixed set; `signed` ones may be preceded by -."""
     every = [*choices, *(f"-{word}" for word in choices)] if signed else list(choices)
     return Param(name, lambda n, v: _choice(n, v, every), {"type": "string", "enum": every}, doc, **more)
 
 
 def moment(name: str, doc: str, *, unix: bool = False, **more: Any) -> Param:
-    """A time: RFC 3339, or Unix seconds where `unix`."""
+    """A time: RFC 3339, or Unix seconds if `unix`."""
     kind: Mapping[str, Any] = {"type": "string", "format": "date-time"}
     if unix:
         kind = {"anyOf": [kind, {"type": "string", "pattern": "^[0-9]{1,11}$"}]}
     return Param(name, lambda n, v: _moment(n, v, unix=unix), kind, doc, blank=False, **more)
 
 
-# ---- reading ----
+# ---- parsing ----
 
 
 def parse(query: bytes, params: Mapping[str, Param]) -> tuple[dict[str, Any], list[str]]:
-    """Values of all parameters by name, and the names of those that nobody declared.
+    """Values of all parameters by name, and the names of undeclared ones.
 
     `params` has every parameter under its name and each alias (`by_name`).
     """

@@ -1,4 +1,4 @@
-"""What a node remembers of what was: closing lines, the bets that were shown, and how prices moved."""
+"""History of a node: closing lines, the bets that were shown, and price movements."""
 
 import threading
 import time
@@ -15,27 +15,27 @@ from oddsengine.update import Update
 from oddsengine_service.archiving import NodeArchive
 from oddsengine_service.closing import opened
 
-_WAITING = 1000  # jobs
+_WAITING = 1000  # queued jobs
 _GRADED_EVERY_S, _GRADED_D = 300.0, 30
 
 
 class Past:
-    """All that a node remembers of what was: closing lines, bets, and how prices moved.
+    """The history of a node: closing lines, bets, and price movements.
 
     Parameters
     ----------
     engine
-        The engine whose updates are heard.
+        The engine whose updates are followed.
     folder
         The data folder; None keeps everything in memory.
     archive
-        What has all moves; without it the newest are kept in memory.
+        Has all price movements; without it only recent ones are kept, in memory.
     records
-        Whether closing lines and bets are recorded here; else they come from somewhere else.
+        Whether closing lines and bets are recorded here; else another process does.
     store
-        Takes what is recorded; None is `closings` itself.
+        Stores what is recorded; None is `closings` itself.
     failed
-        Told of what could not be written down; the engine goes on.
+        Called with what could not be written; the engine continues.
     method
         Of the view whose +EV prices count as shown; see `Engine.view`.
     """
@@ -57,21 +57,21 @@ class Past:
             self._recorder = ClosingRecorder(engine, store or self.closings, self._later, method=method)
 
     def follow(self, update: Update) -> None:
-        """Take in what a step did; in the thread that made it, before the next one."""
+        """Record an update; in the thread that made it, before the next step."""
         if self._recorder is not None:
             self._recorder.follow(update)
         if isinstance(self.history, Ring):
             self.history.follow(update)
 
     def play(self, states: Mapping[str, Any], _: Iterable[str] = ()) -> None:
-        """Settle the bets of games that are over; takes what `Games.listen` tells."""
+        """Settle the bets of finished games; a listener for `Games.listen`."""
         for event, state in states.items():
             home, away = state["home_score"], state["away_score"]
             if not state["is_live"] and home is not None and away is not None:
                 self._later(partial(self.closings.settle, event, home, away))
 
     def lately(self) -> tuple[int, float | None, float | None, float | None] | None:
-        """How the EV of the last 30 days did at the others' close; of a moment ago, None before the first time."""
+        """EV and CLV of the last 30 days, cached; None before the first result."""
         now = time.monotonic()
         if now >= self._graded_at + _GRADED_EVERY_S:
             self._graded_at = now
@@ -82,7 +82,7 @@ class Past:
         self._graded = self.closings.lately(_GRADED_D)
 
     def _later(self, job: Callable[[], None]) -> None:
-        """Put a job behind those that wait; where too many do, wait with them."""
+        """Queue a job; blocks while too many are queued."""
         self._room.acquire()
         try:
             self._pool.submit(self._do, job)
@@ -98,10 +98,10 @@ class Past:
             self._room.release()
 
     def settle(self) -> None:
-        """Wait until all that was heard is written down."""
+        """Wait until everything queued is written."""
         self._pool.submit(lambda: None).result()
 
     def close(self) -> None:
-        """Write down what waits, and give the files up."""
+        """Write everything queued, and close the files."""
         self._pool.shutdown(wait=True)
         self.closings.close()

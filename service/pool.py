@@ -1,8 +1,8 @@
-"""Threads that compute answers, shared fairly: accounts take turns, and none has all threads at once.
+"""Thread pool for responses, shared fairly: accounts take turns, and none may occupy all threads.
 
-Python runs in one thread at a time, so an account whose answers take long slows down everybody, even those who are
-answered from the cache. While others are active, an account therefore has `RATE` seconds of computing a second, and may
-save up `BURST`; alone it has all there is.
+Python runs one thread at a time, so an account with expensive requests slows down all others, even those that are
+served from the cache. While other accounts are active, an account therefore gets `RATE` seconds of computing per
+second, and may save up `BURST`; otherwise it is not limited.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, TypeVar
 
 THREADS = 4
-SHARE = 2  # threads that one account may have
+SHARE = 2  # threads per account
 RATE, BURST = 0.25, 2.0
-ACTIVE_S = 1.0  # after its last request an account counts as active
+ACTIVE_S = 1.0  # an account counts as active for this long after its last request
 _LOOK_S = 0.02
 _MOST_BUDGETS = 10_000
 _Result = TypeVar("_Result")
@@ -37,36 +37,36 @@ class _Budget:
         self.left, self.at = BURST, now
 
     def spend(self, now: float, seconds: float = 0.0) -> float:
-        """What is left after some seconds more."""
+        """Subtract some seconds. Returns what is left."""
         self.left = min(BURST, self.left + (now - self.at) * RATE) - seconds
         self.at = now
         return self.left
 
 
 class Pool:
-    """Answer threads. They take the jobs themselves, so that none sleeps and wakes between two of them."""
+    """Worker threads. They take jobs from the queues themselves, so a busy thread never sleeps between two jobs."""
 
     def __init__(
         self, threads: int = THREADS, share: int = SHARE, clock: Callable[[], float] = time.monotonic
     ) -> None:  # fmt: skip
-        self._threads, self._share, self._clock = threads, share, clock  # threads that are still to be started
+        self._threads, self._share, self._clock = threads, share, clock  # `_threads`: not started yet
         self._ready = threading.Condition()
-        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()  # the account whose turn is next comes first
+        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()  # in order of turns
         self._running: dict[str, int] = {}
         self._budgets: dict[str, _Budget] = {}
-        self._active = ("", -ACTIVE_S), ("", -ACTIVE_S)  # the last request, and the last of another account
+        self._active = ("", -ACTIVE_S), ("", -ACTIVE_S)  # the last request, and the last request of another account
         self._done: deque[tuple[_Job, Any, BaseException | None]] = deque()
-        self._posted = False  # the event loop is about to look at `_done`
+        self._posted = False  # a call of `_settle` is scheduled
 
     # ---- in the event loop ----
 
     def note(self, account: str) -> None:
-        """Note that an account is active."""
+        """Record that an account is active."""
         last, before = self._active
         self._active = (account, self._clock()), before if last[0] == account else last
 
     async def run(self, account: str, call: Callable[[], _Result]) -> _Result:
-        """Compute something in a thread, when it is the account's turn."""
+        """Run a function in a thread, when it is the account's turn."""
         self.note(account)
         done: asyncio.Future[_Result] = asyncio.get_running_loop().create_future()
         with self._ready:
@@ -78,7 +78,7 @@ class Pool:
         return await done
 
     def _settle(self) -> None:
-        """Give the results to those who wait."""
+        """Pass results on to their futures."""
         self._posted = False
         while self._done:
             job, result, error = self._done.popleft()
@@ -98,7 +98,7 @@ class Pool:
             error: BaseException | None = None
             try:
                 result = job.call()
-            except StopIteration as raised:  # no future takes it
+            except StopIteration as raised:  # not allowed in a future
                 error = RuntimeError(repr(raised))
             except BaseException as raised:
                 error = raised
@@ -108,14 +108,14 @@ class Pool:
             del job, result, error
             if not self._posted:
                 self._posted = True
-                with contextlib.suppress(RuntimeError):  # the loop has ended
+                with contextlib.suppress(RuntimeError):  # the loop is closed
                     loop.call_soon_threadsafe(self._settle)
 
     def _next(self) -> _Job:
         """Wait for a job whose account may run."""
         with self._ready:
             while (job := self._take()) is None:
-                self._ready.wait(_LOOK_S if self._waiting else None)  # for seconds to come
+                self._ready.wait(_LOOK_S if self._waiting else None)  # a budget refills with time
             return job
 
     def _take(self) -> _Job | None:
@@ -138,7 +138,7 @@ class Pool:
         return budget is None or budget.spend(self._clock()) > 0.0 or not self._others(account)
 
     def _others(self, account: str) -> bool:
-        """Whether another account was active just now."""
+        """Whether another account was active recently."""
         last, before = self._active
         who, at = before if last[0] == account else last
         return bool(who) and self._clock() - at < ACTIVE_S
@@ -154,24 +154,25 @@ class Pool:
         now = self._clock()
         budget = self._budgets.get(account)
         if budget is None:
-            if len(self._budgets) > _MOST_BUDGETS:  # whoever has saved up all needs none
+            if len(self._budgets) > _MOST_BUDGETS:  # a full budget need not be stored
                 self._budgets = {who: each for who, each in self._budgets.items() if each.spend(now) < BURST}
             budget = self._budgets[account] = _Budget(now)
         budget.spend(now, spent)
 
 
 class Turns:
-    """Jobs of accounts for one thread: the account that had the least of its time comes next.
+    """Jobs of accounts for one thread; the account that has used the least time is next.
 
-    This is start-time fair queueing: however long an account's jobs take, another one waits for one of them at most.
+    This is start-time fair queueing: however long an account's jobs take, another account waits for at most one of
+    them.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._ready = threading.Condition()
         self._jobs: dict[Hashable, deque[Callable[[], None]]] = {}
-        self._used: dict[Hashable, float] = {}  # by each account; who comes back begins where the thread is
-        self._at = 0.0  # what the account whose job was taken last had used by then
+        self._used: dict[Hashable, float] = {}  # time used; an account that returns starts at the current level
+        self._at = 0.0  # what the account of the last job had used by then
         self._running: tuple[Hashable, float] | None = None
         self._ended = False
 
@@ -185,13 +186,13 @@ class Turns:
             self._ready.notify()
 
     def end(self) -> None:
-        """Let whoever waits go."""
+        """Release a waiting thread."""
         with self._ready:
             self._ended = True
             self._ready.notify_all()
 
     def next(self) -> Callable[[], None] | None:
-        """Wait for a job; None at the end. The thread has done the one before."""
+        """Wait for the next job; None at the end. Calling it again ends the previous job."""
         with self._ready:
             self._charge()
             self._ready.wait_for(lambda: self._jobs or self._ended)

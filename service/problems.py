@@ -1,4 +1,4 @@
-"""Problems: what goes wrong between a request and its answer, as the caller is told of it."""
+"""Problems: errors of a request, as reported to the caller."""
 
 import re
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 DOCS = "/docs"
 INTERNAL = "an internal error occurred; the request id identifies it in the logs"
 _HOST = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?", re.ASCII)
-_BESIDE = ("retry_after", "required_tier")  # clients look for them beside `error`, and within it
+_BESIDE = ("retry_after", "required_tier")  # given both beside `error` and inside it
 _KEY = re.compile(r"(oe_[0-9a-f]{12}\.)[\w-]+")
 
 
 class Problem(Exception):  # noqa: N818  what RFC 9457 calls it
-    """An answer that is an error: its status, code and one sentence for a person."""
+    """An error response: its status, code and a message of one sentence."""
 
     def __init__(self, status: int, code: str, message: str, **extra: Any) -> None:
         super().__init__(message)
         self.status, self.code, self.message, self.extra = status, code, message, extra
 
     def body(self, origin: str) -> dict[str, Any]:
-        """The error envelope; `origin` is the node's address, under which its documentation is."""
+        """The error envelope; `origin` is the node's address, which links to the documentation."""
         error = {"code": self.code, "message": self.message, "docs": f"{origin}{DOCS}#{self.code}", **self.extra}
         return {"error": error, **{name: self.extra[name] for name in _BESIDE if name in self.extra}}
 
@@ -34,13 +34,13 @@ def unknown(what: str, name: str) -> Problem:
 
 
 def shown(value: str, most: int = 60) -> str:
-    """A caller's text in a message: quoted, cut where it is long, and a key, which may stand anywhere, masked."""
+    """A caller's text for a message: quoted, shortened, and with keys masked."""
     value = masked(value)
     return repr(value if len(value) <= most else value[:most] + "...")
 
 
 def origin_of(host: bytes) -> str:
-    """The address of a node as a `Host` header has it; without one, that of this machine.
+    """The base URL of a node from a `Host` header, else localhost.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def origin_of(host: bytes) -> str:
 
 
 def masked(text: str) -> str:
-    """A text in which keys end after their ids.
+    """A text with keys cut after their ids.
 
     Examples
     --------

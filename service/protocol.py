@@ -1,7 +1,7 @@
-"""HTTP/1.1 as uvicorn reads it, with bounds: how large a request may be, and how long it may take.
+"""uvicorn's HTTP/1.1 protocol with limits on the size of a request and the time it may take.
 
-What an application does not read of a body is bounded here too, and so is what may stand behind one. What cannot be
-read as a request gets the interface's error envelope.
+Also limits bodies that the application does not read, and data that follows a body. Malformed requests get the error
+envelope of the API.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from oddsengine_service.connections import Connections
 from oddsengine_service.problems import Problem
 
-MOST_HEAD = 64 << 10  # bytes of the first line and all headers
-HEAD_S = 15.0  # for all of them to arrive, and for a body that nobody waits for
-MOST_SENT = 8 << 20  # bytes of one body on the wire: a megabyte in small chunks is several
+MOST_HEAD = 64 << 10  # bytes of the request line and all headers
+HEAD_S = 15.0  # for the head to arrive, and for a body that is not read
+MOST_SENT = 8 << 20  # bytes of one body on the wire: in small chunks, one megabyte takes several
 
 
 class Protocol(HttpToolsProtocol):
@@ -24,9 +24,9 @@ class Protocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **words: Any) -> None:
         super().__init__(*args, **words)
-        self._head = True  # the parser stands before the end of a head
-        self._fresh = True  # which began with what is being read now
-        self._body = False  # it stands within a body
+        self._head = True  # the parser is within a head
+        self._fresh = True  # which began with the current data
+        self._body = False  # the parser is within a body
         self._size = 0
         self._timer: asyncio.TimerHandle | None = None
         self._connections: Connections = self.app.connections
@@ -37,7 +37,7 @@ class Protocol(HttpToolsProtocol):
         return self.client[0] if self.client else ""
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait."""
+        """Start the timer."""
         super().connection_made(transport)
         try:
             self._connections.enter(self._address)
@@ -48,7 +48,7 @@ class Protocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(HEAD_S, self._late)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing."""
+        """Stop the timer."""
         self._stop()
         if self._counted:
             self._counted = False
@@ -56,7 +56,7 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless a head or a body is too long; one that came at once is as long as a read at most."""
+        """Parse data, unless a head or a body is too long; one that arrives at once is at most one read long."""
         self._fresh = False
         super().data_received(data)
         if self.transport.is_closing():
@@ -75,17 +75,17 @@ class Protocol(HttpToolsProtocol):
             self._timer = self.loop.call_later(HEAD_S, self._late)
 
     def on_message_begin(self) -> None:
-        """Read a head."""
+        """Start of a head."""
         self._head = self._fresh = True
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; what stands behind a body is of no use to anybody."""
+        """Read a header; trailers are ignored."""
         if self._head:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Read a body, or what comes next."""
+        """End of the head."""
         self.headed()
         if self.transport.is_closing():
             return
@@ -97,38 +97,38 @@ class Protocol(HttpToolsProtocol):
             self.refuse(Problem(400, "validation_error", message))
 
     def admit(self) -> None:
-        """Answer the request that was read."""
+        """Start the application for the request."""
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of a body, unless its request was refused."""
+        """Read a part of a body, unless its request was rejected."""
         if self.cycle is not None and not self.transport.is_closing():
             super().on_body(body)
 
     def headed(self) -> None:
-        """A head is read; a body follows, or nothing."""
+        """The head is complete; a body follows, or nothing."""
         self._head, self._body, self._size = False, True, 0
         self._stop()
 
     def on_message_complete(self) -> None:
-        """Wait for the next head, without haste: `timeout_keep_alive` bounds that."""
-        if self.cycle is not None:  # else it was answered before there was one
+        """Wait for the next head; `timeout_keep_alive` limits that."""
+        if self.cycle is not None:  # else it was rejected before
             super().on_message_complete()
         self._body, self._size = False, 0
         self._stop()
 
     def on_response_complete(self) -> None:
-        """Wait for what is left of a body that was answered already, for a while."""
+        """For a while, wait for the rest of a body whose request has been answered."""
         super().on_response_complete()
         if self._body and self._timer is None and not self.transport.is_closing():
             self._timer = self.loop.call_later(HEAD_S, self._late)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request."""
+        """Respond to a malformed request."""
         self.refuse(Problem(400, "validation_error", f"malformed request: {msg}"))
 
     def refuse(self, problem: Problem) -> None:
-        """Answer for the application, and close; where an answer is under way, only close."""
+        """Send an error and close; if a response has started, only close."""
         cycle = self.cycle
         answered = cycle is not None and cycle.response_complete and self._body
         waits = cycle is not None and cycle.more_body and not (cycle.response_started or self.pipeline)
@@ -142,7 +142,7 @@ class Protocol(HttpToolsProtocol):
         self.transport.close()
 
     def _origin(self) -> str:
-        """The node's address, as the caller used it."""
+        """The node's address, as the client used it."""
         host, port = self.server or ("localhost", 80)
         return getattr(self.app, "origin", "") or f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
@@ -152,7 +152,7 @@ class Protocol(HttpToolsProtocol):
             self.refuse(Problem(408, "request_timeout", f"request headers did not arrive within {HEAD_S:g} s"))
 
     def _should_upgrade(self) -> bool:
-        """Whether a request opens a WebSocket, where there is one; any other is answered in this protocol."""
+        """Whether a request opens a WebSocket on a path that has one; others are served over HTTP."""
         path = self.url.partition(b"?")[0].decode("latin-1")
         return (
             path in getattr(self.app, "socket_paths", ())
@@ -162,7 +162,7 @@ class Protocol(HttpToolsProtocol):
         )
 
     def handle_websocket_upgrade(self) -> None:
-        """Hand the connection over; it stays counted until it is closed."""
+        """Hand over the connection; it counts as open until closed."""
         if self.transport.is_closing():
             return
         self._stop()
@@ -174,7 +174,7 @@ class Protocol(HttpToolsProtocol):
             upgraded.release = partial(self._connections.leave, self._address)
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Answer in this protocol, and close: what comes behind such a request is read by nobody."""
+        """Respond over HTTP, and close: data after such a request cannot be parsed."""
         if self.cycle is not None:
             self.cycle.keep_alive = False
 

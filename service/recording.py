@@ -1,6 +1,6 @@
-"""The tape of a node: every step of its engine in the data folder, a tape for each start, old ones thrown away.
+"""The tape of a node: every step of its engine in the data folder, one tape per start; old ones are deleted.
 
-A tape that cannot be written any more (a full disk) ends there, and the node says so and goes on: prices come first.
+If a tape cannot be written (a full disk), it ends there and the node reports it and continues without one.
 """
 
 import shutil
@@ -12,23 +12,23 @@ from typing import Any
 from oddsengine.engine import Engine
 from oddsengine.tape import TapeError, TapeWriter
 
-FOLDER = "tapes"  # of the data folder
+FOLDER = "tapes"  # subfolder of the data folder
 _NAME = "%Y%m%dT%H%M%S.%fZ"
 
 
 class NodeTape(TapeWriter):
-    """Writes what an engine does from its first step on.
+    """Records an engine from its first step on.
 
     Parameters
     ----------
     engine
-        One that made no step yet.
+        An engine that has made no step.
     folder
-        Where tapes are; each has a folder named for its beginning.
+        The folder of tapes; each is a folder named after its start.
     days
-        Tapes that were begun longer ago are removed at the start.
+        Older tapes are deleted at the start.
     failed
-        Told once why it ended, if it did so by itself.
+        Called once with the reason if the tape ends early.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class NodeTape(TapeWriter):
         self.follow(engine)
 
     def batch(self, *batch: Any) -> None:
-        """Record a batch; what the disk refuses ends the tape, not the step."""
+        """Record a batch; a disk error ends the tape, not the step."""
         if self._ended:
             return
         try:
@@ -49,7 +49,7 @@ class NodeTape(TapeWriter):
             self._end_with(error)
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write pending batches."""
         try:
             super().flush()
         except (OSError, TapeError) as error:
@@ -61,12 +61,12 @@ class NodeTape(TapeWriter):
             self._failed(error)
 
     def note(self, *note: Any) -> None:
-        """Record that a view woke or fell asleep."""
+        """Record that a view was woken or suspended."""
         if not self._ended:
             super().note(*note)
 
     def close(self) -> None:
-        """Write what waits, and give the files up."""
+        """Write pending batches, and close the files."""
         try:
             super().close()
         except (OSError, TapeError) as error:
@@ -74,7 +74,7 @@ class NodeTape(TapeWriter):
 
 
 def sweep(folder: Path, before: datetime) -> list[str]:
-    """Remove tapes that were begun before a time; whatever else is in the folder stays."""
+    """Delete tapes that were started before a time; other files in the folder are left alone."""
     gone = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:

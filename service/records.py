@@ -1,8 +1,8 @@
-"""Records of bettors: bets, marks, saved filters and alerts, each of one key, in one small table.
+"""Records of API keys (bets, marks, saved filters and alerts) in one SQLite table.
 
-A record is JSON under its owner, kind and name. The owner is the id of a key, which stays when the key is rotated, and
-every read and write names it: nothing of one key is visible to another. The file is readable by its owner alone,
-because addresses of alerts may contain secrets.
+A record is JSON under its owner, kind and name. The owner is the id of a key, which does not change when the key is
+rotated. Every read and write includes the owner, so no key can see another's records. Only the user who runs the node
+can read the file, because addresses of alerts may contain secrets.
 """
 
 import os
@@ -19,10 +19,10 @@ import msgspec
 from oddsengine_service.problems import Problem, invalid, unknown
 
 FILE = "records.sqlite"
-MOST = {"bet": 20_000, "mark": 5_000, "filter": 100, "alert": 50, "sent": 50}  # of one key
-MOST_BYTES = 24 << 20  # of one key, without `sent`, which is the node's own
+MOST = {"bet": 20_000, "mark": 5_000, "filter": 100, "alert": 50, "sent": 50}  # per key
+MOST_BYTES = 24 << 20  # per key, without `sent`, which the node writes itself
 _VERSION = 2
-_WAIT_S = 1.0  # for a lock of another program; threads that answer others wait too
+_WAIT_S = 1.0  # for another program's lock; it blocks an answer thread
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
     owner TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, body BLOB NOT NULL, event TEXT, at REAL NOT NULL,
@@ -37,11 +37,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RecordsError(ValueError):
-    """The file cannot be used; the message is a sentence for the user."""
+    """The file cannot be used; the message is shown to the user."""
 
 
 class Change(msgspec.Struct, array_like=True, frozen=True):
-    """A record as it is from now on; without a body it is deleted."""
+    """The new value of a record; None as the body deletes it."""
 
     owner: str
     kind: str
@@ -51,17 +51,17 @@ class Change(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Records:
-    """The table; every method may be called from any thread. None for `file` keeps it in memory.
+    """The table of records; thread-safe. With None for `file` it is in memory.
 
-    Of several processes the writer alone changes records (`writable`); `share` puts each change into a log first, and
-    returns when the log began and where the change stands in it. The others apply what the log has (`follow`).
+    In a cluster only the writer process changes records (`writable`). `share` appends each change to a log first, and
+    returns the id of the log and the position of the change in it. The other processes apply the log (`follow`).
     """
 
     def __init__(self, file: Path | None = None) -> None:
         self.writable = True
         self.share: Callable[[Change], tuple[int, int]] | None = None
         self._lock = threading.RLock()
-        self.alone: AbstractContextManager[Any] = self._lock  # held from reading a record to writing it again
+        self.alone: AbstractContextManager[Any] = self._lock  # held from reading a record until writing it
         if file is not None:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileExistsError):
@@ -90,7 +90,7 @@ class Records:
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
-        """One change, whole or not at all; 507 or 503 where the disk does not take it."""
+        """A transaction; a Problem with status 507 or 503 if the file cannot be written."""
         with self._lock:
             try:
                 self._base.execute("BEGIN IMMEDIATE")
@@ -110,12 +110,12 @@ class Records:
                 raise
 
     def put(self, owner: str, kind: str, name: str, body: msgspec.Struct, event: str | None = None) -> None:
-        """Store a record, in the place of one of the same name; `event` marks one that waits for a result.
+        """Store a record, replacing one of the same name; `event` marks one that waits for a result.
 
         Raises
         ------
         Problem
-            400 if the key stores as much as it may.
+            400 if a limit of the key is reached.
         """
         encoded = _encode(body)
         with self.changing() as base:
@@ -161,7 +161,7 @@ class Records:
         Raises
         ------
         Problem
-            404 if the key has none of that name.
+            404 if the key has no record of that name.
         """
         found = self.find(owner, kind, name, as_)
         if found is None:
@@ -169,7 +169,7 @@ class Records:
         return found
 
     def find(self, owner: str, kind: str, name: str, as_: type[Body]) -> Body | None:
-        """One record; None if the key has none of that name."""
+        """One record; None if the key has no record of that name."""
         with self._lock:
             row = self._base.execute(
                 "SELECT body FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
@@ -177,7 +177,7 @@ class Records:
         return None if row is None else msgspec.json.decode(row[0], type=as_)
 
     def all(self, owner: str, kind: str, as_: type[Body]) -> list[Body]:
-        """All records of a kind that a key has, by name."""
+        """All records of one kind and key, sorted by name."""
         with self._lock:
             rows = self._base.execute(
                 "SELECT body FROM records WHERE owner = ? AND kind = ? ORDER BY name", (owner, kind)
@@ -190,13 +190,13 @@ class Records:
         Raises
         ------
         Problem
-            404 if the key has none of that name.
+            404 if the key has no record of that name.
         """
         if not self.forget(owner, kind, name):
             raise unknown(kind, name)
 
     def forget(self, owner: str, kind: str, name: str) -> bool:
-        """Delete a record if it is there, and say whether it was."""
+        """Delete a record if it exists. Returns whether it did."""
         with self.changing() as base:
             there = base.execute(
                 "SELECT 1 FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
@@ -213,15 +213,15 @@ class Records:
             for row in rows:
                 self.forget(owner, *row)
 
-    # ---- of several processes ----
+    # ---- several processes ----
 
     def place(self, born: int) -> int:
-        """How far a log is applied; 0 for another one than last time. Waits for nobody."""
+        """How far a log has been applied; 0 for a new log. Does not block."""
         log, sequence = self._followed
         return sequence if log == born else 0
 
     def follow(self, born: int, sequence: int, change: Change) -> None:
-        """Apply a change that stands in a log, unless it was made here; another log begins with nothing."""
+        """Apply a change from a log, unless it was made here; another log starts with an empty table."""
         with self.changing() as base:
             if self._followed[0] != born:
                 base.execute("DELETE FROM records")
@@ -229,7 +229,7 @@ class Records:
                 self._apply(base, change, (born, sequence))
 
     def adopt(self, born: int) -> list[Change]:
-        """Make the records here those of a log that is empty; all of them, for that log."""
+        """Import all records into a new, empty log."""
         with self.changing() as base:
             base.execute("INSERT OR REPLACE INTO followed VALUES (1, ?, 0)", (born,))
             return [Change(*row) for row in base.execute("SELECT owner, kind, name, body, event FROM records")]
@@ -244,18 +244,18 @@ class Records:
             ).fetchall()
         found = []
         for owner, body in rows:
-            with suppress(msgspec.DecodeError):  # of another form: its key is told when it asks for it
+            with suppress(msgspec.DecodeError):  # invalid: reported when its key requests it
                 found.append((owner, msgspec.json.decode(body, type=as_)))
         return found
 
 
 def opened(folder: str | Path | None) -> "closing[Records]":
-    """The records of a data folder as a context; None is in memory."""
+    """The records of a data folder as a context manager; None is in memory."""
     return closing(Records(None if folder is None else Path(folder) / FILE))
 
 
 def changed(body: Body, changes: msgspec.Struct) -> Body:
-    """A record with the fields of `changes` that are set."""
+    """The record with the given fields of `changes` replaced."""
     given: dict[str, Any] = {
         name: value for name in changes.__struct_fields__ if (value := getattr(changes, name)) is not msgspec.UNSET
     }

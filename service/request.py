@@ -1,4 +1,4 @@
-"""One request: what its first line and headers say, read once, and what becomes known on the way to its answer."""
+"""One request: its request line and headers, parsed once, and what is determined while it is handled."""
 
 import asyncio
 import time
@@ -14,17 +14,17 @@ from oddsengine_service.endpoints import NOWHERE, Endpoint
 from oddsengine_service.problems import Problem
 from oddsengine_service.tiers import ANONYMOUS, Caller
 
-BODY_S = 10.0  # a body that takes longer is given up
+BODY_S = 10.0  # timeout of a body
 
 
 class Request:
-    """One request; `headers` are those that its answer will have, whatever it is."""
+    """One request; `headers` are added to its response, whatever it is."""
 
     status = 500
     streamed = admitted = False
     endpoint: Endpoint = NOWHERE
     caller: Caller = ANONYMOUS
-    values: Mapping[str, str] = MappingProxyType({})  # of the path's parameters
+    values: Mapping[str, str] = MappingProxyType({})  # path parameters
     key: bytes | None = None
     bearer: bytes | None = None
     last_event: bytes | None = None
@@ -36,8 +36,8 @@ class Request:
         address: str = client[0] if client else ""
         self.ident, self.address = ident, address
         self.method: str = scope["method"]
-        self.path: str = scope["path"][len(base) :]  # below the base, decoded
-        self.raw: bytes = (scope.get("raw_path") or scope["path"].encode())[len(base) :]  # as it came
+        self.path: str = scope["path"][len(base) :]  # below the base path, decoded
+        self.raw: bytes = (scope.get("raw_path") or scope["path"].encode())[len(base) :]  # as received
         self.query: bytes = scope["query_string"]
         self.headers: Headers = [(b"x-request-id", ident)]
         forwarded: list[bytes] = []
@@ -63,11 +63,11 @@ class Request:
 
     @property
     def account(self) -> str:
-        """Whose share of the node it takes: the account's, without a key the address's."""
+        """The account that resources are charged to; without a key, the address."""
         return self.caller.account or self.address
 
     async def send(self, send: Send, whole: RawResponse) -> None:
-        """Send its answer."""
+        """Send the response."""
         self.status = whole.status
         headers = self.headers + whole.headers
         await send({"type": "http.response.start", "status": whole.status, "headers": headers})
@@ -75,13 +75,13 @@ class Request:
         await send({"type": "http.response.body", "body": body})
 
     def word(self) -> str:
-        """What was borne in the header, where no key is read."""
+        """Bearer token of an endpoint that does not use a key."""
         return bearer(self.bearer or b"").decode("latin-1")
 
     def given_key(self, *, in_query: bool) -> bytes | None:
-        """The key: `X-API-Key`, a bearer token, or `api_key` of the query where that is allowed.
+        """The key: `X-API-Key`, a bearer token, or `api_key` in the query if allowed.
 
-        An `Authorization` of another scheme is for somebody else, such as a proxy with a password.
+        An `Authorization` header of another scheme is ignored; it may be for a proxy.
         """
         if self.key is not None:
             return self.key
@@ -91,7 +91,7 @@ class Request:
 
 
 async def read_body(receive: Receive, most: int, what: str) -> bytes:
-    """The body of a request.
+    """Read the body of a request.
 
     Raises
     ------
@@ -117,7 +117,7 @@ async def read_body(receive: Receive, most: int, what: str) -> bytes:
 
 
 def _forwarded(hops: str, address: str, trusted: frozenset[str]) -> str:
-    """Whom the last proxy that is trusted had a request from; what stands before that, anybody may have written.
+    """The client of the last trusted proxy; earlier entries of the header may be forged.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def _forwarded(hops: str, address: str, trusted: frozenset[str]) -> str:
 
 
 def bearer(value: bytes) -> bytes:
-    """What an Authorization header bears; nothing if it is of another scheme."""
+    """The bearer token of an Authorization header; empty for another scheme."""
     return value.partition(b" ")[2].strip() if _scheme(value) == b"bearer" else b""
 
 

@@ -1,4 +1,4 @@
-"""Samples: what endpoints answer about a small made-up board, for the description of the interface."""
+"""Samples: example responses of the endpoints about a small fictional board, for the API reference."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -29,7 +29,7 @@ from oddsengine_service.splits import demonstrate
 
 SEED, EVENTS, SECONDS = 7, 6, 20
 Failed = Callable[[str, Exception], None]
-_SHOWN = 2  # entries of a list or an object
+_SHOWN = 2  # entries of a list or object
 _QUERY = {
     "odds": "2.1",
     "against": "2.05",
@@ -68,10 +68,10 @@ _BODIES: Mapping[str, Any] = {
 
 
 def samples(endpoints: Iterable[Endpoint], failed: Failed = lambda *_: None) -> dict[str, Any]:
-    """Answers by operation, such as `GET /odds`; none of streams, and of what answers without a body.
+    """Example responses by operation, such as `GET /odds`, except streams and responses without a body.
 
-    An endpoint that has no answer here is left out, and described without an example. `failed` is called with its
-    operation and the error.
+    An endpoint that fails is left out, and documented without an example; `failed` is called with the operation and the
+    error.
     """
     endpoints = tuple(endpoints)
     with TemporaryDirectory() as folder, closing(KeyStore(Path(folder) / "keys", Path(folder) / "pepper")) as keys:
@@ -85,7 +85,7 @@ def samples(endpoints: Iterable[Endpoint], failed: Failed = lambda *_: None) -> 
 
 
 def _play(node: Node, past: Past) -> str:
-    """Fill a board; an event of it begins at the end, whose id this is."""
+    """Fill a board. Returns the id of an event that begins at the end."""
     engine, world = node.engine, World(SEED, events=EVENTS, live=0.5, tick=5.0, hazards=True)
     for batch in world.run(SECONDS):
         node.games.put(world.scores, batch.now, teams_of(world))
@@ -94,7 +94,7 @@ def _play(node: Node, past: Past) -> str:
     board, now = engine.table(), engine.now
     waiting = board.filter((pl.col("event_start_time") > now) & ~pl.col("is_live").any().over("event_id"))
     event = str(waiting.sort("event_start_time", "event_id")["event_id"][0])
-    again, begins = f"{event}_2", now + timedelta(seconds=5)  # of the same teams
+    again, begins = f"{event}_2", now + timedelta(seconds=5)  # the same teams again
     rows = board.filter(pl.col("event_id") == event).drop("row_id")
     past.follow(engine.step(rows.with_columns(event_id=pl.lit(again), event_start_time=pl.lit(begins)), now))
     past.follow(engine.step((), begins))
@@ -138,7 +138,7 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
             more = of_ev if "{opportunityId}" in endpoint.path else {"id": ident}
             answer = _answer(endpoint, plain._replace(token=token), words | more)
         except Problem:
-            continue  # this board has nothing to show for it
+            continue  # no example on this board
         except Exception as error:  # a parameter without a value here, or an error of the endpoint
             failed(f"{endpoint.method} {endpoint.path}", error)
             continue
@@ -148,7 +148,7 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
 
 
 def _answer(endpoint: Endpoint, context: Context, words: Mapping[str, str]) -> Any:
-    """One answer as a client reads it; None if it is not JSON."""
+    """One response as a client reads it; None if it is not JSON."""
     given = {name: _QUERY.get(name) or words[name] for name, p in endpoint.by_name.items() if p.required}
     if "limit" in endpoint.by_name:
         given["limit"] = _QUERY["limit"]
@@ -164,7 +164,7 @@ def _answer(endpoint: Endpoint, context: Context, words: Mapping[str, str]) -> A
 
 
 def _filled(body: Any, words: Mapping[str, str]) -> Any:
-    """A body with ids of the board in it."""
+    """A body with ids of the board."""
     return {
         name: [each.format(**words) if isinstance(each, str) else each for each in value]
         if isinstance(value, list)
@@ -174,7 +174,7 @@ def _filled(body: Any, words: Mapping[str, str]) -> Any:
 
 
 def _cut(answer: Any) -> Any:
-    """An answer whose data has a few entries."""
+    """A response with its data shortened to a few entries."""
     data = answer.get("data")
     if isinstance(data, list):
         return {**answer, "data": data[:_SHOWN]}
@@ -185,7 +185,7 @@ def _cut(answer: Any) -> Any:
 
 
 def _shortened(value: Any) -> Any:
-    """A few of the lists by name, with a few entries each; None of anything else."""
+    """The first entries of lists and of objects of lists; None for anything else."""
     if not isinstance(value, dict) or not value or not all(isinstance(each, list) for each in value.values()):
         return None
     return {name: each[:_SHOWN] for name, each in [*value.items()][:_SHOWN]}

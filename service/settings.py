@@ -1,4 +1,4 @@
-"""The settings: one file, `oddsengine.toml`, and the environment above it, read once at start.
+"""Settings: one file, `oddsengine.toml`, overridden by environment variables, read once at startup.
 
     [data]
     folder = "oddsengine-data"
@@ -9,8 +9,8 @@
     sports = ["basketball_nba"]
     interval = 30
 
-A setting of the file is overridden by `ODDSENGINE_` and its place: `ODDSENGINE_FEEDS_AMERICAN_INTERVAL=60`. Lists are
-separated by commas there. Invalid settings are refused with one sentence: file, key, value, and what is allowed.
+The variable for a setting is `ODDSENGINE_` and its path: `ODDSENGINE_FEEDS_AMERICAN_INTERVAL=60`. Lists are separated
+by commas there. Invalid settings are rejected with one sentence: file, key, value, and what is allowed.
 """
 
 import tomllib
@@ -56,79 +56,79 @@ Socket = Annotated[str, Meta(pattern=r"^(tls|tcp)://[^/:]+:\d+$", description="t
 
 
 class SettingsError(ValueError):
-    """A setting that cannot be used; the message is one sentence for the operator."""
+    """An invalid setting; the message is one sentence for the operator."""
 
 
 class Data(msgspec.Struct, frozen=True, kw_only=True):
-    """`[data]`: what a node keeps on its disk."""
+    """`[data]`: files of a node."""
 
     folder: Text = "oddsengine-data"
     catalog: str = ""  # an operator's own file of books, leagues, teams and market names
-    kept_files: Count = 50  # payloads that did not parse, the newest ones
+    kept_files: Count = 50  # number of payloads that failed to parse to retain, the newest ones
     kept_bytes: Count = 20_000_000
     tape: Switch = False  # record every step
-    tape_days: Days = 7.0  # after which a tape is removed at the next start
+    tape_days: Days = 7.0  # older tapes are deleted at the next start
 
 
 class Keys(msgspec.Struct, frozen=True, kw_only=True):
-    """`[keys]`: where keys are; both files lie in the data folder unless their paths are absolute."""
+    """`[keys]`: location of keys; both files are in the data folder unless their paths are absolute."""
 
     file: Text = "keys.sqlite"
-    pepper: Text = "keys.pepper"  # without it the other file is of no use to anybody
+    pepper: Text = "keys.pepper"  # the other file is useless without it
 
 
 class Matching(msgspec.Struct, frozen=True, kw_only=True):
-    """`[matching]`: how events of different sources become one."""
+    """`[matching]`: how events of different sources are matched."""
 
-    overrides: str = ""  # a file with what a person decided
-    fields: str = ""  # a file that says who takes part in futures
+    overrides: str = ""  # a file with an operator's decisions
+    fields: str = ""  # a file with the contestants of futures
 
 
 class Alerting(msgspec.Struct, frozen=True, kw_only=True):
-    """`[alerts]`: where alerts may be sent."""
+    """`[alerts]`: allowed targets of alerts."""
 
-    private: Switch = False  # into private networks too
-    mail_env: Variable = ""  # the variable with the mail server, as an address of apprise
-    every: Seconds = 5.0  # between two looks
+    private: Switch = False  # allow private networks
+    mail_env: Variable = ""  # the variable with the mail server, as an apprise URL
+    every: Seconds = 5.0  # between two checks
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
-    """`[service]`: where a node listens, and whom it believes."""
+    """`[service]`: addresses, and trusted proxies."""
 
     host: Text = "127.0.0.1"
     port: Port = 8000
-    url: Public = ""  # the address that callers use; empty: the Host header of each request
-    trusted: Addresses = ()  # those of proxies whose X-Forwarded-For counts
-    connections: Count = 0  # that one address may have open; 0 is a quarter of what the process can hold
-    origins: Origins = ()  # of web pages that may call the interface from a browser
-    quiet: Switch = False  # no line in the log for requests that went well
-    demo_hazards: Switch = False  # the demo's feeds make the errors that real ones make
-    heartbeat: Seconds = 30.0  # between two signs of life on a stream
-    stalled: Seconds = 30.0  # that the reader of a stream may take nothing, before it is cut off
-    send_buffer: Count = 262_144  # bytes of the kernel's for each stream; 0 leaves it to the kernel
-    metrics_port: Port = 0  # metrics on a port of their own; 0 is none
-    metrics_host: Text = "127.0.0.1"  # where that port listens
+    url: Public = ""  # base URL for clients; empty: the Host header of each request
+    trusted: Addresses = ()  # proxies whose X-Forwarded-For is used
+    connections: Count = 0  # per address; 0 is a quarter of what the process can hold
+    origins: Origins = ()  # of web pages that may use the API from a browser
+    quiet: Switch = False  # do not log successful requests
+    demo_hazards: Switch = False  # the demo's feeds have the errors of real ones
+    heartbeat: Seconds = 30.0  # between two heartbeats of a stream
+    stalled: Seconds = 30.0  # a stream whose client receives nothing for so long is closed
+    send_buffer: Count = 262_144  # bytes of kernel buffer per stream; 0 is the kernel's default
+    metrics_port: Port = 0  # a separate port for metrics; 0 is none
+    metrics_host: Text = "127.0.0.1"  # address of that port
     metrics_token_env: Variable = ""  # the variable with the token for metrics, on either port
-    splits_token_env: Variable = ""  # who may post betting splits
+    splits_token_env: Variable = ""  # the variable with the token for posting betting splits
 
 
 class FairPrices(msgspec.Struct, frozen=True, kw_only=True):
-    """`[fair]`: what the expected value of a price is measured against where a request names no reference."""
+    """`[fair]`: the reference for expected values if a request names none."""
 
     reference: Reference = "close"  # all other books, at the close; or "classical": the first sharp book
-    table: str = ""  # a file of constants, as `calibrate` writes it; empty: fair.toml in the data folder, if any
+    table: str = ""  # a file of constants, as written by `calibrate`; empty: fair.toml in the data folder, if any
     calibrate_days: Annotated[float, Meta(ge=0, le=3650, description="a number of days, 0 for never")] = 0.0
 
 
 class Archiving(msgspec.Struct, frozen=True, kw_only=True):
-    """`[archive]`: every price as a table that anything reads; see `oddsengine archive`."""
+    """`[archive]`: all prices as a table for other programs; see `oddsengine archive`."""
 
     to: str = ""  # a folder, or an address such as s3://bucket/odds; empty: no archive
     interval: Seconds = 3600.0
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """`[scale]`: the log that several processes share; without the section a node is one process."""
+    """`[scale]`: the log that several processes share; without the section there is only one process."""
 
     servers: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^(nats|tls)://[^/\s]+$")], ...],
@@ -145,17 +145,17 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Feed(msgspec.Struct, frozen=True, kw_only=True):
-    """What every source has: `[feeds.NAME]`."""
+    """Common settings of all sources: `[feeds.NAME]`."""
 
     name: str
     kind: str
-    books: Texts = ()  # empty is all that the source has
+    books: Texts = ()  # empty: all books of the source
     sports: Texts = ()
-    timeout: Seconds = 15.0  # of one whole request or of connecting
-    backoff: Seconds = 1.0  # the first wait after a failure; it doubles
+    timeout: Seconds = 15.0  # of a complete request, or of connecting
+    backoff: Seconds = 1.0  # wait after the first failure; it doubles
     backoff_cap: Seconds = 60.0
-    down_after: Seconds = 120.0  # without a payload or a sign of life
-    body_bytes: Count = 64_000_000  # no body, line or event may be longer
+    down_after: Seconds = 120.0  # without a payload or heartbeat
+    body_bytes: Count = 64_000_000  # maximum length of a body, line or event
 
 
 class TheOddsApi(Feed, frozen=True, kw_only=True):
@@ -166,27 +166,27 @@ class TheOddsApi(Feed, frozen=True, kw_only=True):
     url: Url = "https://api.the-odds-api.com"
     regions: Texts = ("us",)
     markets: Texts = ("h2h", "spreads", "totals")
-    props: Texts = ()  # asked for event by event
-    props_within: Seconds = 86_400.0  # of the start
-    scores: Switch = False  # of games that are on; one credit a sport and look
-    interval: Seconds = 30.0  # between two looks at games that are on or near
-    credits_kept: Count = 0  # never spent
-    details: Switch = True  # links, ids and bet limits with the prices; not every plan has them
-    renews: Day = 1  # of the month, when the credits do
+    props: Texts = ()  # requested event by event
+    props_within: Seconds = 86_400.0  # before the start
+    scores: Switch = False  # of games in progress; one credit per sport and request
+    interval: Seconds = 30.0  # between two requests for games that are on or near
+    credits_kept: Count = 0  # reserve that is not spent
+    details: Switch = True  # request links, ids and bet limits; not included in every plan
+    renews: Day = 1  # of the month, when credits are renewed
 
 
 class Interface(Feed, frozen=True, kw_only=True):
-    """Another node with the same interface as ours."""
+    """Another node with the same API."""
 
     url: Url  # with /api/v1
     key_env: Variable = ""
     leagues: Texts = ()
     markets: Texts = ()
-    stream: Switch = True  # else REST: a snapshot, then what changed
+    stream: Switch = True  # else REST: a list, then deltas
     interval: Seconds = 2.0  # of REST
-    silence: Seconds = 60.0  # a stream without even a heartbeat for so long is broken
-    freshen: Seconds = 30.0  # between two looks at all prices of an upstream that does not say when it sees them again
-    games: Switch = False  # game states too, where the key has the right to them
+    silence: Seconds = 60.0  # a stream without even a heartbeat for so long has failed
+    freshen: Seconds = 30.0  # between two complete requests, if the upstream does not report `seen`
+    games: Switch = False  # also read game states, if the key has access to them
 
 
 class Optic(Feed, frozen=True, kw_only=True):
@@ -205,12 +205,12 @@ class Betfair(Feed, frozen=True, kw_only=True):
     """The stream of the Betfair exchange; `sports` are the numbers of its event types, "1" is soccer."""
 
     key_env: Variable
-    session_env: Variable = ""  # a session token; or user and password, to log in with
+    session_env: Variable = ""  # a session token; or a user and password to log in with
     user_env: Variable = ""
     password_env: Variable = ""
     url: Socket = "tls://stream-api.betfair.com:443"
     login_url: Url = "https://identitysso.betfair.com/api/login"
-    catalogue_url: str = "https://api.betfair.com/exchange/betting/rest/v1.0"  # names of events; empty: not asked
+    catalogue_url: str = "https://api.betfair.com/exchange/betting/rest/v1.0"  # for names; empty: not requested
     countries: Texts = ()
     market_types: Texts = ("MATCH_ODDS", "ASIAN_HANDICAP", "ALT_TOTAL_GOALS", "OVER_UNDER_25", "MONEY_LINE")
     heartbeat: Annotated[float, Meta(ge=0.5, le=30, description="0.5 to 30 seconds")] = 5.0
@@ -224,7 +224,7 @@ class BetfairHistory(Feed, frozen=True, kw_only=True):
 
 
 class FootballData(Feed, frozen=True, kw_only=True):
-    """CSV files of football-data.co.uk: a file, a folder or an address."""
+    """CSV files of football-data.co.uk: a file, a folder or a URL."""
 
     path: str = ""
     url: str = ""
@@ -232,7 +232,7 @@ class FootballData(Feed, frozen=True, kw_only=True):
 
 
 class Table(Feed, frozen=True, kw_only=True):
-    """A table with the interface's columns: a file or an address, read once or watched."""
+    """A table with the columns of an odds table: a file or a URL, read once or polled."""
 
     path: str = ""
     url: str = ""
@@ -251,7 +251,7 @@ KINDS: dict[str, type[Feed]] = {
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the operator decided: the sections, and the feeds by name."""
+    """All settings: the sections, and the feeds by name."""
 
     file: str
     archive: Archiving
@@ -275,14 +275,14 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
     Parameters
     ----------
     path
-        The file; None is `oddsengine.toml` where the process runs, if it is there.
+        The file; None is `oddsengine.toml` in the working directory, if it exists.
     environ
         The environment, which overrides the file.
 
     Raises
     ------
     SettingsError
-        If the file does not read, or a setting in it or in the environment cannot be used.
+        If the file is not valid, or a setting in it or in the environment is not.
     """
     tables = _tables(path)
     name = str(path or FILE)
@@ -311,12 +311,12 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
 
 
 def learn(settings: Settings) -> None:
-    """Take the operator's own file into the catalog; before anything is looked up there.
+    """Load the operator's own catalog file; call it before any lookup in the catalog.
 
     Raises
     ------
     SettingsError
-        If the file cannot be used.
+        If the file is not valid.
     """
     if settings.data.catalog:
         try:
@@ -326,12 +326,12 @@ def learn(settings: Settings) -> None:
 
 
 def make_folder(settings: Settings) -> None:
-    """Make the data folder, if it is not there.
+    """Create the data folder if it does not exist.
 
     Raises
     ------
     SettingsError
-        If it cannot be made.
+        If it cannot be created.
     """
     try:
         Path(settings.data.folder).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -343,12 +343,12 @@ def make_folder(settings: Settings) -> None:
 
 
 def secret(settings: Settings, place: str, environ: Mapping[str, str]) -> str:
-    """Look up the secret whose variable a setting such as `alerts.mail_env` names; empty if the setting is.
+    """The secret in the environment variable that a setting such as `alerts.mail_env` names; empty if the setting is.
 
     Raises
     ------
     SettingsError
-        If there is no such variable.
+        If the variable is not set.
     """
     section, _, field = place.rpartition(".")
     of = settings.feeds[section.removeprefix("feeds.")] if "." in section else getattr(settings, section)
@@ -383,7 +383,7 @@ def _mapping(file: str, key: str, value: Any) -> dict[str, Any]:
 
 
 def _from_environment(given: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
-    """Names of feeds that only the environment declares, by their kind."""
+    """Feeds that are declared only in the environment, with their kind."""
     start, end = f"{PREFIX}_FEEDS_", "_KIND"
     names = [v[len(start) : -len(end)].lower() for v in environ if v.startswith(start) and v.endswith(end)]
     return sorted(name for name in names if name and name not in given)
@@ -408,7 +408,7 @@ def _feed(section: "_Section", name: str) -> Feed:
 
 
 class _Section:
-    """One table of the file, with the environment above it."""
+    """One table of the file, overridden by the environment."""
 
     def __init__(self, file: str, place: str, table: Any, environ: Mapping[str, str], used: set[str]) -> None:
         self._file, self._place = file, place
@@ -416,11 +416,11 @@ class _Section:
         self._environ, self._used = environ, used
 
     def error(self, why: str) -> SettingsError:
-        """Make the sentence for settings that do not go together."""
+        """An error for contradictory settings."""
         return SettingsError(f"{self._file}: {self._place} {why}")
 
     def refused(self, key: str, value: Any, allowed: str) -> SettingsError:
-        """Make the sentence for a setting that cannot be used."""
+        """An error for an invalid setting."""
         variable = self._variable(key)
         where = f"environment: {variable}" if variable in self._environ else f"{self._file}: {self._place}.{key}"
         return SettingsError(f"{where} must be {allowed}, got {_quoted(value)}")
@@ -443,7 +443,7 @@ class _Section:
             raise self.refused(key, value, _allowed(kind)) from None
 
     def read(self, struct: type[msgspec.Struct], **known: str) -> Any:
-        """Read all settings that a struct has."""
+        """Read all settings of a struct."""
         hints = get_type_hints(struct, include_extras=True)
         fields = {field.name: field for field in msgspec.structs.fields(struct) if field.name not in known}
         strange = sorted(set(self._table) - {*fields, *known} | ({"name"} & set(self._table)))
@@ -458,7 +458,7 @@ class _Section:
 
 
 def _allowed(kind: Any) -> str:
-    """What a type allows, in words."""
+    """Description of the allowed values of a type."""
     for meta in getattr(kind, "__metadata__", ()):
         if isinstance(meta, Meta) and meta.description:
             return meta.description

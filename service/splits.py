@@ -1,4 +1,4 @@
-"""Betting splits: the last 48 hours of every event and book in a few numbers each; and made-up ones for the demo."""
+"""Betting splits: 48 hours of records per event and book in compact form, and simulated ones for the demo."""
 
 import hashlib
 import math
@@ -29,10 +29,10 @@ from oddsengine_service.wire.splits import (
 )
 
 KEPT_S = 48 * 3600
-EVERY_S = 300  # s between two snapshots
-MOST = 2000  # pairs of event and book; the one heard of longest ago goes first
-_ON_TIME_S = 30  # s by which a snapshot may be early
-_WIDE = 17  # numbers of a snapshot: spread 6, total 5, moneyline 6; nan where there is none
+EVERY_S = 300  # seconds between two snapshots
+MOST = 2000  # pairs of event and book; the least recently updated is dropped first
+_ON_TIME_S = 30  # seconds by which a snapshot may be early
+_WIDE = 17  # numbers per snapshot: spread 6, total 5, moneyline 6; nan if missing
 _MARKETS = ((0, 6), (6, 11), (11, 17))
 _NAN = float("nan")
 
@@ -42,11 +42,11 @@ class Series:
 
     def __init__(self, given: SplitsGiven) -> None:
         self.about = given
-        self.times = array("q")  # microseconds, rising
+        self.times = array("q")  # microseconds, ascending
         self.values = array("f")
 
     def put(self, time: int, numbers: list[float]) -> None:
-        """Add a snapshot, which is newer than the last one, or renew that one while it is young."""
+        """Add a snapshot, which must be newer than the last one, or replace that one if it is recent."""
         before = self.times[-2] if len(self.times) > 1 else None
         if before is not None and time - before < (EVERY_S - _ON_TIME_S) * SECOND:
             self.times.pop()
@@ -56,7 +56,7 @@ class Series:
         self.forget(time)
 
     def forget(self, now: int) -> None:
-        """Drop what is older than what is kept."""
+        """Drop snapshots before a time."""
         old = 0
         while old < len(self.times) and self.times[old] < now - KEPT_S * SECOND:
             old += 1
@@ -70,19 +70,19 @@ class Series:
 
 
 class Splits:
-    """All of it; from any thread."""
+    """All series; thread-safe."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, str], Series] = OrderedDict()
-        self.tell: Callable[..., None] = lambda *_: None  # hears what is taken in, where a log is written
+        self.tell: Callable[..., None] = lambda *_: None  # called with each accepted record; set if a log is written
 
     def __len__(self) -> int:
         return len(self._known)
 
     def put(self, given: SplitsGiven, now: datetime) -> bool:
-        """Take a record; False if one as new is known, or if it is older than what is kept."""
+        """Add a record. Returns False if it is not newer than the last one, or too old to be stored."""
         time, latest = micros(given.fetched_at or now), micros(now)
         if time < latest - KEPT_S * SECOND:
             return False
@@ -102,7 +102,7 @@ class Splits:
             return True
 
     def dump(self) -> list[Any]:
-        """All that it holds as plain data, for `restore`."""
+        """All contents as plain data, for `restore`."""
         with self._lock:
             return [
                 [*key, series.about, series.times.tobytes(), series.values.tobytes()]
@@ -110,7 +110,7 @@ class Splits:
             ]
 
     def restore(self, held: Iterable[Any]) -> None:
-        """Hold what another one held."""
+        """Replace the contents with those of a `dump`."""
         with self._lock:
             self._known.clear()
             for event, book, about, times, values in held:
@@ -119,7 +119,7 @@ class Splits:
                 series.values.frombytes(values)
 
     def latest(self, now: datetime) -> list[SplitsGame]:
-        """The last record of each event and book up to a moment, in order of event and book."""
+        """The last record of each event and book up to a time, sorted by event and book."""
         last = micros(now)
         with self._lock:
             self._tidy(last)
@@ -133,7 +133,7 @@ class Splits:
     def history(
         self, event: str, books: Collection[str] | None, begin: int | None, end: datetime
     ) -> list[SplitsHistoryEntry]:
-        """Snapshots of an event between two moments, oldest first."""
+        """Snapshots of an event between two times, oldest first."""
         last, now = micros(end), micros(end)
         with self._lock:
             found = []
@@ -159,7 +159,7 @@ def _upto(times: Any, last: int) -> int:
     return place
 
 
-# ---- records to numbers and back ----
+# ---- conversion between records and numbers ----
 
 
 def _numbers(given: SplitsGiven) -> list[float]:
@@ -224,7 +224,7 @@ def _text(time: int) -> str:
     return f"{np.datetime64(time, 'us')}Z"
 
 
-# ---- the demo's ----
+# ---- simulated splits for the demo ----
 
 _SIZES = {
     "soccer": (1.5, 2.5), "hockey": (1.5, 6.0), "baseball": (1.5, 8.5), "basketball": (9.0, 225.0),
@@ -234,15 +234,16 @@ SOURCES = ("draftkings", "circa")  # a recreational book and one that sharp play
 
 
 def made_up(seed: int, game: Any, book: str, now: datetime) -> SplitsGiven:
-    """Splits of a game at a moment: a taste of the public that is the game's own, and drifts from hour to hour.
+    """Simulated splits of a game at a time: a public preference per game, which drifts from hour to hour.
 
-    The same seed, game, book and five minutes give the same. `game` has id, sport, league, home and away.
+    The result depends only on seed, game, book and the five-minute interval. `game` has id, sport, league, home and
+    away.
     """
     step = int(now.timestamp()) // EVERY_S
     taste = _draw(seed, game.id)
     drift = _draw(seed, game.id, book, step // 12)
     noise = _draw(seed, game.id, book, step)
-    sharp = 0.35 if book == SOURCES[1] else 0.0  # sharp money likes what the public does not
+    sharp = 0.35 if book == SOURCES[1] else 0.0  # sharp money is on the side that the public avoids
 
     def share(at: int) -> tuple[float, float]:
         bets = 0.5 + 0.3 * (taste[at] - 0.5) + 0.15 * (drift[at] - 0.5) + 0.02 * (noise[at] - 0.5)
@@ -265,7 +266,7 @@ def made_up(seed: int, game: Any, book: str, now: datetime) -> SplitsGiven:
 
 
 def _draw(*of: Any) -> list[float]:
-    """Eight numbers of [0, 1) that hang on nothing else."""
+    """Eight numbers in [0, 1) that depend only on the arguments."""
     digest = hashlib.blake2b("\x1f".join(map(str, of)).encode(), digest_size=32).digest()
     return [int.from_bytes(digest[at : at + 4], "little") / 2.0**32 for at in range(0, 32, 4)]
 
@@ -279,7 +280,7 @@ def _over(over: float) -> OverUnder:
 
 
 def demonstrate(splits: Splits, board: Engine, now: datetime, *, seed: int = 7, hours: int = 0) -> int:
-    """Put made-up splits of every event of a board in, and of some hours before; how many records were taken."""
+    """Add simulated splits for every event of a board, including past hours. Returns the number of records added."""
     games = [
         game._replace(sport=sport, league=league)
         for stats in (BoardStats(board, None),)

@@ -9,7 +9,7 @@ from oddsengine_service.problems import Problem
 
 
 class Tier(NamedTuple):
-    """One tier. `rate` is requests a minute; `books` is the most of them, None for all; `delay` is in seconds."""
+    """One tier. `rate` is requests per minute; `books` the number of books (None: all); `delay` in seconds."""
 
     id: str
     rank: int
@@ -22,18 +22,18 @@ class Tier(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """Who asks: an account's key, or an address without one."""
+    """The caller: an account's key, or an address without one."""
 
     account: str  # empty without a key
     key: str  # id of the key
     tier: Tier
-    rate: int  # requests a minute
-    streams: int  # that may be open at once
+    rate: int  # requests per minute
+    streams: int  # concurrent streams
     features: frozenset[str]
 
     @property
     def rights(self) -> tuple[str, frozenset[str]]:
-        """What an answer may depend on: callers with equal rights get equal bytes."""
+        """Everything a response may depend on: callers with equal rights get equal responses."""
         return self.tier.id, self.features
 
 
@@ -52,7 +52,7 @@ TIERS = {
     )
 }
 ADD_ON_STREAMS = 10
-ANONYMOUS_RATE = 12  # a minute and address
+ANONYMOUS_RATE = 12  # requests per minute and address
 ANONYMOUS = Caller("", "", TIERS["free"], ANONYMOUS_RATE, 0, TIERS["free"].features)
 
 
@@ -63,7 +63,7 @@ def required(feature: str) -> Tier:
 
 @cache
 def books_of(tier: str) -> frozenset[str] | None:
-    """Ids of the books that a tier may see, None for all there are."""
+    """Ids of the books that a tier may see; None for all."""
     if TIERS[tier].books is None:
         return None
     rank = TIERS[tier].rank
@@ -71,26 +71,26 @@ def books_of(tier: str) -> frozenset[str] | None:
 
 
 def book_above(book: str, tier: Tier, what: str = "sportsbook") -> Problem:
-    """The answer to a request for a book that a tier does not include."""
+    """The response to a request for a book that a tier does not include."""
     needed = catalog.book(book).requires_tier
     message = f"{what} {book} requires the {needed} tier; this key has the {tier.id} tier"
     return Problem(403, "tier_restricted", message, required_tier=needed)
 
 
 def feature_above(feature: str, tier: Tier, code: str = "tier_restricted") -> Problem:
-    """The answer to a request for a feature that a tier does not include."""
+    """The response to a request for a feature that a tier does not include."""
     needed = required(feature).id
     message = f"{feature} requires the {needed} tier or higher; this key has the {tier.id} tier"
     return Problem(403, code, message, required_tier=needed)
 
 
 def allowed(tier: Tier, asked: Iterable[str] | None, added: Iterable[str] = ()) -> frozenset[str] | None:
-    """Books of an answer: those asked for, else the tier's own, and those added; None for all there are.
+    """Books of a response: the requested ones, else those of the tier, plus those added; None for all.
 
     Raises
     ------
     Problem
-        403 `tier_restricted` if one of them is above the tier.
+        403 `tier_restricted` if the tier does not include one of them.
     """
     own = books_of(tier.id)
     wanted = None if asked is None else [catalog.book(name).id for name in asked]

@@ -1,5 +1,6 @@
-"""The live board: prices in columns that change in place.
+"""The live board: prices in columns that are updated in place.
 
-Reading order: quotes (the door), names (texts to codes), rows (one slot a price), units (what is looked at together),
-changes (what of that a step has to search), facts (rows as they are at one moment), state (the board itself).
+Reading order: quotes (parsing and validation), names (texts to codes), rows (one slot per price), units (rows that are
+judged and searched together), changes (which of these a step has to search), facts (a copy of rows at one moment),
+state (the board itself).
 """

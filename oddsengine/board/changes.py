@@ -1,12 +1,12 @@
-"""Changes: which markets of some units are not what they were when they were last searched.
+"""Changes: which markets of some units have changed since they were last searched.
 
-Every row on the board has a mark: a hash of all that a search of its market depends on. A market whose rows all have
-the mark that it has now gives what it gave; a step searches only the others. What is open in a market that has no row
-any more ends, for none of its rows is found.
+Every row on the board has a mark: a hash of everything a search of its market depends on. If all rows of a market
+still have the market's current mark, a search would give the same result, so a step searches only the other markets.
+An opportunity in a market without rows expires, because none of its rows is found.
 
-Where prices at the close are estimated, a second mark holds what they depend on beside their own market: the momentum
-of the ladder, when the event starts, and the markets on lines near by. It is compared for ladders in which a market
-has changed; elsewhere only time changes an estimate, and `Board.due` says when.
+If closing prices are estimated, a second mark covers what an estimate depends on outside its own market: the momentum
+of the ladder, the start of the event, and the markets on neighbouring lines. It is compared for ladders in which a
+market has changed; elsewhere only time changes an estimate, and `Board.due` says when.
 """
 
 from typing import NamedTuple
@@ -23,15 +23,15 @@ from oddsengine.groups import NO_TIME, Bytes, Groups, Ints, Words, step
 from oddsengine.guards import Guarded
 from oddsengine.tails import Curves
 
-ELSEWHERE = 3  # a row that is not there reaches into every scope
+ELSEWHERE = 3  # a row that is not gathered belongs to every scope
 
 
 class Changes(NamedTuple):
-    """Markets that are not what they were, and the marks to remember once the step is made."""
+    """Markets that have changed, and the marks to store after the step."""
 
     markets: Bytes  # per market
-    marks: Words  # per row of the groups, then 0 for each that was left out: its market forgot it
-    close: Words | None = None  # the second marks of the same rows, where prices at the close are estimated
+    marks: Words  # per row of the groups, then 0 for each row that was left out, which invalidates its mark
+    close: Words | None = None  # second marks of the same rows, if closing prices are estimated
 
 
 @kernel
@@ -39,11 +39,12 @@ def _mark(
     markets, segments, rows, row, side, threshold, kind, subject, live, event, lead, odds_bits, seen, ids, reason,
     not_reference, doubt, twin, two, three, totals, mark, gap, fresh, at_close, moved, begins, out, changed,
 ):  # fmt: skip
-    """Marks of all rows, and the markets where they differ from those of the last search.
+    """Compute the marks of all rows, and find the markets where they differ from those of the last search.
 
-    Times count where they may decide: in play, or where a ladder's lie further apart than an opportunity's may. What a
-    market rests on beside itself (the lines of its ladder, a moneyline, a total, twins) counts by being there; whether
-    it changed is seen by its own rows. `at_close`: when prices moved and the event starts counts too.
+    Times are included only if they can decide something: in play, or if those of a ladder are further apart than an
+    opportunity allows. Of the other markets a market depends on (the lines of its ladder, a moneyline, a total, twins)
+    only the presence is included; their own rows show whether they changed. With `at_close`, the last price change
+    and the start of the event are included too.
     """
     for at in range(markets.size - 1):
         first, end = rows[segments[markets[at]]], rows[segments[markets[at + 1]]]
@@ -97,7 +98,7 @@ def _mark(
 def _close_marks(
     chosen, markets, segments, rows, row, threshold, slope, near, start, momentum_bits, raw, mark, out, changed
 ):
-    """Second marks of all rows; the markets of some ladders where they differ have changed too."""
+    """Compute the second marks of all rows; in the chosen ladders, markets where they differ have changed too."""
     for at in range(markets.size - 1):
         if chosen[at] == 0:
             for i in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]]):
@@ -123,25 +124,25 @@ def _close_marks(
 
 @kernel
 def _put(slots, marks, column):
-    """Write the marks of some rows down."""
+    """Store the marks of some rows."""
     for i in range(slots.size):
         column[slots[i]] = marks[i]
 
 
 @kernel
 def _spread(markets, segments, rows, market, ladder, twin, two, three, totals, changed, ladders, needed):
-    """Twins of what changed have to be searched too, and the ladders whose tails are read from it.
+    """Add the twins of changed markets, and find the ladders whose tails depend on changed markets.
 
-    `needed` becomes the markets whose fair probabilities these searches ask for.
+    `needed` is set to 1 for the markets whose fair probabilities these searches use.
     """
     for s in range(twin.size):
         t = twin[s]
         while t != s:
-            # The market of an empty segment is nobody's; a market is known by its rows.
+            # A segment's market is looked up through its rows, so empty segments are skipped.
             if rows[t] < rows[t + 1] and changed[market[rows[t]]] == 1 and rows[s] < rows[s + 1]:
                 m = market[rows[s]]
                 if changed[m] == 0:
-                    changed[m] = 2  # not by itself, so that it does not reach further
+                    changed[m] = 2  # changed only through a twin: does not spread further
                 break
             t = twin[t]
     for at in range(markets.size - 1):
@@ -182,7 +183,7 @@ def _spread(markets, segments, rows, market, ladder, twin, two, three, totals, c
 
 @kernel
 def _reach(row, market, ladder, markets, ladders, reach):
-    """Per slot of a gathered row: 1 where its market is searched, 2 where its ladder is."""
+    """Per slot of a gathered row: 1 if its market is searched, plus 2 if its ladder is."""
     for i in range(row.size):
         m = market[i]
         reach[row[i]] = (1 if markets[m] != 0 else 0) | (2 if ladders[ladder[m]] != 0 else 0)
@@ -191,9 +192,9 @@ def _reach(row, market, ladder, markets, ladders, reach):
 def since_last_search(
     some: Gathered, guarded: Guarded, curves: Curves, rows: Rows, lead: Ints, due: Bytes | None = None
 ) -> Changes:
-    """Compare some units with what they were when they were last searched.
+    """Find what has changed in some units since they were last searched.
 
-    `due` says, by unit, which of them time alone has changed; it is given where prices at the close are estimated.
+    `due` is 1 for units that have changed through time alone; it is given if closing prices are estimated.
     """
     g, limits = some.groups, guarded.limits
     marks, changed = np.zeros(g.row.size + some.out.size, np.uint64), np.empty(g.threshold.size, np.uint8)
@@ -211,21 +212,21 @@ def since_last_search(
 
 
 def remember(changes: Changes, slots: Ints, rows: Rows) -> None:
-    """Keep the marks of some rows for the next search."""
+    """Store the marks of some rows for the next search."""
     _put(slots, changes.marks, rows.mark)
     if changes.close is not None:
         _put(slots, changes.close, rows.close_mark)
 
 
 def voting(some: Gathered, changes: Changes, curves: Curves) -> Bytes:
-    """Ladders whose prices at the close a search may ask for: those with a change, and what is searched with them."""
+    """Ladders whose estimates a search may need: those with a change, and those searched together with them."""
     g, out = some.groups, np.zeros(some.groups.event.size, np.uint8)
     out[g.ladder[scope(some, _ladders(g, changes)[g.ladder], curves).fair != 0]] = 1
     return out
 
 
 def at_close(some: Gathered, changes: Changes, board: Estimated, rows: Rows) -> Changes:
-    """The same changes, and the markets of their ladders whose price at the close rests on what changed elsewhere."""
+    """Add the markets of the changed ladders whose closing price depends on a change in another market."""
     g, momentum = some.groups, board.momentum
     sport = board.of.lines.sport[g.event]
     close, changed = np.zeros(changes.marks.size, np.uint64), changes.markets.copy()
@@ -239,14 +240,14 @@ def at_close(some: Gathered, changes: Changes, board: Estimated, rows: Rows) -> 
 
 
 def _ladders(g: Groups, changes: Changes) -> Bytes:
-    """Ladders with a market that changed."""
+    """Ladders with at least one changed market."""
     out = np.zeros(g.event.size, np.uint8)
     out[g.ladder[changes.markets != 0]] = 1
     return out
 
 
 def scope(some: Gathered, changed: Bytes, curves: Curves) -> Scope:
-    """Where to search: markets that changed, their twins, and ladders whose tails are read from them."""
+    """Where to search: changed markets, their twins, and the ladders whose tails depend on them."""
     g, n = some.groups, some.groups.threshold.size
     out = Scope(changed.copy(), np.empty(g.event.size, np.uint8), np.empty(n, np.uint8))
     _spread(
@@ -257,6 +258,6 @@ def scope(some: Gathered, changed: Bytes, curves: Curves) -> Scope:
 
 
 def reach(some: Gathered, scope: Scope, out: Bytes) -> None:
-    """Write into `out`, a byte a slot, which scopes the gathered rows are in."""
+    """Write the scopes of the gathered rows to `out`, one byte per slot."""
     g = some.groups
     _reach(g.row, g.market, g.ladder, scope.markets, scope.ladders, out)

@@ -1,9 +1,9 @@
 """Rows: the prices on the board, one slot each, in flat columns.
 
-A slot keeps its number while its price is on the board and for as long as its removal is remembered; then another
-price may have it. A price is found by its *key*, the code of its wording and line times 2^16 plus its book, through a
-table of slots with open addressing. `apply` takes quotes in order and says what became of each; nothing else
-writes a price. Each row remembers its last looks (`_look`), from which the flag `flap` follows.
+A price keeps its slot while it is on the board and while its removal is remembered; then the slot is reused. Prices are
+looked up by *key* (the code of the term times 2^16, plus the code of the book) in a hash table with open addressing.
+`_apply` applies quotes in order and returns the effect of each; nothing else writes a price. Each row has a short
+history of the prices seen (`_look`), which sets the flag `FLAP`.
 """
 
 from typing import Any, NamedTuple
@@ -18,50 +18,50 @@ FREE, ON, GONE = 0, 1, 2
 LIVE, SUSPENDED, MISMATCH, FLAP = 1, 2, 4, 8
 REJECTED = 32  # by the node that the quote comes from
 FLAGS_OF_QUOTE = LIVE | SUSPENDED | MISMATCH | REJECTED
-NO_PRICE = 16  # of a quote only: suspended, and no price given
+NO_PRICE = 16  # quotes only: suspended without a price
 BOOK_BITS = 16
-LEVELS = 6  # price levels that a row remembers
-RETURNS = 8  # and looks at which it was back at one
+LEVELS = 6  # price levels in a row's history
+RETURNS = 8  # returns to an earlier level in a row's history
 
-# What became of a quote; several may come together. STATUS: suspended, reopened, start or flap moved, or anything else
-# that is only shown: the American price as given, the row's own texts.
+# Effects of a quote, combined as bits. STATUS: suspended, reopened, start or flap changed, or anything that is only
+# displayed, such as the American price as given or the row's own texts.
 SEEN, PRICE, LIVENESS, STATUS, NEW, LATE, UNKNOWN = 1, 2, 4, 8, 16, 32, 64
 MOVED = PRICE | LIVENESS | STATUS | NEW
 
 
 class Rows:
-    """The columns, and the tables that find a row by key and by id. Only `Board` changes them."""
+    """The columns, and hash tables of rows by key and by id. Only `Board` writes to them."""
 
     COLUMNS: tuple[tuple[str, Any, int], ...] = (
         ("key", np.int64, 1),
         ("id", np.uint64, 1),
         ("odds", np.float64, 1),
-        ("american", np.float64, 1),  # as given; nan where it follows from `odds`
+        ("american", np.float64, 1),  # as given; nan if it is derived from `odds`
         ("seen", np.int64, 1),
         ("changed", np.int64, 1),
         ("start", np.int64, 1),
-        ("moved", np.int64, 1),  # when the board last changed it, or lost it
-        ("renewed", np.int64, 1),  # when a quote last reached it
+        ("moved", np.int64, 1),  # when it last changed on the board or was removed
+        ("renewed", np.int64, 1),  # when its last quote was applied
         ("state", np.uint8, 1),
         ("flags", np.uint8, 1),
         ("unit", np.int32, 1),
-        ("member", np.uint8, 1),  # of that unit's list
-        ("reason", np.uint8, 1),  # verdict of the guards at the last judgement
-        ("rejected", np.uint8, 1),  # why it cannot be bet: the same, but for markets that are only not compared
-        ("judged", np.int64, 1),  # when that last changed
+        ("member", np.uint8, 1),  # 1: in that unit's list
+        ("reason", np.uint8, 1),  # code of identity or of the guard that rejected it last, 0 if none did
+        ("rejected", np.uint8, 1),  # why it cannot be bet; unlike `reason`, 0 for markets that are only not compared
+        ("judged", np.int64, 1),  # when `rejected` last changed
         ("not_reference", np.uint8, 1),
         ("doubt", np.uint8, 1),
-        ("mark", np.uint64, 1),  # what its market was when it was last searched; see `changes`
-        ("close_mark", np.uint64, 1),  # and what its price at the close rested on beside it
-        ("close", np.float64, 1),  # fair probability of its outcome at the close then; see `estimator.remember`
-        ("level", np.uint16, LEVELS),  # probability in 65535ths of the last levels, newest last
-        ("level_time", np.uint16, LEVELS),  # second of its last look, modulo 2^16
+        ("mark", np.uint64, 1),  # hash of its market at the last search; see `changes`
+        ("close_mark", np.uint64, 1),  # hash of what its estimate depended on outside its market
+        ("close", np.float64, 1),  # estimated closing probability of its outcome then; see `estimator.remember`
+        ("level", np.uint16, LEVELS),  # last price levels as probabilities in 65535ths, newest last
+        ("level_time", np.uint16, LEVELS),  # second at which each was last seen, modulo 2^16
         ("level_look", np.uint8, LEVELS),  # number of that look, modulo 2^8
-        ("looks", np.uint8, 1),
-        ("same", np.uint8, 1),  # looks in a row that agreed, up to 255
-        ("depth", np.uint8, 1),
+        ("looks", np.uint8, 1),  # number of looks, modulo 2^8
+        ("same", np.uint8, 1),  # consecutive looks at the same price, up to 255
+        ("depth", np.uint8, 1),  # levels in use
         ("returned", np.uint8, RETURNS),  # numbers of the looks that returned to a level, newest last
-        ("returns", np.uint8, 1),  # how many of those
+        ("returns", np.uint8, 1),  # returns in use
     )
 
     key: Longs
@@ -98,15 +98,15 @@ class Rows:
         for name, dtype, width in self.COLUMNS:
             setattr(self, name, np.zeros(room if width == 1 else (room, width), dtype))
         self.links: list[str | None] = []
-        self.top = 0  # slots ever used
-        self.spare = np.empty(0, np.int32)  # freed slots
+        self.top = 0  # highest slot ever used, plus 1
+        self.spare = np.empty(0, np.int32)  # free slots
         self.spares = 0
         self.by_key = np.full(2048, -1, np.int32)
         self.by_id = np.full(2048, -1, np.int32)
-        self.entries = 0  # places of `by_key` that are not free, freed rows' among them
+        self.entries = 0  # used places of `by_key`, including those of freed rows
 
     def room_for(self, more: int) -> None:
-        """Make sure that `more` rows can be added without growing."""
+        """Allocate so that `more` rows can be added."""
         need = self.top + more
         if need > self.key.size:
             size = max(need, self.key.size + self.key.size // 4)
@@ -120,7 +120,7 @@ class Rows:
             self.index(more)
 
     def index(self, more: int = 0) -> None:
-        """Build both tables anew from the columns."""
+        """Rebuild both tables from the columns."""
         taken = np.flatnonzero(self.state[: self.top] != FREE).astype(np.int32)
         size = 2048
         while size * 2 < 3 * (taken.size + more):
@@ -132,19 +132,19 @@ class Rows:
         self.entries = taken.size
 
     def find(self, keys: Longs) -> Ints:
-        """Slots of some keys, -1 where there is none."""
+        """Slots of some keys, -1 for a key without one."""
         out = np.empty(keys.size, np.int32)
         _find(keys, self.key, self.state, self.by_key, out)
         return out
 
     def find_ids(self, ids: Words) -> Ints:
-        """Slots of some ids, -1 where there is none."""
+        """Slots of some ids, -1 for an id without one."""
         out = np.empty(ids.size, np.int32)
         _find(ids.view(np.int64), self.id.view(np.int64), self.state, self.by_id, out)
         return out
 
     def release(self, slots: Ints) -> None:
-        """Free slots whose removal is no longer remembered."""
+        """Free the slots of removed rows."""
         if not slots.size:
             return
         self.state[slots] = FREE
@@ -154,11 +154,11 @@ class Rows:
         kept = self.spare[: self.spares]
         self.spare = np.concatenate((kept, slots.astype(np.int32)))
         self.spares = self.spare.size
-        # Freed rows stay in both tables as places that match nothing, until those are built anew.
+        # Freed rows stay in both tables, as places that match nothing, until the tables are rebuilt.
 
 
 class Quoted(NamedTuple):
-    """A batch of quotes in codes, ready for `apply`; what a tape records of it."""
+    """A batch of quotes as codes, ready for `apply`; this is what a tape records."""
 
     key: Longs
     odds: Floats
@@ -170,20 +170,20 @@ class Quoted(NamedTuple):
 
 
 def row_ids(terms: Words, books: Words) -> Words:
-    """Ids of rows by the hashes of their terms (event, market, subject, side, line) and books."""
+    """Ids of rows from the hashes of their terms (event, market, subject, side, line) and books."""
     return mix(terms, books)
 
 
 @kernel
 def _place(key, size):
-    """Where the search for a key begins in a table of 2^k places."""
+    """Where the probe for a key begins in a table of 2^k places."""
     h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64(h >> np.uint64(24)) & (size - 1)
 
 
 @kernel
 def _fill(slots, key, table):
-    """Enter slots in an empty table."""
+    """Insert slots into an empty table."""
     for i in range(slots.size):
         at = _place(key[slots[i]], table.size)
         while table[at] >= 0:
@@ -193,7 +193,7 @@ def _fill(slots, key, table):
 
 @kernel
 def _seek(wanted, key, state, table):
-    """Slot of a key, -1 if there is none. Places of freed rows, or of rows with another key now, are passed over."""
+    """Slot of a key, -1 if there is none. Skips places of freed rows and of slots reused for another key."""
     at = _place(wanted, table.size)
     while table[at] != -1:
         slot = table[at]
@@ -205,14 +205,14 @@ def _seek(wanted, key, state, table):
 
 @kernel
 def _find(wanted, key, state, table, out):
-    """Slots of keys, -1 where there is none."""
+    """Slots of keys, -1 for a key without one."""
     for i in range(wanted.size):
         out[i] = _seek(wanted[i], key, state, table)
 
 
 @kernel
 def _enter(slot, wanted, table):
-    """Enter one slot."""
+    """Insert one slot."""
     at = _place(wanted, table.size)
     while table[at] != -1:
         at = (at + 1) & (table.size - 1)
@@ -224,9 +224,9 @@ def _look(
     slot, now, before, q, level, level_time, level_look, looks, same, depth, returned, returns, flags, away, back,
     window, most, agree, returns_live,
 ):  # fmt: skip
-    """Note a look at a price of probability q, `before` being the time of the look before; set or clear its flap.
+    """Add a look at a price with probability q to the history; `before` is the time of the previous look.
 
-    One return to a level is a flap, in play `returns_live` within `most` looks.
+    Sets or clears FLAP: one return to an earlier level, or in play `returns_live` of them within `most` looks.
     """
     mark = np.uint16(np.int64(np.rint(q * 65535.0)))
     second = np.uint16((now // 1_000_000) & 65535)
@@ -237,7 +237,7 @@ def _look(
     looks[slot] = np.uint8((np.int64(looks[slot]) + 1) & 255)
     look = looks[slot]
     n = np.int64(depth[slot])
-    # Levels too old to matter leave at once, before the short numbers of their second and look come round again.
+    # Old levels are dropped at once, before the short numbers of their second and look wrap around.
     old = 0
     while old < n - 1 and (
         ((np.int64(second) - np.int64(level_time[slot, old])) & 65535) > window
@@ -309,7 +309,7 @@ def _look(
 
 @kernel
 def _identify(slot, wanted, ids, state, table):
-    """Give a row its id, or the next free one where another row has it. Enters it in the table of ids."""
+    """Give a row its id, or the next free one if another row has it, and insert it into the table of ids."""
     h = wanted
     while True:
         at = _place(np.int64(h), table.size)
@@ -335,7 +335,7 @@ def _apply(
     looks, same, depth, returned, returns, by_key, by_id, spare, spares, top, away, back, window, most, agree,
     returns_live, out_slot, out_what,
 ):  # fmt: skip
-    """Apply quotes in order; what became of each. Returns slots ever used, spare slots left, rows new to the tables."""
+    """Apply quotes in order; `out_what` gets the effect of each. Returns top, free slots left and rows inserted."""
     entered = 0
     for i in range(q_key.size):
         out_slot[i] = -1
@@ -386,7 +386,7 @@ def _apply(
             what |= PRICE
         if ((given ^ flags[slot]) & LIVE) != 0:
             what |= LIVENESS
-            depth[slot] = 0  # another market: its memory begins anew
+            depth[slot] = 0  # another market: the history starts again
             flags[slot] = flags[slot] & ~FLAP
         if ((given ^ flags[slot]) & (SUSPENDED | MISMATCH | REJECTED)) != 0:
             what |= STATUS
@@ -405,7 +405,7 @@ def _apply(
         seen[slot] = time
         renewed[slot] = now
         if (given & SUSPENDED) != 0 and depth[slot] > 0:
-            # Suspended quotes are no looks, but they count the time that short seconds cannot.
+            # Suspended quotes are not looks, but without them the short seconds could wrap around unnoticed.
             last = (time // 1_000_000 - np.int64(level_time[slot, depth[slot] - 1])) & 65535
             if last > window:
                 depth[slot] = 0

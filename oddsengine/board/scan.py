@@ -1,9 +1,8 @@
-"""Plain quotes read from JSON text in one pass, to codes and columns.
+"""One-pass parser for plain quotes: JSON text to codes and columns.
 
-What a price is of (its wording and line) and its book are looked up by 128-bit hashes of their text, which `Codes`
-remembers; a text that is met for the first time is read by the caller. Only the usual forms are read here: texts as
-strings, numbers as numbers, times as ISO 8601. Anything else, also what is no JSON, gives no answer, and the caller
-reads the rows another way.
+The term (wording and line) and the book of a price are looked up by 128-bit hashes of their text, which `Codes` maps to
+codes; the caller parses texts that are new. Only common forms are supported: texts as strings, numbers as numbers,
+times in ISO 8601. For anything else, including invalid JSON, `scan` returns None and the caller uses another parser.
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
@@ -23,7 +22,7 @@ _TENS = 10.0 ** np.arange(23)
 
 
 def _fives(least: int, most: int) -> Words:
-    """The leading 128 bits of powers of five, those below one rounded up, as two halves each."""
+    """The leading 128 bits of powers of five as two halves; powers below one are rounded up."""
     out = []
     for q in range(least, most + 1):
         if q < 0:
@@ -42,21 +41,21 @@ _FIVES = _fives(_LEAST, _MOST)
 
 
 class Scanned(NamedTuple):
-    """What a text says, row by row."""
+    """Parsed columns of a text."""
 
-    span: Longs  # (n, 2): where the row's object stands
-    term: Ints  # -1: not met before
-    book: Ints
+    span: Longs  # (n, 2): offsets of the row's object in the text
+    term: Ints  # -1: new
+    book: Ints  # -1: new
     term_hash: Words  # (n, 2)
     book_hash: Words
-    numbers: Floats  # (n, numbers), nan where there is none
-    moments: Longs  # (n, moments), `NO_TIME` where there is none
-    flags: Bytes  # of `rows`
-    other: Bytes  # 1: a field that belongs to one price alone is given
+    numbers: Floats  # (n, numbers), nan if missing
+    moments: Longs  # (n, moments), `NO_TIME` if missing
+    flags: Bytes  # bits defined in `rows`
+    other: Bytes  # 1: the row has a field of `quotes.LINKS`
 
 
 class Fields:
-    """Names of fields by their hash, with their kind and place among that kind."""
+    """Field names by hash, with their kind and their index among the fields of that kind."""
 
     def __init__(self, texts: Sequence[str], book: str, numbers: Sequence[str], moments: Sequence[str],
                  other: Sequence[str], most: int) -> None:  # fmt: skip
@@ -82,14 +81,14 @@ class Fields:
 
 
 class Codes:
-    """Codes by the hashes of their texts."""
+    """Hash table from the hashes of texts to codes."""
 
     def __init__(self) -> None:
         self.keys, self.codes = np.zeros((4096, 2), np.uint64), np.full(4096, -1, np.int32)
         self.size = 0
 
     def add(self, hashes: Words, codes: Ints) -> None:
-        """Remember some; those that are known already have the same code."""
+        """Add some; hashes that are already present have the same code."""
         if (self.size + codes.size) * 2 > self.codes.size:
             keys, old = self.keys, self.codes
             size = 1 << (4 * (self.size + codes.size) - 1).bit_length()
@@ -101,7 +100,7 @@ class Codes:
 
 @kernel
 def _seek(first, second, keys, codes):
-    """Place of a hash, or of the free one where it belongs."""
+    """Place of a hash, or the free place where it belongs."""
     at = np.int64(first >> np.uint64(20)) & (codes.size - 1)
     while codes[at] >= 0 and (keys[at, 0] != first or keys[at, 1] != second):
         at = (at + 1) & (codes.size - 1)
@@ -110,7 +109,7 @@ def _seek(first, second, keys, codes):
 
 @kernel
 def _enter(hashes, new, keys, codes):
-    """Enter hashes that are not there yet. Returns how many those were."""
+    """Insert the hashes that are missing. Returns how many there were."""
     added = 0
     for i in range(new.size):
         at = _seek(hashes[i, 0], hashes[i, 1], keys, codes)
@@ -122,7 +121,7 @@ def _enter(hashes, new, keys, codes):
 
 @kernel
 def _string(text, at, key):
-    """The end of a string whose first character is at `at`, -1 if it has none; `key` becomes its hash."""
+    """End of the string whose first character is at `at`, -1 if unterminated; `key` is set to its hash."""
     a, b = np.uint64(0xCBF29CE484222325), np.uint64(0x84222325CBF29CE4)
     while at < text.size:
         c = text[at]
@@ -148,7 +147,7 @@ def _string(text, at, key):
 
 @kernel
 def _close(text, at):
-    """The end of a string whose first character is at `at`, -1 if it has none."""
+    """End of the string whose first character is at `at`, -1 if unterminated."""
     while at < text.size:
         c = text[at]
         if c == 34:
@@ -161,7 +160,7 @@ def _close(text, at):
 
 @kernel
 def _same(text, at, other, size):
-    """Whether a text of some size stands at both places, and a quotation mark after the first."""
+    """Whether the texts at both places are equal and a quotation mark follows the first."""
     if at + size >= text.size or text[at + size] != 34:
         return False
     for k in range(size):  # noqa: SIM110  a loop that compiles
@@ -172,7 +171,7 @@ def _same(text, at, other, size):
 
 @kernel
 def _blank(text, at):
-    """The first place from `at` on that is no white space."""
+    """First place from `at` on that is not white space."""
     while at < text.size and (text[at] == 32 or text[at] == 10 or text[at] == 13 or text[at] == 9):
         at += 1
     return at
@@ -180,7 +179,7 @@ def _blank(text, at):
 
 @kernel
 def _word(text, at, first, second, third, fourth):
-    """Whether four letters stand somewhere."""
+    """Whether the text has these four letters at `at`."""
     return (
         at + 4 <= text.size
         and text[at] == first
@@ -192,7 +191,7 @@ def _word(text, at, first, second, third, fourth):
 
 @kernel
 def _times(a, b):
-    """The 128 bits of a product of two 64-bit numbers."""
+    """The 128-bit product of two 64-bit numbers, as two halves."""
     low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     a0, a1, b0, b1 = a & low, a >> half, b & low, b >> half
     middle = a1 * b0 + (a0 * b0 >> half)
@@ -202,10 +201,10 @@ def _times(a, b):
 
 @kernel
 def _rounded(whole, power, pair):
-    """Round whole * 10^power to the nearest double, into `pair[0]`; False where that needs more digits.
+    """Round whole * 10^power to the nearest double, into `pair[0]`; False if that needs more digits.
 
-    By the method of Eisel and Lemire: one product with the leading bits of the power of five, two where those do not
-    decide; `whole` is not 0.
+    The method of Eisel and Lemire: one product with the leading bits of the power of five, and a second one if those
+    are not sufficient; `whole` is not 0.
     """
     if power < _LEAST or power > _MOST:
         return False
@@ -243,7 +242,7 @@ def _rounded(whole, power, pair):
 
 @kernel
 def _run(text, at, whole, digits):
-    """The end of the digits at a place; the number with them behind it, and how many of its digits count."""
+    """Read the digits at a place. Returns their end, the number with them appended, and its significant digits."""
     while at < text.size and 48 <= text[at] <= 57:
         if digits > 0 or text[at] != 48:
             digits += 1
@@ -255,7 +254,7 @@ def _run(text, at, whole, digits):
 
 @kernel
 def _number(text, at, out):
-    """The end of a JSON number, -1 if it is none; `out` gets its value, and 0, or 1 if the value is not known."""
+    """End of a JSON number, -1 if invalid; `out` gets its value and a flag, 1 if the value needs a slower parser."""
     negative = text[at] == 45
     if negative:
         at += 1
@@ -283,7 +282,7 @@ def _number(text, at, out):
             return -1
         power = -power if minus else power
     power -= point
-    # A whole number below 2^53 times or over a power of ten below 10^22 is rounded once.
+    # An integer below 2^53 multiplied or divided by a power of ten up to 10^22 is rounded only once.
     exact = digits <= 15 and -22 <= power <= 22
     if exact:
         x = np.float64(whole)
@@ -298,7 +297,7 @@ def _number(text, at, out):
 
 @kernel
 def _digits(text, at, n):
-    """The number that n digits make; -1 if they are none."""
+    """The number given by n digits; -1 if one is not a digit."""
     x = np.int64(0)
     for k in range(n):
         c = np.int64(text[at + k]) - 48
@@ -310,7 +309,7 @@ def _digits(text, at, n):
 
 @kernel
 def _moment(text, a, z):
-    """Microseconds of an ISO 8601 time between two places, without a zone UTC; `_BAD` in any other form."""
+    """Microseconds of the ISO 8601 time between two places (UTC if it has no zone); `_BAD` for any other form."""
     if z - a < 16 or text[a + 4] != 45 or text[a + 7] != 45 or text[a + 13] != 58:
         return _BAD
     if text[a + 10] != 84 and text[a + 10] != 32:
@@ -367,7 +366,7 @@ def _moment(text, a, z):
 
 @kernel
 def _skip(text, at, pair):
-    """The end of a string, a number or a word; -1 if it has none or is anything else."""
+    """End of a string, number or literal; -1 if invalid or anything else."""
     c = text[at]
     if c == 34:
         at = _close(text, at + 1)
@@ -384,9 +383,9 @@ def _scan(
     text, f_keys, f_kind, f_place, texts, most, t_keys, t_codes, b_keys, b_codes, hashes,
     span, term, book, term_hash, book_hash, numbers, moments, flags, other, long,
 ):  # fmt: skip
-    """Read a list of objects. Returns how many rows and long numbers there are, or -1 where anything is unusual."""
+    """Parse a list of objects. Returns the numbers of rows and of long numbers, or -1 if anything is unsupported."""
     key, pair = np.empty(2, np.uint64), np.empty(2)
-    seen = np.full((3, 64), -1)  # of the fields of the row before, in order: where the name stands, its size, which
+    seen = np.full((3, 64), -1)  # fields of the previous row, in order: offset and size of the name, field
     n, n_long = 0, 0
     at = _blank(text, 0)
     if at >= text.size or text[at] != 91:
@@ -458,7 +457,7 @@ def _scan(
                 if at < 0 or at - first > most:
                     return -1, 0
                 hashes[place, 0], hashes[place, 1] = key[0], key[1]
-                if at == first:  # an empty text is none
+                if at == first:  # an empty text counts as null
                     hashes[place, 0], hashes[place, 1] = np.uint64(0), np.uint64(0)
                 at += 1
             elif kind == 1:
@@ -473,7 +472,7 @@ def _scan(
                     if long[j, 1] == place:
                         long[j, 1] = -1
                 if pair[1] != 0.0:
-                    if place == 0 or n_long == long.shape[0]:  # a line, which is looked up
+                    if place == 0 or n_long == long.shape[0]:  # a line, which is part of the term
                         return -1, 0
                     long[n_long, 0], long[n_long, 1], long[n_long, 2], long[n_long, 3] = n, place, first, at
                     n_long += 1
@@ -534,7 +533,7 @@ def _scan(
 
 
 def scan(text: bytes, fields: Fields, terms: Codes, books: Codes) -> Scanned | None:
-    """Read the JSON text of a list of rows; None where anything in it is not of a usual form."""
+    """Parse the JSON text of a list of rows; None if anything in it is not in a supported form."""
     most = text.count(b"{")
     if not text.isascii():
         try:

@@ -1,9 +1,9 @@
-"""Units: what is judged and searched together, and the small board that is gathered of some of them.
+"""Units: rows that are judged and searched together, and `gather`, which sorts some units into a small board.
 
-A unit holds the rows of one event and live flag that guards or detectors ever look at together: the moneyline and
-spreads of one period, its totals too where the shape of a margin depends on them, or one other kind of market. `gather`
-sorts the rows of some units into `Groups`, in the same order as a table's: what holds for a table's groups holds for
-these. A unit's rows keep that order for the next time.
+A unit contains the rows of one event and live flag that any guard or detector combines: the moneyline and spreads of
+one period (with its totals if the distribution of the margin depends on them), or one other kind of market. `gather`
+sorts the rows of some units into `Groups`, in the same order as the rows of a table. The unit's list is left in that
+order, which makes the next sort faster.
 """
 
 from typing import NamedTuple
@@ -20,20 +20,20 @@ from oddsengine.twins import linked
 
 
 class Units:
-    """Which rows belong to which unit: a list of slots each, in one pool."""
+    """The rows of each unit: lists of slots in one pool."""
 
     def __init__(self) -> None:
         self.start = np.zeros(256, np.int64)
         self.size = np.zeros(256, np.int32)
         self.room = np.zeros(256, np.int32)
         self.pool = np.empty(4096, np.int32)
-        self.end = 0  # of what is used of the pool
+        self.end = 0  # end of the used part of the pool
         self.dirty = np.zeros(256, np.uint8)
-        self.wake = np.full(256, NO_TIME)  # nothing changes by time alone before
-        self.until = np.zeros(256, np.int64)  # a price seen again after it may be too far from another in time
+        self.wake = np.full(256, NO_TIME)  # earliest time at which time alone can change a result
+        self.until = np.zeros(256, np.int64)  # a price seen again later may be too far from another in time
 
     def count(self, units: int) -> None:
-        """Make room for so many units."""
+        """Allocate columns for this many units."""
         if units > self.start.size:
             more = max(units, 2 * self.start.size) - self.start.size
             for name in ("start", "size", "room", "dirty", "until", "wake"):
@@ -41,30 +41,30 @@ class Units:
                 setattr(self, name, np.concatenate((old, np.full(more, NO_TIME if name == "wake" else 0, old.dtype))))
 
     def enrol(self, slots: Ints, unit: Ints) -> None:
-        """Move rows to units; `unit` is the column of all rows, -1 for a row that was in none."""
-        # Room first for all that come, then each list grows once at most.
+        """Add rows to the lists of their units; `unit` is the column of all rows."""
+        # Count the new rows first, so that each list grows at most once.
         unit_of = unit[slots]
         units, more = np.unique(unit_of, return_counts=True)
         size = self.size[units] + more
         wider = self._wider(units, size)
         if self.end + int(wider.sum()) > self.pool.size:
             self.pack(int((size + size // 4 + 1).sum()))
-            wider = self._wider(units, size)  # packing takes room away, also from lists that had enough
+            wider = self._wider(units, size)  # packing trims all lists, including those that had enough room
         self.end = _widen(units, wider, self.start, self.size, self.room, self.pool, self.end)
         _enrol(slots, unit, self.start, self.size, self.pool)
 
     def leave(self, slots: Ints, unit: Ints) -> None:
-        """Take rows out of their units."""
+        """Remove rows from the lists of their units."""
         _leave(slots, unit, self.start, self.size, self.pool)
 
     def rows(self, units: Longs) -> Ints:
-        """Slots of all rows of some units."""
+        """Slots of all rows in some units."""
         size = self.size[units]
         at = np.repeat(self.start[units] - (np.cumsum(size) - size), size) + np.arange(int(size.sum()))
         return self.pool[at]
 
     def _wider(self, units: Ints, size: Ints) -> Ints:
-        """Room for each list that has not enough for a size."""
+        """New room for each list that is too small for its size, else 0."""
         wider: Ints = np.where(size > self.room[units], size + size // 4 + 1, 0).astype(np.int32)
         return wider
 
@@ -77,21 +77,21 @@ class Units:
 
 
 class Gathered(NamedTuple):
-    """Some units as a board of their own; `groups.row` is the slot."""
+    """Some units sorted as a board of their own; `groups.row` is the slot."""
 
     groups: Groups
     units: Longs
-    ladder_unit: Ints  # place in `units`, per ladder
-    start: Longs  # of the event, per row
-    flap: Bytes
-    confirmed: Bytes
-    out: Ints  # slots of rows that identity sets aside
-    why: Bytes  # and its code
+    ladder_unit: Ints  # per ladder: index into `units`
+    start: Longs  # per row: start of the event
+    flap: Bytes  # per row
+    confirmed: Bytes  # per row
+    out: Ints  # slots of rows that identity rejects
+    why: Bytes  # code of the reason, per slot of `out`
 
 
 @kernel
 def _pack(start, size, room, pool, out):
-    """Copy all units to a new pool, each with an eighth more room than it uses. Returns the end."""
+    """Copy all lists to a new pool, with an eighth of spare room each. Returns the end."""
     end = np.int64(0)
     for u in range(start.size):
         if room[u] == 0:
@@ -106,7 +106,7 @@ def _pack(start, size, room, pool, out):
 
 @kernel
 def _widen(units, wider, start, size, room, pool, end):
-    """Move lists that need more room to the tail of the pool. Returns its end."""
+    """Move lists that need more room to the end of the pool. Returns the new end."""
     for at in range(units.size):
         if wider[at] > 0:
             u = units[at]
@@ -120,7 +120,7 @@ def _widen(units, wider, start, size, room, pool, end):
 
 @kernel
 def _enrol(slots, unit, start, size, pool):
-    """Append each slot to its unit's list, which has room for it."""
+    """Append each slot to its unit's list, which has enough room."""
     for i in range(slots.size):
         u = unit[slots[i]]
         pool[start[u] + size[u]] = slots[i]
@@ -129,7 +129,7 @@ def _enrol(slots, unit, start, size, pool):
 
 @kernel
 def _leave(slots, unit, start, size, pool):
-    """Take each slot out of its unit's list; the order of the rest stays."""
+    """Remove each slot from its unit's list, preserving the order of the others."""
     for i in range(slots.size):
         u = unit[slots[i]]
         a, n = start[u], size[u]
@@ -152,7 +152,7 @@ def _gather(
     row, book, name, price, time, market, side, begin, flap, confirmed, rows, segments, markets, threshold, event, live,
     kind, subject, ladder, ladder_unit, out, why,
 ):  # fmt: skip
-    """Sort the rows of units into flat columns with offsets. Returns rows, segments, markets, ladders, rows out."""
+    """Sort rows of units into flat columns with offsets. Returns counts of rows, segments, markets, ladders, out."""
     n_rows, n_segments, n_markets, n_ladders, n_out = 0, 0, 0, 0, 0
     rows[0] = 0
     segments[0] = 0
@@ -160,7 +160,7 @@ def _gather(
     for at in range(units.size):
         u = units[at]
         a, n = u_start[u], u_size[u]
-        # Whose moneyline quotes the draw (1), or something unreadable that may be it (2).
+        # Books whose moneyline quotes the draw, or an outcome that is not recognised and may be the draw.
         marks = 0
         for k in range(n):
             slot = pool[a + k]
@@ -234,7 +234,7 @@ def _gather(
             count += 1
         for k in range(marks):
             drawn[touched[k]] = 0
-        # The unit remembers this order; what is left out stands at its end.
+        # Store this order in the unit's list; rows that are left out go to its end.
         for k in range(count):
             pool[a + k] = held[k]
         for k in range(n - count):
@@ -285,9 +285,9 @@ def _gather(
 
 
 def gather(rows: Rows, names: Names, held: Units, units: Longs, mismatch: bool, agree: int) -> Gathered:  # noqa: FBT001
-    """Make a board of some units; prices in two forms that differ are set aside if `mismatch`.
+    """Sort some units into a board of their own.
 
-    `agree` looks in a row at one price confirm it.
+    `mismatch`: reject rows whose decimal and American prices differ. `agree`: consecutive looks that confirm a price.
     """
     n = int(held.size[units].sum())
     most = int(held.size[units].max(initial=0)) + 1

@@ -42,7 +42,7 @@ def numerical_id(domain: str, id_: str) -> int | None:
     --------
     >>> numerical_id("sportsbook", "pinnacle"), numerical_id("team", "basketball/boston_celtics")
     (1, 2)
-    >>> numerical_id("league", "of nobody") is None
+    >>> numerical_id("league", "unknown") is None
     True
     """
     return _registry()[domain].get(id_)

@@ -1,9 +1,9 @@
-"""Times at which prices of a stream count as seen.
+"""Time at which the prices of a stream count as seen.
 
-While a stream is well, its prices are renewed at our own time (`alive` of its reader). What it says next may carry an
-earlier time of the source's, for news travel, and clocks differ; the board would take it for late and keep the old
-price. A stream is in order, so what it says counts as seen when it arrives. This is for books' own streams: a node
-upstream says itself when it saw each price.
+While a stream works, its prices are renewed at our own time (`alive` of its reader). Its next message may carry an
+earlier time of the source, because of latency and clock differences; the board would consider it late and keep the old
+price. A stream is ordered, so its messages count as seen on arrival. This applies to streams of books: an upstream node
+reports when it saw each price.
 """
 
 from oddsengine.feeds import Payload

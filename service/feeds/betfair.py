@@ -1,7 +1,7 @@
 """The Betfair exchange: its TCP stream, and recordings of it.
 
-A connection greets, is authenticated, subscribes, and then says what changes, a heartbeat at least. A new connection
-goes on at the clock of the last one. Names of events are not in the stream; a request for the catalogue has them.
+A connection is greeted, authenticates, subscribes, and then receives changes or heartbeats. A new connection resumes at
+the clock of the last one. The stream has no names of events; they are requested from the catalogue.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ _FATAL = {
 }  # fmt: skip
 _EXPIRED = {"NO_SESSION", "INVALID_SESSION_INFORMATION"}
 _OPEN: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open}
-_CATALOGUE = 100  # markets of one request
+_CATALOGUE = 100  # markets per request
 _CATALOGUE_S = 30.0  # between two requests for the same market
-_MOST_FILES = 500  # that are open at once
+_MOST_FILES = 500  # open files
 _ALWAYS_S = 1e9
-_LINES = 500  # of files, read at once
+_LINES = 500  # lines of files per read
 
 
 class Login(NamedTuple):
@@ -81,8 +81,8 @@ class BetfairSource:
         self._login, self._secrets = login, secrets
         self._session = login.session_env
         self._reader = BetfairMarkets()
-        self._moment: datetime | None = None  # of the last message
-        self._asked: dict[str, float] = {}  # market -> when its names were asked for
+        self._moment: datetime | None = None  # time of the last message
+        self._asked: dict[str, float] = {}  # market -> time of the last request for its names
 
     async def run(self, sink: Sink) -> None:
         """Connect, and reconnect until cancelled."""
@@ -99,7 +99,7 @@ class BetfairSource:
             while True:
                 line = await lines.receive(feed.silence)
                 if b'"op":"status"' in line.replace(b" ", b""):
-                    self._accept(line)  # an answer is no sign of prices
+                    self._accept(line)  # a response says nothing about prices
                     continue
                 payload = await parsed(feed, sink, line, lambda held=line: reader.read(held))  # type: ignore[misc]
                 self._moment = payload.moment or self._moment
@@ -112,7 +112,7 @@ class BetfairSource:
                 sink.warn(feed.name, "the exchange says that its prices are late" if reader.late else "")
 
     async def _renew(self, sink: Sink) -> None:
-        """What the exchange said holds as of its last message, by its own clock: of the next change none is late."""
+        """All prices hold as of the last message, by the exchange's clock, so that no later change is late."""
         payload = self._reader.alive(sink.now())
         if payload.quotes and self._moment is not None:
             quotes = [row | {"last_seen_at": self._moment} for row in payload.quotes]
@@ -125,7 +125,7 @@ class BetfairSource:
             sink.alive(self.feed.name)
 
     async def _subscribe(self, lines: Lines) -> None:
-        """Authenticate, and ask for everything, or for what came after the last clock."""
+        """Authenticate, and subscribe to everything, or to changes after the last clock."""
         feed, reader = self.feed, self._reader
         hello = _decoded(await lines.receive(feed.timeout))
         if hello.op != "connection":
@@ -175,7 +175,7 @@ class BetfairSource:
         self._session = found.token
 
     async def _name(self, web: Web, sink: Sink) -> None:
-        """Request the names of markets that do not have them yet."""
+        """Request the names of markets that lack them."""
         feed, now = self.feed, asyncio.get_running_loop().time()
         wanted = [one for one in self._reader.unnamed if self._asked.get(one, -_CATALOGUE_S) + _CATALOGUE_S <= now]
         if not wanted or not feed.catalogue_url:
@@ -216,14 +216,14 @@ def _decoded(line: bytes) -> _Status:
 
 
 class BetfairFiles:
-    """The fetcher of recordings: lines of all files, merged in order of time."""
+    """The fetcher of recordings: lines of all files, merged by time."""
 
     def __init__(self, feed: BetfairHistory) -> None:
         self.feed = feed
         self._reader = BetfairMarkets()
 
     async def run(self, sink: Sink) -> None:
-        """Read everything once. A line that does not read is kept, and passed over."""
+        """Read everything once. Invalid lines are saved and skipped."""
         feed = self.feed
         sink.expect(feed.name, "", _ALWAYS_S)
         bad = 0
@@ -254,7 +254,7 @@ class BetfairFiles:
 
 
 def _timed(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Lines of a file with their times; a line without one comes with the line before it."""
+    """Lines of a file with their times; a line without one has the time of the line before."""
     last = 0
     with cast("BinaryIO", _OPEN.get(path.suffix.lower(), open)(path, "rb")) as file:
         for line in file:

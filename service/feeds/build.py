@@ -8,7 +8,7 @@ from oddsengine_service.feeds.hub import Source
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.settings import Feed, Settings, secret
 
-HISTORY = {"betfair_history", "football_data"}  # kinds that bring their time with them
+HISTORY = {"betfair_history", "football_data"}  # kinds whose data has its own time
 _Build = Callable[[Any, Mapping[str, str], Secrets], Source]
 
 

@@ -69,7 +69,7 @@ def check(settings: Settings, environ: Mapping[str, str], seconds: float) -> lis
 
 async def _try(settings: Settings, feed: Feed, environ: Mapping[str, str], secrets: Secrets, seconds: float) -> Checked:
     if isinstance(feed, TheOddsApi):
-        feed = msgspec.structs.replace(feed, props=())  # which would cost too much for a look
+        feed = msgspec.structs.replace(feed, props=())  # would use too many credits for a check
     try:
         made = source(settings, feed, environ, secrets)
     except SettingsError as error:

@@ -11,7 +11,7 @@ from oddsengine_service.feeds.sink import Failure
 ACCEPTED = "gzip, deflate, zstd"
 _PIECE = 1 << 16  # bytes of output
 _SLICE = 64  # bytes of zstd input: a block of 128 KiB may take four
-_WINDOW = 1 << 23  # bytes that zstd may look back; more is not allowed in HTTP (RFC 9659)
+_WINDOW = 1 << 23  # maximum window of zstd; more is not allowed in HTTP (RFC 9659)
 _GZIP, _ZLIB, _RAW = 31, 15, -15  # window bits of `zlib`
 
 

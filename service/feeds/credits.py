@@ -1,12 +1,12 @@
-"""Budgeting the credits of a feed that is paid by request.
+"""Budgeting the credits of a feed that charges per request.
 
-A target (a sport's featured markets, one game's props) has a class, which is that of its nearest game: on or within
-an hour, within 6 h, 24 h, 72 h, or beyond. Each class has one interval between two requests. Its weight is the sum,
-over its targets, of cost times seconds that they spend in the class in the next 24 hours: an interval g costs
-weight / g credits a day.
+A target (a sport's featured markets, one game's props) has a class, that of its nearest game: on or within an hour,
+within 6 h, 24 h, 72 h, or beyond. Each class has one interval between two requests. Its weight is the sum, over its
+targets, of cost times the seconds they spend in the class in the next 24 hours: an interval g costs weight / g credits
+a day.
 
 Guards reject prices older than `stale_prematch_s`; requests are *fresh* if they are `FRESH` times that age apart. The
-day's share of the credits left is granted in this order, until it is spent; the last grant may be partial:
+day's share of the remaining credits is granted in this order, until it is spent; the last grant may be partial:
 
 1. fresh within an hour, then 6 h, then 24 h
 2. hourly for the rest, so that no sport is missing
@@ -24,11 +24,11 @@ from typing import NamedTuple
 from oddsengine import catalog
 
 HOUR = 3600.0
-FRESH = 0.8  # of the age at which a price is stale; the rest is for the source's own delay
+FRESH = 0.8  # of the age at which a price is stale; the rest allows for the source's own delay
 CLASSES = (1.0 * HOUR, 6.0 * HOUR, 24.0 * HOUR, 72.0 * HOUR, inf)  # until the start of the nearest game
 _NEAR, _SOON, _TODAY, _DAYS, _BEYOND = range(len(CLASSES))
 _DAY = 24.0 * HOUR
-_LIVE_S = 4.0 * HOUR  # after its start a game is over
+_LIVE_S = 4.0 * HOUR  # games are assumed to end this long after the start
 _SOON_LOOKS = 6.0  # intervals between two requests within 6 h
 
 
@@ -36,18 +36,18 @@ class Target(NamedTuple):
     """A target of requests."""
 
     name: str
-    cost: int  # credits
-    starts: tuple[float, ...]  # of its games, seconds from now
-    live: bool = False  # of use only while a game is on
+    cost: int  # credits per request
+    starts: tuple[float, ...]  # starts of its games, seconds from now
+    live: bool = False  # useful only while a game is on
 
 
 class Plan(NamedTuple):
     """Request intervals and their cost."""
 
-    every: Mapping[str, float]  # seconds; a target that is not requested now is not there
-    an_hour: float  # credits, as things stand now
+    every: Mapping[str, float]  # seconds; targets that are not requested now are missing
+    an_hour: float  # credits, at the current rate
     a_day: float  # credits, in the 24 hours from now
-    intervals: tuple[float, ...]  # seconds, by class; inf is never
+    intervals: tuple[float, ...]  # seconds, by class; inf means never
     stale: tuple[int, ...]  # classes with games in the 24 hours from now whose prices do not stay fresh
 
 
@@ -67,7 +67,7 @@ def nearness(starts: Sequence[float], *, live: bool = False) -> int | None:
 
 
 def _within(starts: Sequence[float], until: float) -> float:
-    """Seconds of the next 24 hours in which a game is on or begins within so many seconds."""
+    """Seconds of the next 24 hours in which a game is on or starts within the given seconds."""
     total, covered = 0.0, 0.0
     for start in sorted(starts):
         begin, end = max(start - until, covered), min(start + _LIVE_S, _DAY)
@@ -93,18 +93,18 @@ def _weights(targets: Sequence[Target]) -> list[float]:
 
 
 def plan(targets: Sequence[Target], interval: float, left: int | None, seconds: float) -> Plan:
-    """Spread credits.
+    """Distribute credits over targets.
 
     Parameters
     ----------
     targets
         What can be requested.
     interval
-        Least seconds between two requests for one target.
+        Minimum seconds between two requests for one target.
     left
-        Credits that may be spent; None if it is not known yet, which is taken for enough.
+        Credits that may be spent; None if unknown, which is taken as enough.
     seconds
-        Until there are new ones.
+        Until the credits are renewed.
 
     Examples
     --------

@@ -30,7 +30,7 @@ class DocumentSource:
     def __init__(self, feed: FootballData | Table, read: Read, suffixes: tuple[str, ...], secrets: Secrets) -> None:
         self.feed = feed
         self._settings, self._read, self._suffixes, self._secrets = feed, read, suffixes, secrets
-        self._stamps: dict[str, object] = {}  # a document's name -> what it was when last taken
+        self._stamps: dict[str, object] = {}  # a document's name -> its version when last read
 
     async def run(self, sink: Sink) -> None:
         """Read once, or poll until cancelled."""
@@ -84,7 +84,7 @@ class DocumentSource:
 
 
 def football_data(feed: FootballData, secrets: Secrets) -> DocumentSource:
-    """CSV files of football-data.co.uk; the prices of each moment are a payload."""
+    """CSV files of football-data.co.uk; the prices of each time are one payload."""
     return DocumentSource(feed, lambda body, _: _history(body), (".csv",), secrets)
 
 

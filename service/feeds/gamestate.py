@@ -1,6 +1,6 @@
 """Game states of another node, from its stream or REST API.
 
-They are a part of their own: where the upstream's key has no right to them, its prices come all the same.
+They are a separate part of the feed, so prices are not affected if the upstream's key has no access to them.
 """
 
 import asyncio

@@ -3,8 +3,8 @@
     Payload -> match its games -> quotes under our event ids -> Engine.step -> Update
                                   (one worker thread: one writer)
 
-A payload is applied whole or not at all. A source that fails removes nothing. Sources without a clock of ours, files of
-history, bring the time with them (`clock=None`).
+A payload is applied completely or not at all. A failing source removes nothing. Historical files carry their own time
+(`clock=None`).
 """
 
 import asyncio
@@ -72,11 +72,11 @@ class _Applied(NamedTuple):
     """Result of applying a payload."""
 
     update: Update
-    events: set[str]  # the source's, that have one of ours
+    events: set[str]  # events of the source that are matched
     doubtful: set[str]
     quotes: int
     books: set[str]
-    refused: Sequence[str] = ()  # why futures were
+    refused: Sequence[str] = ()  # why futures were rejected
 
 
 class Hub:
@@ -85,28 +85,28 @@ class Hub:
     Parameters
     ----------
     engine
-        Nobody else may call its `step`.
+        Only the hub may call its `step`.
     matcher
         Its events are the engine's.
     clock
         The time, UTC; None takes it from the payloads.
     kept
-        Where payloads go that did not parse; None keeps none.
+        Where payloads that failed to parse are saved; None discards them.
     overrides
-        A file of what a person decided about games; a change of it counts at once.
+        A file of an operator's decisions about games; changes are applied at once.
     on_update
         Called on the event loop with every update, in order.
     games
-        Takes what sources say of scores.
+        Receives scores.
     futures
-        Takes their futures.
+        Receives futures.
     timed
-        Called with how long each step of the engine took, in seconds.
+        Called with the duration of each step of the engine, in seconds.
     tell
-        Hears what is decided about games, where another process may have to go on from it: `match` with decisions that
-        are new or changed, `unmatch` with games that were forgotten.
+        Called with decisions about games that another process needs in order to take over: `match` with new or changed
+        decisions, `unmatch` with games that were dropped.
     most_quotes
-        Of one step, where its batch has to fit into something; larger payloads become several steps, cut by event.
+        Maximum size of a step, if batches are limited; larger payloads become several steps, divided by event.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Hub:
         self._tracks: dict[str, Track] = {}
         self._games: dict[str, dict[str, Game]] = {}
         self._ours: dict[tuple[str, str], str] = {}  # (source, its event) -> our event
-        self._players: dict[str, dict[str, str]] = {}  # our event -> player as quoted -> as he is called here
+        self._players: dict[str, dict[str, str]] = {}  # our event -> player as quoted -> canonical name
         self._quoted: dict[tuple[str, str], set[str]] = {}  # (source, its event) -> books
         self._rows = RowIds()
         self._saying = RepeatedMessages()
@@ -194,7 +194,7 @@ class Hub:
         """Advance the board's time."""
         while self._clock is not None:
             await self._override()
-            with contextlib.suppress(StalledError):  # what does not go into the log now does so later
+            with contextlib.suppress(StalledError):  # while the log is stalled, this is retried later
                 await self._written(self._pass_time)
             await asyncio.sleep(seconds)
 
@@ -223,7 +223,7 @@ class Hub:
         """Finish writing and stop."""
         await asyncio.to_thread(self._writer.shutdown)
 
-    # ---- what fetchers say ----
+    # ---- reports of fetchers ----
 
     def now(self) -> datetime:
         """Return the time: the clock's, or that of the newest payload."""
@@ -235,7 +235,7 @@ class Hub:
         Raises
         ------
         Failure
-            If the board refuses it; nothing of it was taken.
+            If the board rejects it; nothing is changed then.
         """
         try:
             done: _Applied = await self._written(self._apply, source, payload)
@@ -312,7 +312,7 @@ class Hub:
     # ---- the writer's thread ----
 
     async def _written(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Do something in the writer's thread, and publish its update."""
+        """Call a function in the writer's thread, and publish its update."""
         loop = asyncio.get_running_loop()
 
         def done() -> Any:
@@ -334,7 +334,7 @@ class Hub:
     def _step(
         self, quotes: Sequence[Mapping[str, Any]], more: Mapping[str, Any], moment: datetime | None = None
     ) -> Update:
-        """Apply a batch; time does not go back, whatever the clock does."""
+        """Apply a batch; time does not go back, even if the clock does."""
         last = self.engine.now
         now = self._clock() if self._clock is not None else moment
         if now is None and last is None and not any(quote.get("last_seen_at") for quote in quotes):
@@ -349,7 +349,7 @@ class Hub:
         return update
 
     def _pass_time(self) -> Update:
-        """Advance the time, and forget games that are long over."""
+        """Advance the time, and drop games that ended long ago."""
         now = self.now()
         if now - self._forgot > _FORGET_EVERY:
             self._forgot = now
@@ -444,7 +444,7 @@ class Hub:
         return _Applied(update, set(ours), doubtful, len(quotes) + len(payload.futures), books, refused)
 
     def _score(self, source: str, payload: Payload, ours: Mapping[str, str], known: Mapping[str, Game]) -> None:
-        """Tell how a source's games stand, under our events and as these name home and away."""
+        """Report the state of a source's games, under our events and their home and away teams."""
         if self._standing is None or not payload.scores:
             return
         said, teams = [], {}
@@ -464,7 +464,7 @@ class Hub:
             self._standing.drop(source, event)
 
     def _placed(self, quote: Mapping[str, Any], event: str) -> dict[str, Any]:
-        """A quote under our event, its player as the event has him."""
+        """A quote under our event, with the event's name of its player."""
         placed = {**quote, "event_id": event}
         name = quote.get("player_name")
         if name:
@@ -472,9 +472,9 @@ class Hub:
         return placed
 
     def _player(self, event: str, name: str) -> str:
-        """The name that a player of an event goes by here; his own where nobody, or more than one, fits.
+        """The event's name of a player; his own if none, or more than one, matches.
 
-        Only a name without initials takes others in: two brothers may come as one initial.
+        Only names without initials are merged: two brothers may share an initial.
         """
         known = self._players.setdefault(event, {})
         used = known.get(name)
@@ -487,7 +487,7 @@ class Hub:
         """Return our ids of a feed's events, and those that are quarantined or excluded."""
         ours: dict[str, str] = {}
         doubtful: set[str] = set()
-        for event in sorted(named & set(known)):  # quotes of a game that the source never named cannot be placed
+        for event in sorted(named & set(known)):  # quotes of unknown games cannot be matched
             match = self._matcher.match(source, known[event])
             if match.event_id is None:
                 doubtful.add(event)
@@ -506,7 +506,7 @@ class Hub:
             self._decided |= found
 
     def _moved(self, source: str, named: Iterable[str], ours: Mapping[str, str]) -> list[tuple[str, str]]:
-        """Books whose prices leave an event because a game turned out to be another; games of other sources too."""
+        """Books whose prices leave an event because a game was matched to another one; also of other sources."""
         left = {
             (source, event): self._ours[source, event]
             for event in named
@@ -535,7 +535,7 @@ class Hub:
             if (source, quote["event_id"]) in self._ours:
                 self._quoted.setdefault((source, quote["event_id"]), set()).add(quote["sportsbook"])
 
-    # ---- what an operator asks ----
+    # ---- for the operator ----
 
     async def first_round(self, source: str) -> None:
         """Wait until a feed's first data is on the board."""
@@ -551,11 +551,11 @@ class Hub:
         return [self._tracks[name].status(now) for name in sorted(self._tracks)]
 
     def books(self) -> list[BookStatus]:
-        """Each book that a source delivers, or is declared to."""
+        """All books that a source delivers or is configured for."""
         return books_of(list(self._tracks.values()), self.now())
 
     def unheard(self, books: Iterable[str] | None = None) -> list[BookStatus]:
-        """Books that are not `ok`: a lack of opportunities at these means nothing."""
+        """Books that are not `ok`; having no opportunities there means nothing."""
         wanted = None if books is None else set(books)
         return [one for one in self.books() if one.status != "ok" and (wanted is None or one.book in wanted)]
 
@@ -573,7 +573,7 @@ class Hub:
         return sorted(found, key=lambda one: (-one.times, one))
 
     def refused(self, source: str) -> Counter[str]:
-        """Reasons why parts of a source's payloads were left out, with counts."""
+        """Reasons why parts of a source's payloads were omitted, with counts."""
         return Counter(self._tracks[source].refused)
 
     def unknown_books(self, source: str) -> list[str]:
@@ -597,9 +597,9 @@ class Hub:
 def _cut(
     quotes: Sequence[Mapping[str, Any]], more: dict[str, Any], most: int | None
 ) -> list[tuple[Sequence[Mapping[str, Any]], dict[str, Any]]]:
-    """A batch, cut by event if it is too large for one step; what is removed goes with the last part.
+    """Divide a batch by event if it is too large for one step; removals go with the last part.
 
-    A batch that is complete for a whole book cannot be cut: each part would remove the prices of the others.
+    A batch that is complete for a whole book cannot be divided, because each part would remove the other parts' prices.
     """
     if most is None or len(quotes) <= most or any(event is None for _, event in more["complete"]):
         return [(quotes, more)]

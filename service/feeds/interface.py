@@ -1,7 +1,7 @@
 """Another node: its stream, or its REST lists and deltas.
 
-Prices keep the upstream's ages: nothing is younger here than there. An upstream like this one says when it sees a price
-again, if it is asked to (`seen=true`). Any other is asked for all of its prices every `freshen` seconds.
+Prices keep the ages they have upstream. Some upstreams report when they see a price again (`seen=true`); others are
+asked for all of their prices every `freshen` seconds.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from oddsengine_service.feeds.web import Web
 from oddsengine_service.settings import Feed
 from oddsengine_service.settings import Interface as Settings
 
-_PAGE = 200  # rows; the interface gives no more
+_PAGE = 200  # maximum rows per page
 _STEP = timedelta(seconds=1)
 
 
@@ -38,7 +38,7 @@ def _filters(feed: Settings) -> dict[str, str | int]:
 
 
 class _Upstream:
-    """What both ways to read another node share: prices, and game states where the settings ask for them."""
+    """Common parts of both ways to read another node: prices, and game states if configured."""
 
     def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
         self.feed: Feed = feed
@@ -96,14 +96,14 @@ class InterfaceSource(_Upstream):
     async def _pass_on(self, sink: Sink, payload: Payload) -> None:
         if payload.quotes or payload.removed or payload.games:
             await sink.deliver(self.feed.name, payload)
-        elif self._reader.ready:  # before, it has only said hello
+        elif self._reader.ready:  # so far there was only a greeting
             sink.alive(self.feed.name)
         errors = self._reader.errors.total()
         sink.warn(self.feed.name, f"the upstream reported {errors} errors of its own" if errors else "")
         self._reader.errors.clear()
 
     async def _freshen(self, web: Web, sink: Sink) -> None:
-        """Ask when prices were last seen, of an upstream whose stream does not say it."""
+        """Request the times at which prices were last seen, if the upstream's stream does not report them."""
         feed, backoff = self._settings, Backoff(self._settings.backoff, self._settings.backoff_cap)
         wait = feed.freshen
         while True:
@@ -135,7 +135,7 @@ class InterfacePages(_Upstream):
         super().__init__(feed, key, secrets)
         self._since: str | None = None
         self._listed: set[str] = set()
-        self._all_at = 0.0  # when all there is was last asked for
+        self._all_at = 0.0  # time of the last complete request
 
     async def _attempt(self, web: Web, sink: Sink, backoff: Backoff) -> float:
         feed = self._settings
@@ -150,14 +150,14 @@ class InterfacePages(_Upstream):
         return feed.interval
 
     async def _snapshot(self, web: Web, sink: Sink) -> None:
-        """All there is; what was listed and is not any more is gone."""
+        """Fetch everything; prices that are no longer listed are removed."""
         self._all_at = asyncio.get_running_loop().time()
         payloads, info = await _pages(self._settings, web, sink, "/odds", {})
         listed = {row["id"] for payload in payloads for row in payload.quotes}
         gone = [] if info.cut else sorted(self._listed - listed)
         for payload in payloads:
             await self._apply(sink, payload)
-        await self._apply(sink, Payload(removed=gone))  # last: a price may be listed under another id
+        await self._apply(sink, Payload(removed=gone))  # last, since a price may be listed under another id
         self._since = info.since
         sink.warn(self.feed.name, _CUT if info.cut else "")
 
@@ -166,7 +166,7 @@ class InterfacePages(_Upstream):
             payloads, info = await _pages(self._settings, web, sink, "/odds/delta", {"since": since, "seen": "true"})
         except Failure as failure:
             if failure.fatal:
-                self._since = None  # it may be the moment that it does not like
+                self._since = None  # `since` may be the reason for the failure
             raise
         for payload in payloads:
             await self._apply(sink, payload)
@@ -230,12 +230,12 @@ _envelope = msgspec.json.Decoder(_Envelope)
 
 
 class _PageInfo(msgspec.Struct):
-    """What a page says about the others."""
+    """Paging information of a response."""
 
-    since: str  # to ask for what changed from then on
+    since: str  # to request changes from then on
     cursor: str | None
     clamped: bool
-    seen: bool  # rows that were only seen again are listed
+    seen: bool  # rows that were only seen again are included
     cut: bool = False
 
     def _replace(self, *, cut: bool) -> "_PageInfo":
@@ -243,7 +243,7 @@ class _PageInfo(msgspec.Struct):
 
 
 def _page_info(body: bytes, asked: datetime) -> _PageInfo:
-    """Read that; where the upstream does not tell its time, our own of before we asked has to do."""
+    """Parse the paging information; if the upstream gives no time, our time before the request is used."""
     try:
         envelope = _envelope.decode(body)
     except msgspec.MsgspecError:

@@ -1,7 +1,7 @@
 """Streams in the format of OpticOdds: one connection per sport, resumed after the last entry.
 
-The stream has changes only, of fixtures by id. Teams and existing prices come from requests: for all fixtures when a
-stream begins, later for unknown ones.
+The stream only has changes, of fixtures by id. Teams and existing prices are requested: for all fixtures when a stream
+starts, later for unknown ones.
 """
 
 import asyncio
@@ -99,7 +99,7 @@ class _Sport:
                         await sink.deliver(feed.name, renewed, self._sport)
         except Failure as failure:
             if failure.fatal:
-                reader.last_entry = ""  # it may be the entry that it does not like
+                reader.last_entry = ""  # the entry may be the reason for the failure
                 self._begun = False
             raise
         raise Failure("the stream ended")
@@ -131,7 +131,7 @@ class _Sport:
                 payload = await parsed(feed, sink, body, lambda b=body, w=books, m=markets: self._reader.read(b, w, m))  # type: ignore[misc]
                 await sink.deliver(feed.name, on_arrival(payload), self._sport)
             for one in some:
-                self._reader.unknown.pop(one, None)  # asked for; whether or not the source knows it
+                self._reader.unknown.pop(one, None)  # requested once, even if the source does not have it
 
 
 def _chunks(items: Iterable[str], size: int) -> list[list[str]]:

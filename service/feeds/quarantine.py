@@ -1,7 +1,7 @@
 """Payloads that failed to parse, saved to a folder of limited size.
 
-Each is two files of one name: `.payload`, the bytes without secrets, and `.reason`. The oldest go first. What is there
-already, as a source that is tried again sends it, is not kept twice: the name ends with the hash of the whole.
+Each is two files of one name: `.payload`, the bytes without secrets, and `.reason`. The oldest are deleted first. The
+name ends with a hash of the contents, so a repeated payload is saved once.
 """
 
 import hashlib
@@ -11,11 +11,11 @@ from pathlib import Path
 
 from oddsengine_service.feeds.secrets import Secrets
 
-_SHARE = 4  # one payload takes at most this part of the folder
+_SHARE = 4  # a payload may take one part in this many of the folder
 
 
 class PayloadQuarantine:
-    """The folder, created when first needed."""
+    """The folder, created on first use."""
 
     def __init__(self, folder: Path, files: int, size: int, secrets: Secrets) -> None:
         self.folder = folder

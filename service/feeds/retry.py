@@ -1,7 +1,7 @@
 """Retries with exponential backoff.
 
-Waits have full jitter: after the n-th failure in a row, anything from 0 to base 2^n seconds, at most the cap (Brooker
-2015, "Exponential backoff and jitter"). Where a source says how long to wait, that is the least.
+Waits have full jitter: after the n-th consecutive failure, anything from 0 to base 2^n seconds, at most the cap
+(Brooker 2015, "Exponential backoff and jitter"). If a source says how long to wait, that is the minimum.
 """
 
 import asyncio
@@ -13,9 +13,9 @@ from oddsengine.feeds import FeedError
 from oddsengine_service.feeds.sink import Failure, Sink
 from oddsengine_service.settings import Feed
 
-LONGEST_WAIT = 3600.0  # whatever a source asks for
+LONGEST_WAIT = 3600.0  # maximum, even if a source asks for more
 _MOST_DOUBLINGS = 32
-_LARGE = 100_000  # bytes; parsing more of them would hold the event loop up
+_LARGE = 100_000  # bytes; parsing larger bodies would block the event loop
 T = TypeVar("T")
 
 
@@ -49,10 +49,10 @@ async def keep_trying(
     Parameters
     ----------
     attempt
-        One request, or one connection from its beginning to its end. It gives the seconds until the next one, and calls
-        `Backoff.reset` as soon as something good came.
+        One request, or one connection from beginning to end. It returns the seconds until the next one, and calls
+        `Backoff.reset` after a success.
     part
-        Of the source: one of several things it asks for, which may fail alone.
+        One of several things requested from the source, which may fail independently.
     """
     backoff = Backoff(feed.backoff, feed.backoff_cap)
     while True:
@@ -67,7 +67,7 @@ async def keep_trying(
 
 
 async def parsed(feed: Feed, sink: Sink, body: bytes, parse: Callable[[], T]) -> T:
-    """Parse a body, a large one in a thread; what cannot be read is kept for diagnosis, and is a failure."""
+    """Parse a body, a large one in a thread; invalid bodies are saved, and raise `Failure`."""
     try:
         return await asyncio.to_thread(parse) if len(body) > _LARGE else parse()
     except FeedError as error:

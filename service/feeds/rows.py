@@ -6,20 +6,20 @@ from typing import Any
 from oddsengine.query import WORDING
 from oddsengine.update import Update, hexadecimal
 
-_SPARE = 10_000  # names of rows that left, before they are dropped
+_SPARE = 10_000  # names of removed rows that are retained
 _Price = tuple[str, tuple[Any, ...]]  # book, wording and line
 
 
 class RowIds:
-    """A source's id -> what it prices -> the row's id on our board."""
+    """Maps a source's id to the price it stands for, and to the row's id on our board."""
 
     def __init__(self) -> None:
         self._rows: dict[_Price, str] = {}
         self._named: dict[str, dict[str, _Price]] = {}
-        self._last: dict[str, dict[_Price, str]] = {}  # a price may get another id; then the old one means nothing
+        self._last: dict[str, dict[_Price, str]] = {}  # a price may get another id, which invalidates the old one
 
     def follow(self, update: Update) -> None:
-        """Know of rows that came and went."""
+        """Process added and removed rows."""
         gone = update.gone
         for price in zip(gone.sportsbooks, gone.texts, strict=True):
             self._rows.pop(price, None)
@@ -28,7 +28,7 @@ class RowIds:
         self._rows.update(zip(prices, hexadecimal(new.id), strict=True))
 
     def learn(self, source: str, quotes: Iterable[Mapping[str, Any]]) -> None:
-        """Know what a source calls its prices."""
+        """Store the source's ids of its prices."""
         named, last = self._named.setdefault(source, {}), self._last.setdefault(source, {})
         for quote in quotes:
             given = quote.get("id")
@@ -40,7 +40,7 @@ class RowIds:
             self._last[source] = {price: given for price, given in last.items() if price in self._rows}
 
     def of(self, source: str, ids: Sequence[str], quotes: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Rows of our board that a source's ids mean, but for those that are quoted at the same time."""
+        """Rows of our board for a source's ids, except those quoted in the same payload."""
         named = self._named.get(source)
         if not ids or not named:
             return []
@@ -49,7 +49,7 @@ class RowIds:
         return [self._rows[price] for price in prices if price in self._rows and price not in quoted]
 
     def forget(self, source: str, ids: Iterable[str]) -> None:
-        """Know that a source has given ids up."""
+        """Drop ids that a source no longer uses."""
         named = self._named.get(source, {})
         for given in ids:
             price = named.pop(given, None)

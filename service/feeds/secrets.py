@@ -12,7 +12,7 @@ _QUERY = re.compile(rf"(?i)([?&;](?:{_NAMES})=)[^&#\s'\"]+")
 _FIELD = re.compile(rf"(?i)([\"'](?:x-)?(?:{_NAMES})[\"']\s*:\s*[\"'])[^\"']*")
 _USER = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/@\s]+(?=@)")
 _LOGGERS = ("oddsengine.feeds", "httpx", "httpcore", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
-_LEAST = 4  # characters; shorter ones would black out half of everything
+_LEAST = 4  # shorter secrets would mask ordinary text
 
 
 class Secrets:
@@ -35,7 +35,7 @@ class Secrets:
         return text
 
     def clean_bytes(self, body: bytes) -> bytes:
-        """Black them out in a body; all other bytes stay as they are."""
+        """Mask secrets in a body; all other bytes are unchanged."""
         return self.clean(body.decode("latin-1")).encode("latin-1", "replace")
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -47,7 +47,7 @@ class Secrets:
 
     @contextmanager
     def out_of_logs(self) -> Iterator[None]:
-        """Keep them out of our log and the HTTP client's for a while."""
+        """Mask secrets in our log and the HTTP client's within a with statement."""
         loggers = [logging.getLogger(name) for name in _LOGGERS]
         for logger in loggers:
             logger.addFilter(self.filter)

@@ -11,15 +11,15 @@ class Failure(Exception):  # noqa: N818  it is expected, and no error of ours
 
     def __init__(self, reason: str, *, wait: float | None = None, fatal: bool = False) -> None:
         super().__init__(reason)
-        self.wait = wait  # what the source asks for
-        self.fatal = fatal  # it will not get better by itself: a key that is refused, say
+        self.wait = wait  # the wait that the source asks for
+        self.fatal = fatal  # retrying will not help: an invalid key, for example
 
 
 class Sink(Protocol):
     """Receiver of payloads and reports of fetchers."""
 
     def now(self) -> datetime:
-        """Tell the time."""
+        """Return the time."""
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
         """Apply a payload completely; raises `Failure` if it is rejected."""
@@ -28,7 +28,7 @@ class Sink(Protocol):
         """Save a body that failed to parse."""
 
     def expect(self, source: str, part: str, within: float, *, polled: bool = False) -> None:
-        """Know that a part of a source should be heard of that often; `polled`: its payloads list all its books."""
+        """Set how often a part of a source is expected to report; `polled`: its payloads list all its books."""
 
     def alive(self, source: str, part: str = "") -> None:
         """Report that a feed is alive without new data."""
@@ -37,13 +37,13 @@ class Sink(Protocol):
         """Report a failed request."""
 
     def warn(self, source: str, reason: str) -> None:
-        """Know what is wrong with a source that goes on; an empty reason takes it back."""
+        """Report a problem of a source that keeps running; an empty reason clears it."""
 
     def conflict(self, source: str, reason: str) -> None:
-        """Know why a source's prices cannot be kept fresh; an empty reason takes it back."""
+        """Report why a source's prices cannot be kept fresh; an empty reason clears it."""
 
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
         """Report the credits left, used and spent per hour."""
 
     def caught_up(self, source: str, *, ended: bool = False) -> None:
-        """Know that all there was at first has been delivered; `ended`: and that no more will come."""
+        """Report that the initial data has been delivered; `ended`: no more will follow."""

@@ -19,7 +19,7 @@ class Stream:
     async def connect(
         self, web: Web, url: str, query: Query, headers: Mapping[str, str]
     ) -> AsyncGenerator[ServerSentEvent | None, None]:
-        """Yield the events of one connection, None for other signs of life; its end is a failure like others."""
+        """Yield the events of one connection, None for heartbeats; its end is a failure like others."""
         events = EventParser(self._most)
         sent = {"accept": "text/event-stream", "cache-control": "no-store", **headers}
         if self.last_id:

@@ -1,7 +1,7 @@
-"""The Odds API: featured markets and scores of whole sports, props event by event, within the credits that are left.
+"""The Odds API: featured markets and scores of whole sports, props event by event, within the remaining credits.
 
-Lists of events are free; with them the plan is made and its cost said before the first credit is spent. Where credits
-are too few to keep prices fresh, the source's status says which games are affected.
+Lists of events are free; they are used to make a plan and to report its cost before the first credit is spent. If there
+are too few credits to keep prices fresh, the source's status says which games are affected.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ from oddsengine_service.settings import TheOddsApi as Settings
 
 _log = logging.getLogger("oddsengine.feeds")
 _EVENTS_S = 1800.0  # between two lists of events
-_PLAN_S = 60.0  # at most, between two plans: games come nearer
+_PLAN_S = 60.0  # maximum, since games come nearer
 _DETAILS = ("includeLinks", "includeSids", "includeBetLimits")
-_A_TURN = 20  # requests, before the plan is made anew
-_BOOKS_A_REGION = 10  # so many bookmakers cost as much as a region
+_A_TURN = 20  # requests between two plans
+_BOOKS_A_REGION = 10  # this many bookmakers cost as much as a region
 _SCORES, _SCORES_COST = "scores", 1  # without past days
 _GAMES = ("games within an hour or on", "games within 6 h", "games within 24 h", "games within 72 h", "later games")
 _ROUND_S = (15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 3_600, 7_200, 14_400, 28_800, 86_400)
@@ -87,7 +87,7 @@ class TheOddsApiSource:
         return max(0.0, min(_PLAN_S, *waits))
 
     def _requested(self) -> set[str]:
-        """Targets of the plan; and each sport once, so that its prices are known even if credits are few."""
+        """Targets of the plan; and each sport once, so that its prices are available even with few credits."""
         listed = (sport for sport in self._coming if sport in self._targets and sport not in self._asked)
         return {*self._plan.every, *(sport for sport in listed if nearness(self._targets[sport].starts) is not None)}
 
@@ -96,13 +96,13 @@ class TheOddsApiSource:
         return self._left is None or self._left - self._targets[name].cost >= self.feed.credits_kept
 
     def _when(self, name: str, now: float) -> float:
-        """When a target is due: as the plan says, but not before a failure's wait is over."""
+        """When a target is due: according to the plan, but not before the wait after a failure."""
         if name not in self._asked:
             return self._due.get(name, now)
         return max(self._asked[name] + self._plan.every.get(name, inf), self._due.get(name, 0.0))
 
     async def _guarded(self, sink: Sink, name: str, part: str, work: Awaitable[None]) -> None:
-        """Do one thing; if it fails, only that thing waits. Too many requests make all of them wait."""
+        """Send one request; if it fails, only that request waits, except that "too many requests" delays all."""
         backoff = self._backoffs.setdefault(name, Backoff(self.feed.backoff, self.feed.backoff_cap))
         loop = asyncio.get_running_loop()
         try:
@@ -116,7 +116,7 @@ class TheOddsApiSource:
                     self._due[other] = max(self._due.get(other, 0.0), loop.time() + failure.wait)
 
     async def _list(self, web: Web, sink: Sink, sport: str) -> None:
-        """List the events of a sport; this costs nothing."""
+        """List the events of a sport, which is free."""
         answer = await self._get(web, f"/v4/sports/{sport}/events", {})
 
         def parse() -> list[_Coming]:
@@ -190,7 +190,7 @@ class TheOddsApiSource:
             elif left and nearness(self._targets[sport].starts) is not None:
                 sink.expect(feed.name, sport, inf, polled=True)  # not requested before its games are nearer
             scores = f"{sport}/{_SCORES}"
-            if scores in self._asked or scores in self._plan.every:  # without a game that is on nobody asks
+            if scores in self._asked or scores in self._plan.every:  # requested only while a game is on
                 within = self._plan.every.get(scores, inf) + feed.timeout
                 sink.expect(feed.name, _part(scores), within, polled=True)
         self._report(sink)
@@ -247,7 +247,7 @@ def _often(seconds: float) -> str:
 
 
 def _part(name: str) -> str:
-    """The part of the source that a target is of: a sport, or its scores."""
+    """The part of the source that a target belongs to: a sport, or its scores."""
     sport, _, rest = name.partition("/")
     return f"scores of {sport}" if rest == _SCORES else sport
 

@@ -1,7 +1,7 @@
-"""One HTTP client per source: whole bodies within a deadline, and everything that goes wrong as a `Failure`.
+"""One HTTP client per source: complete bodies within a deadline, and every error as a `Failure`.
 
-Bodies are decoded here, piece by piece, and not by the HTTP library: a few kilobytes on the wire may be gigabytes once
-decoded, so the limit on size is checked after every piece. A body may have one content coding.
+Bodies are decoded here in pieces and not by the HTTP library: a few kilobytes on the wire may decode to gigabytes, so
+the size limit is checked after every piece. A body may have one content coding.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from oddsengine_service.feeds.sink import Failure
 from oddsengine_service.settings import Feed
 
 _AGENT = "oddsengine"
-_SHOWN = 200  # bytes of an error's body
+_SHOWN = 200  # bytes of an error body that are logged
 _REFUSED = {400, 401, 402, 403, 404, 405, 410, 422}
 Query = Mapping[str, str | int] | list[tuple[str, str | int | float | bool | None]]
 
 
 class Answer(NamedTuple):
-    """A body that came whole, and its headers."""
+    """A complete body, and its headers."""
 
     body: bytes
     headers: httpx.Headers
@@ -51,11 +51,11 @@ class Web:
         await self._client.aclose()
 
     async def get(self, url: str, query: Query | None = None) -> Answer:
-        """Get a body, whole, within the source's time-out."""
+        """Get a complete body, within the source's timeout."""
         return await self._whole(self._client.build_request("GET", url, params=query or None))
 
     async def post(self, url: str, headers: Mapping[str, str], form: Mapping[str, str] | bytes) -> Answer:
-        """Send a form, or a body, and get one."""
+        """Send a form, or a body, and get a body."""
         request = (
             self._client.build_request("POST", url, headers=headers, content=form)
             if isinstance(form, bytes)
@@ -79,7 +79,7 @@ class Web:
     async def stream(
         self, url: str, query: Query | None, headers: Mapping[str, str], silence: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a stream; one that says nothing for `silence` seconds fails."""
+        """Open a stream; it fails after `silence` seconds without data."""
         timeout = httpx.Timeout(self._feed.timeout, read=silence)
         request = self._client.build_request("GET", url, params=query or None, headers=headers, timeout=timeout)
         async with self._opened(request, silence) as response:
@@ -105,9 +105,9 @@ class Web:
             raise Failure(f"the connection failed: {type(error).__name__}: {why}") from None
 
     async def _unwelcome(self, response: httpx.Response) -> Failure:
-        """Make the failure of an answer that is none."""
+        """Create the failure for an unsuccessful response."""
         shown = bytearray()
-        with suppress(Failure, TimeoutError):  # the status says enough
+        with suppress(Failure, TimeoutError):  # the status is enough
             async with asyncio.timeout(self._feed.timeout / 2.0):
                 async for part in _decoded(response):
                     shown += part

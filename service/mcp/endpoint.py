@@ -1,6 +1,6 @@
-"""The endpoint `/mcp`: one message of the protocol a POST, checked and bounded before the SDK reads it.
+"""The endpoint `/mcp`: one message of the protocol per POST, checked and limited before the SDK reads it.
 
-A tool call is one request of its key. Other messages are only counted against floods.
+A tool call counts as one request of its key. Other messages are only limited against floods.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 PATHS = (f"{BASE}/mcp", "/mcp")
 MOST_BODY = 64 << 10
-MESSAGES = 600  # a minute and account, tool calls and others
+MESSAGES = 600  # per minute and account, tool calls and others
 
 
 class Mcp:
-    """The endpoint `/mcp`, as an ASGI application; it runs from the first request until `stop`."""
+    """The endpoint `/mcp` as an ASGI application; it runs from the first request until `stop`."""
 
     def __init__(self, api: "Api", origins: Origins) -> None:
         self._api, self._origins = api, origins
@@ -95,7 +95,7 @@ class Mcp:
 
 
 def _replay(body: bytes, receive: Any) -> Any:
-    """A body that was read already, and after it what comes."""
+    """Receive a body that was already read, then the rest."""
     first = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Any:
@@ -117,7 +117,7 @@ class Message(msgspec.Struct):
 
 
 class Reply(msgspec.Struct):
-    """Its answer."""
+    """The response to a message."""
 
     jsonrpc: str
     id: int | str | None
@@ -125,7 +125,7 @@ class Reply(msgspec.Struct):
 
 
 def _example(context: Context) -> Any:
-    """An answer for the description; messages are answered by `Mcp`."""
+    """A sample response for the API reference; messages are handled by `Mcp`."""
     tool, arguments = BY_NAME["devig"], context.body.params["arguments"]
     asked, limit, offset = query(tool, local.DEVIG, arguments)
     values, _ = parse(urlencode(asked).encode(), local.DEVIG.by_name)

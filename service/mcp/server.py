@@ -1,6 +1,6 @@
-"""The protocol, by the official SDK: what tools there are, and a call.
+"""The MCP server, built with the official SDK: lists the tools and executes calls.
 
-A call passes the same checks, limits, caches and threads as the endpoint that answers it.
+A call passes the same checks, limits, caches and threads as a request to its endpoint.
 """
 
 from collections.abc import Mapping
@@ -25,14 +25,14 @@ _FORWARDED = (b"x-api-key", b"authorization", b"x-forwarded-for", b"host")
 
 
 def endpoint_of(api: "Api", tool: Tool) -> Endpoint:
-    """What answers a tool."""
+    """The endpoint of a tool."""
     if isinstance(tool.endpoint, Endpoint):
         return tool.endpoint
     return api.routes[tool.endpoint].endpoints["GET"]
 
 
 def build(api: "Api", key: bytes | None = None) -> Server[Any]:
-    """The protocol's server over an interface; the key of a call is that of its HTTP request, where it has one."""
+    """Build the MCP server over an API; the key of a call is that of its HTTP request, if there is one."""
     listed = [
         Described(
             name=tool.name, description=" ".join((tool.about, *tool.notes)),
@@ -56,12 +56,12 @@ def build(api: "Api", key: bytes | None = None) -> Server[Any]:
 
 
 async def call(api: "Api", name: str, arguments: Mapping[str, Any], scope: Mapping[str, Any]) -> str:
-    """Answer one call.
+    """Execute one call.
 
     Raises
     ------
     Problem
-        Whatever the endpoint refuses, in a sentence.
+        If the endpoint rejects the call.
     """
     tool = BY_NAME.get(name)
     if tool is None:
@@ -97,7 +97,7 @@ async def call(api: "Api", name: str, arguments: Mapping[str, Any], scope: Mappi
 
 
 def manager(api: "Api") -> StreamableHTTPSessionManager:
-    """The protocol over HTTP: answers in JSON, without sessions."""
+    """The protocol over HTTP: JSON responses, without sessions."""
     return StreamableHTTPSessionManager(build(api), json_response=True, stateless=True)
 
 

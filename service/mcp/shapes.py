@@ -14,7 +14,7 @@ _FEW = ("id", "sport", "league")
 
 
 def age(value: str | None, now: datetime) -> float | None:
-    """Seconds since a time of the interface.
+    """Seconds since a time in a response.
 
     Examples
     --------
@@ -27,13 +27,13 @@ def age(value: str | None, now: datetime) -> float | None:
 
 
 def chosen(row: Mapping[str, Any], names: Iterable[str], renamed: Mapping[str, str] | None = None) -> Row:
-    """Some fields of a row, without those that are null or empty."""
+    """Some fields of a row, without null or empty ones."""
     out = {(renamed or {}).get(name, name): row.get(name) for name in names}
     return {name: value for name, value in out.items() if value is not None and value not in ([], "")}
 
 
 def fields(*names: str, **renamed: str) -> Shape:
-    """Rows with some fields, others under another name."""
+    """Rows with some fields, some of them renamed."""
     return lambda row, _: chosen(row, (*names, *renamed), renamed)
 
 
@@ -132,7 +132,7 @@ def _side(side: Row, books: str) -> Row:
 
 
 def comparison(lists: Mapping[str, Sequence[Row]], now: datetime) -> list[Row]:
-    """Prices of one event side by side: one row a selection, the best price first."""
+    """Prices of one event side by side: one row per selection, the best price first."""
     out: dict[tuple[Any, ...], Row] = {}
     for market, rows in lists.items():
         for row in rows:
@@ -165,7 +165,7 @@ def future(row: Row, now: datetime) -> Row:
 
 
 def futures_lines(rows: Sequence[Row], now: datetime) -> list[Row]:
-    """Prices of futures side by side: one row a selection, the best price first."""
+    """Prices of futures side by side: one row per selection, the best price first."""
     out: dict[tuple[str, str], Row] = {}
     for row in rows:
         key = row["future_market_id"], row["selection"]
@@ -182,7 +182,7 @@ def futures_lines(rows: Sequence[Row], now: datetime) -> list[Row]:
 
 
 def closing(found: Row, _: datetime) -> list[Row]:
-    """Closing lines of one event, one row a price."""
+    """Closing lines of one event, one row per price."""
     return [
         {"sportsbook": book}
         | chosen(line, ("market_type", "selection", "line", "odds_american", "odds_decimal", "fair_probability"))

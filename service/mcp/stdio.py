@@ -1,4 +1,4 @@
-"""The tools for one user over standard input and output: of a file of prices, or of a node by its address."""
+"""The tools for one user over standard input and output, from a table of prices or a remote node."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,7 +28,7 @@ _PATIENCE_S = 30.0
 
 
 def serve_file(read: Callable[[], Any], log: Any) -> None:
-    """Serve a table of prices until the client leaves; `read` gives the table."""
+    """Serve a table of prices until the client disconnects; `read` returns the table."""
     with ExitStack() as held:
         folder = Path(held.enter_context(TemporaryDirectory(prefix="oddsengine-mcp-", ignore_cleanup_errors=True)))
         keys = KeyStore(folder / "keys.sqlite", folder / "pepper", demo=True)
@@ -43,7 +43,7 @@ def serve_file(read: Callable[[], Any], log: Any) -> None:
 
 
 def serve_node(address: str, key: str) -> None:
-    """Pass calls on to a node until the client leaves."""
+    """Forward calls to a node until the client disconnects."""
     asyncio.run(_pass_on(address.rstrip("/"), key))
 
 

@@ -15,7 +15,7 @@ from oddsengine_service.params import Param, by_name
 from oddsengine_service.problems import invalid, shown
 
 DEFAULT_ROWS, MOST_ROWS = 10, 50
-MOST_BYTES = 32_000  # of one answer
+MOST_BYTES = 32_000  # bytes of one response
 _PAGED = ("limit", "offset")
 _TIME = "Times are UTC; `now` is the moment of the prices, and ages are seconds before it. In `A @ B`, B is at home."
 _PRICES = (
@@ -28,16 +28,16 @@ _STALE = "`possibly_stale`, `unconfirmed` or `warnings` mean: check the price at
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool. `endpoint` is a path of the interface, or an endpoint of the tool's own."""
+    """One tool. `endpoint` is a path of the API, or an endpoint of the tool's own."""
 
     name: str
     endpoint: str | Endpoint
     about: str
     args: tuple[str, ...] = ()
     shape: Shape | None = None  # of one row
-    whole: Any = None  # of all rows: makes them out of `data`
+    whole: Any = None  # of all rows: converts `data` to rows
     notes: tuple[str, ...] = ()
-    only: Mapping[str, Any] = field(default_factory=dict)  # arguments that are always so
+    only: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -120,7 +120,7 @@ def params_of(tool: Tool, endpoint: Endpoint) -> list[Param]:
 
 
 def paged(tool: Tool) -> bool:
-    """Whether an answer is a list of rows that may go on."""
+    """Whether a response is a list of rows with pages."""
     return tool.shape is not None or tool.whole in (shapes.comparison, shapes.closing, shapes.futures_lines)
 
 
@@ -149,7 +149,7 @@ def schema(tool: Tool, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def query(tool: Tool, endpoint: Endpoint, arguments: Mapping[str, Any]) -> tuple[dict[str, str], int, int]:
-    """Arguments of a call as a query of the endpoint; limit and offset of the rows to show.
+    """Convert the arguments of a call to a query of the endpoint, and the limit and offset of the rows to show.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Access: who sends a request, and whether the key, the rate limit and the tier allow it."""
+"""Access control: identifies the caller, and checks the key, the rate limit and the tier."""
 
 import time
 from functools import lru_cache
@@ -12,8 +12,8 @@ from oddsengine_service.problems import Problem
 from oddsengine_service.request import Request
 from oddsengine_service.tiers import ANONYMOUS, Caller, feature_above
 
-FAILED_RATE = 600  # wrong keys a minute and address
-HEALTH = "/health"  # answers while the node starts, and however often it is asked
+FAILED_RATE = 600  # invalid keys per minute and address
+HEALTH = "/health"  # available while the node starts, and not limited
 
 
 class Access:
@@ -23,7 +23,7 @@ class Access:
         self._node = node
 
     def admit(self, request: Request, endpoint: Endpoint) -> None:
-        """Find out who asks, and count the request; once for each request.
+        """Identify the caller and count the request; call it once per request.
 
         Raises
         ------
@@ -45,7 +45,7 @@ class Access:
             raise feature_above(endpoint.feature, caller.tier, code)
 
     def caller(self, endpoint: Endpoint, request: Request) -> Caller:
-        """Who asks; an invalid key is refused also where none is needed.
+        """Identify the caller; an invalid key is rejected even if no key is needed.
 
         Raises
         ------
@@ -69,7 +69,7 @@ class Access:
         return found
 
     def unrouted(self, request: Request) -> None:
-        """Count a request that no endpoint takes, if its key is somebody's."""
+        """Count a request to an unknown path, if it has a valid key."""
         key = request.given_key(in_query=False)
         found = self._find(key) if key else None
         if found is not None:
@@ -90,7 +90,7 @@ class Access:
 
 
 def limited(room: Room, what: str) -> Problem:
-    """The answer to a caller who has reached a limit."""
+    """The response to a caller who has reached a limit."""
     wait = max(1, room.reset - int(time.time()))
     return Problem(
         429, "rate_limited", f"rate limit of {room.limit} {what} a minute exceeded; retry in {wait} s", retry_after=wait
@@ -103,7 +103,7 @@ def _unauthorized(endpoint: Endpoint) -> str:
 
 @lru_cache(maxsize=256)
 def _room(limit: int, reset: int, delay: int, tier: str) -> Headers:
-    """The headers of a limit, all but what remains."""
+    """Rate-limit headers, except the remaining number."""
     return [
         (b"x-ratelimit-limit", b"%d" % limit), (b"x-ratelimit-reset", b"%d" % reset),
         (b"x-data-delay", b"%d" % delay), (b"x-tier", tier.encode()),

@@ -1,8 +1,8 @@
-"""The response cache: answers per board version, in front of the router.
+"""The response cache: responses per board version, in front of the router.
 
-An answer that depends only on the board version, the request and the caller's rights is computed once and kept until
-the next update; whoever asks for it meanwhile gets the same bytes. Each account has a share of the bytes, so that one
-that varies its requests does not push out the answers of the others.
+A response that depends only on the board version, the request and the caller's rights is computed once and cached until
+the next update; requests in the meantime get the same bytes. Each account has a share of the bytes, so one that varies
+its requests cannot evict the responses of others.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from oddsengine_service.node import Node
 from oddsengine_service.request import Request
 from oddsengine_service.tiers import TIERS
 
-BYTES, ANSWERS = 64 << 20, 4096  # of one board version
-SHARE = 4  # an account may fill one part of so many
+BYTES, ANSWERS = 64 << 20, 4096  # per board version
+SHARE = 4  # an account may use one part in this many
 _METHODS = frozenset({"GET", "HEAD"})
 
 
 class _Version:
-    """The answers of one board version."""
+    """The responses of one board version."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -34,27 +34,27 @@ class _Version:
 
 
 class _Place(NamedTuple):
-    """Where a path with a query leads."""
+    """The route of a path with a query."""
 
     endpoint: Endpoint
     values: Mapping[str, str]
 
 
 class Cache:
-    """Answers of every board, and the middleware that serves them.
+    """Responses of every board, and the middleware that serves them.
 
-    A request whose path and query were routed before is answered here if its answer is kept for the caller's rights;
+    A request whose path and query were routed before is served here if a response is cached for the caller's rights;
     everything else goes on to the router.
     """
 
     def __init__(self, app: ASGIApp, node: Node, access: Access, note: Callable[[str], None]) -> None:
         self._app, self._node, self._access = app, node, access
-        self._note = note  # told which account is active
+        self._note = note  # called with the active account
         self._versions = {delay: _Version(-1) for delay in {tier.delay for tier in TIERS.values()}}
         self._places: dict[tuple[bytes, bytes], _Place] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer from the cache, or let the router answer."""
+        """Serve from the cache, or call the router."""
         request: Request = scope["state"]["request"]
         place = self._places.get((request.raw, request.query))
         if place is not None and request.method in _METHODS:
@@ -68,7 +68,7 @@ class Cache:
         await self._app(scope, receive, send)
 
     async def answer(self, request: Request, make: Callable[[], Any]) -> CachedAnswer:
-        """The answer: kept, being computed for somebody else, or made now."""
+        """The response: cached, being computed for another caller, or computed now."""
         version, key = self._version(request), _key(request)
         kept = version.answers.get(key)
         if kept is not None:
@@ -81,7 +81,7 @@ class Cache:
             version.answers.pop(key, None)
             if not future.done():
                 future.set_exception(error if isinstance(error, Exception) else ConnectionError("given up"))
-                future.exception()  # nobody may be waiting
+                future.exception()  # marks the exception as retrieved: nobody may be waiting
             raise
         future.set_result(made)
         self._keep(version, request, key, made)
@@ -100,7 +100,7 @@ class Cache:
         self._places[request.raw, request.query] = _Place(request.endpoint, request.values)
 
     def _version(self, request: Request) -> _Version:
-        """The answers of the caller's board now; older ones are forgotten."""
+        """The responses of the caller's board now; older versions are dropped."""
         tier = request.caller.tier
         version, number = self._versions[tier.delay], self._node.board(tier).number
         if version.number != number or version.bytes > BYTES:
@@ -111,6 +111,6 @@ class Cache:
 
 
 def _key(request: Request) -> Any:
-    """Equal for requests that get equal bytes; a caller without a key is another one than a free key."""
+    """The cache key: equal for requests with equal responses. No key and a free key are different callers."""
     caller = request.caller
     return request.raw, request.query, caller.tier.id, caller.features, bool(caller.key)

@@ -1,4 +1,4 @@
-"""Every request: its id, its line in the log, its metrics; and what went wrong, as an error envelope."""
+"""Every request: its id, log line and metrics; errors become error envelopes."""
 
 import asyncio
 import hashlib
@@ -17,7 +17,7 @@ from oddsengine_service.request import Request
 
 
 class Requests:
-    """Puts a `Request` into the scope's state, under `request`, and answers for whatever fails behind it."""
+    """Puts a `Request` into the scope's state as `request`, and responds to every error raised behind it."""
 
     def __init__(
         self, app: ASGIApp, base: str, log: Log, metrics: Metrics, trusted: Iterable[str], origin: str
@@ -28,16 +28,16 @@ class Requests:
         self._ids = (b"req_%b%08x" % (stem, at) for at in itertools.count(1))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
+        """Handle a request."""
         request = self.begin(scope)
         scope.setdefault("state", {})["request"] = request
         try:
             await self._app(scope, receive, send)
         except Problem as problem:
-            if problem.__cause__ is not None:  # our failure, reported to the caller in a sentence
+            if problem.__cause__ is not None:  # an error of ours, reported to the caller in one sentence
                 self._log.failure(request.ident, request.path, problem.__cause__)
             await self._refuse(request, problem, send)
-        except ConnectionError:  # nobody is there to be answered
+        except ConnectionError:  # the client has disconnected
             request.status = 499
         except asyncio.CancelledError:
             request.status = 499
@@ -45,13 +45,13 @@ class Requests:
         except Exception as error:
             self._log.failure(request.ident, request.path, error)
             failure = Problem(500, "internal_error", INTERNAL, request_id=request.ident.decode())
-            with suppress(RuntimeError):  # the answer may have begun
+            with suppress(RuntimeError):  # the response may have started
                 await self._refuse(request, failure, send)
         finally:
             self.end(request)
 
     def begin(self, scope: Scope) -> Request:
-        """Name a request."""
+        """Assign the request id."""
         return Request(next(self._ids), scope, self._base, self.trusted)
 
     def end(self, request: Request) -> None:
@@ -68,7 +68,7 @@ class Requests:
 
 
 def refusal(problem: Problem, origin: str) -> RawResponse:
-    """A problem as an answer."""
+    """A problem as a response."""
     body = encode(problem.body(origin))
     length = b"%d" % len(body)
     headers: Headers = [(b"content-type", b"application/json"), (b"content-length", length), NO_STORE]
@@ -76,7 +76,7 @@ def refusal(problem: Problem, origin: str) -> RawResponse:
         headers.append((b"retry-after", b"%d" % problem.extra["retry_after"]))
     if "allow" in problem.extra:
         headers.append((b"allow", problem.extra["allow"].encode()))
-    if problem.status in (408, 413):  # the rest of the body is not waited for
+    if problem.status in (408, 413):  # the rest of the body is not read
         headers.append((b"connection", b"close"))
     if problem.status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="oddsengine"'))

@@ -1,4 +1,4 @@
-"""Every endpoint of the interface."""
+"""All endpoints of the API."""
 
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.mcp.endpoint import ENDPOINT as MCP

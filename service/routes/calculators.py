@@ -11,7 +11,7 @@ from oddsengine_service.problems import invalid, shown
 from oddsengine_service.wire.envelopes import Data
 
 _TAG = "Calculators"
-_MOST, _MOST_STEPS = 20, 1_000_000  # legs; steps of an amount
+_MOST, _MOST_STEPS = 20, 1_000_000  # legs; total divided by step
 _ODDS = text("odds", "Decimal odds of all legs, separated by commas.", required=True)
 _STEP = number("step", "Stakes are multiples of it.", 0.0, 1e6, default=0.01)
 Figures = dict[str, float | list[float]]
@@ -34,7 +34,7 @@ def _numbers(context: Context, name: str, low: float, high: float) -> list[float
 
 
 def arbitrage(context: Context) -> Any:
-    """Stakes that pay alike whatever happens."""
+    """Stakes with the same payout for every outcome."""
     odds, total, step = _numbers(context, "odds", 1.0, 1e6), context.query["total"], context.query["step"]
     limits = [np.inf] * len(odds) if context.query["limits"] is None else _numbers(context, "limits", -1.0, 1e15)
     if min(limits) < 0.0:
@@ -44,7 +44,7 @@ def arbitrage(context: Context) -> Any:
     if step and total / step > _MOST_STEPS:
         raise invalid(f"total must be at most {_MOST_STEPS:,} steps, got {total / step:,.0f}")
     stakes = round_stakes(odds, total, step, limits).stakes.tolist() if step else []
-    if not any(stakes):  # no arbitrage: every outcome pays alike
+    if not any(stakes):  # no arbitrage: all outcomes pay the same
         equal = arbitrage_stakes(odds, total)
         share = min([1.0, *(limit / stake for limit, stake in zip(limits, equal, strict=True) if stake)])
         stakes = (equal * share).tolist()
@@ -54,20 +54,20 @@ def arbitrage(context: Context) -> Any:
 
 
 def hedge(context: Context) -> Any:
-    """The other side of a bet that stands."""
+    """The hedge of an existing bet."""
     q = context.query
     return data(context, calculators.hedge(q["stake"], q["odds"], q["against"])._asdict())
 
 
 def free_bet(context: Context) -> Any:
-    """What a free bet is worth when its other side is bet too."""
+    """The value of a free bet when the other side is bet too."""
     q = context.query
     found = calculators.free_bet(q["stake"], q["odds"], q["against"], returned=bool(q["returned"]))
     return data(context, found._asdict())
 
 
 def boost(context: Context) -> Any:
-    """A boosted price: EV and Kelly stake by a fair probability."""
+    """A boosted price: EV and Kelly stake from a fair probability."""
     q = context.query
     odds = calculators.boost(q["odds"], q["boost"] / 100.0)
     p = q["probability"]
@@ -75,7 +75,7 @@ def boost(context: Context) -> Any:
 
 
 def parlay(context: Context) -> Any:
-    """Several bets as one."""
+    """Several bets combined into one."""
     odds, probs = _numbers(context, "odds", 1.0, 1e6), _numbers(context, "probabilities", 0.0, 1.0)
     if len(odds) != len(probs):
         raise invalid(f"probabilities must have as many numbers as odds, {len(odds)}, got {len(probs)}")

@@ -1,4 +1,4 @@
-"""Saved filters of a key: parameters of a list under a name."""
+"""Saved filters of a key: named query parameters of a list."""
 
 from typing import Annotated, Literal
 from urllib.parse import parse_qsl

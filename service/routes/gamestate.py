@@ -1,4 +1,4 @@
-"""Game states: scores, periods and clocks of games that are on or have just ended, by sport and event."""
+"""Game states: scores, periods and clocks of games in progress or just finished, by sport and event."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def _rows(context: Context) -> Rows:
 
 
 def states(context: Context) -> Any:
-    """Every game, by sport."""
+    """All games, by sport."""
     return data(context, *_matching(context, _rows(context)))
 
 

@@ -1,8 +1,8 @@
-"""Health: is the node up, is its data fresh, does its catalog fit.
+"""Health: whether the node is up, its data fresh, and its catalog consistent.
 
-`down` (503) while it starts, when the thread that writes is gone, and when no price came for so long that the guards
-keep everything away; `degraded` when something works badly but answers are still right. With sources, `data` counts
-their states and says which share of each one's prices is rejected as stale.
+`down` (503) while the node starts, if the writer thread has ended, and if prices are so old that the guards reject all
+of them; `degraded` if something is impaired but responses are still correct. With sources, `data` counts their states
+and gives the share of each source's prices that is rejected as stale.
 """
 
 import time
@@ -20,8 +20,8 @@ from oddsengine_service.wire.health import Check, FairPrices, Health
 from oddsengine_service.wire.numbers import moment
 
 _ORDER = ("ok", "degraded", "down")
-OLD_S = 60.0  # s without a price; older is degraded
-_MOSTLY = 0.5  # share of a source's prices that are stale; from there on it is degraded
+OLD_S = 60.0  # seconds without a price; older is degraded
+_MOSTLY = 0.5  # share of a source's prices that are stale; from here on it is degraded
 _encode = msgspec.json.Encoder().encode
 
 
@@ -29,19 +29,19 @@ def _timed(check: Any, node: Node) -> Check:
     begun = time.perf_counter()
     try:
         status, message = check(node)
-    except Exception as error:  # a check that fails is a bad answer, not a failure of the answer
+    except Exception as error:  # a failing check is part of the result, not an error
         status, message = "down", f"{type(error).__name__}"
     return Check(status, round((time.perf_counter() - begun) * 1000.0), message or None)
 
 
 def _store(node: Node) -> tuple[str, str]:
-    """The store of keys answers."""
+    """The key store can be read."""
     node.keys.find("health")
     return "ok", ""
 
 
 def _data(node: Node) -> tuple[str, str]:
-    """Prices come, and somebody takes them."""
+    """Prices arrive and are applied."""
     if not (node.ready or node.standing_by):
         return "down", node.waits_for or "starting"
     if node.standing_by and node.waits_for:
@@ -65,7 +65,7 @@ def _data(node: Node) -> tuple[str, str]:
 
 
 def _sources(node: Node) -> tuple[str, str]:
-    """Sources are well, and their prices fresh enough to be used. Anybody may read this: it has counts, no names."""
+    """Sources work, and their prices are fresh enough to be used. Public, so it has counts but no names."""
     hub = node.feeds
     sources = hub.statuses() if hub is not None else []
     shares = sorted((one.stale_share for one in sources if one.stale_share is not None), reverse=True)
@@ -82,20 +82,20 @@ def _sources(node: Node) -> tuple[str, str]:
 
 
 def writing(node: Node) -> bool:
-    """Whether the writer can still take a job; its thread begins with the first one."""
+    """Whether the writer can take jobs; its thread starts with the first one."""
     writer = node._writer
     threads = list(writer._threads)
     return not writer._shutdown and (not threads or any(thread.is_alive() for thread in threads))
 
 
 def _schema(_: Node) -> tuple[str, str]:
-    """The data files of the catalog read, and the table has the columns that answers show."""
+    """The catalog's data files are valid, and the table has the columns of responses."""
     missing = {"odds_decimal", "last_seen_at", "event_id"} - set(ODDS_SCHEMA)
     return ("ok", "") if catalog.books() and catalog.listings() and not missing else ("down", "the catalog is empty")
 
 
 def _fair(node: Node) -> FairPrices:
-    """Which table of constants is in force, and how it did."""
+    """The table of constants in use, and its results."""
     table = node.engine.fair
     games = table.note.get("games")
     lately = node.past.lately() if node.past is not None else None
@@ -107,7 +107,7 @@ def _fair(node: Node) -> FairPrices:
 
 
 def health(context: Context) -> Any:
-    """All checks."""
+    """Run all checks."""
     node = context.node
     checks = {"cache": _timed(_store, node), "data": _timed(_data, node), "schema": _timed(_schema, node)}
     worst = max((check.status for check in checks.values()), key=_ORDER.index)

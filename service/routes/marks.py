@@ -1,4 +1,4 @@
-"""Marks of a key: opportunities that it hides, and notes."""
+"""Marks of a key: hidden opportunities, and notes."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from oddsengine_service.routes.named import named
 
 
 class Marking(msgspec.Struct):
-    """What a bettor makes of an opportunity."""
+    """How a bettor marked an opportunity."""
 
     hidden: bool = False
     note: Annotated[str, Meta(max_length=1000)] = ""

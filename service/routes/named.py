@@ -1,4 +1,4 @@
-"""Endpoints of what a key stores under names of its own choice."""
+"""Endpoints for records that a key stores under its own names."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ def named(
     path: str, parameter: str, stored: type[msgspec.Struct], given: type[msgspec.Struct],
     make: Callable[[Any, str], msgspec.Struct], summaries: tuple[str, str, str],
 ) -> tuple[Endpoint, ...]:  # fmt: skip
-    """GET, PUT and DELETE of records of one kind; `make` makes one of what is given and its name."""
+    """GET, PUT and DELETE of records of one kind; `make` builds a record from the body and the name."""
     kind, tag, one = stored.__name__.lower(), "Saved", f"{path}/{{{parameter}}}"
 
     def every(context: Context) -> Any:

@@ -1,10 +1,10 @@
-"""The stream: a snapshot of the board, and from then on its changes.
+"""The stream: a snapshot of the board, followed by its changes.
 
-The first event is `connected`; then come `snapshot` events with all matching prices, open opportunities (`ev:detected`
-and so on), and `snapshot:complete`. From then on `odds:update` has the fields of a price that can move, by id;
-`odds:removed` lists prices that left or are suspended; a further `snapshot` has prices that are new, or back, or have
-another start or link. An opportunity whose figures move is sent again under its id; `expired` lists those that are gone
-or below the thresholds of this stream. A client that reconnects with `Last-Event-ID` gets a fresh snapshot.
+The first event is `connected`; then `snapshot` events with all matching prices, open opportunities (`ev:detected` and
+so on), and `snapshot:complete`. From then on, `odds:update` has the fields of a price that can change, by id;
+`odds:removed` lists prices that were removed or suspended; a further `snapshot` has prices that are new, back, or have
+another start or link. An opportunity whose figures change is sent again under its id; `expired` lists those that are
+gone or below the thresholds of this stream. A client that reconnects with `Last-Event-ID` gets a fresh snapshot.
 """
 
 import secrets
@@ -34,7 +34,7 @@ CHANNELS = ("odds", "opportunities", "gamestate", "all")
 _HEADERS = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"private, no-cache, no-store, no-transform"),
-    (b"x-accel-buffering", b"no"),  # a proxy in between has to pass on every event
+    (b"x-accel-buffering", b"no"),  # proxies must not buffer events
 ]
 _AGAIN_S = 5
 _ECHOED = ("sportsbook", "sport", "league", "event", "market")
@@ -66,7 +66,7 @@ class Channel:
         self._channel = channel
 
     def __call__(self, _: Context) -> Any:
-        """Streams are served by `stream`, not answered."""
+        """Not called: streams are served by `stream`."""
         raise NotImplementedError
 
     async def stream(self, api: "Api", request: "Request", receive: Any, send: Any) -> None:
@@ -119,7 +119,7 @@ def slot(api: "Api", caller: Caller) -> Iterator[None]:
     Raises
     ------
     Problem
-        429 if all are taken; 503 if the node is stopping.
+        429 if all are in use; 503 if the node is stopping.
     """
     if hub_of(api).lines.closed:
         raise Problem(503, "not_ready", "the node is stopping; retry in a few seconds")
@@ -135,7 +135,7 @@ def slot(api: "Api", caller: Caller) -> Iterator[None]:
 
 
 def hub_of(api: "Api") -> Stream:
-    """The streams of a node, made when first needed; in the event loop."""
+    """The streams of a node, created on first use; only in the event loop."""
     node = api.node
     if node.stream is None:
         node.stream = Stream(node, node.index(node.engine), api.log, **node.stream_settings)
@@ -150,7 +150,7 @@ def _sequence(event: str) -> int | None:
 
 
 def same_rights(before: Caller, now: Caller) -> bool:
-    """Whether a stream may go on: the key has the rights with which it began."""
+    """Whether a stream may continue: the key still has the rights it was opened with."""
     return (before.account, before.rights) == (now.account, now.rights) and now.streams > 0
 
 
@@ -170,7 +170,7 @@ def _wants(context: Context, channels: frozenset[str]) -> Subscription:
     Raises
     ------
     Problem
-        400 if `live` is combined with `seen`; 403 if the tier has no streams, not the channel or not the books.
+        400 if `live` is combined with `seen`; 403 if the tier lacks streams, the channel or a book.
     """
     caller, query = context.caller, context.query
     _check_streaming(caller)
@@ -201,12 +201,12 @@ def wants_of(
     context: Context, *, odds: bool, kinds: frozenset[str] | None, games: bool = False, seen: bool = False,
     wire: Wire = SSE,
 ) -> Subscription:  # fmt: skip
-    """The subscription of a caller by the filters of a query.
+    """The subscription of a caller from the filters of a query.
 
     Raises
     ------
     Problem
-        403 if the tier has no streams, or not the books.
+        403 if the tier lacks streams or a book.
     """
     caller, query = context.caller, context.query
     _check_streaming(caller)

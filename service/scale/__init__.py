@@ -3,6 +3,6 @@
     feeds --> writer: Engine.step --> log --> gateway: Engine.feed --> REST, streams
                                        '--> stand-by: the same, until the lease is free
 
-`log` is the only module that talks to the log, `link` holds the connection, `messages` says what a message holds. What
-is shared beside the board is in `keys` and `limits`. Nothing here is imported without `[scale]` in the settings.
+`log` is the only module that uses the log, `link` has the connection, `messages` defines the contents of messages.
+`keys` and `limits` share what is not part of the board. Nothing here is imported without `[scale]` in the settings.
 """

@@ -1,7 +1,8 @@
-"""Records of bettors where there are several processes: the writer stores them, and every process has a copy.
+"""Records of bettors in a cluster: the writer stores them, and every process has a copy.
 
-A gateway hands a request that changes records to the writer. The writer answers it, and each change counts once it is
-in a stream that keeps the newest version of every record. A gateway reads this stream to its end before it answers.
+A gateway forwards requests that change records to the writer. The writer executes them, and a change takes effect once
+it is in a stream that retains the newest version of every record. A gateway reads this stream to its end before it
+responds.
 """
 
 import asyncio
@@ -27,16 +28,16 @@ from oddsengine_service.tiers import TIERS, Caller
 if TYPE_CHECKING:
     from oddsengine_service.server import Service
 
-_ASK_S = 15.0  # a test message to slow targets takes ten
+_ASK_S = 15.0  # a test message to slow targets takes ten seconds
 _STORE_S = 5.0
-_READ_S = 5.0  # for changes on their way
+_READ_S = 5.0  # timeout for pending changes
 _AGAIN_S = 0.05
 _TROUBLE = (NatsError, OSError, TimeoutError)
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Forwarded(msgspec.Struct, array_like=True):
-    """A request that a gateway admitted."""
+    """A request authorised by a gateway."""
 
     method: str
     path: str  # of the endpoint
@@ -52,7 +53,7 @@ class Forwarded(msgspec.Struct, array_like=True):
 
 
 class Reply(msgspec.Struct, array_like=True):
-    """What the writer answered, and how far its stream was; with a code it is a `Problem`."""
+    """The writer's result, and its position in the stream; with a code it is a `Problem`."""
 
     status: int
     body: bytes = b""
@@ -63,24 +64,24 @@ class Reply(msgspec.Struct, array_like=True):
 
 
 class SharedRecords:
-    """The records of one process of several."""
+    """The records of one process of a cluster."""
 
     def __init__(self, link: Link, node: Node, background: Callable[[Coroutine[Any, Any, None]], Any]) -> None:
         self._link, self._node, self._background = link, node, background
         self._log = Log(link, "bettors", latest=True)
         self._subject = f"ask.{link.scale.shard}.bettors"
         self._born = self._epoch = 0
-        self._stored = 0  # the last message of the writer that leads
+        self._stored = 0  # last message written by this process as the leading writer
         self._storing: asyncio.Task[None] | None = None
         self._service: Service | None = None
 
     @property
     def _applied(self) -> int:
-        """The last message that is in the table here."""
+        """The last message applied to the table here."""
         return self._node.records.place(self._born)
 
     async def follow(self) -> None:
-        """Copy the records of the stream as they change."""
+        """Apply the records of the stream as they change."""
         node, records = self._node, self._node.records
         async for message in self._log.follow(self._applied):
             if message is None:
@@ -90,13 +91,13 @@ class SharedRecords:
                 try:
                     await asyncio.to_thread(records.follow, self._born, message.sequence, change)
                     break
-                except Problem as problem:  # the disk takes nothing
+                except Problem as problem:  # the disk is full
                     node.failures["records"] = problem.message
                     await asyncio.sleep(1.0)
             node.failures.pop("records", None)
 
     async def open(self, *, gateway: bool) -> None:
-        """Make the stream if need be."""
+        """Create the stream if it does not exist."""
         self._born = (await self._log.open()).born
         if gateway:
             self._node.shared_records = self
@@ -104,7 +105,7 @@ class SharedRecords:
     # ---- a gateway ----
 
     async def current(self) -> None:
-        """Wait for what is stored by now; without a connection the copy here has to do."""
+        """Wait for everything stored by now; without a connection, the copy here is used as it is."""
         with suppress(LostError, *_TROUBLE):
             if not self._link.gone_s:
                 end = await asyncio.wrap_future(self._link.start(self._log.bounds()))
@@ -116,12 +117,12 @@ class SharedRecords:
             await asyncio.sleep(0.002)
 
     async def forward(self, endpoint: Endpoint, context: Context) -> Answer:
-        """Let the writer answer; what it stored can be read here when this returns.
+        """Have the writer execute a request; its changes are visible here afterwards.
 
         Raises
         ------
         Problem
-            The writer's, or 503 if it does not answer.
+            The writer's, or 503 if it does not respond.
         """
         caller = context.caller
         forwarded = Forwarded(
@@ -141,7 +142,7 @@ class SharedRecords:
         return Answer(reply.body, reply.status)
 
     async def _asked(self, body: bytes) -> bytes:
-        """Ask the writer; while another one takes over there is none for a moment."""
+        """Call the writer; while another one takes over, there may be none for a moment."""
         until = time.monotonic() + self._link.scale.lease_s + _STORE_S
         while True:
             try:
@@ -151,10 +152,10 @@ class SharedRecords:
                     raise
                 await asyncio.sleep(_AGAIN_S)
 
-    # ---- the writer that leads ----
+    # ---- the leading writer ----
 
     async def lead(self, epoch: int, service: "Service") -> None:
-        """Read to the end, keep the writer before out, and store from now on."""
+        """Read to the end, fence off the previous writer, and store changes from now on."""
         records, own = self._node.records, list[Change]()
         self._epoch, self._service = epoch, service
         while True:
@@ -164,7 +165,7 @@ class SharedRecords:
                     own = await asyncio.to_thread(records.adopt, self._born)
                 self._stored = await self._log.append(_encode(Change("", "writer", "")), end, epoch, ".writer")
                 break
-            except RefusedError:  # the one before stored once more
+            except RefusedError:  # the previous writer stored another message
                 continue
             except _TROUBLE:
                 await asyncio.sleep(_AGAIN_S)
@@ -182,7 +183,7 @@ class SharedRecords:
         self._stored = await self._log.append(_encode(change), self._stored, self._epoch, below)
 
     def _store(self, change: Change) -> tuple[int, int]:
-        """Put a change into the stream; from a thread that holds the table's lock."""
+        """Append a change to the stream; called from a thread that holds the table's lock."""
         try:
             self._link.call(self._wait_for(change), _STORE_S)
         except (LostError, RefusedError, UnstoredError, *_TROUBLE) as error:
@@ -190,7 +191,7 @@ class SharedRecords:
         return self._born, self._stored
 
     async def _wait_for(self, change: Change) -> None:
-        """Append; what takes too long is not given up, but nobody waits for it, and `follow` applies it."""
+        """Append, with a timeout. A message that takes longer is not cancelled; if stored, `follow` applies it."""
         if self._storing is not None and (not self._storing.done() or self._applied < self._stored):
             raise TimeoutError
         self._storing = self._background(self._append(change))
@@ -201,7 +202,7 @@ class SharedRecords:
         self._background(self._reply(message))
 
     async def _reply(self, message: Any) -> None:
-        """Answer a request of a gateway."""
+        """Execute a request of a gateway."""
         assert self._service is not None
         service = self._service
         try:

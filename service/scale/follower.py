@@ -1,7 +1,7 @@
-"""The follower: messages of the log onto a node, and snapshots from which another follower begins.
+"""The follower: applies messages of the log to a node, and takes snapshots from which another follower starts.
 
-The node's writer thread applies one message after the other. Whatever a writer's node took in is taken in here, in the
-same order, so that every process holds the same board, games, futures, splits and numbers.
+The node's writer thread applies one message after another. Everything that the writer's node accepted is applied here
+in the same order, so that every process has the same board, games, futures, splits and numbers.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from oddsengine_service.scale.messages import FORM, Begin, Check, Entry, Futures
 from oddsengine_service.tiers import TIERS, books_of
 
 DELAYS = sorted({tier.delay for tier in TIERS.values() if tier.delay})
-LEAST_AGE_S = float(max(DELAYS))  # between the two snapshots that a process begins with
+LEAST_AGE_S = float(max(DELAYS))  # between the two snapshots that a process starts from
 _SNAPSHOT = f"{FORM}.{ENGINE_FORM}"
 
 
@@ -29,11 +29,11 @@ Snapshot = tuple[Mapping[str, str], Mapping[str, Any]]
 
 
 class DivergedError(RuntimeError):
-    """The state here is not the writer's."""
+    """The state of this process differs from the writer's."""
 
 
 class RemoteFeeds:
-    """Sources and books as the writer says they are."""
+    """Sources and books with their states from the writer."""
 
     def __init__(self) -> None:
         self.sources: list[SourceStatus] = []
@@ -44,43 +44,43 @@ class RemoteFeeds:
         return self.sources
 
     def books(self) -> list[BookStatus]:
-        """Each book that a source delivers, or is declared to."""
+        """All books that a source delivers or is configured for."""
         return self.of_books
 
 
 class Follower:
-    """Applies messages to a node; every method is for the node's writer thread."""
+    """Applies messages to a node; every method must be called in the node's writer thread."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.sequence = self.epoch = 0
-        self._begun = 0  # the message that the board began with; those before it are for delayed boards only
+        self._begun = 0  # message at which the board started; earlier ones are only for delayed boards
         self.decisions: dict[tuple[str, str], Decision] = {}
         self.feeds = RemoteFeeds()
         node.feeds = self.feeds
         self._views: list[Any] = []
 
     def keep_views(self) -> None:
-        """Keep the usual views of tiers without a delay awake: `detected_at` is then the same everywhere."""
+        """Keep the usual views of tiers without a delay active, so that `detected_at` is the same everywhere."""
         sets: set[frozenset[str] | None] = {books_of(tier.id) for tier in TIERS.values() if not tier.delay}
         view, method = self.node.engine.view, self.node.method
         self._views = [view(books, method=method, keep=True) for books in sorted(sets, key=repr)]
 
     def drop_views(self) -> None:
-        """Leave these views to those who answer callers."""
+        """Leave these views to the processes that serve callers."""
         for view in self._views:
             if view.wanted.books is not None:
                 view.close()
 
     def apply(self, message: Message) -> None:
-        """Take a message in; one of a writer that was replaced changes nothing.
+        """Apply a message; one from a replaced writer is ignored.
 
         Raises
         ------
         DivergedError
-            If the state here turns out not to be the writer's.
+            If the state here turns out to differ from the writer's.
         FormError
-            If a newer version wrote it.
+            If it was written by a newer version.
         """
         if message.sequence != self.sequence + 1:
             raise DivergedError(f"message {message.sequence} came after {self.sequence}")
@@ -101,7 +101,7 @@ class Follower:
 
     @property
     def current(self) -> bool:
-        """Whether the last message was for the board, and not one from before it."""
+        """Whether the last message was for the board, and not an earlier one."""
         return self.sequence > self._begun
 
     def _take(self, entry: Entry) -> None:
@@ -137,7 +137,7 @@ class Follower:
     # ---- snapshots ----
 
     def snapshot(self, born: int) -> tuple[dict[str, str], bytes]:
-        """All that is held here, and what says whether it fits; `closed` makes it what is saved."""
+        """The full state, and the metadata to select it by; `closed` serialises it."""
         node = self.node
         held: dict[str, Any] = {
             "engine": dump(node.engine), "games": node.games.dump(), "futures": node.futures.board.dump(),
@@ -151,7 +151,7 @@ class Follower:
         return about, msgspec.msgpack.encode(held)
 
     def restore(self, newest: Snapshot, older: Snapshot | None = None) -> None:
-        """Begin with what a snapshot holds, and delayed boards with what an older one does; the log follows on that."""
+        """Start from a snapshot, and delayed boards from an older one; the log continues from there."""
         about, held = newest
         node = self.node
         restore(node.engine, held["engine"])
@@ -171,12 +171,12 @@ class Follower:
 
 
 def closed(data: bytes) -> bytes:
-    """What `snapshot` made, as it is saved."""
+    """Serialise the result of `snapshot`."""
     return zstandard.ZstdCompressor(3).compress(data)
 
 
 def opened(data: bytes) -> dict[str, Any]:
-    """What a snapshot holds.
+    """Parse a snapshot.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def opened(data: bytes) -> dict[str, Any]:
 
 
 def fits(about: Mapping[str, str], born: int, first: int, before: float = float("inf")) -> bool:
-    """Whether a snapshot is of this log and form, joins what the log still has, and is not too new (microseconds)."""
+    """Whether a snapshot has this log and format, connects to the log's messages, and is not too new (microseconds)."""
     return (
         about.get("form") == _SNAPSHOT
         and about.get("born") == str(born)

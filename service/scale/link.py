@@ -1,7 +1,7 @@
 """The connection to the NATS servers, in a thread with an event loop of its own.
 
-The thread that steps and the loop that answers may both be busy for a while; leases and acknowledgements must not wait
-for them.
+Both the thread that steps and the loop that serves requests may be busy for a while; leases and acknowledgements must
+not wait for them.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ from nats.errors import Error as NatsError
 
 from oddsengine_service.settings import Scale, Settings, SettingsError
 
-PING_S = 1.0  # two of them unanswered, and the client takes another server
-_WAIT_S = 0.5  # between two tries to connect
+PING_S = 1.0  # after two without a reply, the client connects to another server
+_WAIT_S = 0.5  # between two attempts to connect
 
 
 class Link:
-    """One connection, kept up as long as the process runs."""
+    """One connection, maintained as long as the process runs."""
 
     def __init__(self, settings: Settings, environ: Mapping[str, str], say: Callable[[str, str], None]) -> None:
         assert settings.scale is not None
@@ -36,7 +36,7 @@ class Link:
                     "has no such variable or an empty one; it must name a variable with the path of a credentials file"
                 )
         self._say = say
-        self.lost_at: float | None = 0.0  # loop time since when there is no connection; None while there is one
+        self.lost_at: float | None = 0.0  # loop time at which the connection was lost; None while connected
         self.client = Client()
         self._closing = threading.Event()
         self.loop = asyncio.new_event_loop()
@@ -50,11 +50,11 @@ class Link:
     # ---- from other threads ----
 
     def start(self, work: Coroutine[Any, Any, Any]) -> "Future[Any]":
-        """Run something on the link's loop."""
+        """Schedule a coroutine on the link's loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def call(self, work: Coroutine[Any, Any, Any], timeout: float = 5.0) -> Any:
-        """Run something on the link's loop and wait for what it returns."""
+        """Run a coroutine on the link's loop and wait for its result."""
         running = self.start(work)
         try:
             return running.result(timeout)
@@ -64,16 +64,16 @@ class Link:
 
     @property
     def gone_s(self) -> float:
-        """For how long there has been no connection; 0 while there is one."""
+        """Seconds since the connection was lost; 0 while connected."""
         return 0.0 if self.lost_at is None else max(0.0, self.loop.time() - self.lost_at)
 
     @property
     def closing(self) -> bool:
-        """Whether the connection is being given up for good."""
+        """Whether the connection is being closed for good."""
         return self._closing.is_set()
 
     def close(self) -> None:
-        """End the connection and the thread."""
+        """Close the connection and end the thread."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -85,7 +85,7 @@ class Link:
     # ---- on the loop ----
 
     async def connect(self) -> None:
-        """Connect, however long it takes until a server answers."""
+        """Connect; retries until a server responds."""
         self.lost_at = self.loop.time()
         options: dict[str, Any] = {"user_credentials": self._credentials} if self._credentials else {}
         said = ""
@@ -109,7 +109,7 @@ class Link:
         with suppress(NatsError, OSError, TimeoutError):
             async with asyncio.timeout(3.0):
                 await self.client.close()
-        if (transport := getattr(self.client, "_transport", None)) is not None:  # of a server that does not answer
+        if (transport := getattr(self.client, "_transport", None)) is not None:  # of a server that does not respond
             transport.close()
         rest = asyncio.all_tasks() - {asyncio.current_task()}
         for task in rest:
@@ -117,7 +117,7 @@ class Link:
         if rest:
             await asyncio.wait(rest, timeout=2.0)
         await self.loop.shutdown_asyncgens()
-        await asyncio.sleep(0.01)  # transports close in the next rounds of the loop
+        await asyncio.sleep(0.01)  # transports close in the next iterations of the loop
         self.loop.call_soon(self.loop.stop)
 
     async def _gone(self) -> None:

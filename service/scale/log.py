@@ -1,8 +1,8 @@
-"""The log of a shard on NATS JetStream: seven methods, and the only code that knows how JetStream says no.
+"""The log of a shard on NATS JetStream, and the only code that interprets JetStream's errors.
 
-A message names the sequence that it must follow, so that a writer who wakes up late is refused, and carries the epoch
-of its writer. No answer is no refusal: the same message is sent again, with the same id, until it is stored or refused;
-for half a minute while a server is connected, and without limit while none is.
+A message names the sequence that it must follow, so that a delayed writer is rejected, and carries the epoch of its
+writer. A missing reply is not a rejection: the same message is sent again with the same id until it is stored or
+rejected; for half a minute while a server is connected, and without limit otherwise.
 """
 
 import asyncio
@@ -37,25 +37,25 @@ from nats.js.object_store import ObjectStore
 
 from oddsengine_service.scale.link import Link
 
-SILENT_S = 3.0  # the writer steps every second; after so long the follower subscribes again
+SILENT_S = 3.0  # the writer steps every second; after this silence the follower subscribes again
 _ACK_S = 2.0
 _AGAIN_S = 0.05
-_UNSTORED_S = 30.0  # in which a connected server did not store a message; a leader is elected in less
+_UNSTORED_S = 30.0  # for a connected server to store a message; electing a leader takes less
 _WRONG_SEQUENCE = 10071
-_LATE_S = 10.0  # in which a log that seems shorter than it was has to have its end again
-_LOAD_S = 60.0  # for a snapshot; parts that are lost do not come at all
+_LATE_S = 10.0  # for a log that seems shorter than before to have its end again
+_LOAD_S = 60.0  # timeout of a snapshot; lost parts never arrive
 
 
 class RefusedError(Exception):
-    """Another message stands where ours should: somebody else writes."""
+    """Another message is stored at this position: there is another writer."""
 
 
 class LostError(Exception):
-    """The log is not the one that was followed: it is another stream's birth, or no longer has what comes next."""
+    """The log is another one than before, or no longer has the next message."""
 
 
 class UnstoredError(Exception):
-    """The servers do not store messages, and that is no passing trouble; the message says why."""
+    """The servers persistently fail to store messages; the message says why."""
 
 
 class Message(NamedTuple):
@@ -67,7 +67,7 @@ class Message(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What the log holds now; `born` tells one stream from another of the same name."""
+    """The log's range of messages; `born` distinguishes streams of the same name."""
 
     first: int
     last: int
@@ -75,16 +75,17 @@ class Bounds(NamedTuple):
 
 
 class Lease:
-    """The right to try to write, renewed five times within `lease_s`; `epoch` is its first revision."""
+    """The lease of the writer, renewed five times within `lease_s`; `epoch` is its first revision."""
 
     def __init__(self, bucket: KeyValue, key: str, holder: bytes, revision: int) -> None:
         self._bucket, self._key, self._holder = bucket, key, holder
         self.epoch = self._revision = revision
 
     async def renew(self) -> bool:
-        """Hold it for another `lease_s`; False if somebody else has it.
+        """Extend the lease by `lease_s`; False if another process has it.
 
-        One that ended while no server answered is taken again; the log refuses this writer if another one began.
+        If it expired while no server responded, it is acquired again; the log rejects this writer if another one
+        has started.
         """
         try:
             self._revision = await self._bucket.update(self._key, self._holder, last=self._revision)
@@ -93,7 +94,7 @@ class Lease:
                 there = await self._bucket.get(self._key)
                 if there.value != self._holder:
                     return False
-                self._revision = there.revision or 0  # ours: the answer to the last renewal was lost
+                self._revision = there.revision or 0  # ours: the reply to the last renewal was lost
             except KeyNotFoundError:
                 try:
                     self._revision = await self._bucket.create(self._key, self._holder)
@@ -102,23 +103,23 @@ class Lease:
         return True
 
     async def release(self) -> None:
-        """Give it to whoever waits."""
+        """Release the lease."""
         await self._bucket.delete(self._key, last=self._revision)
 
 
 class Log:
-    """One of the streams of a shard: `board`, which everything follows, `records` or `bettors`.
+    """One of the streams of a shard: `board`, which all processes follow, `records` or `bettors`.
 
-    With `latest` it has the newest message of each subject below its own for good, and sequences have holes.
+    With `latest`, it retains only the newest message of each subject, indefinitely, and sequences have gaps.
     """
 
     def __init__(self, link: Link, kind: str, *, latest: bool = False) -> None:
         self._link, self.scale, self._latest = link, link.scale, latest
         self.name = f"{kind}-{self.scale.shard}"
         self.subject = f"{kind}.{self.scale.shard}"
-        self.trouble = ""  # why the message that is to be stored is not stored yet
+        self.trouble = ""  # why the current message is not stored yet
         self._born = 0
-        self._own = secrets.token_hex(4)  # two writers never send the same id
+        self._own = secrets.token_hex(4)  # ids differ between writers
 
     @property
     def _subjects(self) -> str:
@@ -128,17 +129,17 @@ class Log:
     def _js(self) -> Any:
         return self._link.client.jetstream(timeout=_ACK_S)
 
-    # ---- the seven ----
+    # ---- operations ----
 
     async def append(self, body: bytes, after: int, epoch: int, below: str = "") -> int:
-        """Store a message right after a sequence, and return its own; `below` ends its subject.
+        """Store a message right after a sequence, and return its own; `below` is added to its subject.
 
         Raises
         ------
         RefusedError
             If another message is stored there.
         LostError
-            If the stream was made anew.
+            If the stream was recreated.
         UnstoredError
             If it is too large, or was not stored for half a minute.
         """
@@ -156,9 +157,9 @@ class Log:
                 if error.err_code == _WRONG_SEQUENCE:
                     if await self._stored(after + 1, ident):
                         return after + 1
-                    await self.bounds()  # tells a stream that was made anew
+                    await self.bounds()  # detects a recreated stream
                     raise RefusedError(str(error.description)) from None
-                # Not the leader, no quorum, the same message still in process: send it again.
+                # Not the leader, no quorum, or the same message is still in process: send it again.
                 self.trouble = str(error.description)
             except MaxPayloadError:
                 raise UnstoredError(
@@ -177,20 +178,20 @@ class Log:
             await asyncio.sleep(_AGAIN_S)
 
     async def follow(self, after: int) -> AsyncIterator[Message | None]:
-        """Messages after a sequence, in order and none left out; None now and then while there are none.
+        """Messages after a sequence, in order and without gaps; None now and then while there are none.
 
         Raises
         ------
         LostError
-            If the log has not what comes next, or is another one.
+            If the log lacks the next message, or is another one.
         """
-        short = float("inf")  # since when the log seems to end before what was read
+        short = float("inf")  # since when the log has seemed to end before what was read
         while not self._link.closing:
             try:
                 bounds = await self.bounds()
                 short = min(short, time.monotonic()) if bounds.last < after else float("inf")
                 if bounds.last < after and time.monotonic() - short < _LATE_S:
-                    yield None  # a server that has just started may not know all it will
+                    yield None  # a server that has just started may not be up to date
                     await asyncio.sleep(_AGAIN_S)
                     continue
                 if bounds.last < after or (bounds.first > after + 1 and bounds.last > after and not self._latest):
@@ -218,12 +219,12 @@ class Log:
                     await messages.unsubscribe()
 
     async def bounds(self) -> Bounds:
-        """What the stream holds.
+        """The range of the stream.
 
         Raises
         ------
         LostError
-            If it is not the stream that was there before, or none.
+            If it is another stream than before, or does not exist.
         """
         try:
             found = await self._js.stream_info(self.name)
@@ -236,7 +237,7 @@ class Log:
         return Bounds(found.state.first_seq, found.state.last_seq, born)
 
     async def save(self, about: Mapping[str, str], data: bytes, keep: int = 3) -> None:
-        """Keep a snapshot, and so many of the newest; `about` holds its sequence and what it was made with."""
+        """Store a snapshot, retaining the given number of newest ones; `about` has its sequence and metadata."""
         store = await self._snapshots()
         name = f"{self.scale.shard}.{int(about['sequence']):020}"
         await store.put(name, data, ObjectMeta(headers=dict(about)))
@@ -246,9 +247,9 @@ class Log:
     async def load(
         self, fits: Callable[[Mapping[str, str]], bool], read: Callable[[bytes], Any]
     ) -> tuple[dict[str, str], Any] | None:
-        """The newest snapshot whose `about` fits, as `read` reads it; None if there is none.
+        """The newest snapshot whose `about` fits, parsed by `read`; None if there is none.
 
-        One that is damaged is passed over: its parts do not come, are not what was saved, or `read` has a `ValueError`.
+        Damaged ones are skipped: with missing or altered parts, or if `read` raises `ValueError`.
         """
         store = await self._snapshots()
         for each in reversed(await self._saved(store)):
@@ -261,17 +262,17 @@ class Log:
                 except (DigestMismatchError, ValueError):
                     continue
                 except TimeoutError:
-                    if not limit.expired():  # it is the server that did not answer
+                    if not limit.expired():  # the server did not respond
                         raise
         return None
 
     async def newest(self) -> Mapping[str, str] | None:
-        """What the newest snapshot says of itself."""
+        """Metadata of the newest snapshot."""
         found = await self._saved(await self._snapshots())
         return found[-1].headers if found else None
 
     async def lease(self, holder: str) -> Lease | None:
-        """Take the writer's lease; None while somebody has it."""
+        """Acquire the writer's lease; None while another process has it."""
         leases = await bucket_of(self._js, KeyValueConfig(
             f"leases_{self.scale.lease_s:g}".replace(".", "_"), ttl=self.scale.lease_s, history=1,
             replicas=self.scale.replicas, storage=StorageType.FILE,
@@ -279,13 +280,13 @@ class Log:
         key = f"writer.{self.scale.shard}"
         try:
             return Lease(leases, key, holder.encode(), await leases.create(key, holder.encode()))
-        except (KeyWrongLastSequenceError, KeyNotFoundError):  # somebody has it, or had it until between two looks
+        except (KeyWrongLastSequenceError, KeyNotFoundError):  # taken, or taken until just now
             return None
 
-    # ---- parts ----
+    # ---- helpers ----
 
     async def open(self, hours: float = 0.0, most: int = -1) -> Bounds:
-        """Make the stream, if it is not there; 0 hours are for ever, -1 is any number of bytes."""
+        """Create the stream if it does not exist; 0 hours is forever, -1 is any number of bytes."""
         config = StreamConfig(
             name=self.name, subjects=[self._subjects], max_age=hours * 3600.0, max_bytes=most, storage=StorageType.FILE,
             num_replicas=self.scale.replicas, discard=DiscardPolicy.OLD, deny_delete=True, deny_purge=True,
@@ -303,12 +304,12 @@ class Log:
             await asyncio.sleep(_AGAIN_S)
 
     async def _exists(self) -> None:
-        """Tell a stream that is gone from one that does not answer."""
+        """Distinguish a deleted stream from one that does not respond."""
         with suppress(NatsError, OSError, TimeoutError):
             await self.bounds()
 
     async def _stored(self, sequence: int, ident: str) -> bool:
-        """Whether our message is what is stored at a place."""
+        """Whether the message stored at a position is ours."""
         try:
             found = await self._js.get_msg(self.name, seq=sequence)
         except (NatsError, APIError):
@@ -333,7 +334,7 @@ class Log:
 
 
 async def bucket_of(js: Any, config: KeyValueConfig) -> KeyValue:
-    """A bucket, made if it is not there."""
+    """A bucket, created if it does not exist."""
     try:
         bucket: KeyValue = await js.key_value(config.bucket)
     except NotFoundError:

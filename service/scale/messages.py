@@ -1,7 +1,7 @@
-"""What a message of the log holds: entries in order, each what one part of a node took in.
+"""Contents of the log's messages: a list of entries, each with a change to one part of a node.
 
-A body is one byte for its form, then zstd over msgpack of `[[kind, value], ...]`. A step's columns are raw bytes: for
-one step that is ten times faster than an Arrow stream.
+A body is one byte for its format, then zstd over msgpack of `[[kind, value], ...]`. The columns of a step are raw
+bytes, which for one step is ten times faster than an Arrow stream.
 """
 
 from collections.abc import Sequence
@@ -22,22 +22,22 @@ from oddsengine_service.wire.splits import SplitsGiven
 
 FORM = 1
 _DTYPES = ("<i8", "<f8", "<f8", "<i8", "<i8", "<i8", "u1")  # of the columns of `Quoted`
-_MOST = 256 << 20  # bytes that a body may unpack to
+_MOST = 256 << 20  # bytes, maximum size of an unpacked body
 
 
 class FormError(ValueError):
-    """A message or snapshot of a newer version of the program; the message is one sentence."""
+    """A message or snapshot was written by a newer version; the message is shown to the operator."""
 
 
 class Entry(NamedTuple):
-    """One thing that was taken in: `value` is what `KINDS` says of its kind."""
+    """One change; `KINDS` has the type of `value` by kind."""
 
     kind: str
     value: Any
 
 
 class Step(NamedTuple):
-    """A batch, and the number that it makes of an engine."""
+    """A batch, and the engine's number after it."""
 
     number: int
     batch: Batch
@@ -52,14 +52,14 @@ class Begin(NamedTuple):
 
 
 class Check(NamedTuple):
-    """The state of the writer's board, without its views, after a number of steps."""
+    """State hash of the writer's board, without its views, after a step."""
 
     number: int
     state: str
 
 
 class Scores(NamedTuple):
-    """What sources say of scores, and the time."""
+    """Score readings of sources, and the time."""
 
     readings: list[Reading]
     now: datetime
@@ -67,7 +67,7 @@ class Scores(NamedTuple):
 
 
 class FuturesPrices(NamedTuple):
-    """Prices of futures of one source."""
+    """Futures prices of one source."""
 
     quotes: list[dict[str, Any]]
     now: datetime
@@ -76,14 +76,14 @@ class FuturesPrices(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """How sources and books are."""
+    """States of sources and books."""
 
     sources: list[SourceStatus]
     books: list[BookStatus]
 
 
 class SplitsRecord(NamedTuple):
-    """A record of betting splits, and when it came."""
+    """A record of betting splits, and its time of arrival."""
 
     given: SplitsGiven
     now: datetime
@@ -99,18 +99,18 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def packed(entries: Sequence[Entry]) -> bytes:
-    """A body."""
+    """Serialise entries to a body."""
     plain = [[kind, _plain(value) if kind == "step" else value] for kind, value in entries]
     return bytes([FORM]) + zstandard.ZstdCompressor(3).compress(_encode(plain))
 
 
 def unpacked(body: bytes) -> list[Entry]:
-    """The entries of a body.
+    """Parse the entries of a body.
 
     Raises
     ------
     FormError
-        If a newer version of the program wrote it.
+        If it was written by a newer version.
     """
     if body[0] != FORM:
         raise FormError(
@@ -153,5 +153,5 @@ def _step(plain: list[Any]) -> Step:
 
 
 def utc(micros: int) -> datetime:
-    """A moment of microseconds."""
+    """A time from microseconds."""
     return datetime.fromtimestamp(micros / 1e6, UTC)

@@ -1,4 +1,4 @@
-"""The outbox: what the parts of a writer's node took in, in order, until it is in the log."""
+"""The outbox: changes to a writer's node, in order, until they are in the log."""
 
 import threading
 import time
@@ -10,21 +10,21 @@ from oddsengine.engine import Batch, Engine, ViewKey
 from oddsengine_service.node import Node, StalledError
 from oddsengine_service.scale.messages import Entry, FuturesPrices, Scores, SplitsRecord, Step, packed
 
-MOST_QUOTES = 200_000  # in one message: about 1.5 MB
-STALLED_S = 10.0  # of steps that wait; then no more are made
-_SLACK_S = 5.0  # for what belongs to the last step
-_BYTES = 200  # of a quote in a message whose names are all new; most take 7
+MOST_QUOTES = 200_000  # per message: about 1.5 MB
+STALLED_S = 10.0  # seconds of pending steps, beyond which no more are made
+_SLACK_S = 5.0  # for entries that belong to the last step
+_BYTES = 200  # per quote in a message in which all names are new; most take 7
 _HEAD = 65_536  # of a message: headers, statuses of sources
 
 
 class TooLargeError(ValueError):
-    """A step that no message can hold; the message is one sentence."""
+    """The step does not fit into a message; the message is shown to the operator."""
 
 
 class Outbox:
-    """Gathers entries from the writer's thread; recorded by the engine as a tape is.
+    """Collects entries in the writer's thread; attached to the engine like a tape.
 
-    `max_payload` says how many bytes a message may have.
+    `max_payload` is the maximum size of a message in bytes.
     """
 
     def __init__(self, node: Node, wake: Callable[[], None], max_payload: Callable[[], int]) -> None:
@@ -39,14 +39,14 @@ class Outbox:
     # ---- from the writer's thread ----
 
     def tell(self, kind: str, *what: Any) -> None:
-        """Take something in that is no step.
+        """Add a change that is not a step.
 
         Raises
         ------
         StalledError
-            If the log takes nothing; whoever tells must not have changed anything yet.
+            If the log accepts nothing; the caller must not have changed anything yet.
         """
-        if kind == "futures" and what[0] is None:  # the step that they came with failed
+        if kind == "futures" and what[0] is None:  # the step with these prices failed
             with self._lock:
                 at = next(at for at in range(len(self._entries) - 1, -1, -1) if self._entries[at][0].kind == "futures")
                 del self._entries[at]
@@ -56,14 +56,14 @@ class Outbox:
         self._put(Entry(kind, make[kind](*what) if kind in make else list(what)))
 
     def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
-        """Take a step in.
+        """Add a step.
 
         Raises
         ------
         StalledError
-            If steps of ten seconds wait already; the engine takes this one back.
+            If ten seconds of steps are pending; the engine rolls this one back.
         TooLargeError
-            If it does not fit into a message; the engine takes it back too.
+            If it does not fit into a message; the engine rolls it back too.
         """
         self._check(STALLED_S)
         number, quotes, most = self._engine.number + 1, len(batch.links), self._max_payload()
@@ -79,7 +79,7 @@ class Outbox:
         self._put(Entry("step", Step(number, batch)))
 
     def note(self, kind: str, what: object) -> None:
-        """Views, and constants of fair prices, are each process's own."""
+        """Views and fair-price constants are local to each process."""
 
     def _check(self, most: float) -> None:
         if self.waiting_s > most:
@@ -103,7 +103,7 @@ class Outbox:
             most //= 2
 
     def first(self, most: int = MOST_QUOTES) -> list[Entry]:
-        """Entries up to a step that the engine has made, at least one step, and no more than so many quotes."""
+        """Entries up to a completed step: at least one step, then no more than `most` quotes."""
         made, quotes, end = self._engine.number, 0, 0
         with self._lock:
             for at, (entry, _) in enumerate(self._entries):
@@ -116,24 +116,24 @@ class Outbox:
             return [entry for entry, _ in list(self._entries)[:end]]
 
     def stored(self, n: int) -> None:
-        """The first entries are in the log."""
+        """Remove the first entries, which are in the log."""
         with self._lock:
             for _ in range(n):
                 self._entries.popleft()
 
     @property
     def most_quotes(self) -> int:
-        """So many quotes fit into a message, whatever their names."""
+        """Number of quotes that fit into a message, whatever their names."""
         return max(1, (self._max_payload() - _HEAD) // _BYTES)
 
     @property
     def making(self) -> bool:
-        """Whether what waits ends with a step that the engine is about to make."""
+        """Whether the last entry is a step that the engine is still making."""
         with self._lock:
             return bool(self._entries) and self._entries[-1][0].kind == "step"
 
     @property
     def waiting_s(self) -> float:
-        """For how long the oldest entry has waited."""
+        """Age of the oldest entry."""
         with self._lock:
             return time.monotonic() - self._entries[0][1] if self._entries else 0.0

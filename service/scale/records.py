@@ -1,4 +1,4 @@
-"""Closing lines and bets on their way: the writer's recorder puts them into a stream, every process stores them."""
+"""Replication of closing lines and bets: the writer appends them to a stream, and every process stores them."""
 
 import io
 import threading
@@ -15,12 +15,12 @@ import zstandard
 from oddsengine.closing import Bets, Close
 from oddsengine_service.closing import Closings
 
-_KEPT = 1000  # of a process that stands by: what the writer may have lost
+_KEPT = 1000  # on a stand-by process, in case the writer loses them
 
 
 @dataclass
 class Records:
-    """What a recorder says, until it is in the log; keeps the last of it where somebody else writes."""
+    """Records until they are in the log; retains the last ones while another process writes."""
 
     writing: bool = False
 
@@ -29,15 +29,15 @@ class Records:
         self._waiting: deque[tuple[bytes, float]] = deque()
 
     def show(self, bets: Bets) -> None:
-        """+EV prices were shown, or shown again."""
+        """Add +EV prices that were shown, for the first time or again."""
         self._put("show", _plain(bets))
 
     def put(self, close: Close) -> None:
-        """An event closed."""
+        """Add the close of an event."""
         self._put("close", _plain(close))
 
     def take_back(self, event_id: str) -> None:
-        """An event that closed did not begin after all."""
+        """Discard the close of an event that was postponed."""
         self._put("take_back", event_id)
 
     def _put(self, kind: str, value: Any) -> None:
@@ -47,24 +47,24 @@ class Records:
                 self._waiting.popleft()
 
     def first(self) -> bytes | None:
-        """What is next to be stored."""
+        """The next record to store."""
         with self._lock:
             return self._waiting[0][0] if self._waiting else None
 
     @property
     def waiting_s(self) -> float:
-        """For how long the oldest has waited."""
+        """Age of the oldest record."""
         with self._lock:
             return time.monotonic() - self._waiting[0][1] if self._waiting else 0.0
 
     def stored(self) -> None:
-        """It is in the log."""
+        """Remove the first record, which is in the log."""
         with self._lock:
             self._waiting.popleft()
 
 
 def store(closings: Closings, born: int, sequence: int, body: bytes) -> None:
-    """Store one record, and with it how far the stream was read."""
+    """Store one record together with its position in the stream."""
     kind, value = msgspec.msgpack.decode(zstandard.decompress(body))
     closings.reached(born, sequence)
     if kind == "show":
@@ -76,14 +76,14 @@ def store(closings: Closings, born: int, sequence: int, body: bytes) -> None:
 
 
 def _plain(record: Bets | Close) -> dict[str, Any]:
-    """A record's fields: arrays with their types, frames as Arrow, all else as it is."""
+    """The fields of a record: arrays with their dtypes, frames as Arrow, everything else unchanged."""
     out: dict[str, Any] = {}
     for name, value in record._asdict().items():
         if isinstance(value, np.ndarray):
             out[name] = ["array", value.dtype.str, value.tolist()]
         elif isinstance(value, pl.DataFrame):
             frame = io.BytesIO()
-            value.clone().write_ipc_stream(frame)  # others may read it, and polars locks what it writes
+            value.clone().write_ipc_stream(frame)  # writing locks a frame
             out[name] = ["frame", frame.getvalue()]
         else:
             out[name] = ["plain", value]

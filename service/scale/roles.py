@@ -1,8 +1,8 @@
-"""The two roles: a gateway follows the log and answers; a writer follows until the lease is its own, then leads.
+"""The two roles: a gateway follows the log and serves requests; a writer follows until it gets the lease, then leads.
 
-Whatever makes the state of a process doubtful ends in the same way: the process throws its node away and begins again
-as a follower (`Service.begin_again`). That holds for a log that is another one, a step that was refused, a lost lease
-and a state that is not the writer's.
+Whenever the state of a process is in doubt, it discards its node and starts again as a follower
+(`Service.begin_again`): if the log is another one, a step was rejected, the lease was lost, or the state differs from
+the writer's.
 """
 
 import asyncio
@@ -40,21 +40,21 @@ from oddsengine_service.wire.splits import SplitsGiven
 if TYPE_CHECKING:
     from oddsengine_service.server import Service
 
-CHECK_S = 60.0  # between two hashes of the state in the log
-SOURCES_S = 10.0  # between two statuses of sources, where nothing changes
+CHECK_S = 60.0  # between two state hashes in the log
+SOURCES_S = 10.0  # between two unchanged statuses of sources
 GONE_S = 60.0  # without a connection; then a gateway is not ready
 _ASK_S = 5.0
-_MADE_S = 0.001  # between two looks at whether a step is made that the outbox has
-_REPLAYED = 1000  # messages at most that streams can go back from what was the end at the start
-_SLOW_S = 2.0  # after which what waits for the log is a failure to be named
+_MADE_S = 0.001  # between two checks whether a step in the outbox has been made
+_REPLAYED = 1000  # messages before the end at start from which streams can resume
+_SLOW_S = 2.0  # pending for longer counts as a failure
 _RECORDS_HOURS, _RECORDS_BYTES = 400 * 24.0, 4 << 30
 _TROUBLE = (NatsError, OSError, TimeoutError)
 _DOUBTFUL = (DivergedError, LostError, RefusedError, UnstoredError)
-_MAX_PAYLOAD = 8_000_000  # that servers should take
+_MAX_PAYLOAD = 8_000_000  # recommended max_payload of the servers
 
 
 class Member(Collector):
-    """One process of several: its link, its logs, and what follows them. `role` is what the settings say."""
+    """One process of a cluster: its link and logs, and the tasks that follow them. `role` is the configured one."""
 
     def __init__(self, settings: Settings, environ: Mapping[str, str], node: Node, log: ServiceLog) -> None:
         self.link = Link(settings, environ, lambda what, said: log.say(what, said=said))
@@ -67,19 +67,19 @@ class Member(Collector):
         self._keys = None if node.demo or not isinstance(node.keys, KeyStore) else SharedKeys(self.link, node.keys)
         self.name = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns() % 1_000_000}"
         self.born = 0
-        self.lag_s = 0.0  # from the writer's step until it was applied here, the last one
+        self.lag_s = 0.0  # from the writer's step until it was applied here
         self.outbox: Outbox | None = None
         self._lease: Lease | None = None
         self._over: Callable[[str], None] = lambda _: None
         self._tasks: list[Future[Any]] = []
         self._helpers: set[asyncio.Task[None]] = set()
-        self._streams_of: Service | None = None  # as long as its streams do not remember updates
-        self._outdated = False  # the log has messages that this version does not read: it must not lead
+        self._streams_of: Service | None = None  # until its streams remember updates
+        self._outdated = False  # the log has messages of a newer version, so this process must not lead
         node.standing_by = self.leads
         node.waits_for = "standing by" if self.leads else "waits for the log"
 
     def collect(self) -> Iterable[Metric]:
-        """How this process stands with the log, for Prometheus."""
+        """Metrics of this process's position in the log."""
         yield GaugeMetricFamily(
             "oddsengine_log_connected", "Whether there is a connection to the log", not self.link.gone_s
         )
@@ -98,24 +98,24 @@ class Member(Collector):
 
     @property
     def _kept(self) -> int:
-        """How many snapshots there are, so that one is older than any delay."""
+        """Number of snapshots to retain, so that one is older than any delay."""
         return 3 + math.ceil(1.25 * LEAST_AGE_S / self.scale.snapshot_s)
 
     @property
     def origin(self) -> str:
-        """What numbers the steps of this shard, for an archive."""
+        """Identifies the step numbers of this shard, for an archive."""
         return f"log {self.scale.shard} {self.born}"
 
-    # ---- the life of a process ----
+    # ---- life cycle ----
 
     def run(self, service: "Service", feed: "Callable[[Service], None]") -> None:
-        """Follow, and where it is a writer's turn, feed the board; in a thread, until the node closes."""
+        """Follow, and feed the board while this process leads; in a thread, until the node closes."""
         self._over = service.begin_again
         if not self.leads:
             self._streams_of = service
         try:
             self._live(service, feed)
-        except (LostError, UnstoredError) as error:  # where nothing follows yet, or no more
+        except (LostError, UnstoredError) as error:  # before following, or after it ended
             self._over(str(error))
 
     def _live(self, service: "Service", feed: "Callable[[Service], None]") -> None:
@@ -135,7 +135,7 @@ class Member(Collector):
         node.closing.wait()
 
     def close(self) -> None:
-        """Give the lease to the next one, and leave."""
+        """Release the lease and disconnect."""
         if self.node.limits.usage is not None:
             self.node.limits.usage.flush()
         if self._lease is not None:
@@ -144,7 +144,7 @@ class Member(Collector):
         self.link.close()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> "Future[Any]":
-        """Run something on the link's loop; if it fails, all begins again."""
+        """Start a coroutine on the link's loop; if it fails, the process starts again."""
         started = self.link.start(work)
         started.add_done_callback(self._ended)
         return started
@@ -154,7 +154,7 @@ class Member(Collector):
             self._over(str(error) if isinstance(error, _DOUBTFUL) else f"{type(error).__name__}: {error}")
 
     def _background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """The same from the loop itself, for as long as that runs."""
+        """`_start` from within the loop, for as long as the coroutine runs."""
         task = self.link.loop.create_task(work)
         self._helpers.add(task)
         task.add_done_callback(self._helpers.discard)
@@ -162,7 +162,7 @@ class Member(Collector):
         return task
 
     def _wait(self, work: Any) -> Any:
-        """Wait for something on the link's loop until the node closes."""
+        """Wait for a coroutine on the link's loop until the node closes."""
         running = self.link.start(work)
         while not self.node.closing.is_set():
             with suppress(TimeoutError):
@@ -173,7 +173,7 @@ class Member(Collector):
         return None
 
     async def _enter(self) -> None:
-        """Connect, and begin with a snapshot or with the first step."""
+        """Connect, and start from a snapshot or the first step."""
         await self.link.connect()
         if (most := self.link.client.max_payload) < _MAX_PAYLOAD:
             self._say("max_payload is small", bytes=most, wanted=_MAX_PAYLOAD)
@@ -211,7 +211,7 @@ class Member(Collector):
         self._target = bounds.last
 
     async def _snapshots(self, born: int, first: int) -> list[Snapshot]:
-        """The newest one, and the newest that is older by any delay, so that delayed boards begin full."""
+        """The newest snapshot, and the newest older by the largest delay, so that delayed boards start complete."""
         newest = await self.board.load(lambda about: fits(about, born, first), opened)
         if newest is None:
             return []
@@ -220,7 +220,7 @@ class Member(Collector):
         return [newest] if older is None else [newest, older]
 
     async def _written(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Do something in the node's writer thread."""
+        """Call a function in the node's writer thread."""
         return await asyncio.wrap_future(self.node.write(work, *arguments))
 
     # ---- following ----
@@ -246,7 +246,7 @@ class Member(Collector):
         self._caught_up(message.sequence)
 
     async def _remember(self, sequence: int) -> None:
-        """Let streams remember what is applied from here on, for clients that resume what another gateway sent them."""
+        """From here on, streams remember updates, for clients that resume a stream of another gateway."""
         service = self._streams_of
         if service is None or self.node.engine.now is None or sequence < self._target - _REPLAYED:
             return
@@ -255,13 +255,13 @@ class Member(Collector):
         await asyncio.wrap_future(begun)
 
     def _caught_up(self, sequence: int) -> None:
-        """A gateway is ready once what was the end at its start is applied."""
+        """A gateway is ready once it has applied the messages that existed at its start."""
         if not self.leads and self.node.waits_for and sequence >= self._target:
             self.node.waits_for, self.node.ready = "", True
             self._say("caught up", step=self.node.engine.number, seconds=round(time.time() - self.node.started, 2))
 
     async def _watch(self) -> None:
-        """Say how the log is; a gateway that is cut off answers with what it has, for a while."""
+        """Report the state of the log; a disconnected gateway keeps serving its last state for a while."""
         node = self.node
         while True:
             await asyncio.sleep(0.5)
@@ -284,7 +284,7 @@ class Member(Collector):
                 node.ready, node.waits_for, self._target = False, "no connection to the log", 0
 
     async def _store_records(self) -> None:
-        """Store closing lines and bets as they come."""
+        """Store closing lines and bets from the stream."""
         assert self.node.past is not None
         closings = self.node.past.closings
         born = (await self.past.bounds()).born
@@ -293,7 +293,7 @@ class Member(Collector):
                 await asyncio.to_thread(store, closings, born, message.sequence, message.body)
 
     async def _save_snapshots(self) -> None:
-        """Keep snapshots coming: a writer that stands by makes them, else a gateway, never who leads."""
+        """Save snapshots regularly: a stand-by writer does, else a gateway, never the leading writer."""
         every = self.scale.snapshot_s * ((0.9 if self.leads else 1.2) + 0.1 * (hash(self.name) % 100) / 100.0)
         while self.outbox is None:
             await asyncio.sleep(every)
@@ -316,7 +316,7 @@ class Member(Collector):
     # ---- leading ----
 
     async def _win(self) -> bool:
-        """Wait for the lease, read to the end, and begin; True once the log has said so."""
+        """Wait for the lease, read to the end, and begin; True once the log has accepted it."""
         while True:
             if self._lease is None:
                 with suppress(*_TROUBLE):
@@ -336,11 +336,11 @@ class Member(Collector):
                 await asyncio.sleep(0.01)
                 continue
             self._tasks[0].cancel()
-            await self._written(lambda: None)  # what it was applying is applied
-            # The lease's bucket may be a new one, whose revisions begin again; an older epoch would change nothing.
+            await self._written(lambda: None)  # everything read has been applied
+            # The lease's bucket may be new, with revisions from 1 again; an older epoch would be ignored.
             epoch = max(self._lease.epoch, self.follower.epoch + 1)
             if self.follower.sequence >= end.last:
-                with suppress(RefusedError):  # the one before wrote once more
+                with suppress(RefusedError):  # the previous writer wrote another message
                     begin = packed([Entry("begin", Begin(epoch, self.name, VERSION))])
                     self._last = await self.board.append(begin, self.follower.sequence, epoch)
                     break
@@ -354,7 +354,7 @@ class Member(Collector):
         return True
 
     def _wake(self) -> None:
-        with suppress(RuntimeError):  # the loop has ended
+        with suppress(RuntimeError):  # the loop is closed
             self.link.loop.call_soon_threadsafe(self._news.set)
 
     async def _until_answered(self, ask: Callable[[], Awaitable[Any]]) -> Any:
@@ -364,7 +364,7 @@ class Member(Collector):
             await asyncio.sleep(0.1)
 
     async def _renew(self) -> None:
-        """Keep the lease; without it this process must not write."""
+        """Renew the lease; without it this process must not write."""
         lease, held = self._lease, time.monotonic()
         assert lease is not None
         while True:
@@ -377,13 +377,13 @@ class Member(Collector):
                         return
                 held = time.monotonic()
             except _TROUBLE:
-                # Nobody can take it while no server answers; the log itself refuses whoever is late.
+                # While no server responds, nobody can take it, and the log itself rejects late writers.
                 self.node.failures["lease"] = f"not renewed for {time.monotonic() - held:.0f} s"
             else:
                 self.node.failures.pop("lease", None)
 
     async def _publish(self) -> None:
-        """Store what waits, one message at a time."""
+        """Store pending entries, one message at a time."""
         assert self.outbox is not None
         outbox, epoch = self.outbox, self.follower.epoch
         checked = sourced = time.monotonic()
@@ -421,7 +421,7 @@ class Member(Collector):
         return None if feeds is None or feeds is self.follower.feeds else Sources(feeds.statuses(), feeds.books())
 
     def _check(self, entries: list[Entry]) -> Check | None:
-        """The state after the last step of a message; None if more steps were made meanwhile."""
+        """The state hash after the last step of a message; None if more steps were made meanwhile."""
         last = next(entry.value.number for entry in reversed(entries) if entry.kind == "step")
         with self.node.engine.still():
             if self.node.engine.number != last:
@@ -441,7 +441,7 @@ class Member(Collector):
             self.records.stored()
 
     async def _finish(self) -> None:
-        """Store what waits, and delete the lease."""
+        """Store pending entries, and release the lease."""
         until = time.monotonic() + 2.0
         while self.outbox is not None and self.outbox.first() and time.monotonic() < until:
             await asyncio.sleep(0.01)
@@ -450,10 +450,10 @@ class Member(Collector):
             with suppress(APIError):
                 await self._lease.release()
 
-    # ---- what gateways ask of the writer ----
+    # ---- requests from gateways ----
 
     def _ask_splits(self, given: list[SplitsGiven]) -> int:
-        """Hand records to the writer; they are in the log when this returns."""
+        """Send records to the writer; they are in the log afterwards."""
         subject = f"ask.{self.scale.shard}.splits"
         try:
             found = self.link.call(self.link.client.request(subject, msgspec.json.encode(given), _ASK_S), _ASK_S + 1)
@@ -462,12 +462,12 @@ class Member(Collector):
         return int(found.data)
 
     async def _take_splits(self, message: Any) -> None:
-        """Take records that a gateway was given."""
+        """Store records that a gateway received."""
         given = msgspec.json.decode(message.data, type=list[SplitsGiven])
         assert self.outbox is not None
         taken = await self._written(lambda: self.node.put_splits(given, self.node.clock.now()))
         put = time.monotonic()
-        while taken and time.monotonic() - self.outbox.waiting_s <= put:  # the next step takes them along
+        while taken and time.monotonic() - self.outbox.waiting_s <= put:  # stored with the next step
             await asyncio.sleep(0.005)
         await message.respond(b"%d" % taken)
 

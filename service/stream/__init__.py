@@ -1,4 +1,4 @@
-"""The stream: what changes on the board and what opens and expires, to whoever listens.
+"""The stream: changes of the board, and opportunities that open and expire, sent to subscribers.
 
     bus -> hub (one thread) -> moves, prices, opportunities -> bytes of each group -> event loop -> subscribers
 

@@ -1,10 +1,10 @@
-"""What a slow reader missed, merged by row: of several changes of a row the last one counts.
+"""Changes that a slow reader missed, merged by row: only the last of several changes to a row is sent.
 
-A reader that does not keep up gets no more events for now; they are merged here. Once it has taken what was pending, it
-is sent the merged rows and is up to date. Two things matter of a row: whether the reader has it, and what it is now.
-The first change tells the former: a row that moved or left was there, a whole row says whether it is new. The last
-change tells the latter. A delta has every field that can move, so a later one replaces an earlier one; merged into a
-whole row it replaces fields.
+A reader that does not keep up gets no further events; they are merged here. Once it has received everything pending, it
+is sent the merged rows and is up to date. Two facts matter about a row: whether the reader has it, and its current
+value. The first change tells the former: a row that changed or was removed was there, and a complete row says whether
+it is new. The last change tells the latter. A delta has every field that can change, so a later one replaces an earlier
+one; merged into a complete row, it replaces fields.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,11 +26,11 @@ from oddsengine_service.stream.events import (
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.Encoder().encode
-ENTRY = 250  # bytes that a row takes beside its own
+ENTRY = 250  # overhead of a row, bytes
 
 
 class _Row:
-    """One row: what it is now, and whether the reader has an older version."""
+    """One row: its current value, and whether the reader has an older version."""
 
     __slots__ = ("book", "delta", "held", "size", "whole")
 
@@ -43,7 +43,7 @@ class _Row:
 
     @property
     def now(self) -> Any:
-        """The whole row."""
+        """The complete row."""
         if self.delta is None:
             return self.whole
         row = _decode(self.whole) | _decode(self.delta)
@@ -61,8 +61,8 @@ class Backlog:
         self._wire = wire
         self._rows: dict[str, dict[str, _Row]] = {}
         self._total = 0
-        self.events = 0  # that are kept here
-        self.size = 0  # bytes, about
+        self.events = 0  # number of merged events
+        self.size = 0  # approximate size, bytes
 
     def __bool__(self) -> bool:
         return bool(self._rows)
@@ -101,7 +101,7 @@ class Backlog:
         if row is None:
             row = family[id_] = _Row(held=True)
         self.size -= row.size
-        if not row.held:  # it came and went meanwhile
+        if not row.held:  # added and removed in the meantime
             del family[id_]
             return
         row.whole = row.delta = None

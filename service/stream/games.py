@@ -23,7 +23,7 @@ class Games:
         return (w.event is None or event in w.event) and in_place(w.sport, w.league, (sport, league))
 
     def events(self, states: Mapping[str, Any], removed: Iterable[str]) -> list[StreamEvent]:
-        """Events of this group for changes."""
+        """Events of this group for some changes."""
         mine = {event: state for event, state in states.items() if self.fits(event, state)}
         fresh = [event not in self._shown for event in mine]
         self._shown.update(mine)

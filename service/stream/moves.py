@@ -1,4 +1,4 @@
-"""One update for subscribers: the rows that moved, are sent whole, and left, each encoded when first sent."""
+"""One update for subscribers: rows that changed, are new, or were removed, each encoded on first use."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -17,7 +17,7 @@ from oddsengine_service.wire.references import with_references
 
 
 class Form(NamedTuple):
-    """How rows are sent: with links for a US state; with what their ids mean."""
+    """How rows are encoded: with links for a US state; with references."""
 
     state: str = ""
     refs: bool = False
@@ -38,14 +38,14 @@ class Moves(UpdateChanges):
         return None if rows is None else (rows, self.update.renewed, timestamps(self.update.again_seen))
 
     def ids(self, rows: RowChanges) -> list[str]:
-        """Ids of one of the parts."""
+        """Ids of the rows of one part."""
         found = self._ids.get(id(rows))
         if found is None:
             found = self._ids[id(rows)] = hexadecimal(rows.facts.id)
         return found
 
     def deltas(self) -> list[msgspec.Raw]:
-        """The rows that moved."""
+        """The rows that changed."""
         if self._deltas is None:
             self._deltas = self._delta(self.moved)
         return self._deltas
@@ -66,7 +66,7 @@ class Moves(UpdateChanges):
         )  # fmt: skip
 
     def fulls(self, part: RowChanges, form: Form, places: Sequence[int]) -> list[msgspec.Raw]:
-        """Some of the rows that are new, or that moved, as whole rows."""
+        """Complete rows of some that are new or have changed."""
         made = self._fulls.setdefault((id(part), form), {})
         missing = [place for place in places if place not in made]
         if missing:
@@ -76,6 +76,6 @@ class Moves(UpdateChanges):
 
 @lru_cache(maxsize=64)
 def rows_in(form: Form) -> Callable[[OddsRows], list[dict[str, Any]]]:
-    """What makes rows as they go out."""
+    """The encoder of rows."""
     rows = fields_of(ODDS, form.state)
     return (lambda found: with_references(rows(found), None)) if form.refs else rows

@@ -1,4 +1,4 @@
-"""Prices for subscribers with equal filters: which rows are theirs, the events of an update, the first snapshot."""
+"""Prices for subscribers with equal filters: selection of rows, events of an update, and the first snapshot."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from oddsengine_service.wire.numbers import american, americans
 
 
 class Taken(NamedTuple):
-    """The board at one update, as frames, and the frame that ends a beginning."""
+    """The board at one update as frames, and the frame that ends a snapshot."""
 
     number: int
     frames: list[bytes]
@@ -25,18 +25,18 @@ class Taken(NamedTuple):
 
 
 class Missed(NamedTuple):
-    """What changed from an update on, as the hub remembers it."""
+    """Changes since an update, from the hub's history."""
 
     since: int
-    number: int  # of the last update that is in it
+    number: int  # last update included
     changed: Longs  # by slot: number of the last update that changed it
-    lost: Sequence[tuple[int, TermIndex, list[RowChanges]]]  # rows that left, by update
+    lost: Sequence[tuple[int, TermIndex, list[RowChanges]]]  # removed rows, by update
 
 
 class Prices:
-    """One group: rows of a filter in one form. Everything but `take` belongs to the hub's thread.
+    """One group: the rows of a filter in one form. Everything except `take` is called in the hub's thread.
 
-    With `seen` it is for nodes that pass prices on: it has suspended rows too, and says when rows were seen again.
+    With `seen` it is for nodes that pass prices on: it includes suspended rows, and reports when rows were seen again.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class Prices:
                 out += self.wire.locked(book, [ids[i] for i in some], [locks[i] for i in some], self.total)
         for rows in moves.lost if self._suspended else moves.left:
             at = self._chosen.of(rows, moves.terms)
-            if rows is moves.lost[1]:  # suspended already, and not counted; it may have been anything since
+            if rows is moves.lost[1]:  # suspended before and not counted; it may have changed since
                 out += self._gone(moves, rows, at)
             else:
                 out += self._removed(moves, rows, at[self._was(rows, at)])
         new, moving = self._chosen.of(moves.new, moves.terms), self._chosen.of(moves.moved, moves.terms)
         fresh = np.array(moves.fresh, bool)[new]
-        if self._partial:  # rows come and leave by what moves of them
+        if self._partial:  # changes can move rows into and out of the filter
             held, stays = self._was(moves.new, new) & ~fresh, self._is(moves.new, new)
             out += self._removed(moves, moves.new, new[held & ~stays])
             new, fresh = new[stays], ~held[stays]
@@ -88,11 +88,11 @@ class Prices:
         return out + self._renewed(moves) if self.seen else out
 
     def _was(self, rows: RowChanges, at: Longs) -> Bools:
-        """Which rows matched `live` and the limits of the price before this update."""
+        """Which rows matched `live` and the price limits before this update."""
         return self._within(rows.before.live[at], rows.before.odds[at], rows.before.american[at])
 
     def _is(self, rows: RowChanges, at: Longs) -> Bools:
-        """Which match them now."""
+        """Which rows match now."""
         return self._within(rows.live[at], rows.facts.odds[at], rows.facts.american[at])
 
     def _within(self, live: Bools, odds: Floats, quoted: Floats) -> Bools:
@@ -117,7 +117,7 @@ class Prices:
         return out
 
     def _added(self, moves: Moves, rows: RowChanges, at: Longs, fresh: list[bool]) -> list[StreamEvent]:
-        """Rows that are here now, or such that no delta can describe them; only the former add to the total."""
+        """Rows that entered, or that changed in a way no delta can describe; only the former add to the total."""
         if not at.size:
             return []
         ids, places, names = moves.ids(rows), at.tolist(), book_ids(rows.facts.books)
@@ -127,7 +127,7 @@ class Prices:
         return self.wire.added([ids[i] for i in places], fulls, fresh, self.total, books)
 
     def _renewed(self, moves: Moves) -> list[StreamEvent]:
-        """When rows were last seen: those that moved, for a delta does not say it, and those that were seen again."""
+        """When rows were last seen: both changed rows, whose delta does not include it, and rows seen again."""
         facts, ids = moves.moved.facts, moves.ids(moves.moved)
         times = timestamps(facts.seen)
         at = self._chosen.of(moves.moved, moves.terms).tolist()
@@ -143,7 +143,7 @@ class Prices:
     def replay(self, missed: Missed, *, exact: bool) -> Taken | None:
         """Rows that changed since an update, as they are now; from any thread.
 
-        None if it has to be `exact`, and the board is past the update that was heard last.
+        None if it has to be `exact`, and the board is already past the latest update.
         Whatever changed is sent whole, so it does not matter what the client has of it.
         """
         wire, wanted = self.wire, self.wanted
@@ -173,7 +173,7 @@ class Prices:
         return Taken(missed.number, bodies(out), wire.complete(names, total, resumed=True))
 
     def take(self) -> Taken:
-        """A snapshot of the current rows; from any thread."""
+        """A snapshot of the current rows; thread-safe."""
         with self._index.reader(judged=True) as reader:
             number = self._engine.number
             found = reader.take(reader.rows(self.wanted, {}) if self.seen else self._active(reader))
@@ -188,7 +188,7 @@ def nothing(wire: Wire = SSE, *, games: bool = False, resumed: bool = False) -> 
 
 
 def _by_book(rows: RowChanges, at: Longs) -> Iterator[tuple[str, list[int]]]:
-    """Places by book, books in order of their ids."""
+    """Indices by book, in order of the books' ids."""
     if not at.size:
         return
     books = rows.book[at]

@@ -1,4 +1,4 @@
-"""Lines: the streams of a node in its event loop: subscribers, deliveries, heartbeats and time-outs."""
+"""Lines: the streams of a node in its event loop: subscribers, delivery, heartbeats and timeouts."""
 
 import asyncio
 import itertools
@@ -21,9 +21,9 @@ from oddsengine_service.stream.sse import clock
 from oddsengine_service.stream.subscriber import Bounds, Subscriber
 
 HEARTBEAT_S = 30.0
-PARTS = 30  # of the subscribers, that get their heartbeats one after the other
-CHECK_S = 0.5  # between two looks at keys, stalled readers and failures
-PAUSE_S = 0.02  # between two rounds of writing, at least; what comes meanwhile is joined
+PARTS = 30  # subscribers are divided into this many parts, which get heartbeats in turn
+CHECK_S = 0.5  # between two checks of keys, stalled readers and failures
+PAUSE_S = 0.02  # minimum between two rounds of writing; data in between is joined
 UPSTREAM = "upstream_error"
 
 Group = Prices | OpportunityGroup | Games
@@ -39,7 +39,7 @@ class _Batch(NamedTuple):
 
 
 class _Cohort:
-    """The subscribers of the same groups: what is sent to them is packed once."""
+    """Subscribers with the same groups, for whom frames are packed once."""
 
     __slots__ = ("groups", "subscribers")
 
@@ -49,10 +49,10 @@ class _Cohort:
 
 
 class Lines:
-    """Every subscriber of a node, and the groups they are of.
+    """All subscribers of a node, and their groups.
 
-    Events are queued, and handed to all subscribers when these are next written to, so that an update costs the same
-    however many there are. Whatever else concerns one subscriber hands it what is queued first.
+    Events are queued, and passed to the subscribers when these are next written to, so the cost of an update does not
+    depend on the number of subscribers. Before anything else is sent to a subscriber, it is passed the queued events.
     """
 
     def __init__(self, node: Node, log: Log, *, heartbeat: float = HEARTBEAT_S, **bounds: Any) -> None:
@@ -61,11 +61,11 @@ class Lines:
         self._node, self._log = node, log
         self._heartbeat, self._bounds = heartbeat, Bounds(**bounds)
         self._loop = asyncio.get_running_loop()
-        self.number = 0  # of the last update that was heard
-        self._first = int(node.born * 1000.0)  # what `global_seq` starts from: it never repeats after a restart
+        self.number = 0  # of the latest update
+        self._first = int(node.born * 1000.0)  # start of `global_seq`, which does not repeat after a restart
         self._sequence, self._turns = itertools.count(1), itertools.count()
         self._subscribers: dict[Subscriber, None] = {}
-        self._groups: dict[Group, int] = {}  # numbers of the updates that they are at; 0 is none in particular
+        self._groups: dict[Group, int] = {}  # number of the update each has reached; 0 for none
         self._cohorts: dict[frozenset[Group], _Cohort] = {}
         self._queue: list[_Batch] = []  # since all were handed what there was
         self._start = 0  # how many batches there were before
@@ -78,7 +78,7 @@ class Lines:
         self._tick()
         self._beat()
 
-    # ---- who listens ----
+    # ---- subscribers ----
 
     def enter(
         self, send: Any, account: str, key: str, check: Callable[[], bool], wants: Any, first: list[bytes],
@@ -93,7 +93,7 @@ class Lines:
         return made
 
     def change(self, subscriber: Subscriber, wants: Any, first: list[bytes]) -> None:
-        """Replace what a subscriber gets; these frames come before its new snapshot."""
+        """Replace a subscription; these frames precede its new snapshot."""
         self._enroll(subscriber, frozenset())
         subscriber.wants, subscriber.waiting, subscriber.backlog = wants, [], None
         self._begin(subscriber, first, 0)
@@ -108,16 +108,16 @@ class Lines:
 
     @property
     def streams(self) -> int:
-        """How many are open."""
+        """Number of open streams."""
         return len(self._subscribers)
 
     def end_all(self) -> None:
-        """End every stream once what waits is sent."""
+        """End every stream after sending what is pending."""
         for subscriber in tuple(self._subscribers):
             subscriber.end()
 
     async def close(self, within: float) -> None:
-        """End every stream; abort those that do not take the rest in time."""
+        """End every stream; abort those that do not receive the rest in time."""
         self.closed = True
         for timer in self._timers.values():
             timer.cancel()
@@ -128,7 +128,7 @@ class Lines:
         for subscriber in tuple(self._subscribers):
             subscriber.cut("the server stops")
 
-    # ---- what goes out ----
+    # ---- delivery ----
 
     def deliver(self, batches: list[tuple[Group, int, list[StreamEvent]]], heard: int) -> None:
         """Send groups their events, each with the number of its update; `heard` is the latest update."""
@@ -202,27 +202,27 @@ class Lines:
             subscriber.cohort.subscribers[subscriber] = None
 
     def note(self, number: int) -> None:
-        """Note the latest update, whose events were all delivered."""
+        """Set the latest update, whose events have all been delivered."""
         self.number = number
 
     def _caught_up(self, subscriber: Subscriber, backlog: Backlog) -> None:
-        """Send a slow subscriber what it missed, once it has taken all that was pending."""
+        """Send a slow subscriber what it missed, once it has received everything pending."""
         frames = backlog.frames()
         self.merged += max(backlog.events - len(frames), 0)
         self.events += len(frames)
         self._begin(subscriber, frames, self.number)
 
     def _begin(self, subscriber: Subscriber, frames: list[bytes], number: int) -> None:
-        """Queue frames that bring a subscriber to an update; 0 is none in particular."""
+        """Queue frames that bring a subscriber to an update; 0 for none."""
         place = self.global_seq(number) if number else 0
         subscriber.begin(subscriber.wire.numbered(frames, self._sequence, place), place)
 
     def global_seq(self, number: int) -> int:
-        """The number of an update as clients have it."""
+        """The number of an update as shown to clients."""
         return self._first + number
 
     def number_of(self, global_seq: int) -> int:
-        """The update that a client names; of another life of the node it is none of this one's."""
+        """The update for a number shown to clients; out of range for one from before a restart."""
         return global_seq - self._first
 
     def _flush_soon(self) -> None:
@@ -235,7 +235,7 @@ class Lines:
                 self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Send what waits; then let as much time pass as that took, so that more is joined and others run too."""
+        """Send pending data; then pause for as long as that took, so that more is joined and other tasks run."""
         began = time.perf_counter()
         self._flushing = False
         self._hand_out()
@@ -247,14 +247,14 @@ class Lines:
         self._flush_at = self._loop.time() + spent + max(PAUSE_S, spent)
 
     def register(self, group: Group, subscriber: Subscriber, wants: Any, number: int) -> None:
-        """Add a subscriber to a group, which is at an update."""
+        """Add a subscriber to a group that has reached an update."""
         if subscriber in self._subscribers and subscriber.wants is wants:
             self._groups.setdefault(group, number)
             known = subscriber.cohort.groups if subscriber.cohort is not None else frozenset()
             self._enroll(subscriber, known | {group})
 
     def admit(self, subscriber: Subscriber, wants: Any, taken: Taken, frames: list[bytes], heard: int) -> None:
-        """Send a subscriber its snapshot, what else is open, and what came after the snapshot's update."""
+        """Send a subscriber its snapshot, open opportunities, and events after the snapshot's update."""
         if subscriber.gone or subscriber.waiting is None or subscriber.wants is not wants:
             return
         self._hand(subscriber)
@@ -270,11 +270,11 @@ class Lines:
         subscriber.flush()
 
     def close_group(self, group: Group) -> None:
-        """Forget a group without subscribers."""
+        """Remove a group without subscribers."""
         self._groups.pop(group, None)
 
     def refuse(self, subscriber: Subscriber, wants: Any) -> None:
-        """End a stream that would need one view too many."""
+        """End a stream that would exceed the limit of views."""
         if subscriber.wants is not wants:
             return
         message = "too many different sets of books; use fewer, or retry later"
@@ -282,16 +282,16 @@ class Lines:
         subscriber.end()
 
     def send(self, events: bytes, subscriber: Subscriber, number: int = 0) -> None:
-        """Send a subscriber something without an id that is not part of the board."""
+        """Send a subscriber an event that has no id and is not part of the board."""
         self._hand(subscriber)
         subscriber.take(subscriber.packed([((events,), self.global_seq(number) if number else 0)]))
         self._due.append(subscriber)
         self._flush_soon()
 
-    # ---- what time does ----
+    # ---- timers ----
 
     def _beat(self) -> None:
-        """Send heartbeats, to a part of the subscribers at a time."""
+        """Send heartbeats, to one part of the subscribers at a time."""
         rounds = PARTS if self._heartbeat >= 3.0 else 1
         self._turn = (self._turn + 1) % rounds
         moment = clock(self._node.clock.now())
@@ -313,7 +313,7 @@ class Lines:
             self._timers["beat"] = self._loop.call_later(self._heartbeat / rounds, self._beat)
 
     def _holds(self, subscriber: Subscriber) -> bytes:
-        """A comment that says which update of the board a subscriber is at, if it is one."""
+        """A comment with the update that a subscriber has reached, if any."""
         if not subscriber.wire.comments:
             return b""
         said = []
@@ -369,13 +369,13 @@ def _holds(check: Callable[[], bool]) -> bool:
 
 
 class LineMetrics(Collector):
-    """Streams, counted when somebody looks; all zero until there was one."""
+    """Stream metrics, collected on request; zero before the first stream."""
 
     def __init__(self, lines: Callable[[], Lines | None]) -> None:
         self._lines = lines
 
     def collect(self) -> Iterable[Metric]:
-        """Every figure."""
+        """All metrics."""
         lines = self._lines()
         streams, made, events, merged, cuts = (
             (lines.streams, lines.made, lines.events, lines.merged, lines.cuts) if lines is not None else (0,) * 5

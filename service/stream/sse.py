@@ -1,6 +1,6 @@
-"""Server-Sent Events: the framing, and the rows of prices that are made for streams alone.
+"""Server-Sent Events: the framing, and price rows used only in streams.
 
-A frame without its id is made once for all who get it. Ids are put before it in the order of sending, so that they rise
+A frame is encoded once for all recipients without its id. Ids are prepended in the order of sending, so they increase
 on every connection.
 """
 
@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-CHUNK = 1000  # rows of one event
+CHUNK = 1000  # rows per event
 RETRY = b"retry: 3000\n"
 _encode = msgspec.json.Encoder().encode
-# Line ends to some readers, though not to JSON: escaped, no reader cuts a payload there.
+# Line separators to some readers, though not in JSON; escaped so that no reader splits a payload there.
 _ENDS = ((b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"), (b"\xc2\x85", rb"\u0085"))
 
 
 class OddsDelta(msgspec.Struct, frozen=True, gc=False):
-    """What can move of a price."""
+    """The fields of a price that can change."""
 
     id: str
     odds_american: float
@@ -52,15 +52,15 @@ def frame(name: str, payload: Any) -> bytes:
 
 
 def numbered(frames: Iterable[bytes], sequence: Iterable[int]) -> list[bytes]:
-    """Frames with their ids before them, piece by piece."""
+    """Prepend ids to frames, one by one."""
     return [piece for body, at in zip(frames, sequence, strict=False) for piece in (b"id: evt_%d\n" % at, body)]
 
 
 def clock(moment: datetime | None = None) -> str:
-    """A time as events have it; now if none is given."""
+    """Format a time for events; None is now."""
     return (moment or datetime.now(UTC)).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 
 
 def raw(structs: Iterable[Any]) -> list[msgspec.Raw]:
-    """Rows that are encoded, each once."""
+    """Rows that are already encoded."""
     return [msgspec.Raw(_encode(struct)) for struct in structs]

@@ -1,8 +1,8 @@
-"""One connection: what waits for it, and one write at a time.
+"""One connection: its pending data, with one write at a time.
 
-Everything here happens in the event loop. What is pending is joined into one write; if the server lets the write
-through at once, as it does while the client reads, no task is woken for it. A reader with more than `BEHIND` bytes
-pending is behind: what comes then goes into its backlog, until all that was pending is taken.
+Everything here runs in the event loop. Pending data is joined into one write; if the server accepts the write at once,
+as it does while the client reads, no task is woken. A reader with more than `BEHIND` bytes pending is behind: further
+events go to its backlog until everything pending has been received.
 """
 
 import asyncio
@@ -25,28 +25,28 @@ except ImportError:  # Windows
 WRITE = 1 << 16  # bytes of one write
 PIECE = 1 << 15  # bytes of a shared piece
 WAITING = b": the snapshot is on its way\n"
-_LATER_S = 15.0  # that the kernel waits longer than we do, so that a reader that stops is cut off by us, and counted
+_LATER_S = 15.0  # extra time for the kernel, so that we close stalled connections first, and count them
 
 
 Piece = bytes | memoryview
 
 
 class Bounds:
-    """How much may wait for one reader, and for how long."""
+    """Limits on the data and the time that one reader may take."""
 
     def __init__(
         self, *, behind: int = 1 << 18, limit: int = 4 << 20, stalled: float = 30.0, linger: float = 5.0,
         send_buffer: int = 1 << 18,
     ) -> None:  # fmt: skip
-        self.behind = behind  # bytes pending, beside the beginning, from which on changes of a row are merged
-        self.limit = limit  # bytes of merged rows
-        self.stalled = stalled  # seconds without a byte taken, or acknowledged
-        self.linger = linger  # seconds to take the rest once the stream ends
-        self.send_buffer = send_buffer  # bytes of the kernel, which has megabytes for each unless told; 0 leaves it
+        self.behind = behind  # bytes pending, without the snapshot, beyond which changes are merged
+        self.limit = limit  # maximum bytes of merged rows
+        self.stalled = stalled  # seconds without any byte received or acknowledged
+        self.linger = linger  # seconds to receive the rest after the stream ends
+        self.send_buffer = send_buffer  # bytes; the kernel's default is megabytes; 0 leaves it
 
 
 class _Rest:
-    """What is left of a coroutine that was begun by hand."""
+    """The rest of a coroutine that was started by hand."""
 
     def __init__(self, begun: Generator[Any, Any, Any], waits: Any) -> None:
         self._begun, self._waits = begun, waits
@@ -57,7 +57,7 @@ class _Rest:
 
 
 class Subscriber:
-    """A connection. `waiting` queues events while the snapshot is being made; None afterwards."""
+    """A connection. `waiting` queues events while the snapshot is being prepared; None afterwards."""
 
     __slots__ = (
         "_beginning", "_bounds", "_ending", "_pending", "_send", "_sent", "_since", "_taken", "_writing", "account",
@@ -77,26 +77,26 @@ class Subscriber:
         self.waiting: list[tuple[int, list[StreamEvent]]] | None = []
         self.backlog: Backlog | None = None  # while it is behind
         self.gone = self.cut_short = self._ending = False
-        self.size = self.number = 0  # bytes that wait; the update that the beginning is of
+        self.size = self.number = 0  # bytes pending; the update of the snapshot
         self.groups: list[Any] = []
         self.cohort: Any = None  # whose events it gets
         self.handed = 0  # batches that it was handed, or that are not for it, of all that were queued
         self.turn = 0
         self.transport: Any = getattr(getattr(send, "__self__", None), "transport", None)
         _watch(self.transport, bounds)
-        self.task = asyncio.current_task()  # what to end where the transport is out of reach
+        self.task = asyncio.current_task()  # cancelled if the transport is not accessible
         self._send = send
         self._pending: list[Piece] = []
-        self._beginning = 0  # bytes of it that still wait
+        self._beginning = 0  # bytes of the snapshot still pending
         self._writing: asyncio.Task[None] | None = None
-        self._sent = self._taken = 0  # bytes that it was sent; that it had taken when somebody last looked
-        self._since = time.monotonic()  # when it last took something, or had all
+        self._sent = self._taken = 0  # bytes sent; bytes received at the last check
+        self._since = time.monotonic()  # when it last received something, or had nothing pending
 
-    # ---- what comes ----
+    # ---- input ----
 
     def begin(self, pieces: Iterable[bytes], number: int = 0) -> None:
-        """Queue a snapshot, or what a slow reader missed, whatever its size."""
-        del number  # of the update that these leave it with; of no use here
+        """Queue a snapshot, or what a slow reader missed, of any size."""
+        del number  # update after these frames; not used here
         for piece in pieces:
             self._beginning += len(piece)
             self.size += len(piece)
@@ -104,7 +104,7 @@ class Subscriber:
 
     @staticmethod
     def packed(batches: Sequence[tuple[Sequence[bytes], int]]) -> Any:
-        """Frames as `take` gets them, each batch with its `global_seq`; made once for all who get them."""
+        """Prepare frames for `take`, each batch with its `global_seq`; done once for all recipients."""
         joined = b"".join(frame for frames, _ in batches for frame in frames)
         return parts(joined), len(joined)
 
@@ -117,7 +117,7 @@ class Subscriber:
         self.grow(size)
 
     def idle(self) -> None:
-        """Send a comment as a sign of life while the snapshot is being made."""
+        """Send a comment as a heartbeat while the snapshot is being prepared."""
         if self._pending or self._writing is not None:
             return
         self._pending.append(WAITING)
@@ -125,7 +125,7 @@ class Subscriber:
         self.flush()
 
     def grow(self, size: int) -> None:
-        """Count bytes that wait; beyond the limit further events are merged."""
+        """Count pending bytes; beyond the limit, further events are merged."""
         self.size += size
         if self.size - self._beginning > self._bounds.behind and self.backlog is None:
             self.backlog = Backlog(self.wire)
@@ -137,10 +137,10 @@ class Subscriber:
             if self.backlog.size > self._bounds.limit:
                 self.cut("it does not keep up")
 
-    # ---- what goes ----
+    # ---- output ----
 
     def flush(self) -> None:
-        """Send what is pending, and after that what was missed."""
+        """Send what is pending, then what was missed."""
         while self._writing is None and not self.gone:
             if not self._pending:
                 backlog, self.backlog = self.backlog, None
@@ -192,35 +192,35 @@ class Subscriber:
             self._writing = None
         self.flush()
 
-    # ---- how it ends ----
+    # ---- end ----
 
     def end(self) -> None:
-        """Send what is pending, then end the answer as HTTP has it."""
+        """Send what is pending, then end the response."""
         if not self._ending:
             self._ending, self._since = True, time.monotonic()
         self.flush()
 
     def revoke(self) -> None:
-        """End because the key is no longer valid, or has other rights."""
+        """End because the key is no longer valid or its rights have changed."""
         self.end()
 
     def lingers(self, now: float) -> bool:
-        """Whether it does not take the rest."""
+        """Whether the client does not receive the rest."""
         return self._ending and not self.gone and now - self._since > self._bounds.linger
 
     def stalls(self, now: float) -> bool:
-        """Whether it has taken nothing for too long, or is gone."""
+        """Whether the client has received nothing for too long, or has disconnected."""
         if self.gone or self._ending:
             return False
         left = _unsent(self.transport)
         taken = self._sent - left
-        if taken > self._taken or not (left or self._writing):  # it may be slow, but it is alive
+        if taken > self._taken or not (left or self._writing):  # slow, but not stalled
             self._since = now
         self._taken = taken
         return now - self._since > self._bounds.stalled
 
     def cut(self, reason: str) -> None:
-        """Close the connection; what waits is lost."""
+        """Close the connection and discard what is pending."""
         if self.gone:
             return
         self.gone = self.cut_short = True
@@ -232,14 +232,14 @@ class Subscriber:
             self.task.cancel()
 
     def drop(self) -> None:
-        """Forget what waits."""
+        """Discard what is pending."""
         self._pending.clear()
         self.size = self._beginning = 0
         self.waiting = self.backlog = None
 
 
 def parts(body: bytes) -> list[Piece]:
-    """Split a body into pieces that are sent one by one, without copies: many subscribers may share it."""
+    """Split a body into pieces that are sent one by one, without copies, since many subscribers may share it."""
     if len(body) <= PIECE:
         return [body]
     view = memoryview(body)
@@ -247,9 +247,9 @@ def parts(body: bytes) -> list[Piece]:
 
 
 def _watch(transport: Any, bounds: Bounds) -> None:
-    """Bound the kernel's buffer, and let the connection fail if what was sent is not acknowledged.
+    """Limit the kernel's buffer, and fail the connection if sent data is not acknowledged.
 
-    A client may vanish without a word; only silence tells.
+    A client may disappear without closing the connection.
     """
     line = transport.get_extra_info("socket") if transport is not None else None
     if line is None:
@@ -262,7 +262,7 @@ def _watch(transport: Any, bounds: Bounds) -> None:
 
 
 def _unsent(transport: Any) -> int:
-    """Bytes that the other side has not acknowledged: the server's and, where it tells, the kernel's."""
+    """Bytes not acknowledged by the client: the server's and, if available, the kernel's."""
     if transport is None:
         return 0
     size: int = transport.get_write_buffer_size()

@@ -1,4 +1,4 @@
-"""Bodies on the wire: structs for encoding, validation and OpenAPI, a module a topic.
+"""Request and response bodies: structs for encoding, validation and OpenAPI, one module per topic.
 
-Unknown values are null; no field is ever left out.
+Unknown values are null; no field is ever omitted.
 """

@@ -1,4 +1,4 @@
-"""Envelopes: what stands around the rows of an answer, and the types of fields that many bodies share."""
+"""Envelopes around the rows of a response, and field types that several bodies share."""
 
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -11,7 +11,7 @@ Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
 class GameState(msgspec.Struct, frozen=True):
-    """How a game stands."""
+    """State of a game."""
 
     period: str | None
     clock: str | None
@@ -20,7 +20,7 @@ class GameState(msgspec.Struct, frozen=True):
 
 
 class Pagination(msgspec.Struct):
-    """Where a page stands. `next_offset` is null on the last page and at the cap of offsets; a cursor has no cap."""
+    """Position of a page. `next_offset` is null on the last page and at the maximum offset; a cursor has no maximum."""
 
     limit: int
     offset: int
@@ -30,21 +30,21 @@ class Pagination(msgspec.Struct):
 
 
 class AnswerMeta(msgspec.Struct):
-    """Notes on an answer: unknown ids, by parameter; undeclared parameters."""
+    """Notes on a response: unknown ids, by parameter; undeclared parameters."""
 
     unknown: dict[str, list[str]] | UnsetType = UNSET
     ignored: list[str] | UnsetType = UNSET
 
 
 class Counted(AnswerMeta, kw_only=True):
-    """How many are on the page, and in all."""
+    """Numbers of rows on the page and in total."""
 
     count: int
     total: int
 
 
 class ListMeta(Counted, kw_only=True):
-    """What a list is of."""
+    """Contents of a list."""
 
     source: str
     last_update: str | None
@@ -60,7 +60,7 @@ class Data(msgspec.Struct, Generic[T], kw_only=True):
 
 
 class Deleted(msgspec.Struct):
-    """What was deleted is gone."""
+    """Confirmation of a deletion."""
 
     deleted: bool
 

@@ -1,4 +1,4 @@
-"""Futures on the wire. Field order is the wire's; the fields of the interface come first."""
+"""Futures. Fields are in the order of the response; those of the published interface come first."""
 
 import msgspec
 
@@ -18,7 +18,7 @@ class FutureLeg(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FutureArbitrage(msgspec.Struct, frozen=True, kw_only=True):
-    """Stakes on every contestant of a whole field; `implied_total` is in percent, for each place."""
+    """Stakes on every contestant of a complete field; `implied_total` is in percent per winner."""
 
     id: str
     profit_percent: float
@@ -27,7 +27,7 @@ class FutureArbitrage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Future(msgspec.Struct, frozen=True, kw_only=True):
-    """A market of futures. `is_complete` is null where nobody says who takes part; without it nothing is derived."""
+    """A market of futures. `is_complete` is null if its contestants are unknown; without it nothing is derived."""
 
     market_id: str
     display_name: str
@@ -55,7 +55,7 @@ class Future(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FutureOdds(msgspec.Struct, frozen=True, kw_only=True):
-    """One book's price of a selection; `probability` is implied by it, margin included."""
+    """One book's price of a selection; `probability` is its implied probability, including the margin."""
 
     id: str
     selection: str

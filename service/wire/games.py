@@ -8,7 +8,7 @@ from oddsengine_service.wire.envelopes import GameState, Moment
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """How a game stands, merged over what tells of it. Periods are Q3, 2H, P2, S2, T5 or B5, OT, HT, FT."""
+    """State of a game, merged over all sources. Periods are Q3, 2H, P2, S2, T5 or B5, OT, HT, FT."""
 
     home_team: str
     away_team: str
@@ -27,7 +27,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Teams(msgspec.Struct, frozen=True):
-    """Who plays, and where."""
+    """The teams, home and away."""
 
     sport: str
     league: str
@@ -36,7 +36,7 @@ class Teams(msgspec.Struct, frozen=True):
 
 
 def standing(state: State, teams: Teams) -> Standing:
-    """A state as it goes out."""
+    """Encode a state for a response."""
     return Standing(
         home_team=teams.home, away_team=teams.away, sport=teams.sport, league=teams.league, home_score=state.home,
         away_score=state.away, is_live=not state.over, game_period=state.period or None,
@@ -46,7 +46,7 @@ def standing(state: State, teams: Teams) -> Standing:
 
 
 def state_of(game: Standing | None) -> GameState | None:
-    """How a game stands, as rows of other things have it."""
+    """State of a game as included in rows of other kinds."""
     if game is None:
         return None
     return GameState(game.game_period, game.game_clock, game.home_score, game.away_score)

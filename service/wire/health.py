@@ -1,4 +1,4 @@
-"""The answer of `/health`."""
+"""The body of `/health`."""
 
 import msgspec
 

@@ -1,6 +1,6 @@
-"""Numbers and times as they are shown. They are rounded here, once, and nowhere else.
+"""Rounding and formatting of numbers and times; nothing is rounded elsewhere.
 
-American prices have 2 digits, decimal ones and probabilities 6, others 4. Times are RFC 3339 in UTC.
+American prices have 2 digits, decimal prices and probabilities 6, others 4. Times are RFC 3339 in UTC.
 """
 # mypy: allow-untyped-calls
 
@@ -15,7 +15,7 @@ Number = float | None
 
 
 def moment(time: datetime | None) -> str | None:
-    """A time of UTC as the wire writes it.
+    """Format a UTC time for a response.
 
     Examples
     --------
@@ -27,22 +27,22 @@ def moment(time: datetime | None) -> str | None:
 
 
 def rounded(value: Number, digits: int = 4) -> Number:
-    """A number as it is shown: never a minus zero."""
+    """Round a number, or None; never returns -0.0."""
     return None if value is None else round(value, digits) + 0.0
 
 
 def exact(value: float, digits: int = 4) -> float:
-    """The same of a number that is always there."""
+    """Round a number."""
     return round(value, digits) + 0.0
 
 
 def american(value: float) -> float:
-    """An American price as it is shown; -100 is +100."""
+    """Round an American price; -100 becomes +100."""
     shown = round(value, 2)
     return 100.0 if shown == -100.0 else shown
 
 
 def americans(odds: Floats, given: Floats) -> list[float]:
-    """American prices: as given, else as they follow from the decimal."""
+    """American prices: as given, else converted from the decimal price."""
     prices: list[float] = np.round(quoted_american(odds, given), 2).tolist()
     return prices

@@ -1,4 +1,4 @@
-"""Prices on the wire: columns of the board to rows, bodies of requests, and envelopes of answers."""
+"""Prices in responses: encoding of board columns, request bodies, and envelopes."""
 # mypy: allow-untyped-calls
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from oddsengine_service.wire.numbers import americans
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """Why a price is not used: the guard that rejects it, and its reason in words."""
+    """Why a price is rejected: the guard, and its reason in words."""
 
     guard: str
     reason: str
@@ -74,7 +74,7 @@ class Odds(msgspec.Struct, gc=False):
 
 
 class BestOdds(Odds, gc=False):
-    """The best price of a selection: the one that pays most after commission."""
+    """The best price of a selection: the one with the highest payout after commission."""
 
     odds_decimal_net: float
 
@@ -91,7 +91,7 @@ class EventOdds(msgspec.Struct):
 
 
 class Removed(msgspec.Struct, gc=False):
-    """A price that left the board."""
+    """A price removed from the board."""
 
     id: str
     sportsbook: str
@@ -99,7 +99,7 @@ class Removed(msgspec.Struct, gc=False):
 
 
 class Batch(msgspec.Struct):
-    """The events whose prices are wanted; books and market types as in queries, separated by commas."""
+    """The requested events; books and market types are comma-separated as in queries."""
 
     event_ids: Annotated[
         list[Annotated[str, Meta(extra_json_schema={"maxLength": MOST_TEXT})]],
@@ -113,13 +113,13 @@ class Batch(msgspec.Struct):
 
 
 class Cut(AnswerMeta, kw_only=True):
-    """Notes on an answer with a limit: whether prices were left out."""
+    """Notes on a response with a limit: whether prices were omitted."""
 
     truncated: bool | UnsetType = UNSET
 
 
 class BatchMeta(Cut, kw_only=True):
-    """Notes on a batch: also which events are not on the board, and which did not fit."""
+    """Notes on a batch: also events that are not on the board, and events that exceeded the limit."""
 
     missing: list[str] | UnsetType = UNSET
     remaining: list[str] | UnsetType = UNSET
@@ -134,11 +134,11 @@ class OddsByEvent(msgspec.Struct, kw_only=True):
 
 
 class Since(Counted, kw_only=True):
-    """The board's time of this answer, to ask for what changes after it; whether the time asked for was too old."""
+    """The board's time of this response, for the next request; whether the requested time was too old."""
 
     server_time: Moment
     since_clamped: bool | UnsetType = UNSET
-    seen: bool | UnsetType = UNSET  # prices that were only seen again are listed
+    seen: bool | UnsetType = UNSET  # prices that were only seen again are included
 
 
 class OddsLists(msgspec.Struct, kw_only=True):
@@ -150,19 +150,19 @@ class OddsLists(msgspec.Struct, kw_only=True):
 
 
 def _some(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """The schema of a row that has some of its fields."""
+    """The schema of a row with some of its fields."""
     _, known = msgspec.json.schema_components([kind], ref_template="#/components/schemas/{name}")
     return {key: value for key, value in known[kind.__name__].items() if key not in ("required", "title")}
 
 
 def _shapes() -> list[Any]:
-    """What a list of prices may hold: prices, with `group_by` events, with `fields` some fields of either."""
+    """Rows of a list: prices; with `group_by` events; with `fields` some fields of either."""
     _, known = msgspec.json.schema_components([EventOdds], ref_template="#/components/schemas/{name}")
     return [{"$ref": "#/components/schemas/Odds"}, known["EventOdds"], _some(Odds)]
 
 
 class OddsPage(msgspec.Struct, kw_only=True):
-    """Prices; with `group_by` events with their prices, with `fields` some fields only."""
+    """Prices; with `group_by` events with their prices, with `fields` only some fields."""
 
     success: bool
     data: Annotated[list[Any], Meta(extra_json_schema={"items": {"anyOf": _shapes()}})]
@@ -171,7 +171,7 @@ class OddsPage(msgspec.Struct, kw_only=True):
 
 
 class BestPage(msgspec.Struct, kw_only=True):
-    """The best prices; with `fields` some fields only."""
+    """The best prices; with `fields` only some fields."""
 
     success: bool
     data: Annotated[list[Any], Meta(extra_json_schema={"items": _some(BestOdds)})]
@@ -180,7 +180,7 @@ class BestPage(msgspec.Struct, kw_only=True):
 
 
 class Delta(msgspec.Struct, kw_only=True):
-    """Prices that changed, and those that left."""
+    """Prices that changed, and those removed."""
 
     success: bool
     data: list[Odds]
@@ -190,31 +190,31 @@ class Delta(msgspec.Struct, kw_only=True):
 
 
 ODDS, BEST = Odds.__struct_fields__, BestOdds.__struct_fields__
-_MOST_ENCODED = 10_000  # rows, of about a kilobyte
+_MOST_ENCODED = 10_000  # rows, about a kilobyte each
 _encode = msgspec.json.Encoder().encode
 
 
 def odds(found: OddsRows) -> list[Odds]:
-    """Rows as the wire has them."""
+    """Encode rows of `/odds`."""
     return list(map(Odds, *_columns(found)))
 
 
 def best_odds(found: OddsRows, net: Floats) -> list[BestOdds]:
-    """Rows of `/odds/best` as the wire has them; `net` are their prices after commission."""
+    """Encode rows of `/odds/best`; `net` are the prices after commission."""
     return list(map(BestOdds, *_columns(found), np.round(net, 6).tolist()))
 
 
 class RowEncoder:
-    """Rows of an answer: those that were sent before as they stand, and what the board says of the others.
+    """Encodes the rows of a response, reusing rows that were encoded before.
 
-    Made while the board is held still; the encoding of what is new comes after.
+    Create it while the board is locked; new rows are encoded afterwards.
     """
 
     def __init__(self, reader: BoardReader, slots: Ints, *, best: bool = False) -> None:
         self._encoded, self._current = reader.index.encoded, reader.index.current[best]
         self._slots: list[int] = slots.tolist()
         self._rows: list[Any] = list(map(self._current.get, self._slots))
-        self._new: list[tuple[int, Any]] = []  # where, and what the row says
+        self._new: list[tuple[int, Any]] = []  # index, row contents
         if None not in self._rows:
             return
         if len(self._encoded) > _MOST_ENCODED:
@@ -243,7 +243,7 @@ class RowEncoder:
 
 
 def fields_of(names: Sequence[str], state: str = "") -> Callable[..., list[dict[str, Any]]]:
-    """What makes rows of some fields only, with links to the books' sites in a US state."""
+    """An encoder for rows with only some fields, and with links for a US state."""
     at = [BEST.index(name) for name in names]
 
     def rows(found: OddsRows, net: Floats | None = None) -> list[dict[str, Any]]:
@@ -256,7 +256,7 @@ def fields_of(names: Sequence[str], state: str = "") -> Callable[..., list[dict[
 
 
 def removed(found: OddsRows) -> list[Removed]:
-    """Rows that left as the wire has them."""
+    """Encode removed rows."""
     books = [found.books[b] for b in found.book]
     return list(map(Removed, hexadecimal(found.id), books, timestamps(found.moved)))
 
@@ -292,7 +292,7 @@ _OTHER = {True: False, False: True, None: None}
 
 
 def _links(found: OddsRows, books: Sequence[str], state: str) -> tuple[list[Any], ...]:
-    """Columns of what belongs to one price alone: link, book's name, native ids, largest bet, what an exchange says."""
+    """Columns of a single price: link, book's name, native ids, largest bet, exchange data."""
     names, deep = list(map(_name, books)), [_home(book, state) for book in books]
     nothing: list[Any] = [None] * len(books)
     if found.links is None or not any(found.links):

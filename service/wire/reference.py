@@ -1,4 +1,4 @@
-"""Reference data and events on the wire. Field order is the wire's."""
+"""Reference data and events. Fields are in the order of the response."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from oddsengine_service.wire.envelopes import GameState
 
 
 class Sport(msgspec.Struct, frozen=True, kw_only=True):
-    """A sport; counts are of what the caller sees."""
+    """A sport; counts are of what the caller can see."""
 
     id: str
     name: str
@@ -34,7 +34,7 @@ class League(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sportsbook(msgspec.Struct, frozen=True, kw_only=True):
-    """A book. `degraded` is one without news for a minute, `down` one whose prices are too old to be used."""
+    """A book. `degraded` has had no update for a minute, `down` has prices too old to be used."""
 
     id: str
     name: str
@@ -68,7 +68,7 @@ class Market(msgspec.Struct, frozen=True, kw_only=True, rename={"has_line": "has
 
 
 class Team(msgspec.Struct, frozen=True, kw_only=True):
-    """A team that plays in an event of the board."""
+    """A team with an event on the board."""
 
     id: str
     name: str
@@ -95,4 +95,4 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     book_count: int
     markets: list[str]
     books: list[str]
-    game_state: GameState | None = None  # for tiers that may know
+    game_state: GameState | None = None  # for tiers with game states

@@ -1,4 +1,4 @@
-"""References on odds rows and legs of opportunities (`include=refs`): what an id means, with its numerical id."""
+"""References on odds rows and legs of opportunities (`include=refs`): objects behind ids, with their numerical ids."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -8,13 +8,13 @@ from oddsengine import catalog
 from oddsengine.query import values
 
 NAMES = ("home", "away", "sport_ref", "league_ref", "market_ref", "sportsbook_ref")
-_UNKNOWN = ("abbreviation", "logo", "city", "mascot", "conference", "division")  # of teams; the catalog has none
+_UNKNOWN = ("abbreviation", "logo", "city", "mascot", "conference", "division")  # not in the catalog of teams
 
 Reference = Mapping[str, Any]
 
 
 def with_references(rows: Sequence[dict[str, Any]], fields: Sequence[str] | None) -> list[dict[str, Any]]:
-    """Rows with their references; only some fields beside them if `fields` says so."""
+    """Rows with their references; with `fields`, only some other fields."""
     return [
         {**(row if fields is None else {name: row[name] for name in fields}), **references(row)} for row in rows
     ]  # fmt: skip
@@ -26,9 +26,9 @@ def references(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_leg_references(out: dict[str, Any]) -> dict[str, Any]:
-    """An opportunity whose legs have references; one of a single price has them itself.
+    """An opportunity with references on its legs, or on itself if it is a single price.
 
-    A side that several books offer has those of the first.
+    The references of a side offered by several books are those of the first.
     """
     shared = _of_event(out, out["market"] if "market" in out else out["market_type"])
     sides = [side for name in ("side1", "side2", "side3") if (side := out.get(name))]

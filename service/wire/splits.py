@@ -1,4 +1,4 @@
-"""Public betting splits on the wire, both ways. Field order is the wire's."""
+"""Public betting splits, in requests and responses. Fields are in the order of the response."""
 
 from datetime import datetime
 from typing import Annotated
@@ -11,21 +11,21 @@ from oddsengine_service.wire.numbers import Number
 
 
 class Sides(msgspec.Struct, frozen=True):
-    """A share of each team, 0 to 1."""
+    """Share of each team, 0 to 1."""
 
     away: Share
     home: Share
 
 
 class OverUnder(msgspec.Struct, frozen=True):
-    """A share of each side of a total, 0 to 1."""
+    """Share of each side of a total, 0 to 1."""
 
     over: Share
     under: Share
 
 
 class SpreadSplit(msgspec.Struct, frozen=True):
-    """Shares on a spread; `away_odds` and `home_odds` are the lines, as the interface calls them."""
+    """Shares on a spread; `away_odds` and `home_odds` are the lines, as in the published interface."""
 
     away_odds: Number
     home_odds: Number
@@ -51,7 +51,7 @@ class MoneylineSplit(msgspec.Struct, frozen=True):
 
 
 class SplitsGame(msgspec.Struct, frozen=True, kw_only=True):
-    """What the public bets on one event at one book, of money (`handle_pct`) and of bets."""
+    """Public betting on one event at one book, by money (`handle_pct`) and by number of bets."""
 
     event_id: str
     sport: str
@@ -89,7 +89,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class SplitsGiven(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One record as an operator's source posts it; without `fetched_at` it is of now."""
+    """One record as posted by an operator's source; `fetched_at` defaults to now."""
 
     event_id: Name
     sportsbook: Name
@@ -104,20 +104,20 @@ class SplitsGiven(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class SplitsPosted(msgspec.Struct, frozen=True):
-    """What is posted."""
+    """A request to store records."""
 
     splits: Annotated[list[SplitsGiven], Meta(min_length=1, max_length=1000)]
 
 
 class SplitsTaken(msgspec.Struct, frozen=True):
-    """What became of it."""
+    """The result of storing records."""
 
     accepted: int
-    ignored: int  # older than what is known, or than what is kept
+    ignored: int  # not newer than the last record, or too old to be stored
 
 
 class SplitsPage(msgspec.Struct, frozen=True):
-    """Splits have an envelope of their own."""
+    """Splits, with their own envelope."""
 
     data: list[SplitsGame]
     pagination: Pagination
@@ -126,7 +126,7 @@ class SplitsPage(msgspec.Struct, frozen=True):
 
 
 class HistoryMeta(msgspec.Struct, frozen=True, kw_only=True):
-    """What a history holds; `total` are all that fit."""
+    """Contents of a history; `total` counts all matches."""
 
     event_id: str
     total: int

@@ -1,5 +1,5 @@
-"""WebSocket: the hub's events as messages, and what a client may say.
+"""WebSocket: the hub's events as messages, and the messages of a client.
 
-Reading order: `wire` (messages), `socket` (one connection), `protocol` (frames and bounds, under uvicorn), `session`
-(the handshake and what a client sends).
+Reading order: `wire` (messages), `socket` (one connection), `protocol` (frames and limits, under uvicorn), `session`
+(the handshake and messages from the client).
 """

@@ -1,7 +1,7 @@
-"""WebSocket under uvicorn: handshake and frames by the library `websockets`, with bounds of ours.
+"""WebSocket under uvicorn: handshake and frames by the library `websockets`, with additional limits.
 
-A client may send little and not often; whatever it sends costs a bounded amount of work, also in frames that no
-application sees. Messages of the hub go out as frames that are made already, between those of the library.
+The rate and size of what a client sends are limited, so that it can cause only a limited amount of work, including
+frames that no application sees. Messages of the hub are sent as ready-made frames between those of the library.
 """
 
 import logging
@@ -11,13 +11,13 @@ from typing import Any
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-MOST_MESSAGE = 32 << 10  # bytes of one message of a client
-BURST = 256 << 10  # bytes that may come at once
-RATE = 16 << 10  # bytes a second
+MOST_MESSAGE = 32 << 10  # bytes of one message from a client
+BURST = 256 << 10  # bytes that may arrive at once
+RATE = 16 << 10  # bytes per second
 
 _log = logging.getLogger("oddsengine.ws")
 _log.addHandler(logging.NullHandler())
-_log.setLevel(logging.CRITICAL)  # the library names queries, which may hold keys
+_log.setLevel(logging.CRITICAL)  # the library logs queries, which may contain keys
 _log.propagate = False
 
 
@@ -31,14 +31,14 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._left, self._at = float(BURST), self.loop.time()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give the connection back."""
+        """Release the connection."""
         super().connection_lost(exc)
         if self.release is not None:
             self.release()
             self.release = None
 
     def data_received(self, data: bytes) -> None:
-        """Read frames, unless the client sends too much."""
+        """Parse frames, unless the client sends too much."""
         now = self.loop.time()
         self._left = min(float(BURST), self._left + (now - self._at) * RATE) - len(data)
         self._at = now
@@ -46,19 +46,19 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             self.transport.abort()
             return
         super().data_received(data)
-        if self.conn.handshake_exc is not None and not self.handshake_initiated:  # its first line is too long
+        if self.conn.handshake_exc is not None and not self.handshake_initiated:  # the request line is too long
             self.transport.write(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
             self.transport.close()
 
     def handle_ping(self) -> None:
-        """Answer, unless the client does not read."""
+        """Reply, unless the client does not read."""
         if self.writable.is_set():
             super().handle_ping()
         else:
             self.conn.data_to_send()
 
     def handle_parser_exception(self) -> None:
-        """Close what is no WebSocket."""
+        """Close a connection that violates the protocol."""
         if self.conn.close_sent is None:  # the handshake itself
             self.transport.close()
         elif self.close_sent:
@@ -68,7 +68,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             super().handle_parser_exception()
 
     async def write_frames(self, data: bytes) -> None:
-        """Write whole frames once the client has taken most of what came before."""
+        """Write whole frames once the client has received most of the earlier ones."""
         if not self.writable.is_set():
             await self.writable.wait()
         if self.disconnected or self.close_sent or self.transport.is_closing():

@@ -1,7 +1,7 @@
 """The endpoint `/ws`: the handshake, the first messages, and the messages of a client.
 
-A client may send `subscribe`, which changes its subscription, and `ping`. Anything else is answered with an `error`,
-and the connection stays open; too many messages close it. Keys, limits, filters and rights are those of the stream.
+A client may send `subscribe`, which changes its subscription, and `ping`. Anything else gets an `error` message, and
+the connection stays open; too many messages close it. Keys, limits, filters and rights are those of the stream.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 PATHS = (f"{BASE}/ws", "/ws")
 KINDS = ("ev", "arbitrage", "middles", "low_hold")
 CHANNELS = (*KINDS, "odds")
-BURST, RATE = 30, 3.0  # messages of a client at once, and a second
+BURST, RATE = 30, 3.0  # messages of a client at once, and per second
 _CLOSE = {401: BAD_KEY, 403: NO_STREAMING, 429: TOO_MANY, 503: 1013}
 _POLICY = 1008
 
@@ -60,7 +60,7 @@ _NUMBERS = {"min_ev": MIN_EV, "min_profit": MIN_PROFIT, "min_odds": MIN_ODDS, "m
 
 
 class Filters(msgspec.Struct, kw_only=True):
-    """Filters of a `subscribe` message; those that are absent are off, thresholds at their defaults."""
+    """Filters of a `subscribe` message; missing ones are off, thresholds have their defaults."""
 
     sports: list[str] | None = None
     sportsbooks: list[str] | None = None
@@ -76,7 +76,7 @@ class Filters(msgspec.Struct, kw_only=True):
 
 
 class Message(msgspec.Struct, kw_only=True):
-    """A message of a client."""
+    """A message from a client."""
 
     type: str
     channels: list[str] | None = None
@@ -87,7 +87,7 @@ _decode = msgspec.json.Decoder(Message).decode
 
 
 def refuse_plain(_: Context) -> Any:
-    """Answer a request that does not ask for an upgrade.
+    """Respond to a request without an upgrade.
 
     Raises
     ------
@@ -118,7 +118,7 @@ class Sockets:
         except Problem as problem:
             request.status = problem.status
             await _end(send, problem)
-        except OSError:  # nobody is there any more
+        except OSError:  # the client has disconnected
             request.status = 499
         except asyncio.CancelledError:
             raise
@@ -170,7 +170,7 @@ class Session:
         self._left, self._at = float(BURST), asyncio.get_running_loop().time()
 
     async def listen(self, receive: Any) -> None:
-        """Answer until the client leaves."""
+        """Process messages until the client disconnects."""
         while (received := await receive())["type"] != "websocket.disconnect":
             if not self._within_rate():
                 text = f"at most {BURST} messages at once and {RATE:g} a second are allowed"
@@ -222,7 +222,7 @@ class Session:
 
 
 def _query(received: Message) -> dict[str, Any]:
-    """A `subscribe` message as the query that would ask for the same."""
+    """Convert a `subscribe` message to the equivalent query."""
     query, given = dict(_DEFAULTS), received.filters or Filters()
     if strange := [word for word in received.channels or () if word not in CHANNELS]:
         raise invalid(f"channels must be a list of {', '.join(CHANNELS)}, got {shown(strange[0])}")
@@ -282,7 +282,7 @@ async def _end(send: Any, problem: Problem) -> None:
         body = b'{"seq":1,' + WS.error(problem.code, problem.message)
         await send({"type": "websocket.send", "text": body.decode()})
         await send({"type": "websocket.close", "code": _CLOSE.get(problem.status, _POLICY), "reason": problem.code})
-    except (OSError, RuntimeError):  # it is closed already
+    except (OSError, RuntimeError):  # already closed
         return
 
 

@@ -1,4 +1,4 @@
-"""One WebSocket as the hub has it: a subscriber whose writes are whole frames, each with a `seq` of this connection."""
+"""One WebSocket as the hub sees it: a subscriber that writes whole frames, each with a `seq` of this connection."""
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
@@ -9,11 +9,11 @@ from oddsengine_service.stream.subscriber import WRITE, Subscriber
 NORMAL, BAD_KEY, NO_STREAMING, TOO_MANY = 1000, 4001, 4003, 4029
 """Codes with which a connection is closed."""
 _PING = b"\x89\x00"
-_TEXT = 0x81  # one whole message
+_TEXT = 0x81  # one complete message
 
 
 class Socket(Subscriber):
-    """One connection. What is pending are pairs: the head of a frame with its `seq`, and the shared rest."""
+    """One connection. Pending items are pairs: the head of a frame with its `seq`, and the shared rest."""
 
     __slots__ = ("_frames", "_seq", "code", "reason")
 
@@ -25,7 +25,7 @@ class Socket(Subscriber):
 
     @staticmethod
     def packed(batches: Sequence[tuple[Sequence[bytes], int]]) -> Any:
-        """Messages as they are."""
+        """Messages without framing."""
         return batches
 
     def take(self, packed: Any) -> None:
@@ -34,7 +34,7 @@ class Socket(Subscriber):
             self.grow(sum(self._queue(messages, number) for messages, number in packed))
 
     def begin(self, pieces: Iterable[bytes], number: int = 0) -> None:
-        """Queue the beginning, or what a slow reader missed."""
+        """Queue the snapshot, or what a slow reader missed."""
         size = self._queue(pieces, number)
         self._beginning += size
         self.size += size
@@ -59,14 +59,14 @@ class Socket(Subscriber):
         return total
 
     def idle(self) -> None:
-        """Send a ping: no message may come before the beginning."""
+        """Send a ping; no message may precede the snapshot."""
         if not self._pending and self._writing is None:
             self._pending += (_PING, b"")
             self.size += len(_PING)
             self.flush()
 
     def _some(self) -> bytes:
-        """Whole frames only: the library writes others between them."""
+        """Only whole frames: the library writes others between them."""
         size, n = 0, 0
         while n < len(self._pending):
             size += len(self._pending[n]) + len(self._pending[n + 1])
@@ -94,7 +94,7 @@ class Socket(Subscriber):
             self.close(close, code)
 
     def revoke(self) -> None:
-        """Close because the key is no longer valid, or has other rights."""
+        """Close because the key is no longer valid or its rights have changed."""
         self.refuse("invalid_api_key", "the key was revoked, or has other rights now", BAD_KEY)
 
     def close(self, code: int, reason: str) -> None:

@@ -1,7 +1,7 @@
 """Messages of a WebSocket: JSON objects with `type`, `seq` and `timestamp`.
 
-`seq` differs for each connection, so a message is encoded without its opening brace, once for all who get it, and each
-connection puts `{"seq":N,` before it. Rows are the same bytes as in Server-Sent Events.
+`seq` differs by connection, so a message is encoded once for all recipients without its opening brace, and each
+connection prepends `{"seq":N,`. Rows are the same bytes as in Server-Sent Events.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from oddsengine_service.stream.sse import clock, raw
 
 MOST_FRAME = 256 << 10  # bytes of one message
 MOST_ROWS = 200_000  # bytes of the rows of one message
-MOST_OPPORTUNITIES = 300  # in one message
+MOST_OPPORTUNITIES = 300  # opportunities per message
 CHANNELS = {kind.event_name: kind.name for kind in KINDS.values()}
 """Channels by the names that kinds have in events."""
 _encode = msgspec.json.Encoder().encode
@@ -33,7 +33,7 @@ def message(kind: str, **fields: Any) -> bytes:
 
 
 def chunks(sizes: Iterable[int], most: int) -> Iterator[slice]:
-    """Consecutive parts of a list whose messages stay below the bound of a frame."""
+    """Split a list into parts whose messages stay below the maximum size of a frame."""
     first = at = size = 0
     for at, each in enumerate(sizes):
         if at > first and (size + each > MOST_ROWS or at - first >= most):
@@ -45,7 +45,7 @@ def chunks(sizes: Iterable[int], most: int) -> Iterator[slice]:
 
 
 class Messages(Wire):
-    """What a WebSocket is sent."""
+    """The message format of WebSockets."""
 
     comments = False
     keeps_suspended = True
@@ -70,19 +70,19 @@ class Messages(Wire):
         return message(f"{kind}:detected", data=rows)
 
     def expiration(self, kind: str, ids: Sequence[str]) -> bytes:
-        """A message with opportunities that are no more."""
+        """A message with expired opportunities."""
         return message(f"{kind}:expired", data={"expired": ids})
 
     def parts(self, rows: Sequence[Any]) -> list[slice]:
-        """Parts of rows, or of ids, that fit into one message."""
+        """Split rows, or ids, into parts that fit into one message."""
         return list(chunks(map(_size, rows), 1 << 30))
 
     def opportunity_parts(self, rows: Sequence[Any]) -> list[slice]:
-        """Parts of opportunities that fit into one message."""
+        """Split opportunities into parts that fit into one message."""
         return list(chunks(map(_size, rows), MOST_OPPORTUNITIES))
 
     def id_parts(self, ids: Sequence[str]) -> list[slice]:
-        """Parts of ids that fit into one message."""
+        """Split ids into parts that fit into one message."""
         return self.parts(ids)
 
     # ---- prices ----
@@ -90,7 +90,7 @@ class Messages(Wire):
     def added(
         self, ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool], total: int, books: Sequence[str] = ()
     ) -> list[StreamEvent]:  # fmt: skip
-        """Whole prices, by book."""
+        """Complete prices, by book."""
         out = []
         for book in sorted(set(books)):
             at = [i for i, each in enumerate(books) if each == book]
@@ -102,7 +102,7 @@ class Messages(Wire):
         return out
 
     def locked(self, book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[StreamEvent]:
-        """Prices that are suspended: an update that says so, and the same rows as `odds:locked`."""
+        """Suspended prices: an update that says so, and the same rows as `odds:locked`."""
         inactive = [msgspec.Raw(bytes(delta)[:-1] + b',"is_active":false}') for delta in deltas]
         locks = [
             StreamEvent(self.price_event("odds:locked", book, inactive[some]), SEEN, ids[some], inactive[some])
@@ -111,7 +111,7 @@ class Messages(Wire):
         return self.moved(book, ids, inactive, total) + locks
 
     def snapshot(self, rows: Sequence[Mapping[str, Any]]) -> list[bytes]:
-        """`initial` messages, at least one for each book."""
+        """`initial` messages, at least one per book."""
         by_book: dict[str, list[Mapping[str, Any]]] = {}
         for row in rows:
             by_book.setdefault(row["sportsbook"], []).append(row)
@@ -122,11 +122,11 @@ class Messages(Wire):
         return out
 
     def empty(self) -> list[bytes]:
-        """Nothing."""
+        """No messages."""
         return []
 
     def opened(self, kind: str, ids: Sequence[str], rows: Sequence[Any]) -> list[bytes]:
-        """All opportunities of a kind, in chunks where one message would be too large."""
+        """All open opportunities of a kind, in parts if one message would be too large."""
         del ids
         parts = self.opportunity_parts(rows)
         if len(parts) < 2:
@@ -140,7 +140,7 @@ class Messages(Wire):
     # ---- the connection ----
 
     def complete(self, books: list[str], total: int, *, resumed: bool) -> bytes:
-        """The message that ends the beginning."""
+        """The message that ends the snapshot."""
         return message("snapshot:complete", books=books, total=total, resumed=resumed, progressive=False)
 
     def beginning(self, prices: list[bytes], others: list[bytes]) -> list[bytes]:
@@ -148,17 +148,17 @@ class Messages(Wire):
         return [*others, *prices]
 
     def opening(self, connected: list[bytes], _: Iterator[int]) -> list[bytes]:
-        """What is sent at once."""
+        """The first message."""
         return connected
 
     def numbered(self, frames: Sequence[bytes], _: Iterator[int], number: int = 0) -> list[bytes]:
-        """Each connection numbers its own."""
+        """Unchanged: each connection numbers its own messages."""
         del number
         return list(frames)
 
 
 def _size(row: str | msgspec.Raw) -> int:
-    """Bytes of a row, or of an id as JSON."""
+    """Size of a row, or of an id as JSON, in bytes."""
     return len(row) + 2 if isinstance(row, str) else memoryview(row).nbytes
 
 

@@ -1,8 +1,8 @@
-"""Opportunities: +EV, arbitrages, middles and low holds over exactly the books that the caller may and wants to use.
+"""Opportunities: +EV, arbitrages, middles and low holds over the books that the caller requests and may see.
 
-A request's books and thresholds make a view of the engine (`views`); the other filters, the order and the page are
-taken from the view's columns (`filters`). Thresholds below those of the usual view make another view with lower ones,
-of a few steps, so that there are never many.
+A request's books and thresholds select a view of the engine (`views`); the other filters, the order and the page are
+applied to the view's columns (`filters`). Thresholds below those of the usual view select another view from a few fixed
+steps, so that there are never many views.
 """
 
 from oddsengine_service.routes.opportunities import explain, lists, middles

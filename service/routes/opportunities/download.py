@@ -1,9 +1,9 @@
 """Arbitrages as CSV.
 
-The header has two legs, an arbitrage may have more. Each row has two: an arbitrage of three takes two rows that agree
-in everything but the legs, the third standing where the first was, a fourth's columns empty. So every row has exactly
-the header's columns, no leg is lost, and the stakes of one arbitrage, whose rows follow each other, sum to 100. A text
-that a spreadsheet would take for a formula has a ' before it.
+The header has two legs, but an arbitrage may have more. Each row has two: an arbitrage of three takes two rows that are
+equal except for the legs, with the third leg in the first leg's columns of the second row, and the others empty. So
+every row has exactly the header's columns, no leg is lost, and the stakes of consecutive rows of one arbitrage sum to
+100. A text that a spreadsheet would take for a formula is prefixed with '.
 """
 
 import csv

@@ -1,6 +1,6 @@
-"""Which rows of a table of opportunities match a request, and in which order.
+"""Filters and sort orders of opportunity lists.
 
-Conditions are masks over columns. What a word means is evaluated once for each distinct value of an update, and cached.
+Conditions are masks over columns. Text conditions are evaluated once per distinct value and update, and cached.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,7 +46,7 @@ def matching(table: Table, query: Mapping[str, Any], kind: Kind, now: Any) -> Bo
             parts.append(table.flags(column) == query[name])
     if query.get("is_main_line") is not None and kind.alternate is not None:
         parts.append(table.flags(kind.alternate) != query["is_main_line"])
-    if query.get("max_odds_age") is not None:  # an unknown age cannot be shown to be young enough
+    if query.get("max_odds_age") is not None:  # an unknown age fails the condition
         parts.append(table.numbers(kind.age) <= query["max_odds_age"])
     start = table.times("start_time")
     for name in ("date", "date_range"):
@@ -69,7 +69,7 @@ def _where(table: Table, names: Sequence[str], meant: Callable[[Any, Any], list[
 
 
 def _every(parts: Iterable[Bools | None]) -> Bools | None:
-    """The rows that match all conditions; None is no condition."""
+    """Rows that match all conditions; None is no condition."""
     found: Bools | None = None
     for part in parts:
         if part is not None:
@@ -78,7 +78,7 @@ def _every(parts: Iterable[Bools | None]) -> Bools | None:
 
 
 def _within(table: Table, column: str, low: float | None, high: float | None) -> Bools | None:
-    """The rows whose number lies between two limits; an unknown one matches no limit."""
+    """Rows with a number between two limits; an unknown number fails any limit."""
     if low is None and high is None:
         return None
     value = table.numbers(column)
@@ -91,7 +91,7 @@ def _within(table: Table, column: str, low: float | None, high: float | None) ->
 
 
 def ordered(table: Table, matched: Bools | None, sort: str, kind: Kind) -> Longs:
-    """Places of the rows that match, in the order of `sort`."""
+    """Indices of the matching rows, in the order of `sort`."""
     column, descending = kind.sorts[sort.removeprefix("-")]
     descending ^= sort.startswith("-")
     order = table.order(column, lambda: _key(table, column), falling=descending)
@@ -99,7 +99,7 @@ def ordered(table: Table, matched: Bools | None, sort: str, kind: Kind) -> Longs
 
 
 def _key(table: Table, column: str) -> Floats:
-    """A column as numbers that sort alike; texts by their alphabet, unknown times as nan."""
+    """A column as numbers with the same order: texts by rank, unknown times as nan."""
     kind = str(table.column(column).dtype)
     if kind.startswith("Datetime"):
         times = table.times(column)

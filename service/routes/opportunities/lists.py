@@ -1,4 +1,4 @@
-"""The lists of opportunities: one declaration for each kind."""
+"""The lists of opportunities, with one declaration per kind."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -27,7 +27,7 @@ from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHold
 
 TAG = "Opportunities"
 _HOLD_STEPS = (2.0, 5.0, 10.0, 25.0, 100.0)
-MIDDLE_STEPS = (0.0, -2.0, -10.0)  # below them: all
+MIDDLE_STEPS = (0.0, -2.0, -10.0)  # below the last: all
 _MAIN = flag("is_main_line", "true: main lines only; false: other lines only.")
 _COMMON = (
     *odds.FILTERS[:3], odds.ADD_SPORTSBOOK, *odds.FILTERS[3:], odds.TEAM, filters.DATE,
@@ -41,16 +41,16 @@ _COMMON = (
 
 
 class Listed(NamedTuple):
-    """Opportunities that match a request: where they stand in their table, in order."""
+    """Opportunities that match a request: their indices in a table, in order."""
 
-    table: Table | None  # None where the request has no books
+    table: Table | None  # None if the request has no books
     places: Longs
-    now: datetime | None  # of the board that they are from
+    now: datetime | None  # time of the board they come from
     unknown: dict[str, list[str]]  # ids of the request, by parameter
     books: frozenset[str] | None
 
     def summary(self, name: str, column: str, **counted: str) -> dict[str, Any]:
-        """The number of rows, mean and maximum of a column, and counts by others."""
+        """The number of rows, mean and maximum of a column, and counts by other columns."""
         table, places = self.table, self.places
         numbers = np.empty(0) if table is None else table.numbers(column)[places]
         counts = {by: {} if table is None else table.coded(of).counts(places) for by, of in counted.items()}
@@ -58,11 +58,11 @@ class Listed(NamedTuple):
 
 
 class _List(NamedTuple):
-    """What the list of a kind has of its own."""
+    """The parts of a list that differ by kind."""
 
     kind: Kind
-    view: Callable[[Context, dict[str, list[str]]], dict[str, Any] | None]  # for `Engine.view`; None: nothing matches
-    echoed: str  # parameters that `meta.filters` repeats, beside the common ones
+    view: Callable[[Context, dict[str, list[str]]], dict[str, Any] | None]  # of `Engine.view`; None: no match
+    echoed: str  # parameters repeated in `meta.filters`, in addition to the common ones
     meta: Callable[[Context, Listed], Mapping[str, Any]]
 
 
@@ -77,7 +77,7 @@ class Selection(NamedTuple):
 
 
 def selected(context: Context) -> Selection:
-    """Books of an answer: those of the tier or the request, as far as they exist.
+    """The requested books, or those of the tier, that exist.
 
     Raises
     ------
@@ -103,9 +103,9 @@ def _seen(context: Context) -> BoardIds:
 
 
 def reference(context: Context, unknown: dict[str, list[str]]) -> tuple[bool, str | None]:
-    """Whether the reference of a request exists, and its id.
+    """The id of a request's reference, and whether it exists.
 
-    A sharp book may be the reference of everybody's answers; another one only of those who may see it.
+    A sharp book may be the reference for every tier; other books only for tiers that may see them.
     """
     word = context.query.get("devig_book")
     if word is None:
@@ -121,7 +121,7 @@ def reference(context: Context, unknown: dict[str, list[str]]) -> tuple[bool, st
 
 
 def opened(context: Context, kind: Kind, books: frozenset[str] | None, **view: Any) -> Opened:
-    """What is open of a kind in the view of a request."""
+    """The open opportunities of a kind in the view of a request."""
     return context.node.views.at(context.board, books, context.caller.account, kinds=(kind.name,), **view)
 
 
@@ -141,7 +141,7 @@ def listed(context: Context, own: _List) -> Listed:
 
 
 def _best(table: Table, matched: Bools | None) -> Bools:
-    """The first row of each event: the frame is in order of profit."""
+    """The first row of each event; the frame is sorted by profit."""
     at = np.arange(table.size) if matched is None else np.flatnonzero(matched)
     _, first = np.unique(table.coded("event_id").codes[at], return_index=True)
     out = np.zeros(table.size, bool)
@@ -149,16 +149,16 @@ def _best(table: Table, matched: Bools | None) -> Bools:
     return out
 
 
-# ---- answers ----
+# ---- responses ----
 
 
 def states(context: Context) -> Mapping[str, Standing]:
-    """How games stand, by event; empty for tiers without game states."""
+    """Game states by event; empty for tiers without game states."""
     return context.node.games.rows(context.caller.tier.delay) if "gamestate" in context.caller.features else {}
 
 
 def rows_of(context: Context, kind: Kind, table: Table, places: Sequence[int]) -> list[Any]:
-    """Rows as they go out to the caller."""
+    """Rows encoded for the caller."""
     rows: list[Any] = table.rows(places)
     query = context.query
     state, refs = query.get("state") or "", "refs" in (query.get("include") or ())
@@ -191,12 +191,12 @@ def _answers(own: _List) -> Callable[[Context], Any]:
 
 
 def mean(numbers: Floats) -> float:
-    """The rounded mean; 0 of no rows."""
+    """The rounded mean; 0 without rows."""
     return exact(float(numbers.mean())) if numbers.size else 0.0
 
 
 def largest(numbers: Floats) -> float:
-    """The rounded maximum; 0 of no rows."""
+    """The rounded maximum; 0 without rows."""
     return exact(float(numbers.max())) if numbers.size else 0.0
 
 

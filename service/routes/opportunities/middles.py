@@ -1,4 +1,4 @@
-"""Middles: one of them, and all of them in numbers."""
+"""Single middles and the summary of all middles."""
 
 import re
 from typing import Any
