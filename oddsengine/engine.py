@@ -490,10 +490,11 @@ class Engine:
         ids, kinds = held.id[difference.expired], held.kind[difference.expired]
         size = (difference.ends.size - 1) // len(found.views)
         at = np.searchsorted(fresh, difference.ends[::size]).tolist()
-        out = difference.expired_ends.tolist()
+        out, around = difference.expired_ends.tolist(), difference.touched_ends.tolist()
+        touched = held.id[difference.touched]
         changes = {
             view: Change(hits.take(slice(at[k], at[k + 1])), status[at[k] : at[k + 1]], born[at[k] : at[k + 1]],
-                         ids[out[k] : out[k + 1]], kinds[out[k] : out[k + 1]])
+                         ids[out[k] : out[k + 1]], kinds[out[k] : out[k + 1]], touched[around[k] : around[k + 1]])
             for k, view in enumerate(found.views) if view.awake
         }  # fmt: skip
         if len(changes) < len(found.views):

@@ -59,6 +59,8 @@ class Difference(NamedTuple):
     old: Ints  # per hit: its place, -1 where new
     expired: Ints  # places that are no longer found, view after view
     expired_ends: Longs  # (views + 1)
+    touched: Ints  # places that stay as they are while prices around them moved, view after view
+    touched_ends: Longs  # (views + 1)
 
 
 @kernel
@@ -75,12 +77,12 @@ def _ends(who, unit, units, ends):
 @kernel
 def _compare(
     views, units, head, following, ids, kinds, legs, figures, ends, h_id, h_kind, h_legs, h_figures, reach, status, old,
-    gone, gone_ends,
+    gone, gone_ends, touched, touched_ends,
 ):  # fmt: skip
     """Match the hits of each view and unit with what is open there and was searched."""
-    expired = 0
+    expired, others = 0, 0
     for v in range(views.size):
-        gone_ends[v] = expired
+        gone_ends[v], touched_ends[v] = expired, others
         for at in range(units.size):
             a, b = ends[v * units.size + at], ends[v * units.size + at + 1]
             for i in range(a, b):
@@ -95,6 +97,9 @@ def _compare(
                     if reach[legs[p, 0]] & (2 if kinds[p] == 3 else 1):
                         gone[expired] = p
                         expired += 1
+                    elif reach[legs[p, 0]] != 0:
+                        touched[others] = p
+                        others += 1
                 else:
                     old[i] = p
                     same = True
@@ -106,8 +111,11 @@ def _compare(
                         if legs[p, k] != h_legs[i, k]:
                             same = False
                     status[i] = 0 if same else 1
+                    if same and reach[legs[p, 0]] != 0:
+                        touched[others] = p
+                        others += 1
                 p = following[p]
-    gone_ends[views.size] = expired
+    gone_ends[views.size], touched_ends[views.size] = expired, others
 
 
 @kernel
@@ -260,16 +268,18 @@ class OpenTable:
         ends, expired_ends = np.empty(views.size * units.size + 1, np.int64), np.empty(views.size + 1, np.int64)
         _ends(who, hits.unit, units, ends)
         status, old = np.empty(hits.size, np.uint8), np.empty(hits.size, np.int32)
-        gone = np.empty(self.top, np.int32)
+        gone, touched = np.empty((2, self.top), np.int32)
+        touched_ends = np.empty(views.size + 1, np.int64)
         _compare(
             views, units, self.head, self.following, self.id, self.kind, self.legs, self.figures, ends, hits.id,
-            hits.kind, hits.legs, hits.figures, reach, status, old, gone, expired_ends,
+            hits.kind, hits.legs, hits.figures, reach, status, old, gone, expired_ends, touched, touched_ends,
         )  # fmt: skip
         gone = gone[: expired_ends[-1]]
         # In an order that no earlier step has a part in: a replay tells of them in the same one.
         of = np.repeat(np.arange(views.size), np.diff(expired_ends))
         order = np.lexsort((self.id[gone], self.kind[gone], self.unit[gone], of))
-        return Difference(ends, status, old, gone[order], expired_ends)
+        touched = touched[: touched_ends[-1]]
+        return Difference(ends, status, old, gone[order], expired_ends, touched, touched_ends)
 
     def commit(self, views: Longs, units: Longs, hits: Hits, difference: Difference, now: int) -> None:
         """Make it so."""

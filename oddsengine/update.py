@@ -54,6 +54,7 @@ class Change:
     born: Longs  # when each was first found
     expired: Words
     expired_kind: Bytes
+    touched: Words  # open ones whose figures stay while prices in their ladder moved: their rows may show something new
 
     def __repr__(self) -> str:
         born = int((self.status == BORN).sum())
@@ -112,7 +113,8 @@ class Update:
         found = self.views.get(view)
         if found is None:
             none = np.empty(0, np.int64)
-            found = Change(Hits.none(), np.empty(0, np.uint8), none, none.view(np.uint64), np.empty(0, np.uint8))
+            ids, kinds = none.view(np.uint64), np.empty(0, np.uint8)
+            found = Change(Hits.none(), kinds, none, ids, kinds, ids)
         return found
 
     def __repr__(self) -> str:

@@ -4,10 +4,9 @@ The engine keeps a view's open set up to date while the view is awake. A view an
 update; the full frames of `find_all` are made by the finders themselves over the units that hold something open.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
@@ -15,14 +14,15 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.board.facts import Facts, moments_of
+from oddsengine.board.facts import Columns, Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS
 from oddsengine.board.state import Board
 from oddsengine.board.units import Gathered
 from oddsengine.detect import Offers, Scope, Wants, offers, unconfirmed
-from oddsengine.find import arbitrage, ev, ids, low_hold, middles
+from oddsengine.find import arbitrage, ev, low_hold, middles
 from oddsengine.find.board import Prepared, Question, Sharp, chosen_method, included
+from oddsengine.find.ids import hexadecimal
 from oddsengine.find.search import Cases, Search
 from oddsengine.groups import Ints, Longs, Words
 from oddsengine.guards import Guarded
@@ -34,7 +34,6 @@ from oddsengine.references import CLOSE, FairPrices, Reference, ViewSpec, fair_p
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 
 _SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of the kinds
-_AT_ONCE = 1 << 15  # rows that are framed at once
 
 
 class ViewKey(NamedTuple):
@@ -126,19 +125,9 @@ class Shown(Question):
     known: Facts
     slots: Ints  # per row of the groups
 
-    def facts(self, rows: Ints | Longs) -> pl.DataFrame:
-        """What the board said of some rows of the groups; `id` is the board's, not the source's."""
-        places = self.known.places(self.slots[rows])
-        return self._whole[places] if self.slots.size <= _AT_ONCE else _framed(self.known.take(places))
-
-    @cached_property
-    def _whole(self) -> pl.DataFrame:
-        """All rows: of a few units, rows are asked for many times, and a frame costs more than its rows."""
-        return _framed(self.known)
-
-
-def _framed(known: Facts) -> pl.DataFrame:
-    return known.frame().with_columns(id=pl.Series(ids.hexadecimal(known.id), dtype=pl.String))
+    def facts(self, rows: Ints | Longs) -> Columns:
+        """Return what the board says about rows of the groups."""
+        return Columns(self.known.take(self.known.places(self.slots[rows])))
 
 
 class Host(Protocol):
@@ -209,23 +198,21 @@ class View:
     # ---- reading ----
 
     def opportunities(
-        self, kinds: Iterable[str] = KINDS, *, near: Words | None = None, counted: bool = True
+        self, kinds: Iterable[str] = KINDS, *, ids: Words | None = None, counted: bool = True
     ) -> Opportunities:
         """Everything that is open, in the frames of `find_all`; `detected_at` is when each was first found.
 
-        Other kinds than those asked for, and than the view has, come as empty frames. `near` are ids: only what is open
-        in the units of these, which costs that much less, and what is set aside is not counted; nor is it unless
-        `counted`.
+        The frames of other kinds are empty. With `ids`, only these opportunities are returned, at a cost that depends
+        on their number. Rejected prices are counted unless `ids` is given or `counted` is false.
         """
         engine, w = self._engine, self.wanted
         asked_for = [KINDS.index(kind) for kind in kinds if kind in w.kinds]
         with engine.reading(self) as board:
             held, at = self.open.table, self.open.places()
             at = at[np.isin(held.kind[at], asked_for)]
-            if near is not None:
-                unit = held.unit[at]
-                at = at[np.isin(unit, unit[np.isin(held.id[at], near)])]
-            born = dict(zip(ids.hexadecimal(held.id[at]), held.born[at].tolist(), strict=True))
+            if ids is not None:
+                at = at[np.isin(held.id[at], ids)]
+            born = dict(zip(hexadecimal(held.id[at]), held.born[at].tolist(), strict=True))
             units = np.unique(held.unit[at]).astype(np.int64)
             some = board.gather(units)
             rows, names = board.rows, board.names
@@ -244,7 +231,7 @@ class View:
                 names.sorted_books(), np.empty(0, np.uint8), turned, tuple(names.sports),
                 pl.Series(names.subjects[3:], dtype=pl.String), names.traits,
             )  # fmt: skip
-            counts = engine.set_aside() if near is None and counted else {}
+            counts = engine.set_aside() if ids is None and counted else {}
             estimated = None
             if w.method == CLOSE:
                 estimated, _ = board.estimated(some, guarded.reason, slots, engine.fair)
@@ -252,14 +239,9 @@ class View:
             common = _common(some, seen, [self], Scope.everything(some.groups), names, off)
         prepared = Prepared(None, identity, guarded, off, None)  # type: ignore[arg-type]
         question = Shown(**common, prepared=prepared, known=known, slots=slots)
-        makers: list[Callable[[], pl.DataFrame]] = [
-            lambda: ev.rows(question, ev.found(question), None),
-            lambda: arbitrage.rows(question, arbitrage.found(question)),
-            lambda: low_hold.rows(question, low_hold.found(question)),
-            lambda: middles.rows(question, middles.found(question)),
-        ]
+        makers = (_ev_rows, _arbitrage_rows, _low_hold_rows, _middle_rows)
         first, second, third, fourth = (
-            _since(make(), born) if kind in asked_for else pl.DataFrame(schema=schema)
+            _since(make(question, ids), born) if kind in asked_for else pl.DataFrame(schema=schema)
             for kind, (make, schema) in enumerate(zip(makers, _SCHEMAS, strict=True))
         )
         return Opportunities(first, second, third, fourth, counts)
@@ -275,7 +257,7 @@ class View:
         with self._engine.reading(self):
             held, at = self.open.table, self.open.places()
             kind, ident = held.kind[at], held.id[at]
-        return {name: sorted(ids.hexadecimal(ident[kind == code])) for code, name in enumerate(KINDS)}
+        return {name: sorted(hexadecimal(ident[kind == code])) for code, name in enumerate(KINDS)}
 
     def close(self) -> None:
         """Give the view up."""
@@ -359,6 +341,34 @@ def _hits(some: Gathered, parts: list[tuple[int, Longs, Words, Any, Any, Any]]) 
     order = np.argsort(who << 32 | unit, kind="stable")
     ident = np.concatenate([part[2] for part in parts])
     return who[order], Hits(ident[order], kind[order], unit[order].astype(np.int32), legs[order], figures[order])
+
+
+def _ev_rows(question: Question, ids: Words | None) -> pl.DataFrame:
+    hits = ev.found(question)
+    if ids is not None:  # with those on the same outcome, which rows name
+        segment = np.searchsorted(question.view.groups.rows, hits.row, side="right")
+        hits = hits.only(np.isin(segment, segment[np.isin(hits.id, ids)]))
+    rows = ev.rows(question, hits, None)
+    return rows if ids is None else rows.filter(rows["id"].is_in(hexadecimal(ids)))
+
+
+def _arbitrage_rows(question: Question, ids: Words | None) -> pl.DataFrame:
+    hits = arbitrage.found(question)
+    return arbitrage.rows(question, hits if ids is None else hits.only(_among(hits.legs.id, ids)))
+
+
+def _low_hold_rows(question: Question, ids: Words | None) -> pl.DataFrame:
+    hits = low_hold.found(question)
+    return low_hold.rows(question, hits if ids is None else hits.only(_among(hits.legs.id, ids)))
+
+
+def _middle_rows(question: Question, ids: Words | None) -> pl.DataFrame:
+    hits = middles.found(question)
+    return middles.rows(question, hits if ids is None else hits.only(_among(hits.legs.id, ids)))
+
+
+def _among(found: Words, ids: Words) -> Longs:
+    return np.flatnonzero(np.isin(found, ids))
 
 
 def _since(frame: pl.DataFrame, born: dict[str, int]) -> pl.DataFrame:

@@ -1,9 +1,10 @@
-"""Facts: what the board said of some rows at one moment, for whoever shows them later.
+"""Facts: what the board said of some rows at one moment.
 
-Taking facts copies a few numbers a row; the frame is made when it is asked for. The board may change meanwhile.
+Taking facts copies a few numbers per row; columns are made when they are read. The board may change meanwhile.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -14,12 +15,12 @@ from oddsengine.board.names import Names
 from oddsengine.board.quotes import LINKS, SEPARATOR
 from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, REJECTED, SUSPENDED, Rows
 from oddsengine.casts import TIME
+from oddsengine.find.ids import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.identity import WORDING, Wording
 from oddsengine.odds import quoted_american
 from oddsengine.schema import ODDS_SCHEMA
 
-_TIMES = ("last_seen_at", "odds_changed_at", "event_start_time")
 _FLAGS = {"True": True, "False": False}
 
 
@@ -110,38 +111,74 @@ class Facts(NamedTuple):
 
     def frame(self) -> pl.DataFrame:
         """The rows as an odds table (`ODDS_SCHEMA`), `id` being the source's own."""
-        terms, of = np.unique(self.key >> BOOK_BITS, return_inverse=True)
-        wordings = [self.wordings[t] for t in terms.tolist()]
-        columns: dict[str, Any] = {
-            name: pl.Series(name, [w[at] for w in wordings], dtype=ODDS_SCHEMA[name]).gather(of)
-            for at, name in enumerate((*WORDING, "line"))
-        }
-        columns["sportsbook"] = pl.Series(self.books, dtype=pl.String).gather(self.key & ((1 << BOOK_BITS) - 1))
-        columns["odds_decimal"] = self.odds
-        columns["odds_american"] = self.prices
-        columns["odds_probability"] = 1.0 / self.odds
-        columns["is_live"] = (self.flags & LIVE) != 0
-        columns["is_active"] = (self.flags & SUSPENDED) == 0
-        columns["flap"] = (self.flags & FLAP) != 0
-        columns["rejected_upstream"] = (self.flags & REJECTED) != 0
-        columns["confirmed"] = self.confirmed != 0
-        for name, moments in zip(_TIMES, (self.seen, self.changed, self.start), strict=True):
-            columns[name] = moments_of(moments)
-        columns.update(_links(self.links, self.slot.size))
-        return pl.DataFrame(columns).select(pl.col(name).cast(dtype) for name, dtype in ODDS_SCHEMA.items())
+        columns = Columns(self)
+        return pl.DataFrame([columns.make(name).alias(name) for name in ODDS_SCHEMA])
+
+
+class Columns:
+    """Columns of `ODDS_SCHEMA`, each made when it is read; `id` is the board's."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def __getitem__(self, name: str) -> pl.Series:
+        if name == "id":
+            return pl.Series(hexadecimal(self._facts.id), dtype=pl.String)
+        return self.make(name)
+
+    def make(self, name: str) -> pl.Series:
+        """One column; `id` is the source's own."""
+        if name in _WORDED:
+            terms, of = self._terms
+            at = _WORDED[name]
+            return pl.Series([wording[at] for wording in terms], dtype=ODDS_SCHEMA[name])[of]
+        if name in LINKS:
+            return self._links[name]
+        if name in _MADE:
+            return pl.Series(_MADE[name](self._facts)).cast(ODDS_SCHEMA[name])
+        return pl.Series([None], dtype=ODDS_SCHEMA[name]).new_from_index(0, self._facts.slot.size)
+
+    @cached_property
+    def _terms(self) -> tuple[list[Wording], Longs]:
+        terms, of = np.unique(self._facts.term, return_inverse=True)
+        wordings = self._facts.wordings
+        return [wordings[term] for term in terms.tolist()], of
+
+    @cached_property
+    def _links(self) -> dict[str, pl.Series]:
+        return _links(self._facts.links, self._facts.slot.size)
+
+
+_WORDED = {name: at for at, name in enumerate((*WORDING, "line"))}
+_MADE: dict[str, Callable[[Facts], Any]] = {
+    "sportsbook": lambda facts: pl.Series(facts.books, dtype=pl.String)[facts.book],
+    "odds_decimal": lambda facts: facts.odds,
+    "odds_american": lambda facts: facts.prices,
+    "odds_probability": lambda facts: 1.0 / facts.odds,
+    "is_live": lambda facts: facts.live,
+    "is_active": lambda facts: facts.active,
+    "flap": lambda facts: (facts.flags & FLAP) != 0,
+    "rejected_upstream": lambda facts: (facts.flags & REJECTED) != 0,
+    "confirmed": lambda facts: facts.confirmed != 0,
+    "last_seen_at": lambda facts: moments_of(facts.seen),
+    "odds_changed_at": lambda facts: moments_of(facts.changed),
+    "event_start_time": lambda facts: moments_of(facts.start),
+}
 
 
 def moments_of(micros: Longs) -> pl.Series:
     """Microseconds as times; null where there is none."""
     column = pl.Series(micros, dtype=pl.Int64)
-    return pl.select(pl.when(column != int(NO_TIME)).then(column)).to_series().cast(TIME)
+    if (micros == NO_TIME).any():
+        column = pl.Series(micros.view("M8[us]"))
+    return column.cast(TIME)
 
 
 def _links(links: Sequence[str | None], n: int) -> dict[str, pl.Series]:
     """The columns of the rows' own texts."""
     whole = pl.Series("links", links, dtype=pl.String)
     if whole.null_count() == whole.len():
-        return {name: pl.repeat(None, n, dtype=ODDS_SCHEMA[name], eager=True) for name in LINKS}
+        return {name: pl.Series([None], dtype=ODDS_SCHEMA[name]).new_from_index(0, n) for name in LINKS}
     split = whole.str.split(SEPARATOR).to_frame()
     parts = split.select(
         pl.col("links").list.get(at, null_on_oob=True).replace("", None).alias(name) for at, name in enumerate(LINKS)

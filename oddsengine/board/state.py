@@ -325,6 +325,7 @@ class Board:
             if link is not None and what[at] & SEEN and self._link(int(slots[at]), link):
                 what[at] |= STATUS
                 rows.moved[slots[at]] = batch.now
+        rows.mark[slots[(what & STATUS) != 0]] = 0  # what is only shown is not in the mark: the market is searched
         self._enrol(slots, what)
         self._rouse(slots, what)
         gone = self._removals(batch, slots)

@@ -7,7 +7,7 @@ Figures in percent and American odds appear in this folder and nowhere before.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,13 @@ class Prepared(NamedTuple):
     shown: pl.DataFrame  # the columns of the table that results show
 
 
+class RowColumns(Protocol):
+    """Columns of some rows, by name."""
+
+    def __getitem__(self, name: str, /) -> pl.Series:
+        """One column."""
+
+
 @dataclass(frozen=True, eq=False)
 class Question(Search):
     """One caller's search of a table."""
@@ -57,8 +64,8 @@ class Question(Search):
         """The prices, as they were checked."""
         return self.prepared.table
 
-    def facts(self, rows: Ints | Longs) -> pl.DataFrame:
-        """What the table says of some rows of the groups, in the columns that results show."""
+    def facts(self, rows: Ints | Longs) -> "RowColumns":
+        """Return what the table says about rows of the groups, in the columns that results show."""
         return self.prepared.shown[self.view.groups.row[rows]]
 
     def moments(self, n: int) -> pl.Series:
@@ -166,7 +173,7 @@ def estimated(prepared: Prepared, table: catalog.FairTable | None = None) -> est
     changed, start = (times(prepared.table, name)[g.row] for name in ("odds_changed_at", "event_start_time"))
     _, at, event_of = np.unique(g.event, return_index=True, return_inverse=True)
     first = g.row[g.rows[g.segments[g.markets[at]]]]
-    event = ids.words(prepared.table["event_id"].gather(first).to_list())
+    event = ids.words(prepared.table["event_id"][first].to_list())
     minute = estimator.minutes(event[event_of], prepared.guarded.now, table)
     of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
     moved = _momentum(prepared)
@@ -195,7 +202,7 @@ def hashes(prepared: Prepared) -> ids.Hashes:
     g = identity.groups
     _, at, event_of = np.unique(g.event, return_index=True, return_inverse=True)
     first = g.row[g.rows[g.segments[g.markets[at]]]]  # a price of each event
-    event = ids.words(prepared.table["event_id"].gather(first).to_list())
+    event = ids.words(prepared.table["event_id"][first].to_list())
     kind = ids.words(f"{k.period}/{k.family}" for k in identity.kinds)
     subjects, subject_of = np.unique(g.subject, return_inverse=True)
     texts = ids.words(subject(identity, int(s)) for s in subjects)
@@ -216,13 +223,16 @@ def subject(identity: Identity, subject: int) -> str:
     return str(identity.names[subject - 3])
 
 
-def game_names(table: pl.DataFrame) -> pl.Series:
-    """Human-readable names of the rows' games."""
-    return table.select(
-        pl.when(pl.col("home_team").is_not_null() & pl.col("away_team").is_not_null())
-        .then(pl.format("{} @ {}", "away_team", "home_team"))
-        .otherwise("event_id")
-    ).to_series()
+def _game_names(event: pl.Series, home: pl.Series, away: pl.Series) -> pl.Series:
+    """Human-readable names of games."""
+    known: dict[tuple[str, str | None, str | None], str] = {}
+    names = []
+    for key in zip(event.to_list(), home.to_list(), away.to_list(), strict=True):
+        name = known.get(key)
+        if name is None:
+            name = known[key] = key[0] if key[1] is None or key[2] is None else f"{key[2]} @ {key[1]}"
+        names.append(name)
+    return pl.Series(names, dtype=pl.String)
 
 
 def warned(flags: dict[str, Bools]) -> pl.Series:
@@ -230,7 +240,7 @@ def warned(flags: dict[str, Bools]) -> pl.Series:
     codes = sum(flag.astype(np.int64) << at for at, flag in enumerate(flags.values()))
     known, of = np.unique(codes, return_inverse=True)
     names = [[name for at, name in enumerate(flags) if code >> at & 1] for code in known.tolist()]
-    return pl.Series(names, dtype=pl.List(pl.String)).gather(of)
+    return pl.Series(names, dtype=pl.List(pl.String))[of]
 
 
 def oldest(seen: Longs) -> Longs:
@@ -283,26 +293,24 @@ def market_facts(question: Question, rows: Ints) -> dict[str, Any]:
     prop = np.array([k.prop for k in kinds], bool)
     stats = pl.Series([k.stat if k.prop else None for k in kinds], dtype=pl.String)
     periods = pl.Series([k.period for k in kinds], dtype=pl.String)
-    event = question.facts(rows).select("event_id", "home_team", "away_team")
+    facts = question.facts(rows)
+    home, away = facts["home_team"], facts["away_team"]
     turned = identity.turned[g.row[rows]]
     if turned.any():
         # This book names the teams the other way round; the line and the sides are the event's.
-        home, away = pl.col("home_team"), pl.col("away_team")
-        swap = pl.Series("turned", turned)
-        event = event.with_columns(
-            home_team=pl.when(swap).then(away).otherwise(home), away_team=pl.when(swap).then(home).otherwise(away)
-        )
+        swap = pl.Series(turned)
+        home, away = away.zip_with(swap, home), home.zip_with(swap, away)
     team_total = np.array([k.subject == "team" for k in kinds], bool)[kind]
     side = np.where(team_total, g.subject[ladder], 0)
     return {
         "is_live": question.view.live[markets] != 0,
         "is_player_prop": prop[kind],
-        "stat_category": stats.gather(kind),
-        "market_segment": periods.gather(kind),
-        "home_team": event["home_team"],
-        "away_team": event["away_team"],
-        "event_name": game_names(event),
-        "team_side": pl.Series([None, "home", "away"]).gather(side),
+        "stat_category": stats[kind],
+        "market_segment": periods[kind],
+        "home_team": home,
+        "away_team": away,
+        "event_name": _game_names(facts["event_id"], home, away),
+        "team_side": pl.Series([None, "home", "away"])[side],
     }
 
 
@@ -328,7 +336,7 @@ def sides(question: Question, rows: Ints) -> pl.Series:
     place = np.zeros((len(kinds), most), np.int64)
     for at, kind in enumerate(kinds):
         place[at, : len(kind.outcomes)] = [names.index(o) for o in kind.outcomes]
-    return pl.Series(names, dtype=pl.String).gather(place[g.kind[g.ladder[g.market[rows]]], g.side[rows]])
+    return pl.Series(names, dtype=pl.String)[place[g.kind[g.ladder[g.market[rows]]], g.side[rows]]]
 
 
 def market_lines(question: Question, markets: Longs) -> pl.Series:

@@ -184,7 +184,7 @@ def _sisters(question: Question, row: Ints, edge: Floats) -> pl.Series:
             "segment": segment,
             "feed": v.traits.feed[book],
             "edge": edge,
-            "book": pl.Series(books, dtype=pl.String).gather(book),
+            "book": pl.Series(books, dtype=pl.String)[book],
         }
     )
     lists = frame.group_by("segment", "feed", "edge").agg(pl.col("book").sort().alias("books"))

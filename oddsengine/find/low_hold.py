@@ -73,7 +73,7 @@ def _everyone(question: Question, sharing: list[tuple[Longs, Longs]], cases: int
     case = np.concatenate([c for c, _ in sharing])
     book = question.view.groups.book[np.concatenate([r for _, r in sharing])]
     keys = np.unique(case * len(books) + book)
-    names = pl.Series(books, dtype=pl.String).gather(keys % max(len(books), 1))
+    names = pl.Series(books, dtype=pl.String)[keys % max(len(books), 1)]
     return board.lists(keys // max(len(books), 1), names, cases)
 
 
@@ -82,13 +82,12 @@ def _side(question: Question, legs: Chosen, fair: Floats, k: int, case: Longs, s
     v = question.view
     here = legs.rows[:, k] >= 0
     row = np.maximum(legs.rows[:, k], 0)
-    table = question.facts(row).select("selection", "odds_american", "odds_decimal")
-    shared = question.facts(sharing).select("sportsbook", "deep_link", "id")
-    linked = shared["deep_link"].is_not_null()
-    links = shared.filter(linked).select("sportsbook", "deep_link")
+    table, shared = question.facts(row), question.facts(sharing)
+    books, links = shared["sportsbook"], shared["deep_link"]
+    linked = links.is_not_null()
     columns = {
         "selection": table["selection"],
-        "books": board.lists(case, shared["sportsbook"], row.size),
+        "books": board.lists(case, books, row.size),
         "line": board.row_lines(question, row.astype(np.int32)),
         "odds": pl.DataFrame(
             {
@@ -98,7 +97,11 @@ def _side(question: Question, legs: Chosen, fair: Floats, k: int, case: Longs, s
                 "fair_probability": board.nullable(fair[:, k]),
             }
         ).to_struct("odds"),
-        "deep_links": board.lists(case[linked.to_numpy()], links.to_struct("links"), row.size),
+        "deep_links": board.lists(
+            case[linked.to_numpy()],
+            pl.DataFrame({"sportsbook": books.filter(linked), "deep_link": links.filter(linked)}).to_struct("links"),
+            row.size,
+        ),
         "odds_ids": board.lists(case, shared["id"], row.size),
     }
     side = pl.DataFrame(columns).select(pl.struct(pl.all()).alias(f"side{k + 1}"))

@@ -201,7 +201,7 @@ def rows(question: Question, hit: Middles) -> pl.DataFrame:
         "break_even_percent": np.maximum(hit.legs.total - 1.0, 0.0) * 100.0,
         "is_guaranteed_profit": hit.legs.total < 1.0,
         "key_numbers": _key_numbers(question, hit),
-        "probability_source": pl.Series(_SOURCES, dtype=pl.String).gather(hit.source),
+        "probability_source": pl.Series(_SOURCES, dtype=pl.String)[hit.source],
         "odds_age_seconds": board.nullable(age),
         "player_name": base["player_name"],
         "warnings": board.warned(

@@ -15,9 +15,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from oddsengine.query import WORDING, Filter, Index, Marks, Mirror, RowChanges, TermIndex
+from oddsengine.query import Filter, Index, Marks, Mirror, RowChanges, TermIndex
 from oddsengine.update import Update
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
@@ -29,7 +27,7 @@ from oddsengine_service.stream.opportunities import OpportunityFilter, Opportuni
 from oddsengine_service.stream.prices import Missed, Prices, Taken, nothing
 from oddsengine_service.stream.sending import Group, Lines
 from oddsengine_service.stream.subscriber import Subscriber
-from oddsengine_service.stream.watch import Near, OpportunityId, ViewSnapshot, Watch, near
+from oddsengine_service.stream.watch import OpportunityId, ViewSnapshot, Watch
 
 MOST_WATCHES = 64  # sets of books and thresholds whose opportunities are followed
 REPLAY_S = 120.0  # for which a client may resume
@@ -38,7 +36,6 @@ _REACH_S = 5.0
 _NEAR = 1 << 16  # updates; a number that is farther ahead is none that this node will get to
 SHARE = 16  # that one account may ask for
 READ_EVERY_S = 0.05  # between two reads of what is open; longer where a read is slow
-_PLAYER = WORDING.index("player_name")
 
 
 class Subscription(NamedTuple):
@@ -220,10 +217,8 @@ class Stream:
         marks = self._marks.pop(update.number, None)
         if self._mirror is None or update.number <= self._mirror.number:
             return
-        if self._watches:
-            touched = _touched(update)
-            for watch in self._watches.values():
-                watch.on_update(update, touched)
+        for watch in self._watches.values():
+            watch.on_update(update)
         calm: list[tuple[Group, int, list[StreamEvent]]] = [
             (group, update.number, []) for group in self._finds.values() if group.watch.number == update.number
         ]
@@ -543,13 +538,6 @@ class Stream:
         # Not before its update was heard: an older number would let another gateway show older prices.
         self._jobs.put(lambda: self._after_update(taken.number, lambda: self._begin(subscribers, taken)))
         return True
-
-
-def _touched(update: Update) -> set[Near]:
-    """Where the prices stand that changed or left."""
-    facts = update.facts
-    terms = np.concatenate((facts.term[update.rows], update.gone.term))
-    return {near(facts.wordings[term][0], facts.wordings[term][_PLAYER]) for term in np.unique(terms).tolist()}
 
 
 def _drop(table: dict[Any, Any], value: Any) -> None:
