@@ -7,6 +7,7 @@ update; the full frames of `find_all` are made by the finders themselves over th
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
@@ -22,7 +23,7 @@ from oddsengine.board.units import Gathered
 from oddsengine.detect import Offers, Scope, Wants, offers, unconfirmed
 from oddsengine.find import arbitrage, ev, low_hold, middles
 from oddsengine.find.board import Prepared, Question, Sharp, chosen_method, included
-from oddsengine.find.ids import hexadecimal
+from oddsengine.find.ids import Hashes, hexadecimal
 from oddsengine.find.search import Cases, Search
 from oddsengine.groups import Ints, Longs, Words
 from oddsengine.guards import Guarded
@@ -32,6 +33,7 @@ from oddsengine.opportunities import Opportunities
 from oddsengine.reasons import CODES
 from oddsengine.references import CLOSE, FairPrices, Reference, ViewSpec, fair_prices, view_spec
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
+from oddsengine.tails import Forms
 
 _SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of the kinds
 
@@ -118,6 +120,17 @@ class ViewKey(NamedTuple):
         return dict(self.sharp) if weighted else self.sharp
 
 
+@dataclass(frozen=True)
+class BoardRows:
+    """Some rows of the board, column by column."""
+
+    columns: Columns
+    at: Longs
+
+    def __getitem__(self, name: str) -> pl.Series:
+        return self.columns.take(name, self.at)
+
+
 @dataclass(frozen=True, eq=False)
 class Shown(Question):
     """A question whose prices are on the live board."""
@@ -125,9 +138,13 @@ class Shown(Question):
     known: Facts
     slots: Ints  # per row of the groups
 
-    def facts(self, rows: Ints | Longs) -> Columns:
+    def facts(self, rows: Ints | Longs) -> BoardRows:
         """Return what the board says about rows of the groups."""
-        return Columns(self.known.take(self.known.places(self.slots[rows])))
+        return BoardRows(self._columns, self.known.places(self.slots[rows]))
+
+    @cached_property
+    def _columns(self) -> Columns:
+        return Columns(self.known)
 
 
 class Host(Protocol):
@@ -212,6 +229,7 @@ class View:
             at = at[np.isin(held.kind[at], asked_for)]
             if ids is not None:
                 at = at[np.isin(held.id[at], ids)]
+            asked_for = np.unique(held.kind[at]).tolist()
             born = dict(zip(hexadecimal(held.id[at]), held.born[at].tolist(), strict=True))
             units = np.unique(held.unit[at]).astype(np.int64)
             some = board.gather(units)
@@ -223,20 +241,22 @@ class View:
                 rows.reason[slots], np.full(slots.size, np.nan), rows.not_reference[slots], rows.doubt[slots],
                 board.moment, board.limits,
             )  # fmt: skip
-            mine, off = self.spec(names), engine.off
+            mine, off, traits = self.spec(names), engine.off, names.traits
             turned = names.turned.values[known.key >> BOOK_BITS] != 0
             turned = turned[known.places(slots)]
             identity = Identity(
                 some.groups, tuple(names.kinds),
                 names.sorted_books(), np.empty(0, np.uint8), turned, tuple(names.sports),
-                pl.Series(names.subjects[3:], dtype=pl.String), names.traits,
+                pl.Series(dtype=pl.String), traits,
             )  # fmt: skip
             counts = engine.set_aside() if ids is None and counted else {}
             estimated = None
             if w.method == CLOSE:
                 estimated, _ = board.estimated(some, guarded.reason, slots, engine.fair)
-            seen = fair_prices(some.groups, names.traits, guarded, mine, off, board=estimated)
-            common = _common(some, seen, [self], Scope.everything(some.groups), names, off)
+            hashes, shapes = names.hashes(some.groups), names.forms
+        # All that the board says is copied: steps go on.
+        seen = fair_prices(some.groups, traits, guarded, mine, off, board=estimated)
+        common = _common(offers(seen, [mine]), [self], Scope.everything(some.groups), hashes, shapes, off)
         prepared = Prepared(None, identity, guarded, off, None)  # type: ignore[arg-type]
         question = Shown(**common, prepared=prepared, known=known, slots=slots)
         makers = (_ev_rows, _arbitrage_rows, _low_hold_rows, _middle_rows)
@@ -268,7 +288,8 @@ def search(
     some: Gathered, prices: FairPrices, views: Sequence["View"], scope: Scope, names: Names, off: frozenset[int]
 ) -> tuple[Longs, Hits]:
     """Find what views that share fair prices hold open within a scope of some units; the view of each hit first."""
-    found = Search(**_common(some, prices, views, scope, names, off))
+    seen = offers(prices, [view.spec(names) for view in views])
+    found = Search(**_common(seen, views, scope, names.hashes(some.groups), names.forms, off))
     v, g = found.view, some.groups
     parts: list[tuple[int, Longs, Words, Any, Any, Any]] = []
     edges = ev.found(found)
@@ -297,17 +318,12 @@ def search(
 
 
 def _common(
-    some: Gathered, prices: FairPrices, views: Sequence["View"], scope: Scope, names: Names, off: frozenset[int]
+    seen: Offers, views: Sequence["View"], scope: Scope, hashes: Hashes, shapes: Forms, off: frozenset[int]
 ) -> dict[str, Any]:
-    """What a search is made of."""
-    return {
-        "view": offers(prices, [view.spec(names) for view in views]),
-        "wants": Wants.stack([view.wants for view in views]),
-        "scope": scope,
-        "hashes": names.hashes(some.groups),
-        "forms": names.forms,
-        "cap": CODES["ev_cap"] not in off,
-    }
+    """The fields of a search."""
+    wants = Wants.stack([view.wants for view in views])
+    cap = CODES["ev_cap"] not in off
+    return {"view": seen, "wants": wants, "scope": scope, "hashes": hashes, "forms": shapes, "cap": cap}
 
 
 def _priced(view: Offers, cases: Cases) -> Any:

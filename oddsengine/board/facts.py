@@ -112,26 +112,38 @@ class Facts(NamedTuple):
     def frame(self) -> pl.DataFrame:
         """The rows as an odds table (`ODDS_SCHEMA`), `id` being the source's own."""
         columns = Columns(self)
-        return pl.DataFrame([columns.make(name).alias(name) for name in ODDS_SCHEMA])
+        return pl.DataFrame([columns.whole(name).alias(name) for name in ODDS_SCHEMA])
 
 
 class Columns:
-    """Columns of `ODDS_SCHEMA`, each made when it is read; `id` is the board's."""
+    """Columns of `ODDS_SCHEMA`, each made when it is first read."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
+        self._made: dict[str, pl.Series] = {}
 
-    def __getitem__(self, name: str) -> pl.Series:
+    def take(self, name: str, at: Longs) -> pl.Series:
+        """One column of some rows; `id` is the board's."""
         if name == "id":
-            return pl.Series(hexadecimal(self._facts.id), dtype=pl.String)
-        return self.make(name)
+            return pl.Series(hexadecimal(self._facts.id[at]), dtype=pl.String)
+        return self._column(name)[self._terms[1][at] if name in _WORDED else at]
 
-    def make(self, name: str) -> pl.Series:
+    def whole(self, name: str) -> pl.Series:
         """One column; `id` is the source's own."""
+        column = self._column(name)
+        return column[self._terms[1]] if name in _WORDED else column
+
+    def _column(self, name: str) -> pl.Series:
+        column = self._made.get(name)
+        if column is None:
+            column = self._made[name] = self._make(name)
+        return column
+
+    def _make(self, name: str) -> pl.Series:
+        """One column of all rows; of the wording: of all terms."""
         if name in _WORDED:
-            terms, of = self._terms
             at = _WORDED[name]
-            return pl.Series([wording[at] for wording in terms], dtype=ODDS_SCHEMA[name])[of]
+            return pl.Series([wording[at] for wording in self._terms[0]], dtype=ODDS_SCHEMA[name])
         if name in LINKS:
             return self._links[name]
         if name in _MADE:

@@ -255,14 +255,15 @@ def _side(question: Question, hit: Middles, market: Longs, k: int) -> pl.Series:
 
 def _key_numbers(question: Question, hit: Middles) -> pl.Series:
     """Return the key numbers inside each window of a margin; none for totals."""
-    g, sports = question.view.groups, question.prepared.identity.sports
-    most = max((len(s.key_numbers) for s, _ in sports), default=0)
+    g, ladder = question.view.groups, question.view.groups.ladder[hit.low]
+    events, of = np.unique(g.event[ladder], return_inverse=True)
+    sports = [question.prepared.identity.sports[event][0] for event in events.tolist()]
+    most = max((len(sport.key_numbers) for sport in sports), default=0)
     table = np.full((len(sports), 2 * most), np.iinfo(np.int32).max, np.int64)
-    for at, (sport, _) in enumerate(sports):
+    for at, sport in enumerate(sports):
         numbers = sorted(n for key in sport.key_numbers for n in (-key, key))
         table[at, : len(numbers)] = numbers
-    ladder = g.ladder[hit.low]
-    keys = table[g.event[ladder]]
+    keys = table[of]
     low, high = g.threshold[hit.low][:, None], g.threshold[hit.high][:, None]
     inside = (low < 100 * keys) & (100 * keys < high) & (question.view.traits.margin[g.kind[ladder]] != 0)[:, None]
     case, place = np.nonzero(inside)
