@@ -298,10 +298,12 @@ class Stream:
             self._deliver(batches)
 
     def _pause(self, payer: Hashable, spent: float) -> None:
-        """Pause an account three times as long as its read took; where others wait too, pauses add up."""
+        """Pause an account as long as its read took; where others wait too, three times as long, and pauses add up."""
         now = time.monotonic()
-        others = any(watch.payer != payer for watch in self._watches.values())
-        self._pauses[payer] = (max(now, self._pauses.get(payer, 0.0)) if others else now) + 3.0 * spent
+        if any(watch.payer != payer for watch in self._watches.values()):
+            self._pauses[payer] = max(now, self._pauses.get(payer, 0.0)) + 3.0 * spent
+        else:
+            self._pauses[payer] = now + spent
 
     def _play(self, states: Mapping[str, Any], removed: tuple[str, ...]) -> None:
         self._states.update(states)
