@@ -1,15 +1,15 @@
-"""The one way a function becomes a compiled kernel.
+"""Decorators that compile functions with numba.
 
-Importing this module loads no compiler. A kernel is compiled when it is first called, and the machine
-code is kept on disk (`_cache`), so that only the first run on a machine pays for it.
+Importing this module does not import numba. A kernel is compiled on its first call, and the machine code is
+cached on disk (`_cache`), so only the first run on a machine waits for the compiler.
 
-Kernels call each other by their module names. numba has to see its own dispatcher objects there, so the
-first call of a kernel replaces, in that module, each name the kernel refers to.
+Kernels call each other through module globals, where numba expects its own dispatcher objects. The first
+call of a kernel therefore replaces, in its module, the name of every kernel it refers to.
 
-Options, the same for every kernel: the GIL released; numpy's error model, because Python's (an
-exception on a division by zero) keeps the compiler from vectorising. `fused` also lets a multiplication and
-an addition become one instruction, and `inlined` puts a body where it is called. None permits reassociation
-or assumes that there is no NaN: NaN means "no answer" here.
+Every kernel releases the GIL and uses numpy's error model, because Python's (an exception on division by
+zero) prevents vectorisation. `fused` also contracts a multiplication and an addition into one instruction,
+and `inlined` inlines the body into its callers. No option allows reassociation or assumes the absence of
+NaN, which means "no answer" here.
 """
 
 import sys
@@ -29,7 +29,7 @@ _COMPILING = "compiling kernels, once per machine (about half a minute) ..."
 
 
 class _Kernel:
-    """A function that turns into a numba dispatcher when it is first called."""
+    """A function that is replaced by a numba dispatcher on its first call."""
 
     def __init__(self, function: Callable[..., Any], fastmath: set[str], inline: str = "never") -> None:
         self._function = function
@@ -47,7 +47,7 @@ class _Kernel:
         return self.dispatcher()(*args) if compiled is None else compiled(*args)
 
     def dispatcher(self) -> Callable[..., Any]:
-        """The numba dispatcher; made on the first call, with those of the kernels it refers to."""
+        """The numba dispatcher; created on the first call, with those of the kernels it refers to."""
         with _lock:
             if self._dispatcher is None:
                 numba = _numba()
@@ -63,7 +63,7 @@ class _Kernel:
                 if made is not self._function:  # numba compiles: NUMBA_DISABLE_JIT is not set
                     made._cache = KernelCache(self._function, self.options, _folders())
                     made.options = self.options
-                else:  # wrapping around and dividing by zero say nothing there either
+                else:  # compiled code does not warn about overflow or division by zero
                     made = np.errstate(all="ignore")(self._function)
                 self._dispatcher = cast(Callable[..., Any], made)
             return self._dispatcher
@@ -75,26 +75,26 @@ def kernel(function: F) -> F:
 
 
 def fused(function: F) -> F:
-    """Compile `function` on its first call, multiply-add fused into one rounding."""
+    """Compile `function` on its first call, with fused multiply-add."""
     return cast(F, _Kernel(function, fastmath={"contract"}))
 
 
 def inlined(function: F) -> F:
-    """Compile `function` into each kernel that calls it: handing many arrays on costs more than a small body."""
+    """Compile `function` into each kernel that calls it: passing many arrays costs more than a small body."""
     return cast(F, _Kernel(function, fastmath=set(), inline="always"))
 
 
 class Reporter:
-    """Says what the compiler does: on standard error, unless somebody else is to be told."""
+    """Reports compilation, to standard error or to `send` if that is set."""
 
     def __init__(self) -> None:
-        self.tell: Callable[[str], None] | None = None
-        self.compiled = 0  # kernels, in this process
+        self.send: Callable[[str], None] | None = None
+        self.compiled = 0  # kernels compiled by this process
 
-    def say(self, text: str) -> None:
-        """Say one sentence."""
-        if self.tell is not None:
-            self.tell(text)
+    def report(self, text: str) -> None:
+        """Report one message."""
+        if self.send is not None:
+            self.send(text)
         else:
             print(f"oddsengine: {text}", file=sys.stderr, flush=True)
 
@@ -104,26 +104,26 @@ REPORTER = Reporter()
 
 @cache
 def _folders() -> Folders:
-    """Where kernels are kept; looked for once, when the first one is needed."""
-    return Folders(REPORTER.say)
+    """Cache folders; looked up once, when the first kernel is called."""
+    return Folders(REPORTER.report)
 
 
-def keeps() -> bool:
-    """Whether what this process compiles is kept on disk."""
+def caching() -> bool:
+    """Whether kernels compiled by this process are cached on disk."""
     _numba()
     return _folders().write is not None
 
 
 @cache
 def _numba() -> Any:
-    """Import numba once, and let the first compilation of the process say what it is doing."""
+    """Import numba once, and report the first compilation of the process."""
     import numba  # noqa: PLC0415  the compiler loads when the first kernel is called
     from numba.core import event  # noqa: PLC0415
 
     class Announce(event.Listener):
         def on_start(self, event: Any) -> None:
             if not REPORTER.compiled:
-                REPORTER.say(_COMPILING)
+                REPORTER.report(_COMPILING)
             REPORTER.compiled += 1
 
         def on_end(self, event: Any) -> None:

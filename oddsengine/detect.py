@@ -1,15 +1,15 @@
-"""Detection: which surviving prices, of the books asked for, make an opportunity.
+"""Detection: which accepted prices of the callers' books form an opportunity.
 
-Callers who share fair prices (see `references`) are searched together: `offers` adds the books that each may bet, a
-row of a table a caller, and every case of a search names its caller. Everything here is local to an event.
+Callers with the same fair prices (see `references`) are searched together: `offers` adds a table of the books that each
+of them may bet, and every case of a search includes its caller. Everything here is local to an event.
 
-`sweep` is the fast pass over all offers: best price per outcome, their sum per market, the best edge against the
-reference, pairs of lines. It only ever errs by naming too much. The functions after it look closely at what it named:
+`sweep` is a fast pass over all offers: the best price per outcome, their sum per market, the best edge against the
+reference, and pairs of lines. It may list too many candidates but never misses one. Other functions check them:
 
-- `best_legs`, `pair_legs`: the best admissible prices, one an outcome (arbitrage, low hold), one a line (middles)
+- `best_legs`, `pair_legs`: the best admissible prices, one per outcome (arbitrage, low hold) or line (middles)
 - `edges`: each book's edge over the fair probability (+EV)
 
-Prices are after commission; a market with an outcome that nobody offers has the sum infinity.
+Prices are after commission. The sum of a market with an outcome that no book offers is infinite.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,11 +32,11 @@ from oddsengine.references import FairPrices, ViewSpec, devig_method, fair_price
 
 @dataclass(frozen=True, eq=False)
 class Offers(FairPrices):
-    """Fair prices that some callers share, and the books that each of them may bet."""
+    """Fair prices shared by some callers, and the books that each of them may bet."""
 
     wanted: Bytes  # (callers, books): its prices are offers
-    counted: Bytes  # (callers, books): it speaks in medians
-    suspects: Bytes  # per caller: +EV has prices that `outlier` sets aside before the game
+    counted: Bytes  # (callers, books): it counts in medians
+    suspects: Bytes  # per caller: 1 if +EV includes pre-match prices rejected by `outlier`
 
     @cached_property
     def offer(self) -> npt.NDArray[np.bool_]:
@@ -59,21 +59,21 @@ class Offers(FairPrices):
 
 
 class Wants(NamedTuple):
-    """The thresholds of some callers, a column each; fractions. A kind nobody can reach is not looked for."""
+    """The thresholds of some callers, one array per threshold; fractions. Infinite values disable a kind."""
 
-    edge: Floats  # least of +EV, inf: none
-    profit: Floats  # least of an arbitrage, inf: none
-    most_profit: Floats  # of an arbitrage or middle; what is more is taken for an error
-    hold: Floats  # most of a low hold, -inf: none
-    worth: Floats  # least expected value of a middle, -inf: any, inf: none
-    size: Floats  # least distance of a middle's lines
+    edge: Floats  # minimum EV of +EV, inf: disabled
+    profit: Floats  # minimum profit of an arbitrage, inf: disabled
+    most_profit: Floats  # maximum profit of an arbitrage or middle; more is treated as an error
+    hold: Floats  # maximum hold of a low hold, -inf: disabled
+    worth: Floats  # minimum EV of a middle, -inf: any, inf: disabled
+    size: Floats  # minimum distance between a middle's lines
 
     @classmethod
     def of(
         cls, *, min_ev: float | None = None, min_profit: float | None = None, max_profit: float | None = None,
         max_hold: float | None = None, min_middle_ev: float | None = None, min_size: float = 0.0,
     ) -> "Wants":  # fmt: skip
-        """One caller's, in percent; None leaves a kind out, and `max_profit` unlimited."""
+        """Thresholds of one caller, in percent; None disables a kind, or the limit of `max_profit`."""
         columns = (
             np.inf if min_ev is None else min_ev / 100.0,
             np.inf if min_profit is None else min_profit / 100.0,
@@ -86,33 +86,33 @@ class Wants(NamedTuple):
 
     @classmethod
     def stack(cls, several: Sequence["Wants"]) -> "Wants":
-        """Several callers', in order."""
+        """Combine the thresholds of several callers, in order."""
         return cls(*map(np.concatenate, zip(*several, strict=True)))
 
 
 class Scope(NamedTuple):
-    """Where to search: what is open elsewhere stays as it is."""
+    """Where to search; open opportunities elsewhere are left unchanged."""
 
-    markets: Bytes  # per market: for +EV, arbitrages and low holds
-    ladders: Bytes  # per ladder: for middles
-    fair: Bytes  # per market: what of it is fair decides something there
+    markets: Bytes  # per market: 1 to search for +EV, arbitrages and low holds
+    ladders: Bytes  # per ladder: 1 to search for middles
+    fair: Bytes  # per market: 1 if these searches need its fair probabilities
 
     @classmethod
     def everything(cls, groups: Groups) -> "Scope":
-        """All that there is."""
+        """The whole board."""
         every = np.ones(groups.threshold.size, np.uint8)
         return cls(every, np.ones(groups.event.size, np.uint8), every)
 
 
 class Legs(NamedTuple):
-    """The chosen rows of some cases: (n, outcomes), -1 beyond a case's outcomes, and the sum of their 1/odds."""
+    """The selected rows of some cases, (n, outcomes) padded with -1, and the sums of their 1/odds."""
 
     rows: Ints
     total: Floats
 
 
 def offers(prices: FairPrices, callers: Sequence[ViewSpec]) -> Offers:
-    """Add the books of some callers to fair prices that were made with the rest of their parameters."""
+    """Add the books of some callers to fair prices computed from the rest of their parameters."""
     wanted, counted = (np.stack([getattr(caller, name) for caller in callers]) for name in ("wanted", "counted"))
     suspects = np.array([caller.suspects for caller in callers], np.uint8)
     return Offers(**vars(prices), wanted=wanted, counted=counted, suspects=suspects)
@@ -142,11 +142,11 @@ def _sweep(
     best, cost, total, most, sum_who, sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high,
     pair_over, pair_under, count,
 ):  # fmt: skip
-    """One pass for all callers: markets whose best prices sum to little, or may have an edge, and pairs of lines.
+    """One pass for all callers: markets with a low sum of best prices or a possible edge, and pairs of lines.
 
-    `wanted` (books, callers) is 1.0 or 0.0. `best` and `cost` (segments of any ladder, callers) are the best prices and
-    1 over them, `total` and `most` (callers) of a market. `count` becomes the number of each of the three that is
-    found, also of those that there is no room for.
+    `wanted` (books, callers) is 1.0 or 0.0. Scratch arrays: `best` and `cost` (segments of a ladder, callers) are the
+    best prices and their inverses; `total` and `most` (callers) are the sum and the best edge of a market. `count` is
+    set to the number of candidates of each of the three kinds, including those that do not fit in the arrays.
     """
     n_sums, n_edges, n_pairs = 0, 0, 0
     callers = wanted.shape[1]
@@ -198,8 +198,8 @@ def _sweep(
                     n_edges += 1
         if not whole:
             continue
-        # Whole numbers strictly between two lines; where one reference knows both half lines, the best prices
-        # must be worth enough by its word.
+        # Pairs of lines with a whole number strictly between them. If one reference has both half lines, the best
+        # prices must reach the threshold with its probabilities.
         for high in range(first, last):
             under = cost[segments[high + 1] - 1 - base]
             for low in range(first, high):
@@ -211,7 +211,7 @@ def _sweep(
                     p, q = fair[segments[low]], fair[segments[high]]
                     if threshold[low] % 100 == 50 and threshold[high] % 100 == 50 and p >= q:
                         worth = 1.0 + p - q
-                        if close.size > 0:  # moved as `tails` moves it
+                        if close.size > 0:  # shifted as in `tails`
                             a, b = close[segments[low]], close[segments[high]]
                             odds_p, odds_q = p / (1.0 - p), q / (1.0 - q)
                             by = np.sqrt(a / (1.0 - a) / odds_p * (b / (1.0 - b)) / odds_q)
@@ -234,23 +234,23 @@ def _sweep(
 
 
 class Swept(NamedTuple):
-    """Candidates for a closer look, in order of place, there of caller."""
+    """Candidates for the exact checks, in order of market, then caller."""
 
     sum_who: Longs
     sum_market: Longs
-    total: Floats  # of 1/odds of the best prices
+    total: Floats  # sum of 1/odds of the best prices
     edge_who: Longs
     edge_market: Longs
     pair_who: Longs
-    low: Longs  # markets of pairs of lines, equal pairs together: the over's
-    high: Longs  # and the under's
-    over: Floats  # best prices of both, whenever they were seen
+    low: Longs  # pairs of lines, equal pairs adjacent: market of the over
+    high: Longs  # market of the under
+    over: Floats  # best price of the over, whenever seen
     under: Floats
-    bound: float  # largest sum of 1/odds of such a pair
+    bound: float  # largest sum of 1/odds of a pair
 
 
 def sweep(view: Offers, wants: Wants, scope: Scope) -> Swept:
-    """Pass once over the offers of all callers; it only ever errs by naming too much."""
+    """List candidates in one pass over the offers of all callers; it may list too many but never misses one."""
     g, limits = view.groups, view.limits
     epsilon = limits.epsilon
     bound = 1.0 / (1.0 + limits.middle_floor - epsilon)
@@ -287,15 +287,15 @@ def sweep(view: Offers, wants: Wants, scope: Scope) -> Swept:
 
 
 def most_implied(wants: Wants, epsilon: float) -> Floats:
-    """Per caller: the largest sum of 1/odds of an arbitrage."""
+    """The largest sum of 1/odds of an arbitrage, per caller."""
     return np.asarray(1.0 / (1.0 + wants.profit - epsilon))
 
 
 @kernel
 def _best_of(from_, to, n, book, net, reason, wanted, seen, early, late, distinct, out):
-    """Best row of each of n row ranges, seen within [early, late] or at an unknown time; two books if distinct.
+    """Best row of each of n row ranges, seen within [early, late] or at an unknown time.
 
-    Returns the sum of 1/odds, infinity if there is no such set.
+    `distinct` requires at least two books. Returns the sum of 1/odds, or infinity if there is no such set.
     """
     total = 0.0
     same = True
@@ -313,8 +313,8 @@ def _best_of(from_, to, n, book, net, reason, wanted, seen, early, late, distinc
             same = False
     if not distinct or not same:
         return total
-    # All from one book: the best replacement of one leg. Among equals the last leg, whose tuple sorts first
-    # if the new book is the larger; else the earlier leg's does.
+    # All from one book: find the best replacement of one leg. Among equals, replace the last leg if the new book sorts
+    # after the old one, else the earlier leg, so that the tuple of books sorts first.
     alone = book[out[0]]
     least = np.inf
     place, row = -1, -1
@@ -349,9 +349,9 @@ def _legs(
     who, low, high, segments, rows, live, book, net, reason, wanted, seen, timed, oldest, gap_live, gap_prematch,
     distinct, out, totals, starts, ends, trial,
 ):  # fmt: skip
-    """Best admissible legs of each case; where time counts, seen within a gap, and live ones from `oldest` on.
+    """Best admissible legs of each case; if timed, seen within a gap of each other, and live ones since `oldest`.
 
-    A case is a market (low and high the same), or the first outcome of one and the last of the other.
+    A case is a market (low and high are equal), or the first outcome of one market and the last of another.
     """
     far = np.int64(1) << np.int64(62)
     for c in range(low.size):
@@ -398,15 +398,15 @@ def _legs(
 
 
 def best_legs(view: Offers, who: Longs, markets: Longs, *, distinct: bool) -> Legs:
-    """Best admissible prices of the outcomes of some markets, each for a caller.
+    """Best admissible prices of the outcomes of some markets, each for one caller.
 
-    Ties go to the smallest tuple of books. `distinct` asks for at least two books.
+    Ties go to the smallest tuple of books. `distinct` requires at least two books.
     """
     return _choose(view, who, markets, markets, view.widest, distinct=distinct)
 
 
 def pair_legs(view: Offers, who: Longs, low: Longs, high: Longs) -> Legs:
-    """Best admissible prices of pairs of lines, over the low one and under the high one, of two books."""
+    """Best admissible prices of pairs of lines, over the low one and under the high one, at two books."""
     return _choose(view, who, low, high, 2, distinct=True)
 
 
@@ -425,7 +425,7 @@ def _choose(view: Offers, who: Longs, low: Longs, high: Longs, most: int, *, dis
 
 @kernel
 def _span(b, first, end, book, trusted, own, seen):
-    """Of one book's trusted prices in a market's rows: the oldest time, and the oldest and newest known one."""
+    """The oldest time of a book's trusted prices in a market's rows, and the oldest and newest known times."""
     oldest = np.int64(9223372036854775807)
     low, high = np.int64(9223372036854775807), np.int64(-9223372036854775808)
     for i in range(first, end):
@@ -439,7 +439,7 @@ def _span(b, first, end, book, trusted, own, seen):
 
 @kernel
 def _apart(s, m, judged, rows, book, own, width, trusted, reference, fair, weight, member, weighted, floor, too_wide):
-    """Fair probability of a segment of market m by its reference, a book left out; nan if that leaves none."""
+    """Fair probability of a segment of market m from its reference without the judged book; nan if none is left."""
     ref = reference[m]
     if ref == -1:
         return np.nan
@@ -468,9 +468,9 @@ def _edges(
     weight, member, counted, weighted, live, timed, oldest_live, gap_live, gap_prematch, floor, too_wide, leasts, twin,
     market, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
 ):  # fmt: skip
-    """Offers with an edge of at least `leasts` - 1 of a caller in chosen markets.
+    """Offers with an edge of at least the caller's `leasts` - 1 in the chosen markets.
 
-    Of each: caller, row, fair probability, width, gap, oldest time, and whether it or its reference is in doubt.
+    For each: caller, row, fair probability, width, gap, oldest time, and whether it or its reference is doubtful.
     """
     found = 0
     for c in range(chosen.size):
@@ -478,7 +478,7 @@ def _edges(
         ref = reference[m]
         if ref == -1:
             continue
-        mine, heard, least = wanted[who[c]], counted[who[c]], leasts[who[c]]
+        mine, counts, least = wanted[who[c]], counted[who[c]], leasts[who[c]]
         s0, s1 = segments[m], segments[m + 1]
         oldest = oldest_live if timed and live[m] != 0 else NO_TIME
         most_apart = gap_live if live[m] != 0 else gap_prematch
@@ -515,7 +515,7 @@ def _edges(
                     wide += w * width[i]
                     total += w
                     members += 1
-                # A wide reference is not trusted alone, neither in the catalog's consensus nor in the caller's.
+                # A wide reference is not trusted alone, whether the consensus is the catalog's or the caller's.
                 alone = ref < 0 and members < 2 and (not weighted or wide > too_wide * total)
                 if members == 0 or alone:
                     continue
@@ -545,7 +545,7 @@ def _edges(
                 for i in range(rows[s], rows[s + 1]):
                     b = book[i]
                     f = feed[b]
-                    if np.isnan(own[i]) or heard[b] == 0 or f == feed[book[r]]:
+                    if np.isnan(own[i]) or counts[b] == 0 or f == feed[book[r]]:
                         continue
                     if (ref >= 0 and f == feed[ref]) or (ref < 0 and member[b] != 0):
                         continue
@@ -583,7 +583,7 @@ def _edges(
 
 
 class Edges(NamedTuple):
-    """Offers with an edge: caller, row, fair probability, width of the reference, gap to the others and so on."""
+    """Offers with an edge: caller, row, fair probability, width of the reference, gap to the other books, and so on."""
 
     who: Longs
     row: Ints
@@ -599,7 +599,7 @@ def _close_edges(
     who, chosen, segments, rows, book, net, reason, wanted, suspects, outlier, seen, doubt, live, timed, oldest_live,
     leasts, twin, fair, width, segment, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt,
 ):  # fmt: skip
-    """Offers with an edge of at least `leasts` - 1 of a caller over the estimator's fair price in chosen markets."""
+    """Offers in the chosen markets whose edge over the estimator's fair price is at least the caller's `leasts` - 1."""
     found = 0
     for c in range(chosen.size):
         m, mine, least = chosen[c], wanted[who[c]], leasts[who[c]]
@@ -631,7 +631,7 @@ def _close_edges(
 
 
 def edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edges:
-    """Every offer of a caller in some markets whose edge is at least the caller's `least` (a fraction)."""
+    """All offers of a caller in some markets with an edge of at least the caller's `least` (a fraction)."""
     if view.close is None:
         return sharp_edges(view, who, markets, least)
     g = view.groups
@@ -653,9 +653,9 @@ def edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edges:
 
 @kernel
 def _close_candidates(chosen, segments, rows, book, net, fair, wanted, least, most, out_who, out_market):
-    """Callers and markets where the largest fair probability times price of a caller's books is enough for it.
+    """Callers and markets in which the largest product of fair probability and price reaches the caller's `least`.
 
-    `wanted` (books, callers) is 1.0 or 0.0. Returns how many there are, also those that there is no room for.
+    `wanted` (books, callers) is 1.0 or 0.0. Returns their number, including those that do not fit in the arrays.
     """
     found = 0
     for m in range(chosen.size):
@@ -678,7 +678,7 @@ def _close_candidates(chosen, segments, rows, book, net, fair, wanted, least, mo
 
 
 def close_candidates(view: Offers, least: Floats, markets: Bytes) -> tuple[Longs, Longs]:
-    """Callers and markets, among some, where a price may have an edge over the estimator's fair price."""
+    """Pairs of a caller and one of some markets where a price may have an edge over the estimator's fair price."""
     g, room = view.groups, 4096
     close = view.close
     if close is None:
@@ -695,7 +695,7 @@ def close_candidates(view: Offers, least: Floats, markets: Bytes) -> tuple[Longs
 
 
 def sharp_edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edges:
-    """The same over the references in their order, whatever the method."""
+    """As `edges`, over the references in order of preference, whatever the method."""
     g = view.groups
     limits = view.limits
     size = int((g.rows[g.segments[markets + 1]] - g.rows[g.segments[markets]]).sum())
@@ -721,10 +721,10 @@ def _fairest(
     who, markets, segments, rows, book, net, reason, wanted, own, width, trusted, reference, fair, weight, member,
     weighted, floor, out, place, odds, ends,
 ):  # fmt: skip
-    """Fair probability of each outcome of some markets: the reference's, nobody left out.
+    """Fair probability of each outcome of some markets from the reference, with no book left out.
 
-    Where one is missing but every outcome is offered, the best offers, and their places in `out`, are handed back in
-    `odds` and `place`, market after market; returns how many such markets there are.
+    If there is none but every outcome is offered, the best offers and their places in `out` are written to `odds` and
+    `place`, market after market. Returns the number of such markets.
     """
     bare = 0
     at = np.int64(0)
@@ -763,11 +763,9 @@ def _fairest(
 
 
 def market_fair(view: Offers, markets: Longs, who: Longs | None = None) -> Floats:
-    """Fair probabilities of some markets, (n, outcomes): at the close, else the reference's, else the best prices'.
+    """Fair probabilities of some markets, (n, outcomes): the estimator's, the reference's, or those of the best prices.
 
-    `who` is the caller of each; None is the first.
-
-    A market -1 has none.
+    `who` is the caller of each (None: the first). The probabilities of market -1 are nan.
     """
     g, n = view.groups, markets.size
     fair = np.empty((n, view.widest))
@@ -790,17 +788,17 @@ def market_fair(view: Offers, markets: Longs, who: Longs | None = None) -> Float
 
 
 def unconfirmed(view: FairPrices, rows: Ints) -> npt.NDArray[np.bool_]:
-    """Whether any leg of some sets (n, any; -1 where there is none) is in doubt."""
+    """Whether any leg of some sets, (n, legs) padded with -1, is doubtful."""
     return np.asarray(((rows >= 0) & (view.doubt[np.maximum(rows, 0)] != 0)).any(axis=1))
 
 
 def since(view: FairPrices, seconds: float) -> int:
-    """Give the moment some seconds before now, microseconds; the earliest there is where there is no now."""
+    """The time some seconds before now, microseconds; the earliest possible time if now is unknown."""
     return int(NO_TIME) if view.now == NO_TIME else view.now - round(seconds * 1e6)
 
 
 def ages(now: int, seen: npt.NDArray[np.int64]) -> Floats:
-    """Seconds since each time, never below 0; nan where there is none."""
+    """Seconds since each time, at least 0; nan if the time is unknown."""
     if now == NO_TIME:
         return np.full(seen.shape, np.nan)
     return np.where(seen == NO_TIME, np.nan, np.maximum(0, now - np.where(seen == NO_TIME, now, seen)) / 1e6)

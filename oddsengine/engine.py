@@ -283,10 +283,10 @@ class Engine:
             self._sleep(view)
             self._wake(view)
 
-    def rehearse(self) -> None:
+    def warm_up(self) -> None:
         """Compile what otherwise compiles in the middle of a long run."""
         with self._lock:
-            self._board.rehearse()
+            self._board.warm_up()
 
     def record(self, recorder: Recorder) -> None:
         """Tell a recorder of every batch from now on, and of the views that are awake."""

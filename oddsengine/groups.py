@@ -1,9 +1,9 @@
 """Groups: the priced rows of a board as sorted flat columns with offsets.
 
 Rows are sorted by event, live flag, period and family, subject, line, outcome and book. Three offset arrays
-cut them: `ladders -> markets -> segments -> rows`. A market has one segment for every outcome of its
-family, also where nobody quotes it. Markets of a ladder stand in order of threshold (hundredths): the line of a
-total, minus the home handicap of a spread, so that outcome 0 (over, home) gets harder along the ladder.
+divide them: `ladders -> markets -> segments -> rows`. A market has one segment for every outcome of its
+family, even if no book quotes it. The markets of a ladder are sorted by threshold (hundredths): the line of a
+total, or minus the home handicap of a spread, so that outcome 0 (over, home) gets less likely along the ladder.
 """
 
 import zlib
@@ -22,7 +22,7 @@ _ALONE: Longs = np.empty(0, np.int64)
 
 
 class Groups(NamedTuple):
-    """Sorted columns and offsets; see the module's first lines for the order."""
+    """Sorted columns and offsets; the module docstring describes the order."""
 
     row: Ints  # position in the table, per row
     book: Ints  # rank of the book's id, per row
@@ -37,10 +37,10 @@ class Groups(NamedTuple):
     threshold: Ints  # hundredths, per market
     event: Ints  # per ladder
     live: Bytes  # per ladder
-    kind: Ints  # per ladder: place in the identity's kinds
+    kind: Ints  # per ladder: index into the identity's kinds
     subject: Ints  # per ladder: 0 none, 1 home, 2 away, from 3 a player
     ladder: Ints  # per market
-    twin: Longs = _ALONE  # per segment: the next of those that settle on the same fact, itself if alone; see `twins`
+    twin: Longs = _ALONE  # per segment: the next one that settles on the same fact, or itself; see `twins`
 
     @property
     def outcomes(self) -> Longs:
@@ -50,10 +50,10 @@ class Groups(NamedTuple):
 
 @kernel
 def _intern(hashes, skip, start, found, keys, codes, out, first):
-    """Codes by first appearance for 64-bit hashes, -1 for skipped rows, through a table of 2^k free slots.
+    """Assign codes to 64-bit hashes by first appearance (-1 for skipped rows), using an empty table of 2^k slots.
 
-    Begins at row `start` with `found` hashes known. Returns the row it came to (all of them, or the one where the table
-    was half full) and how many hashes are known by then.
+    Starts at row `start` with `found` distinct hashes. Returns the row at which it stopped (the end, or the row where
+    the table was half full) and the number of distinct hashes by then.
     """
     size = codes.size
     for k in range(found):
@@ -83,9 +83,9 @@ def _intern(hashes, skip, start, found, keys, codes, out, first):
 
 
 def intern(hashes: Words, skip: Bytes | None = None, expected: int = 0) -> tuple[Ints, Ints]:
-    """Codes 0, 1, 2 ... of equal hashes in order of appearance (-1 where skipped), and where each first stood.
+    """Codes 0, 1, 2 ... of distinct hashes by first appearance (-1 if skipped), and the first row of each.
 
-    Room is made for as many distinct hashes as are expected; it grows where there are more.
+    `expected` is the number of distinct hashes to allocate for; the table grows if there are more.
     """
     n = hashes.size
     hashes = np.require(hashes, requirements=["C", "W"])
@@ -94,7 +94,7 @@ def intern(hashes: Words, skip: Bytes | None = None, expected: int = 0) -> tuple
     out, first = np.empty(n, np.int32), np.empty(n, np.int32)
     row, found, size = 0, 0, max(1 << 13, 2 << expected.bit_length())
     while True:
-        # The table grows when it must: a small one stays in the processor's cache.
+        # Start small: a small table stays in the processor's cache.
         keys, codes = np.empty(size, np.uint64), np.full(size, -1, np.int32)
         row, found = _intern(hashes, skip, row, found, keys, codes, out, first)
         if row == n:
@@ -103,7 +103,7 @@ def intern(hashes: Words, skip: Bytes | None = None, expected: int = 0) -> tuple
 
 
 def distinct(values: Ints) -> Ints:
-    """The different values, sorted; for a few hundred this is several times as fast as `np.unique`."""
+    """Sorted distinct values; for a few hundred this is several times as fast as `np.unique`."""
     ordered = np.sort(values)
     new = np.ones(ordered.size, bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
@@ -113,7 +113,7 @@ def distinct(values: Ints) -> Ints:
 
 @kernel
 def step(h: Any, value: Any) -> Any:
-    """One number more in a hash of numbers."""
+    """Add one number to a hash of numbers."""
     h = (h ^ value) * np.uint64(0x9E3779B97F4A7C15)
     h = h ^ (h >> np.uint64(29))
     h = h * np.uint64(0xBF58476D1CE4E5B9)
@@ -122,17 +122,17 @@ def step(h: Any, value: Any) -> Any:
 
 @kernel
 def _mix(h, column):
-    """One column more in the hashes of rows; a column of one number is that number in every row."""
+    """Add one column to the hashes of rows; a column of size 1 is broadcast."""
     for i in range(h.size):
         h[i] = step(h[i], column[i if column.size > 1 else 0])
 
 
 def mix(*columns: npt.NDArray[np.integer] | int) -> Words:
-    """One 64-bit hash a row of several integer columns; stable over runs and machines."""
+    """Hash the rows of integer columns to 64 bits; the same on every run and machine."""
     words = [np.atleast_1d(np.asarray(column)).astype(np.uint64) for column in columns]
     sizes = {column.size for column in words} - {1} or {1}
     if len(sizes) > 1:
-        raise ValueError(f"columns must be equally long, got {sorted(sizes)}")
+        raise ValueError(f"columns must have equal lengths or length 1, got lengths {sorted(sizes)}")
     h = np.zeros(sizes.pop(), np.uint64)
     for column in words:
         _mix(h, column)
@@ -144,7 +144,7 @@ def _place(
     code, side, rank, segments, rows, book, name, odds, seen,
     out_row, out_book, out_name, out_odds, out_seen, end,
 ):  # fmt: skip
-    """Put rows into their segments, there by book, then name, price (lowest first), time (newest first)."""
+    """Place rows in their segments, sorted by book, then name, price (lowest first) and time (newest first)."""
     n = code.size
     total = rows.size - 1
     for i in range(n):
@@ -187,11 +187,11 @@ def _place(
 
 
 class Keys(NamedTuple):
-    """What identity says of every row of a table, before anything is sorted."""
+    """Identity of every row of a table, in the table's order."""
 
-    code: Ints  # market of the row by first appearance, -1 where set aside
+    code: Ints  # market of the row by first appearance, -1 if identity rejects the row
     side: npt.NDArray[np.int8]
-    threshold: Ints  # per market of `first`, as the four that follow
+    threshold: Ints  # per market, as are the next four columns
     event: Ints
     live: Bytes
     kind: Ints
@@ -201,7 +201,7 @@ class Keys(NamedTuple):
 
 
 def settle(groups: Groups, table: pl.DataFrame, wording: Sequence[str]) -> None:
-    """Order rows that no column of `groups` tells apart by what they say: the table's order is moot."""
+    """Order rows that are equal in all columns of `groups` by their texts, so that the table's order cannot matter."""
     g = groups
     same = np.ones(max(g.row.size - 1, 0), bool)
     for column in (g.market, g.side, g.book, g.name, g.odds, g.seen):
@@ -219,7 +219,7 @@ def settle(groups: Groups, table: pl.DataFrame, wording: Sequence[str]) -> None:
 
 
 def checksum(texts: Iterable[Any]) -> int:
-    """A number of a wording and its line, by which equal prices of one bet are put in order."""
+    """Checksum of a wording and its line, which orders equal prices of one bet."""
     return zlib.crc32("\x1f".join("" if said is None else str(said) for said in texts).encode("utf-8", "replace"))
 
 

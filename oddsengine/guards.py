@@ -1,19 +1,19 @@
-"""Guards: what is kept away from the detectors, and why.
+"""Guards: which prices are rejected before detection, and why.
 
-The guards run in the published order. A guard sees the prices that those before it left, judges all of them, and only
-then sets any aside, so the order of rows cannot matter. Guards look at quoted prices of all books, at the ladders of
-one event, live flag, period and family at a time: a verdict depends on nothing else. q = 1 / odds; the logit of q is
--log(odds - 1). Books of one feed count once in a median or a count. The thresholds are data: `catalog/guards.toml`.
+The guards run in the documented order. Each guard sees the prices that the guards before it accepted, judges all of
+them, and only then rejects any, so the order of rows cannot matter. A verdict depends only on the quoted prices of all
+books in the ladders of one event, live flag, period and family. q = 1 / odds; the logit of q is -log(odds - 1). Books
+of one feed count once in medians and counts. The thresholds are in `catalog/guards.toml`.
 
-`_survey` looks once at every price. It sets aside what one price alone can tell, and notes the few places where another
-guard could fire: it compares the lowest and the highest price of whole segments, and setting prices aside only draws
-those together, so that it never overlooks a place. The other guards go to the places noted for them and to no others.
+`_survey` reads every price once. It rejects prices that are wrong by themselves, and lists the few places where another
+guard could reject something. For that it compares the lowest and highest prices of whole segments; rejecting prices
+only narrows these ranges, so no place is missed. The other guards visit only the places listed for them.
 
-A row is set aside when `aside` holds the code of a guard; `measure` holds what that guard measured, nan before.
+A row is rejected if `reason` is the code of a guard; `measure` is the value that guard measured, else nan.
 
-Witnesses: a price that `stale` set aside still counts in medians for a while, at `witness_weight` up to twice the age
-at which it became stale and at `witness_weight_old` after that. Medians are weighted; counts are of feeds. A feed's
-fresh price speaks for it where it has one.
+Witnesses: a price that `stale` rejected still counts in medians for a while, with `witness_weight` up to twice the
+age at which it became stale and `witness_weight_old` after that. Medians are weighted; counts are of feeds. A feed is
+represented by a fresh price if it has one.
 """
 
 import math
@@ -32,7 +32,7 @@ from oddsengine.traits import Traits
 from oddsengine.traits import traits as look_up
 
 SECOND = 1_000_000
-# The lists of places that `_survey` writes.
+# Lists of places that `_survey` fills.
 _LISTS = 10
 _TWICE, _WRONG, _SUMMED, _TEAMS, _CROSSED, _FLAPPING, _SPREAD, _PROPS, _PLAIN, _EXACT = range(_LISTS)
 
@@ -40,16 +40,16 @@ _TWICE, _WRONG, _SUMMED, _TEAMS, _CROSSED, _FLAPPING, _SPREAD, _PROPS, _PLAIN, _
 class Guarded(NamedTuple):
     """Verdicts on the rows of `Groups`."""
 
-    reason: Bytes  # 0, or the code of the guard that set the row aside
-    measure: Floats  # what that guard measured
-    not_reference: Bytes  # 1: too low to be a reference, though honest as an offer
-    doubt: Bytes  # 1: an opportunity that rests on it is unconfirmed
-    now: int  # microseconds, or NO_TIME where no row has a time
+    reason: Bytes  # code of the guard that rejected the row, or 0
+    measure: Floats  # the value that guard measured
+    not_reference: Bytes  # 1: too low to be a reference, though usable as an offer
+    doubt: Bytes  # 1: an opportunity that uses the price is unconfirmed
+    now: int  # microseconds, or NO_TIME if no row has a time
     limits: catalog.Thresholds
 
 
 class _Codes(NamedTuple):
-    """The code of each guard of a board, in the order they run; 0 for one that is off."""
+    """The codes of a board's guards in the order they run; 0 for a disabled guard."""
 
     stale: int
     started_not_live: int
@@ -69,7 +69,7 @@ class _Codes(NamedTuple):
 
 @kernel
 def _alone(seen, start, live, mid, parlay, oldest, begun, stale, started, mid_price, parlay_only):
-    """The guard that rejects a price by itself, whatever the others are; 0 if none does."""
+    """Code of the guard that rejects a price regardless of all others; 0 if none does."""
     if seen < oldest and (live or seen != NO_TIME):
         return stale
     if not live and start < begun and start != NO_TIME:
@@ -85,7 +85,7 @@ def _alone(seen, start, live, mid, parlay, oldest, begun, stale, started, mid_pr
 def _each_alone(
     seen, start, live, mid, parlay, oldest, oldest_live, begun, stale, started, mid_price, parlay_only, out
 ):
-    """The same of many prices."""
+    """`_alone` for many prices."""
     for i in range(seen.size):
         limit = oldest_live if live[i] else oldest
         out[i] = _alone(
@@ -100,13 +100,13 @@ def _survey(
     exact, halfway, halfway_live, silent, silent_live, weight, weight_old,
     reason, measure, witness, contest, notes,
 ):  # fmt: skip
-    """Judge every row by itself, and note the segments, markets and ladders that another guard has to look at.
+    """Judge every row by itself, and list the segments, markets and ladders that other guards have to check.
 
-    `contest` becomes, per ladder, the first one of its event, live flag and kind. Returns how many are noted: segments
-    with two prices of one book; ladders that may run the wrong way; markets that may sum to too little or too much;
-    contests of team totals; ladders where books may contradict; markets with a price that flaps; segments with prices
-    far apart; and of the ladders of those the props, and the pre-match ones of a full game that are none; markets of
-    two outcomes where a book may sum to exactly 1. `witness` becomes the weight of a stale price in medians, else 0.
+    `contest` is set, per ladder, to the first ladder with its event, live flag and kind; `witness` to the weight of a
+    stale price in medians, else 0. Returns the lengths of the lists: segments with two prices of one book; ladders
+    that may run the wrong way; markets that may sum to too little or too much; contests of team totals; ladders where
+    books may contradict each other; markets with a price that flaps; segments with prices far apart; of the ladders of
+    these, props, and pre-match full-game ladders other than props; two-way markets where a book may sum to exactly 1.
     """
     twice, wrong, summed, teams, crossed, flapping, spread, props, plain, even = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
     least_sum = 0.0
@@ -125,18 +125,18 @@ def _survey(
         middle = halfway_live if is_live else halfway
         last_word = silent_live if is_live else silent
         far = apart_prop if prop[what] != 0 else apart
-        over_top, under_low = 0.0, np.inf  # prices of the lines so far: the highest over, the lowest under
-        over_q, under_q = np.inf, 0.0  # the least likely over, the likeliest under
+        over_top, under_low = 0.0, np.inf  # highest over and lowest under price of the lines so far
+        over_q, under_q = np.inf, 0.0  # lowest over and highest under probability of the lines so far
         runs_wrong, crosses = False, False
         spread_before = spread
         for m in range(markets[at], markets[at + 1]):
             first, last = segments[m], segments[m + 1] - 1
-            floor, ceiling = 0.0, 0.0  # no book's market sums to less, or more
+            floor, ceiling = 0.0, 0.0  # bounds on the sum of any book's market
             complete = first <= last
             flaps = False
             for s in range(first, last + 1):
                 bottom, top = np.inf, 0.0
-                lowest, highest = np.inf, 0.0  # the same with witnesses
+                lowest, highest = np.inf, 0.0  # the same, including witnesses
                 before = -1
                 doubled = False
                 for i in range(rows[s], rows[s + 1]):
@@ -220,9 +220,9 @@ def _exact(
     chosen, contest, markets, segments, rows, ladder, book, odds, near, least, share, code, reason, measure, whole,
     exact,
 ):  # fmt: skip
-    """A book's market goes whose two sides sum to exactly 1; all its prices of a contest where most of them do.
+    """Reject a book's market if its two sides sum to exactly 1, and all its prices of a contest if most markets do.
 
-    A market that sums to a little less alone is left to `book_sum`, which takes the ladder.
+    A single market that sums to slightly less is left to `book_sum`, which rejects the ladder.
     """
     done = -1
     for c in chosen:
@@ -274,7 +274,7 @@ def _exact(
 
 @kernel
 def _duplicates(doubled, rows, book, name, odds, gap, code, reason, measure):
-    """Of one book's prices of one outcome and market name, all but the lowest go if within the gap, else all."""
+    """Of a book's prices of one outcome and market name, reject all but the lowest if within the gap, else all."""
     for s in doubled:
         i = rows[s]
         while i < rows[s + 1]:
@@ -301,9 +301,9 @@ def _duplicates(doubled, rows, book, name, odds, gap, code, reason, measure):
 
 @kernel
 def _ladders(ladders, markets, segments, rows, book, odds, gap, code, reason, measure, over, under, worst):
-    """A book's ladder goes whose over-like side gets likelier, or under-like less likely, with the threshold.
+    """Reject a book's ladder if its first outcome gets likelier, or its last less likely, with the threshold.
 
-    `over` and `under` hold, per book, the least logit of its overs on the lines so far and the greatest of its unders.
+    `over` and `under` are, per book, the lowest logit of its overs and the highest of its unders on the lines so far.
     """
     for at in ladders:
         a, b = rows[segments[markets[at]]], rows[segments[markets[at + 1]]]
@@ -338,9 +338,9 @@ def _ladders(ladders, markets, segments, rows, book, odds, gap, code, reason, me
 
 @kernel
 def _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights):
-    """One price a feed among rows a..b, lowest first, and its weight; returns how many feeds.
+    """One price per feed among rows a..b, sorted ascending, and its weight. Returns the number of feeds.
 
-    Fresh prices speak before witnesses, of those the feed's smallest book's, of those the lowest.
+    A feed's fresh prices have priority over witnesses, then its book of the lowest rank, then the lowest price.
     """
     count = 0
     for i in range(a, b):
@@ -374,7 +374,7 @@ def _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weight
 
 @kernel
 def _rest(f, count, ids, prices, weights):
-    """Weighted median probability of the voices without that of feed f, which is one of two or more."""
+    """Weighted median probability without feed f, which is one of at least two."""
     total = 0.0
     for k in range(count):
         if ids[k] != f:
@@ -399,9 +399,9 @@ def _conflicts(
     doubled, ladder, markets, segments, rows, market, book, name, feed, odds, gap, others, code, reason, measure,
     witness, ids, owners, prices, weights,
 ):  # fmt: skip
-    """Of one book's market names that give one outcome too far apart, those not nearest the others' median go.
+    """If a book's market names price one outcome too differently, reject those not nearest the other books' median.
 
-    A name goes with all its prices of the ladder.
+    A rejected name loses all its prices of the ladder.
     """
     for s in doubled:
         a, b = rows[s], rows[s + 1]
@@ -431,7 +431,7 @@ def _conflicts(
                             nearest = min(nearest, abs(-np.log(odds[k] - 1.0) - middle))
                 for k in range(i, j):
                     if reason[k] == 0 and (count < others or abs(-np.log(odds[k] - 1.0) - middle) > nearest):
-                        measure[k] = apart  # what is measured goes when all books have been judged
+                        measure[k] = apart  # rejected below, once all books have been judged
             i = j
     for s in doubled:
         for k in range(rows[s], rows[s + 1]):
@@ -446,9 +446,9 @@ def _conflicts(
 
 @kernel
 def _sums(chosen, markets, segments, rows, ladder, book, odds, low, high, code, reason, measure, upto, total, cheap):
-    """A book's ladder goes if one of its complete markets sums too low; a market that sums too high goes alone.
+    """Reject a book's ladder if one of its complete markets sums too low; reject only the market if it sums too high.
 
-    `upto` is, per book, the last segment of a market up to which it has quoted all; `total` their sum.
+    `upto` is, per book, the last segment of the market so far without a gap before it; `total` is the sum up to it.
     """
     for k in range(upto.size):
         upto[k] = -2
@@ -502,7 +502,7 @@ def _one_team(
     contests, contest, markets, segments, rows, subject, ladder, threshold, book, fewest, code, reason, measure,
     line, teams, lines, both,
 ):  # fmt: skip
-    """A book's team totals go if they have that many lines and none for both teams."""
+    """Reject a book's team totals if it has at least `fewest` lines and none of them for both teams."""
     for at in contests:
         end = at + 1
         while end < markets.size - 1 and contest[end] == at:
@@ -540,7 +540,7 @@ def _one_team(
 
 @kernel
 def _speaks(row, start, book, feed, reason):
-    """1 if no sister of the row's book stands before it in its segment, which starts at `start`, else 0."""
+    """1 if no row before this one in its segment (from `start`) is an accepted price of the same feed, else 0."""
     for k in range(start, row):
         if feed[book[k]] == feed[book[row]] and reason[k] == 0:
             return 0
@@ -549,9 +549,9 @@ def _speaks(row, start, book, feed, reason):
 
 @kernel
 def _crossed(ladders, markets, segments, rows, book, feed, odds, points, code, reason, measure, against, pairs, feeds):
-    """The book that contradicts most other feeds across a ladder's lines goes, till no two contradict.
+    """Reject the book that contradicts most other feeds across a ladder's lines, until no two contradict.
 
-    `against` says, per book and feed, whether they contradict; `feeds` and `pairs` how many feeds, and prices, do.
+    `against` is 1, per book and feed, if they contradict; `feeds` and `pairs` count the feeds and the prices that do.
     """
     for at in ladders:
         low, high = markets[at], markets[at + 1]
@@ -600,11 +600,10 @@ def _biased(
     ladders, contest, markets, segments, rows, ladder, book, feed, odds, far, gap, fewest, code, reason, measure,
     witness, ids, owners, prices, weights, middle, gaps, last, subjects, compared, low,
 ):  # fmt: skip
-    """A book's prices of one side of a contest's props go: enough subjects, and a median logit gap below -gap.
+    """Reject a book's prices of one side of a contest's props if, over enough subjects, the median gap is below -gap.
 
-    Per book: of how many `subjects` and prices (`compared`) there are others, and how many of those prices are `low`.
-    A first pass (judged is -1) counts; then each book with half of its prices low has its median taken, the others have
-    none.
+    Per book: the numbers of `subjects` and prices (`compared`) that others quote too, and how many of these are `low`.
+    The first pass (`judged` is -1) counts; then the median is computed for each book with half of its prices low.
     """
     end = 0
     for at in ladders:
@@ -642,7 +641,7 @@ def _biased(
                         k = book[i]
                         if reason[i] != 0 or (judged >= 0 and k != judged):
                             continue
-                        x = 0.0  # or anything above -gap, where all prices are close
+                        x = 0.0  # all prices are close, so any value above -gap will do
                         if count > 0:
                             q = _rest(feed[k], count, ids, prices, weights)
                             x = -np.log(odds[i] - 1.0) - np.log(q / (1.0 - q))
@@ -663,18 +662,18 @@ def _biased(
                     middle[judged] = 0.5 * (gaps[(n - 1) // 2] + gaps[n // 2])
             for m in range(markets[begin], markets[end]):
                 for i in range(rows[segments[m] + side], rows[segments[m] + side + 1]):
-                    if reason[i] == 0 and middle[book[i]] < -gap:  # also where nobody else quotes it
+                    if reason[i] == 0 and middle[book[i]] < -gap:  # even if no other book quotes it
                         reason[i] = code
                         measure[i] = middle[book[i]]
 
 
 @kernel
 def main_markets(at, markets, segments, rows, book, odds, reason, wanted, stamp, tick, work, chosen, offered):
-    """The main line of a ladder for each of some callers, among the prices of its books that are not set aside.
+    """The main line of a ladder for each caller, among the accepted prices of the caller's books.
 
-    Most books, then best balanced, then lowest; `chosen` becomes -1 where there are none. `wanted` (books, callers) is
-    1.0 or 0.0, `work` (5, callers). `offered` becomes the number of the first caller's books, per market, where it has
-    room. `stamp` holds nothing from `tick` on, before; returns the next tick.
+    The line with the most books, then the best balanced, then the lowest; `chosen` is set to -1 if there is none.
+    `wanted` (books, callers) is 1.0 or 0.0; `work` is (5, callers). `offered`, unless empty, is set to the number of
+    the first caller's books per market. `stamp` must be below `tick` on entry; returns the next tick.
     """
     most, least, count, first, top = work[0], work[1], work[2], work[3], work[4]
     callers = chosen.size
@@ -712,7 +711,7 @@ def main_markets(at, markets, segments, rows, book, odds, reason, wanted, stamp,
 
 @kernel
 def _main_lines(ladders, markets, segments, rows, book, odds, reason, wanted, stamp, work, chosen, main, offered):
-    """Mark the main line of each ladder, and count the books of its markets."""
+    """Mark the main line of each ladder, and count the books of each market."""
     tick = np.int64(0)
     for at in ladders:
         tick = main_markets(at, markets, segments, rows, book, odds, reason, wanted, stamp, tick, work, chosen, offered)
@@ -725,7 +724,7 @@ def _outliers(
     spread, segments, rows, market, book, feed, odds, main, others, bound_main, bound_other, slope, code,
     reason, measure, not_reference, witness, ids, owners, prices, weights,
 ):  # fmt: skip
-    """A book's market goes that is too generous beside the other feeds; one that is too stingy is noted."""
+    """Reject a book's market with a price far above the other feeds; set `not_reference` for one far below them."""
     for s in spread:
         a, b = rows[s], rows[s + 1]
         if b - a <= others:
@@ -742,7 +741,7 @@ def _outliers(
             gap = -np.log(odds[i] - 1.0) - np.log(q / (1.0 - q))
             bound = base + slope / (q * (1.0 - q))
             if gap < -bound:
-                measure[i] = gap  # what is measured goes, with its market, when all have been judged
+                measure[i] = gap  # rejected below with its market, once all have been judged
             elif gap > bound:
                 for j in range(rows[segments[m]], rows[segments[m + 1]]):
                     if book[j] == book[i]:
@@ -768,9 +767,9 @@ def _doubts(
     spread, segments, rows, market, book, feed, odds, main, others, agree, bound_main, bound_other, slope, confirmed,
     reason, doubt, witness, ids, owners, prices, weights,
 ):  # fmt: skip
-    """Doubt a book's market whose price is too generous beside the other feeds, fewer than `others`, that agree.
+    """Mark a book's market doubtful if a price is far above the other feeds, which agree but are at most `others`.
 
-    A price that a second look has confirmed is not doubted.
+    A price confirmed by a second look is not doubtful.
     """
     for s in spread:
         a, b = rows[s], rows[s + 1]
@@ -801,7 +800,7 @@ def _doubts(
 
 @kernel
 def _flaps(chosen, segments, rows, book, flap, code, reason, measure):
-    """A book's market goes if one of its prices flaps, also one that is set aside."""
+    """Reject a book's market if one of its prices flaps, even if that price is already rejected."""
     for m in chosen:
         a, b = rows[segments[m]], rows[segments[m + 1]]
         for i in range(a, b):
@@ -814,12 +813,12 @@ def _flaps(chosen, segments, rows, book, flap, code, reason, measure):
 
 
 def main_lines(groups: Groups, odds: Floats, reason: Bytes, books: int) -> tuple[Bytes, Ints]:
-    """1 for the main line of each ladder among the prices not set aside, and the number of books of each market."""
+    """1 for the main line of each ladder among the accepted prices, and the number of books of each market."""
     return _some_main_lines(np.arange(groups.event.size), groups, odds, reason, books)
 
 
 def _some_main_lines(ladders: Longs, g: Groups, odds: Floats, reason: Bytes, books: int) -> tuple[Bytes, Ints]:
-    """The same, of some ladders only."""
+    """`main_lines` of some ladders only."""
     main, offered = np.zeros(g.threshold.size, np.uint8), np.zeros(g.threshold.size, np.int32)
     _main_lines(
         ladders, g.markets, g.segments, g.rows, g.book, odds, reason, np.ones((books, 1)), np.full(books, -1, np.int64),
@@ -837,26 +836,26 @@ def judge(
     groups: Groups, traits: Traits, start: Longs, flap: Bytes, confirmed: Bytes, off: frozenset[int], now: int,
     limits: catalog.Thresholds,
 ) -> Guarded:  # fmt: skip
-    """Run every guard that is not off over all rows of some groups.
+    """Run every enabled guard over all rows of some groups.
 
-    Ladders of one event, live flag and kind stand or fall together; others may be left out without a verdict changing.
+    Ladders of one event, live flag and kind must be passed together; leaving out others changes no verdict.
 
     Parameters
     ----------
     groups, traits
-        The rows, and what is known of their kinds and books.
+        The rows, and the properties of their kinds and books.
     start
-        When the row's event starts: microseconds, or `NO_TIME`.
+        Start of the row's event: microseconds, or `NO_TIME`.
     flap
-        1 for a price that keeps leaving a value and coming back.
+        1 for a price that keeps leaving a value and returning to it.
     confirmed
-        1 for a price that a second look has confirmed.
+        1 for a price confirmed by a second look.
     off
-        Codes of guards that do not run.
+        Codes of disabled guards.
     now
-        Microseconds, or `NO_TIME`: no price has an age.
+        Microseconds, or `NO_TIME`, with which no price has an age.
     limits
-        The thresholds to judge by.
+        The thresholds.
     """
     return _judge(groups, traits, start, flap, confirmed, _codes(off), now, limits, everywhere=False)
 
@@ -865,7 +864,7 @@ def alone(
     traits: Traits, book: Ints, live: Bytes, seen: Longs, start: Longs, off: frozenset[int], now: int,
     limit: catalog.Thresholds,
 ) -> Bytes:  # fmt: skip
-    """Codes of the guards that reject prices by themselves, 0 where none does; `book` as in `Groups`."""
+    """Codes of the guards that reject prices regardless of other prices, else 0; `book` as in `Groups`."""
     on = _codes(off)
     ages = on.stale and now != NO_TIME
     out = np.empty(book.size, np.uint8)
@@ -883,7 +882,7 @@ def _judge(
     g: Groups, facts: Traits, start: Longs, flap: Bytes, confirmed: Bytes, on: _Codes, now: int,
     limit: catalog.Thresholds, *, everywhere: bool,
 ) -> Guarded:  # fmt: skip
-    """Judge; `everywhere` calls each kernel, also those that have no place to go to."""
+    """Run the guards; `everywhere` also calls kernels with empty lists of places."""
     markets, segments, rows, book, odds = g.markets, g.segments, g.rows, g.book, g.odds
     n, books, feed = odds.size, facts.feed.size, facts.feed
     reason, measure, witness = np.empty(n, np.uint8), np.empty(n), np.empty(n)
@@ -894,7 +893,7 @@ def _judge(
     def before(seconds: float) -> int:
         return now - round(seconds * SECOND) if ages else int(NO_TIME)
 
-    # Places are noted a little before the thresholds, whatever the last digits of a logarithm do.
+    # `_survey` uses slightly wider thresholds, so that rounding in a logarithm cannot hide a place.
     slack = -limit.epsilon
     apart = min(limit.outlier_main, limit.outlier_other) + 4.0 * limit.outlier_slope
     high = limit.book_sum_high + limit.epsilon
@@ -971,8 +970,8 @@ def _judge(
     return Guarded(reason, measure, not_reference, doubt, now, limit)
 
 
-def rehearse() -> None:
-    """Call every kernel once, on nothing, so that none is compiled or loaded while prices wait."""
+def warm_up() -> None:
+    """Call every kernel once with empty input, so that none is compiled or loaded later."""
     ints, longs, flags = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.uint8)
     ends = np.zeros(1, np.int64)
     groups = Groups(
@@ -990,18 +989,18 @@ def rehearse() -> None:
 def guard(
     table: OddsTable, identity: Identity, off: frozenset[int], now: int, limits: catalog.Thresholds | None = None
 ) -> Guarded:
-    """Run every guard that is not off over the rows of a table that have a market.
+    """Run every enabled guard over the rows of a table that have a market.
 
     Parameters
     ----------
     table, identity
-        A checked table and what `markets.identify` made of it.
+        A checked table and the result of `markets.identify`.
     off
-        Codes of guards that do not run.
+        Codes of disabled guards.
     now
-        Microseconds, or `NO_TIME`: no price has an age.
+        Microseconds, or `NO_TIME`, with which no price has an age.
     limits
-        The thresholds to judge by; None is those of the catalog.
+        The thresholds; None means those of the catalog.
     """
     row = identity.groups.row
     start = times(table, "event_start_time")[row]
@@ -1016,9 +1015,9 @@ def guard(
 
 
 def honour(guarded: Guarded, rejected: Bytes, off: frozenset[int]) -> Guarded:
-    """Set aside what the node a price comes from rejects (not 0), and no guard here does.
+    """Also reject prices that the upstream node rejected (not 0) and no guard here did.
 
-    That node has seen more: books that are not passed on, and how prices moved before.
+    That node has seen more: books that it does not pass on, and earlier prices.
     """
     code = CODES["upstream"]
     if code not in off and rejected.any():

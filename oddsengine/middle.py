@@ -154,7 +154,7 @@ def _skellam(home: float, away: float, k: int) -> tuple[float, float]:
 
 @kernel
 def _skellam_level(home: float, away: float, level: float, k: int) -> tuple[float, float]:
-    """P(X > k) and P(X = k) after P(X = 0) is set to `level`, the difference handed to +1 and -1."""
+    """P(X > k) and P(X = k) after P(X = 0) is set to `level` and the difference is given to +1 and -1."""
     if k < -1 or k > 1:
         return _skellam(home, away, k)
     above, zero = _skellam(home, away, 0 * k)  # a literal 0 would be compiled as a second kernel
@@ -241,7 +241,7 @@ def _tail_mass(shape: int, location: float, scale: float, level: float, weights:
 
 @kernel
 def _possible(shape: int, scale: float) -> bool:
-    """Whether the shape exists with this scale; a Poisson total has none."""
+    """Whether the scale is valid for the shape; a Poisson total has none."""
     if shape == POISSON:
         return True
     if shape == NEGATIVE_BINOMIAL:
@@ -340,7 +340,7 @@ def _fit(
     line: Integers,
     prob: Floats,
 ) -> Floats:
-    """Locations, one a row: all (m,) but weights (tables, numbers); table picks the row of weights."""
+    """Locations, one per row. All arguments are (m,), except weights (tables, numbers), whose row is `table`."""
     out = np.empty(shape.size)
     for i in range(shape.size):
         out[i] = math.nan
@@ -387,14 +387,14 @@ def _tail(
 
 @kernel
 def _gross(distance: int, odds: float) -> float:
-    """Return per unit of a bet whose number is `distance` hundredths on its good side of the line."""
+    """Return per unit of a bet whose number is `distance` hundredths on the winning side of the line."""
     u = min(max(distance / 50.0, -1.0), 1.0)
     return 1.0 + (odds - 1.0) * u if u > 0.0 else 1.0 + u
 
 
 @kernel
 def _expected(low: int, high: int, d1: float, d2: float, tail: Floats) -> tuple[float, float]:
-    """Probability of the window and expected value of over `low` and under `high`; nan where the tails do not tell."""
+    """Probability of the window and expected value of over `low` and under `high`; nan if the tails are unusable."""
     part1, part2 = low % 100, high % 100
     inside = tail[0 if part1 == 75 else 1] - tail[3 if part2 == 25 else 2]
     push1 = tail[0] - tail[1]
@@ -431,7 +431,7 @@ def _evaluate(over_line: Integers, under_line: Integers, over_odds: Floats, unde
         w2 = 1.0 / (d2 * s)
 
         best = 0.0
-        # Both win in full after the first number, if at all; next to quarter lines a push can be better.
+        # If both bets can win in full, they do so from the second number on; beside quarter lines a push can be better.
         for x in (first - 1, first, min(first + 1, last), last, last + 1):
             best = max(best, w1 * _gross(100 * x - low, d1) + w2 * _gross(high - 100 * x, d2))
         out[2, i] = 1.0 / s - 1.0
@@ -445,7 +445,7 @@ def _promising(
     over_line: Integers, under_line: Integers, over_odds: Floats, under_odds: Floats, tail: Floats, of: Integers,
     least: Floats, out: Integers,
 ) -> int:  # fmt: skip
-    """Places of middles worth at least as much, and of those that cannot lose; tail (rows, 4), `of` the row of each."""
+    """Indices of middles worth at least `least`, and of those that cannot lose; `of` is the row of `tail` (rows, 4)."""
     n = 0
     for i in range(of.size):
         d1, d2 = over_odds[i], under_odds[i]
@@ -471,7 +471,7 @@ def _points(over_line: Integers, under_line: Integers) -> Integers:
 
 
 class Window(NamedTuple):
-    """The whole numbers strictly between two lines, and where the tail of X must be known."""
+    """The whole numbers strictly between two lines, and the points where the tail of X is needed."""
 
     first: Integers
     last: Integers
@@ -480,7 +480,7 @@ class Window(NamedTuple):
 
 
 class Middle(NamedTuple):
-    """What a middle is worth, as fractions of the total stake; `prob` is the chance of its window."""
+    """Value of a middle, as fractions of the total stake; `prob` is the probability of its window."""
 
     prob: Floats
     ev: Floats
@@ -489,7 +489,7 @@ class Middle(NamedTuple):
 
 
 def _whole(values: ArrayLike, name: str) -> Integers:
-    """Integers as they are; a float would lose its fraction in silence."""
+    """Check for integers; converting a float would silently drop its fraction."""
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
         raise ValueError(f"{name} must be integers (lines count hundredths: 2.5 is 250), got {array.dtype}")
@@ -497,7 +497,7 @@ def _whole(values: ArrayLike, name: str) -> Integers:
 
 
 def _spread(values: NDArray[Number], shape: tuple[int, ...]) -> NDArray[Number]:
-    """Broadcast to `shape` in fresh memory; kernels see one layout only."""
+    """Broadcast to `shape` in new memory, so that kernels are compiled for one layout only."""
     if values.shape == shape:
         return values.copy(order="C")
     out = np.empty(shape, values.dtype)
@@ -523,9 +523,9 @@ def window(over_line: ArrayLike, under_line: ArrayLike) -> Window:
     Returns
     -------
     Window
-        `first` and `last` number inside, how many (`size`, 0 where there is none), and `points`, the half
-        points in hundredths where `evaluate` wants the tail: below and above what the over line can push
-        on, then the same of the under line. A half line is named twice.
+        `first` and `last` number inside, their count (`size`, 0 if there is none), and `points`, the half
+        points in hundredths where `evaluate` needs the tail: below and above the number that the over line can
+        push on, then the same for the under line. A half line appears twice.
 
     Examples
     --------
@@ -542,7 +542,7 @@ def window(over_line: ArrayLike, under_line: ArrayLike) -> Window:
 
 
 def points(over_line: Integers, under_line: Integers) -> Integers:
-    """The points of `window` alone, for callers that keep their own flat columns; nothing is checked."""
+    """Only the points of `window`, for flat columns and without checks."""
     return _points(over_line, under_line)
 
 
@@ -582,28 +582,28 @@ def settle_under(line: ArrayLike, odds: ArrayLike, number: ArrayLike) -> Floats:
 
 
 def _settle(line: Integers, distance: Integers, odds: ArrayLike) -> Floats:
-    """Return per unit; `distance` is how many hundredths the number is on the good side of the line."""
+    """Return per unit; `distance` is how many hundredths the number is on the winning side of the line."""
     u = np.clip(distance / 50.0, -1.0, 1.0)
     back = 1.0 + (decimal_odds(odds) - 1.0) * np.maximum(u, 0.0) + np.minimum(u, 0.0)
     return np.where(line % 25 == 0, back, np.nan)
 
 
 class Shapes(NamedTuple):
-    """Distributions of X but for their location, in columns of one shape.
+    """Distributions of X without their location, as columns of one shape.
 
     Attributes
     ----------
     kind : ndarray of int
         Values of `KINDS`.
     scale : ndarray of float
-        What the module's text says for each kind; a Poisson total has none.
+        As described in the module docstring for each kind; a Poisson total has none.
     level : ndarray of float
-        P(X = 0) of a Skellam or Normal margin; ``nan`` leaves it as it comes.
+        P(X = 0) of a Skellam or Normal margin; ``nan`` does not fix it.
     table : ndarray of int
-        The row of `weights` that a Normal margin takes.
+        The row of `weights` for a Normal margin.
     weights : ndarray of float, (tables, numbers)
-        Weight of each absolute margin 0, 1, 2 ...; margins beyond the last weigh 1. Where tables of several lengths
-        stand together, ``nan`` fills up the shorter ones.
+        Weight of each absolute margin 0, 1, 2 ...; larger margins have weight 1. Shorter tables are padded with
+        ``nan``.
     """
 
     kind: Integers
@@ -621,7 +621,7 @@ class Shapes(NamedTuple):
         table: ArrayLike = 0,
         weights: ArrayLike = ((1.0,),),
     ) -> Self:
-        """Gather the columns, checked and broadcast.
+        """Check and broadcast the columns.
 
         Examples
         --------
@@ -634,7 +634,7 @@ class Shapes(NamedTuple):
         levels = np.asarray(level, dtype=np.float64)
         rows = np.array(weights, dtype=np.float64, order="C")
         if rows.ndim != 2 or rows.size == 0 or not np.all((rows >= 0.0) & (rows < np.inf)):
-            raise ValueError(f"weights must be a filled table of numbers from 0, got shape {rows.shape}")
+            raise ValueError(f"weights must be a non-empty table of finite numbers >= 0, got shape {rows.shape}")
         if not np.all((kinds >= POISSON) & (kinds <= MARGIN)):
             raise ValueError(f"kind must be one of {sorted(KINDS.values())}, got {np.unique(kinds).tolist()}")
         if not np.all((tables >= 0) & (tables < len(rows))):
@@ -650,7 +650,7 @@ class Shapes(NamedTuple):
 
 
 def fit(shapes: Shapes, line: ArrayLike, prob: ArrayLike) -> Floats:
-    """Location at which a shape agrees with one price.
+    """Location at which a shape matches one price.
 
     Parameters
     ----------
@@ -664,7 +664,7 @@ def fit(shapes: Shapes, line: ArrayLike, prob: ArrayLike) -> Floats:
     Returns
     -------
     ndarray of float
-        Locations; ``nan`` where no location gives that probability.
+        Locations; ``nan`` if no location gives that probability.
 
     Examples
     --------
@@ -724,12 +724,12 @@ def tail(shapes: Shapes, location: ArrayLike, points: ArrayLike) -> Floats:
 
 
 def tail_columns(shapes: Shapes, location: Floats, points: Integers) -> Floats:
-    """`tail` for callers that keep their own flat columns, and rows of points; nothing is checked."""
+    """`tail` for flat columns and rows of points, without checks."""
     return _tail(shapes.kind, location, shapes.scale, shapes.level, shapes.table, shapes.weights, points)
 
 
 def mass(shapes: Shapes, location: ArrayLike, numbers: ArrayLike) -> Floats:
-    """P(X = n) of whole numbers n, one axis more than `location`; the rest as in `tail`.
+    """P(X = n) of whole numbers n, with one axis more than `location`; otherwise as `tail`.
 
     Examples
     --------
@@ -743,7 +743,7 @@ def mass(shapes: Shapes, location: ArrayLike, numbers: ArrayLike) -> Floats:
 def evaluate(
     over_line: ArrayLike, under_line: ArrayLike, over_odds: ArrayLike, under_odds: ArrayLike, tail: ArrayLike
 ) -> Middle:
-    """Worth of middles whose tail is known at the points of `window`.
+    """Value of middles, given the tail at the points of `window`.
 
     Parameters
     ----------
@@ -757,8 +757,8 @@ def evaluate(
     Returns
     -------
     Middle
-        Fractions of the total stake. `prob` and `ev` are ``nan`` where the tail is unknown or rises; all
-        four where no whole number is inside or a price is not above 1.
+        Fractions of the total stake. `prob` and `ev` are ``nan`` if the tail is unknown or rises; all four
+        are if no whole number is inside or a price is not above 1.
 
     Examples
     --------
@@ -787,7 +787,7 @@ def evaluate(
 def evaluate_columns(
     over_line: Integers, under_line: Integers, over_odds: Floats, under_odds: Floats, tail: Floats
 ) -> Middle:
-    """`evaluate` for callers that keep their own flat columns, and rows of four tails; nothing is checked."""
+    """`evaluate` for flat columns and rows of four tails, without checks."""
     return Middle(*_evaluate(over_line, under_line, over_odds, under_odds, tail))
 
 
@@ -795,9 +795,9 @@ def promising(
     over_line: Integers, under_line: Integers, over_odds: Floats, under_odds: Floats, tail: Floats, of: Integers,
     least: Floats,
 ) -> Integers:  # fmt: skip
-    """Which middles are worth at least as much, each its own, or cannot lose: a first look at flat columns.
+    """Indices of middles that reach their own minimum value or cannot lose; for flat columns and without checks.
 
-    `tail` are rows of four tails, `of` the row of each middle.
+    `tail` are rows of four tails, `of` is the row of each middle.
     """
     out = np.empty(of.size, np.int64)
     n = _promising(over_line, under_line, over_odds, under_odds, tail, of, least, out)
@@ -805,7 +805,7 @@ def promising(
 
 
 def key_numbers(over_line: ArrayLike, under_line: ArrayLike, keys: ArrayLike) -> NDArray[np.bool_]:
-    """Which key numbers lie strictly between the lines: one column for each key.
+    """Whether each key number lies strictly between the lines: one column per key.
 
     Parameters
     ----------
@@ -827,18 +827,18 @@ def key_numbers(over_line: ArrayLike, under_line: ArrayLike, keys: ArrayLike) ->
 def quality(ev: ArrayLike, prob: ArrayLike, source: ArrayLike, age: ArrayLike) -> Floats:
     """Score of a middle from 0 to 100.
 
-    45 points for an expected value of 5 % or more, 25 for a chance of 25 % or more, 20 for where that chance
-    comes from, and 10 for prices seen just now. Each falls in proportion; the age goes on to take away
-    points beyond two minutes, and a negative expected value does so at once.
+    45 points for an expected value of 5 % or more, 25 for a probability of 25 % or more, 20 for the source of
+    that probability, and 10 for prices seen just now. Each falls in proportion; an age above two minutes and a
+    negative expected value subtract points.
 
     Parameters
     ----------
     ev : array_like of float
         Expected value as a fraction of the total stake.
     prob : array_like of float
-        Chance of the window.
+        Probability of the window.
     source : array_like of float
-        Trust in that chance, from 0 to 1.
+        Confidence in that probability, from 0 to 1.
     age : array_like of float
         Seconds since the older price was seen.
 

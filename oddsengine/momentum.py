@@ -1,8 +1,9 @@
-"""Momentum of the markets of a live board: the one thing about a fair price that is remembered, not read off the board.
+"""Momentum of the markets of a live board: the only input of a fair price that depends on earlier boards.
 
-Per ladder: the momentum at the last sample and at the last change, both with their minutes; per book the line
-and the logits at both. A sample is the board as it stood at the end of a minute in which it changed; what has moved
-since counts in full. So what the batches were within a minute changes nothing, and time alone writes nothing.
+Stored per ladder: the momentum at the last sample and at the last change, both with their minutes; and per book, its
+line and logits at both. A sample is the board at the end of a minute in which it changed; moves since then count in
+full. The result does not depend on how the quotes of a minute were divided into batches, and time alone changes
+nothing that is stored.
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
@@ -20,7 +21,7 @@ SECOND = 1_000_000
 
 @kernel
 def _find(key, keys, size):
-    """Place of a key in a table of a power of two, or of the free slot where it belongs."""
+    """Place of a key in a table of 2^k slots, or the free slot where it belongs."""
     at = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
     while keys[at] != np.uint64(0) and keys[at] != key:
         at = (at + 1) & (size - 1)
@@ -34,7 +35,7 @@ def _sample(
     chosen, held, spoken, lines,
     momentum, slots, changed, base, sampled, start, n_book, n_line, n_x,
 ):  # fmt: skip
-    """Momentum of each ladder at its minute, and what to remember of those that changed; the memory stays as it is."""
+    """Momentum of each ladder at its minute, and the state to store for ladders that changed; stores nothing itself."""
     end = 0
     for at in range(keys.size):
         start[at] = end
@@ -51,7 +52,7 @@ def _sample(
         size = s_size[slot] if slot >= 0 else 0
         for e in range(first, first + size):
             held[p_book[e]] = e
-        # Each book's line: the one it was followed on while that is near even money, else the most balanced.
+        # Each book's line: its previous one as long as that is near even money, else the most balanced.
         count = 0
         for m in range(markets[at], markets[at + 1]):
             for v in range(v_start[m], v_start[m + 1]):
@@ -69,7 +70,7 @@ def _sample(
                     chosen[b], lines[b] = v, threshold[m]
                     spoken[b] = 1 if follows else 0
         new = slot < 0
-        old = 1 if not new and minute[at] > s_latest[slot] else 0  # which of the two remembered states is the sample
+        old = 1 if not new and minute[at] > s_latest[slot] else 0  # which of the two stored states is the sample
         sampled[at] = minute[at]
         decay = 1.0
         if not new:
@@ -94,10 +95,10 @@ def _sample(
                 differs |= p_line[e, 1] != line
             else:
                 differs = True
-            heard = False
+            counted = False
             for j in range(end, i):
-                heard |= feed[n_book[j]] == feed[b]
-            if heard:
+                counted |= feed[n_book[j]] == feed[b]
+            if counted:
                 continue
             feeds += 1
             shift = 0.0
@@ -116,7 +117,7 @@ def _sample(
             spoken[n_book[i]] = 0
             n_book[i] = index[n_book[i]]
             held[n_book[i]] = -1
-        # Books that are gone: within a minute their sample stays.
+        # Books that are gone: their sample stays until the minute ends.
         end += count
         for e in range(first, first + size):
             if held[p_book[e]] < 0:
@@ -134,7 +135,7 @@ def _sample(
 
 @kernel
 def _entries(keys, s_keys, s_slot, s_size):
-    """How many books are remembered of some ladders."""
+    """Number of stored books of some ladders."""
     n = 0
     for key in keys:
         place = _find(key, s_keys, s_keys.size)
@@ -148,7 +149,7 @@ def _remember(
     some, keys, slots, minute, momentum, base, sampled, start, n_book, n_line, n_x,
     s_keys, s_slot, s_base, s_sampled, s_value, s_latest, s_start, s_size, s_room, p_book, p_line, p_x, used, end,
 ):  # fmt: skip
-    """Write what changed to the memory, which has room. Returns how many ladders and entries it has now."""
+    """Store the changes; the arrays have enough room. Returns the new numbers of ladders and entries."""
     for at in some:
         slot = slots[at]
         if slot < 0:
@@ -175,7 +176,7 @@ def _remember(
 
 
 class Sampled(NamedTuple):
-    """What `Memory.refresh` makes of some ladders; `commit` takes it."""
+    """The result of `Memory.refresh` for some ladders, to be passed to `commit`."""
 
     keys: Words
     minute: Longs
@@ -191,13 +192,13 @@ class Sampled(NamedTuple):
 
 
 _WIDEST = 3
-_OLD_S = 48 * 3600  # a ladder that nothing changed in for so long is forgotten when room is needed
+_OLD_S = 48 * 3600  # ladders unchanged for longer are dropped when room is needed
 
 
 class Memory:
-    """The momentum of every ladder of a live board: what is remembered beside its prices.
+    """The momentum of every ladder of a live board.
 
-    `refresh` reads, `commit` writes: a step that fails leaves no trace.
+    `refresh` only reads and `commit` writes, so a step that fails changes nothing.
     """
 
     def __init__(self) -> None:
@@ -222,15 +223,15 @@ class Memory:
         Parameters
         ----------
         keys
-            A hash of each ladder that no other one has.
+            A unique hash of each ladder.
         groups, ballot
-            All the prices of these ladders, and their votes.
+            All prices of these ladders, and their votes.
         minute, slope, reach
             Per ladder; see `Lines`.
         feed, books
             Feeds and ids of the books, by code.
         needed
-            Per ladder: whether it is asked for, None means all; the others are neither sampled nor forgotten.
+            Per ladder: 1 to compute it, 0 to skip it and keep its stored state; None means all.
         """
         g = groups
         index = self._codes(books)
@@ -243,7 +244,7 @@ class Memory:
             np.empty(n, np.int32), np.empty((n, 2), np.int32), np.full((n, 2, width), np.nan),
         )  # fmt: skip
         if width > _WIDEST:
-            raise ValueError(f"momentum is kept for up to {_WIDEST} outcomes, got {width}")
+            raise ValueError(f"momentum needs markets of up to {_WIDEST} outcomes, got {width}")
         _sample(
             np.ones(ladders, np.uint8) if needed is None else needed, keys, g.markets, outcomes, minute, g.threshold,
             slope, reach, ballot.start, ballot.book, ballot.x, feed, index, table.constants,
@@ -256,7 +257,7 @@ class Memory:
         return made
 
     def commit(self, made: Sampled) -> None:
-        """Remember what changed."""
+        """Store what changed."""
         some = np.flatnonzero(made.changed)
         if not some.size:
             return
@@ -287,7 +288,7 @@ class Memory:
         return np.where(self._keys[places] == keys, self._slot[places], -1).astype(np.int32)
 
     def _grow(self, ladders: int, entries: int, now: int) -> None:
-        """Make room, and forget ladders that have not changed for two days."""
+        """Make room, and drop ladders that have not changed for two days."""
         kept = np.flatnonzero(self._latest[: self.used] >= now - _OLD_S * SECOND)
         size = self._size[kept].astype(np.int64)
         room = 2 * (kept.size + ladders) + 512
@@ -314,7 +315,7 @@ class Memory:
             self._keys[place], self._slot[place] = key, slot
 
     def digest(self) -> int:
-        """A number of all that is remembered; equal memories, equal numbers."""
+        """Hash of everything stored; equal memories have equal hashes."""
         names = np.array([checksum([book]) for book in self._books], np.uint64)
         total = 0
         for slot in range(self.used):

@@ -1,9 +1,8 @@
-"""References: whose prices say what is fair, and what they say.
+"""References: which prices define what is fair, and the fair prices that follow.
 
-`view_spec` resolves a caller's parameters against the books of a board: columns by book, no prices. `fair_prices` gives
-every price after commission, each book's own fair probabilities and each market's reference: a book, or a consensus. It
-does not depend on the books that may be bet, so callers who differ only in these share it. Everything here is local to
-an event.
+`view_spec` resolves a caller's parameters to columns by book. `fair_prices` computes every price after commission, each
+book's own fair probabilities, and each market's reference: a book, or a consensus. It does not depend on the books that
+may be bet, so callers who differ only in these share the result. Everything here is local to an event.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +25,7 @@ _UNRANKED = np.iinfo(np.int32).max
 
 
 class Reference(NamedTuple):
-    """Whose prices say what is fair: books in order of preference, or weights of a consensus."""
+    """The books whose prices define what is fair: in order of preference, or with weights as a consensus."""
 
     order: tuple[str, ...]
     weights: tuple[float, ...] | None
@@ -50,55 +49,55 @@ class Reference(NamedTuple):
 
 
 CLOSE = "close"
-"""The method that takes the estimator's fair price instead of one reference's."""
+"""The method that uses the estimator's fair price instead of a reference's."""
 METHODS = (*DEVIG_METHODS, CLOSE)
 
 
 class ViewSpec(NamedTuple):
-    """What one caller asks, resolved against the books of a board: columns by book."""
+    """The parameters of one caller, resolved to columns by book."""
 
     method: str
-    suspects: bool  # prices that are too generous before the game are offers too
-    wanted: Bytes  # prices are offers
-    rank: Ints  # place among the references, else the largest integer
-    weight: Floats  # in a consensus of the caller's
+    suspects: bool  # pre-match prices rejected by `outlier` are offers too
+    wanted: Bytes  # its prices are offers
+    rank: Ints  # rank among the references, else the largest integer
+    weight: Floats  # weight in the caller's consensus
     member: Bytes  # belongs to the consensus
-    weighted: bool  # the caller gave weights: always a consensus
-    counted: Bytes  # speaks in medians, being offered or a reference by the caller's word
+    weighted: bool  # the caller gave weights, so the reference is always a consensus
+    counted: Bytes  # counts in medians: offered, or a reference of the caller
     rate: Floats  # commission on winnings
-    fee: Floats  # F of F p (1 - p) a contract
-    charged: bool  # some book has one of the two
+    fee: Floats  # F in a fee of F p (1 - p) per contract
+    charged: bool  # any book has a commission or fee
 
 
 @dataclass(frozen=True, eq=False)
 class FairPrices:
-    """The prices of a board as one choice of references, method and commission shows them; per row unless said."""
+    """The prices of a board under one choice of references, method and commission; per row unless noted."""
 
     groups: Groups
     traits: Traits
     now: int
     method: str
-    timed: bool  # legs must be close in time, and live ones fresh
+    timed: bool  # legs must be close in time, and fresh if live
     limits: catalog.Thresholds
-    rank: Ints  # per book, as in `ViewSpec`; so are the two that follow
+    rank: Ints  # per book, as in `ViewSpec`, like the next two
     weight: Floats
     member: Bytes
     weighted: bool
-    widest: int  # most outcomes of any market
-    reason: Bytes  # 0, or the code of the guard that set the row aside
+    widest: int  # largest number of outcomes of any market
+    reason: Bytes  # code of the guard that rejected the row, or 0
     net: Floats  # price after commission
-    own: Floats  # fair probability from the row's own book's market, nan if incomplete
-    width: Floats  # that market's overround, a fraction
+    own: Floats  # fair probability in the row's own book, nan if its market is incomplete
+    width: Floats  # overround of that market, a fraction
     trusted: Bytes  # may be a reference
-    doubt: Bytes  # what rests on it is unconfirmed
+    doubt: Bytes  # an opportunity that uses it is unconfirmed
     reference: Ints  # per market: the book, -1 none, -2 a consensus
     fair: Floats  # per segment: the reference's probability, nan if none or a consensus
-    reference_odds: Floats  # prices of the single references, market after market
-    reference_ends: Longs  # where each such market begins among them, and the end
+    reference_odds: Floats  # prices of single-book references, market after market
+    reference_ends: Longs  # offsets of these markets in `reference_odds`
     live: Bytes  # per market
-    board: estimator.Board | None  # what the estimator reads
-    close: estimator.Fair | None  # and what it says, where the method is `CLOSE`
-    standard: bool  # it says so with the catalog's commissions
+    board: estimator.Board | None  # input of the estimator
+    close: estimator.Fair | None  # its result, if the method is `CLOSE`
+    standard: bool  # that result uses the catalog's commissions
 
 
 @kernel
@@ -106,9 +105,9 @@ def _refer(
     needed, segments, rows, book, net, entry_rows, entry_prob, rank, member, weighted, wide, trusted,
     own, width, reference, fair, odds, ends,
 ):  # fmt: skip
-    """Each row's own fair probability and width; each market's reference, and its fair probabilities if trusted alone.
+    """Set each row's own fair probability and width, and each market's reference with its probabilities if one book.
 
-    Entries are those of `complete`: those of a market lie together.
+    Entries are those of `complete`, grouped by market. Returns the number of markets with a single-book reference.
     """
     at = 0
     found = 0
@@ -164,19 +163,19 @@ def view_spec(
     names: Sequence[str], traits: Traits, books: Iterable[str] | None, sharp: Any, method: str,
     commission: Mapping[str, float] | None, *, suspects: bool = False,
 ) -> ViewSpec:  # fmt: skip
-    """Resolve what a caller asks.
+    """Resolve the parameters of a caller.
 
     Parameters
     ----------
     names, traits
-        The books of a board, and what is known of them.
+        The books of a board, and their properties.
     books
         Books whose prices are offers; None means all.
     sharp, method, commission
         As in the public detectors; `commission` replaces the catalog's rates, book by book.
     """
     reference = Reference.of(sharp)
-    # However a book is spelled here or there: its id in the catalog decides.
+    # Books are matched by their id in the catalog, however they are spelled.
     ids = [catalog.book(b).id for b in names]
     chosen = None if books is None else {catalog.book(b).id for b in books}
     wanted = np.array([chosen is None or b in chosen for b in ids], np.uint8)
@@ -222,22 +221,22 @@ def fair_prices(
     needed: Bytes | None = None,
     board: estimator.Board | None = None,
 ) -> FairPrices:
-    """Show the surviving prices as the references, method and commission of a caller do.
+    """Compute fair prices for the references, method and commission of a caller.
 
     Parameters
     ----------
     groups, traits, guarded
-        A board, or a part of it that has every market of the events it has; and the verdicts on its rows.
+        A board, or a part of it with complete events; and the verdicts on its rows.
     spec
-        Its books have no part in this: callers whose other parameters are equal share the result.
+        The caller's parameters. Its books are not used: callers whose other parameters are equal share the result.
     off
-        Codes of the guards that are off.
+        Codes of disabled guards.
     referred
-        False leaves references out: no market has one then, nothing has an edge. Sums of prices need none.
+        False skips references, which sums of prices do not need; no price has an edge then.
     needed
-        Markets whose references are needed; None means all. Nothing is known of the others.
+        Markets whose references are needed; None means all. The results of the others are undefined.
     board
-        What the estimator reads; the method `CLOSE` needs it.
+        Input of the estimator; required by the method `CLOSE`.
     """
     g, limits = groups, guarded.limits
     n, markets, segments = g.row.size, g.threshold.size, g.rows.size - 1
@@ -306,7 +305,7 @@ def fair_prices(
 
 
 def devig_method(method: str) -> str:
-    """How margins are removed: the estimator's votes have power, and so has what stands beside it."""
+    """The devig method of a view's method: `CLOSE` uses power, like the estimator's votes."""
     return "power" if method == CLOSE else method
 
 
@@ -314,7 +313,7 @@ def read(
     of: estimator.Estimator, groups: Groups, traits: Traits, reason: Bytes, times: estimator.Times,
     momentum: Callable[[estimator.Votes], Floats | None], voting: Bytes | None = None,
 ) -> estimator.Board:  # fmt: skip
-    """Read a board, or some ladders of it, for the estimator; `momentum` is given the votes."""
+    """Collect the estimator's input from a board or some ladders of it; `momentum` is called with the votes."""
     net = estimator.after_commission(groups, traits)
     widest = int(traits.outcomes.max(initial=2))
     ballot = estimator.votes(groups, net, times.changed, reason, widest, of.table, voting)

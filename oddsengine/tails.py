@@ -1,12 +1,12 @@
 """Tails: P(X > h) of a margin or total at half points, read from the board.
 
 Three sources, best first: the ladder of one reference book (its own de-vigged half lines), the median of the books'
-ladders, a fitted shape. A ladder that is asked at several points must have them all from one book, so that noise
-between books is not taken for probability. The moneyline is the spread ladder's point at one half; where a game cannot
-end level it is the point at minus one half too.
+ladders, and a fitted shape. All points of one case must come from the same book, so that differences between books are
+not mistaken for probability. The moneyline is the spread ladder's point at one half; if a game cannot end level, it is
+also the point at minus one half.
 
-Where prices are judged by the close, a ladder gives the shape only: its logits are moved, all by the same, to where the
-estimator has these points in the mean.
+With the method `close`, a ladder only gives the shape: its logits are shifted by one constant, so that their mean
+matches the estimator's.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,12 +24,12 @@ from oddsengine.traits import Kind
 
 NOWHERE, LADDER, MEDIAN, SHAPE = 0, 1, 2, 3
 
-_MARGIN, _TWO_WAY, _THREE_WAY, _TOTAL = 1, 2, 3, 4  # as `_link` knows them
+_MARGIN, _TWO_WAY, _THREE_WAY, _TOTAL = 1, 2, 3, 4  # values of `Forms.role`
 _ROLES = {"spread": _MARGIN, "moneyline": _TWO_WAY, "moneyline_3way": _THREE_WAY, "total": _TOTAL}
 
 
 class Tails(NamedTuple):
-    """P(X > point) at the points asked for, and where it comes from; cases that rest on the same share a row."""
+    """P(X > point) at the requested points, and its source; cases with the same inputs share a row."""
 
     tail: Floats  # (rows, 4)
     source: Bytes  # per row
@@ -37,17 +37,17 @@ class Tails(NamedTuple):
 
 
 class Forms(NamedTuple):
-    """What the kinds of market, sports and leagues of a board say of X, before any price is seen."""
+    """Prior knowledge of X: the catalog's values for the kinds of market, sports and leagues of a board."""
 
-    role: Bytes  # per kind: what the tails of the game's margin are read from
+    role: Bytes  # per kind: its role in the tails of a game's margin
     period: Ints  # per kind
     full: Bytes  # per kind: of the full game
     sport: Ints  # per event: the sport and league, a column of the tables below
-    level: Floats  # per sport: P(margin = 0) of the full game, nan where a game may end level freely
+    level: Floats  # per sport: P(margin = 0) of the full game, nan if a tie is an ordinary result
     shape: Longs  # (kinds, sports): as in `middle.KINDS`
-    scale: Floats  # (kinds, sports): nan where there is no shape; of a Skellam margin by the expected total
-    table: Longs  # (kinds, sports): a row of weights
-    weights: Floats  # (tables, numbers): as `middle.Shapes` has them
+    scale: Floats  # (kinds, sports): nan without a shape; relative to the expected total for a Skellam margin
+    table: Longs  # (kinds, sports): a row of `weights`
+    weights: Floats  # (tables, numbers): as in `middle.Shapes`
 
 
 _SHAPES = {
@@ -61,7 +61,7 @@ _SHAPES = {
 
 @lru_cache(maxsize=1 << 14)
 def _form(family: str, sport: str, league: str, fraction: float) -> tuple[int, float, tuple[float, ...]]:
-    """Shape, scale and weights of what a family's line cuts in a part of a game; the scale is nan without a shape."""
+    """Shape, scale and weights for the number that a family's line divides; the scale is nan without a shape."""
     found = catalog.shape(family, sport, league)
     if found is None or not fraction > 0:
         return middle.NORMAL, np.nan, ()
@@ -107,17 +107,17 @@ def forms(kinds: Sequence[Kind], sports: Iterable[tuple[catalog.Sport, str]]) ->
 
 
 class Curves(NamedTuple):
-    """What is known of each ladder's X beside its own prices."""
+    """Other markets that say something about each ladder's X."""
 
-    two: Longs  # the event's two-way moneyline market, -1 none
-    three: Longs  # the three-way one
-    level: Floats  # P(X = 0), nan where nothing is known of it
-    totals: Longs  # the ladder of both sides' total, by which a Skellam margin is scaled; else -1
+    two: Longs  # the event's two-way moneyline market, or -1
+    three: Longs  # the event's three-way moneyline market, or -1
+    level: Floats  # P(X = 0), nan if unknown
+    totals: Longs  # the ladder of the game's total, which scales a Skellam margin, or -1
 
 
 @kernel
 def _link(event, live, kind, markets, role, period, full, sport, level, shapes, two, three, known, totals):
-    """For each ladder of a game's margin, the moneylines and total of its event and period; ladders by event."""
+    """For each ladder of a game's margin, find the moneylines and total of its event and period; ladders by event."""
     first, n = 0, event.size
     while first < n:
         end = first + 1
@@ -147,7 +147,7 @@ def _link(event, live, kind, markets, role, period, full, sport, level, shapes, 
 
 
 def curves(g: Groups, forms: Forms) -> Curves:
-    """Link every ladder of a game's margin to the moneylines and the total that its tails rest on."""
+    """Link every ladder of a game's margin to the moneylines and the total that its tails depend on."""
     n = g.event.size
     links = Curves(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64))
     _link(
@@ -159,10 +159,10 @@ def curves(g: Groups, forms: Forms) -> Curves:
 
 @kernel
 def _fill(held, j, segment, scale, shift, rows, books, own, trusted, ids, n):
-    """Note `scale` p + `shift` at point j for the books of a segment, fair probability p, that have no tail there yet.
+    """Store `scale` p + `shift` at point j for the books of a segment (fair probability p) without a tail there yet.
 
-    `held` is (2, 4, books): of any price, of trusted ones. The first point names the books, sorted in `ids`; the others
-    note only theirs. Returns how many there are.
+    `held` is (2, 4, books): from any price, and from trusted ones. The first point determines the books, sorted in
+    `ids`; other points are stored only for these. Returns the number of books.
     """
     if segment < 0:
         return n
@@ -192,13 +192,13 @@ def _read(
     who, ladder, points, markets, segments, rows, books, own, trusted, rank, counted, feed, threshold, two, three,
     level, tail, source, first, of, voices, held, ids, speaks, order, spread, column,
 ):  # fmt: skip
-    """Tails of cases (ladder, four points) from the first reference that has them all, else the books' median.
+    """Tails of cases (ladder, four points) from the first reference that has all four, else the books' median.
 
-    A book's tail at a point is its half line there; at plus and minus one half of a margin else its moneyline, or its
-    half line on the other side of 0. `held` is nan before. Equal cases of several callers should stand together: they
-    share a row where the same books speak, told by `voices`. Returns how many rows there are.
+    A book's tail at a point is its half line there; at plus or minus one half of a margin also its moneyline, or its
+    half line on the other side of 0. `held` must be nan on entry. Equal cases of several callers should be adjacent:
+    they share a row if the same books contribute, which `voices` records. Returns the number of rows.
     """
-    n, made, begin, heard = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    n, made, begin, n_voices = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for c in range(ladder.size):
         at = ladder[c]
         again = c > 0 and at == ladder[c - 1]
@@ -213,12 +213,12 @@ def _read(
                 held, ids, column,
             )  # fmt: skip
             begin = made
-            best, chosen, heard = np.int32(2147483647), np.int32(-1), 0
+            best, chosen, n_voices = np.int32(2147483647), np.int32(-1), 0
             for k in range(n):
                 b = ids[k]
                 if _falls(held, 0, column, b):
-                    speaks[heard] = b
-                    heard += 1
+                    speaks[n_voices] = b
+                    n_voices += 1
                 if rank[b] < best and _falls(held, 1, column, b):
                     best, chosen = rank[b], b
             if chosen >= 0:
@@ -226,14 +226,14 @@ def _read(
                 for j in range(4):
                     tail[made, j] = held[1, column[j], chosen]
                 made += 1
-        if made > begin and source[begin] == 1:  # whoever asks
+        if made > begin and source[begin] == 1:  # the same for all callers
             of[c] = begin
             continue
         voice, bit = np.uint64(0), np.uint64(1)
-        for k in range(heard):
+        for k in range(n_voices):
             voice |= bit if counted[who[c], speaks[k]] != 0 else np.uint64(0)
             bit <<= np.uint64(1)
-        row = begin if heard <= 64 else made
+        row = begin if n_voices <= 64 else made
         while row < made and voices[row] != voice:
             row += 1
         of[c] = row
@@ -242,7 +242,7 @@ def _read(
         made += 1
         voices[row], source[row], first[row] = voice, 0, c
         found = 0
-        for k in range(heard):
+        for k in range(n_voices):
             b = speaks[k]
             twin = counted[who[c], b] == 0
             for x in range(found):
@@ -270,7 +270,7 @@ def _read(
 
 @kernel
 def _hold(at, points, markets, segments, rows, books, own, trusted, threshold, two, three, level, held, ids, column):
-    """Note what each book says of a ladder at four points; `column` is where each is held. Returns how many books."""
+    """Collect each book's tails of a ladder at four points in `held`; `column` is the book's. Returns their number."""
     settled = not np.isnan(level)
     n = np.int64(0)
     for j in range(4):
@@ -305,7 +305,7 @@ def _hold(at, points, markets, segments, rows, books, own, trusted, threshold, t
 
 @kernel
 def _falls(held, which, column, b):
-    """Whether a book has all four tails, none above the one before."""
+    """Whether a book has all four tails and they do not increase."""
     last = 1.0
     for j in range(4):
         p = held[which, column[j], b]
@@ -317,7 +317,7 @@ def _falls(held, which, column, b):
 
 @kernel
 def _centre(ladder, points, markets, segments, threshold, two, three, level, close, source, tail):
-    """Move the logits of each case's tails by what they are, in the mean, from the fair probabilities at the close."""
+    """Shift the logits of each case's tails so that their mean matches the estimated closing probabilities."""
     for c in range(ladder.size):
         if source[c] == 0:
             continue
@@ -344,7 +344,7 @@ def _centre(ladder, points, markets, segments, threshold, two, three, level, clo
 
 
 def read(view: Offers, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
-    """Tails at four half points a case (hundredths, rising), from ladders only; source 0 where no book has them."""
+    """Tails at four half points per case (hundredths, ascending), from ladders only; source 0 if no book has them."""
     g, books, n = view.groups, view.traits.feed.size, ladder.size
     tail, source = np.empty((n, 4)), np.empty(n, np.uint8)
     first, of = np.empty((2, n), np.int64)
@@ -365,7 +365,7 @@ def read(view: Offers, links: Curves, who: Longs, ladder: Longs, points: Longs) 
 
 @kernel
 def _feeds(ladder, markets, segments, rows, books, feed, reason, stamp, out):
-    """How many feeds quote each ladder."""
+    """Number of feeds that quote each ladder."""
     for c in range(ladder.size):
         if c > 0 and ladder[c] == ladder[c - 1]:
             out[c] = out[c - 1]
@@ -380,7 +380,7 @@ def _feeds(ladder, markets, segments, rows, books, feed, reason, stamp, out):
 
 
 def feeds(view: Offers, ladder: Longs) -> Longs:
-    """How many feeds quote some ladders, prices that are set aside left out."""
+    """Number of feeds that quote some ladders with accepted prices."""
     g, feed = view.groups, view.traits.feed
     out = np.empty(ladder.size, np.int64)
     _feeds(ladder, g.markets, g.segments, g.rows, g.book, feed, view.reason, np.full(feed.size + 1, -1), out)
@@ -393,12 +393,12 @@ def _bases(
     sport, shapes, scales, tables, stamp, work, mains, others, row_of, none,
     caller, market, line, shape, scale, level, table, total_of, of_case,
 ):  # fmt: skip
-    """What is fitted for the ladders of some callers' cases, a ladder's cases together.
+    """List the fits that some callers' cases need; the cases of a ladder are adjacent.
 
-    A row a ladder and main line: its main market (-1 none) and that line, its shape but for the location. Callers share
-    it where a reference or the close knows the main line; else each has its own, as the best prices differ. After them
-    the totals that Skellam margins take their scale from; `total_of` is the row of a ladder's, -1 none. Returns how
-    many there are of ladders, and of rows. `row_of` is -1 for every caller before.
+    One row per ladder and main line: the main market (-1: none), its line, and the shape without the location. Callers
+    share it if a reference or the estimator prices the main line; else each has its own, since best prices differ.
+    Then follow the totals that scale Skellam margins; `total_of` is the row of a ladder's total, or -1. Returns the
+    numbers of ladder rows and of all rows. `row_of` must be -1 for every caller on entry.
     """
     ladders, begin, tick = 0, 0, np.int64(0)
     for c in range(ladder.size):
@@ -446,10 +446,10 @@ def _bases(
 
 @kernel
 def _scale(points, level, zero, known, own, tail):
-    """Scale a fitted margin's two sides of 0 to what the ladders say of plus and minus one half, `zero` (cases, 4).
+    """Scale both sides of 0 of a fitted margin to the ladders' tails at plus and minus one half, `zero` (cases, 4).
 
-    `own` (cases, 2) is what the shape says of them. A window across 0 in a game that cannot end level has no answer
-    without the ladders'.
+    `own` (cases, 2) are the shape's tails there. In a game that cannot end level, a window across 0 is nan without
+    the ladders' tails.
     """
     for c in range(points.shape[0]):
         across = points[c, 0] < 0 and points[c, 3] > 0
@@ -465,7 +465,7 @@ def _scale(points, level, zero, known, own, tail):
 
 @kernel
 def _share(ladder, points, base, zero, first, of):
-    """Number the different (ladder, points, base, zero) of cases; equal ladders and points stand together."""
+    """Number the distinct (ladder, points, base, zero) of cases; equal ladders and points are adjacent."""
     made, begin = 0, 0
     for c in range(ladder.size):
         again = c > 0 and ladder[c] == ladder[c - 1]
@@ -484,10 +484,10 @@ def _share(ladder, points, base, zero, first, of):
 
 
 def by_shape(view: Offers, forms: Forms, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
-    """Tails by a shape fitted to what `market_fair` says of each ladder's main line; source 0 where there is none.
+    """Tails from a shape fitted to the fair probability (`market_fair`) of each ladder's main line; else source 0.
 
-    Where a game cannot end level, or three ways are quoted, the two sides of 0 are scaled to what the moneyline says of
-    them; a window across 0 in a game that cannot end level has no answer without one.
+    If a game cannot end level, or a three-way moneyline is quoted, both sides of 0 are scaled to the moneyline. In a
+    game that cannot end level, a window across 0 is nan without a moneyline.
     """
     if not ladder.size:
         return Tails(np.empty((0, 4)), np.empty(0, np.uint8), np.empty(0, np.int64))
@@ -520,15 +520,15 @@ def _take(shapes: middle.Shapes, at: Longs | slice) -> middle.Shapes:
 def _locate(
     view: Offers, forms: Forms, links: Curves, who: Longs, ladder: Longs
 ) -> tuple[Floats, middle.Shapes, Longs]:
-    """Fit a shape to each ladder's main line: location, shape, and which of them each case has.
+    """Fit a shape to each ladder's main line. Returns locations, shapes, and the index of each case's fit.
 
-    The location is nan where no shape is known, or no main line.
+    The location is nan without a shape or a main line.
     """
     g, n = view.groups, 2 * ladder.size
     caller, market, line, shape, table, total_of, of_case = np.empty((7, n), np.int64)
     scale, level = np.empty((2, n))
     reference = view.reference
-    if view.close is not None:  # the close is everybody's, too
+    if view.close is not None:  # the estimate is the same for all callers, too
         reference = np.where(np.isnan(view.close.segment[g.segments[:-1]]), reference, np.int32(0))
     callers, books = view.wanted.shape
     n, rows = _bases(
@@ -549,7 +549,7 @@ def _locate(
 
 
 def best(view: Offers, forms: Forms, ladder: Longs, points: Longs) -> Floats:
-    """Tails from the best source there is for the first caller, nan where there is none."""
+    """Tails from the best available source for the first caller, nan without one."""
     who = np.zeros(ladder.size, np.int64)
     links = curves(view.groups, forms)
     known = read(view, links, who, ladder, points)

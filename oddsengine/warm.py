@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import guards, middle, portfolio
-from oddsengine._jit import REPORTER, keeps
+from oddsengine._jit import REPORTER, caching
 from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.engine import Engine
 from oddsengine.expressions import OddsExpr
@@ -27,16 +27,16 @@ _SECONDS = 300  # timeout of the second process
 _done: list[bool] = []  # set once this process has all kernels
 
 
-def compile_kernels(say: Callable[[str], None] | None = None) -> None:
+def compile_kernels(report: Callable[[str], None] | None = None) -> None:
     """Compile all kernels, or load them from the cache.
 
     Parameters
     ----------
-    say
+    report
         Called with a message when compilation starts, when it ends, and if its result cannot be cached; None prints
         them to standard error.
     """
-    REPORTER.tell = say
+    REPORTER.send = report
     if _done:
         return
     began, before = time.monotonic(), REPORTER.compiled
@@ -49,14 +49,14 @@ def compile_kernels(say: Callable[[str], None] | None = None) -> None:
             gc.enable()
     _done.append(True)
     if REPORTER.compiled > before:
-        REPORTER.say(f"compiled {REPORTER.compiled - before} kernels in {time.monotonic() - began:.0f} s")
+        REPORTER.report(f"compiled {REPORTER.compiled - before} kernels in {time.monotonic() - began:.0f} s")
 
 
 def _compile() -> None:
     other: subprocess.Popen[bytes] | None = None
     before = REPORTER.compiled
     devig([1.9, 2.1], "power")
-    if REPORTER.compiled > before and keeps():  # not cached, so the others are not either
+    if REPORTER.compiled > before and caching():  # not cached, so the others are not either
         code = "import gc; gc.disable(); from oddsengine.warm import maths; maths()"
         with contextlib.suppress(OSError):  # no interpreter to start, as in an embedded one
             other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -112,7 +112,7 @@ def board() -> None:
         for line in lines
     ]
     find_all(pl.DataFrame(rows), commission={"a": 0.01})
-    guards.rehearse()
+    guards.warm_up()
     live(rows)
 
 
@@ -128,4 +128,4 @@ def live(rows: list[dict[str, Any]]) -> None:
     engine.step(removed=engine.table()["row_id"].to_list(), now=moment + timedelta(seconds=30))
     engine.step(now=moment + timedelta(seconds=700))
     view.ids()
-    engine.rehearse()
+    engine.warm_up()

@@ -130,7 +130,7 @@ def test_what_is_no_json_is_refused_or_read_as_json_is(data: st.DataObject) -> N
 )  # fmt: skip
 def test_broken_json_is_an_error(field: str) -> None:
     text = '[{"event_id": "e", ' + field + "}]"
-    with pytest.raises(OddsError, match="JSON list of rows"):
+    with pytest.raises(OddsError, match="JSON list of objects"):
         QuoteReader().read(text, Names(frozenset()))
 
 

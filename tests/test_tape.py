@@ -1058,7 +1058,7 @@ BAD_LINES = [
     ('{"nwo": 1}', "line 3 is not a batch (Object contains unknown field `nwo`)"),
     ('{"now": "soon"}', "line 3 is not a batch (Invalid RFC3339 encoded datetime - at `$.now`)"),
     ('{"now": "2026-02-08T17:00:00Z"}', "line 3: now went back"),
-    ('{"quotes": 3}', "line 3: Quotes are a list of rows"),
+    ('{"quotes": 3}', "line 3: Quotes must be a list of mappings"),
     ('{"removed": ["x"]}', "line 3: removed takes row ids"),
     ('{"complete": [["a", "e", "x"]]}', "line 3 is not a batch (Expected `array` of length 2"),
     ('{"events": [{"event_id": "e", "status": "over"}]}', "line 3: status of e must be one of"),

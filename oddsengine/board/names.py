@@ -1,8 +1,8 @@
-"""Names: what the texts of quotes become on the board: terms, books, kinds, events, as codes with columns.
+"""Names: codes for the texts of quotes (terms, books, kinds, events), with a column per property.
 
-A *term* is one wording with its line: what is offered, whoever offers it. It is read once, when first quoted. Codes are
-given in order of appearance and columns only grow, so that whoever holds a column may go on reading it; `Names.renewed`
-makes a smaller set when most terms are no longer used.
+A *term* is one wording with its line: an offer without its book. It is interpreted once, when first quoted. Codes are
+assigned in order of appearance and columns only grow, so a reference to a column stays valid; `Names.renewed` makes a
+smaller set when most terms are no longer used.
 """
 
 import copy
@@ -25,12 +25,12 @@ from oddsengine.twins import Rules, rules
 
 _MARGIN = ("moneyline", "moneyline_3way", "spread")  # families whose ladders are read together
 SOLE = -1  # unit kind of terms that belong to no market
-UNREAD = 15  # side of a term whose outcome does not read
+UNREAD = 15  # side of a term whose outcome is not recognised
 _NO_LINE = CODES["no_line"]
 
 
 class Column:
-    """A numpy column that grows at its end; what was handed out stays as it was."""
+    """A numpy column with `append`; growing it leaves earlier `values` unchanged."""
 
     def __init__(self, dtype: npt.DTypeLike, width: int = 1) -> None:
         self._data: npt.NDArray[Any] = np.zeros(256 if width == 1 else (256, width), dtype)
@@ -52,19 +52,19 @@ class Column:
 
     @property
     def values(self) -> npt.NDArray[Any]:
-        """The column as it is now, writable in place by its owner."""
+        """The current values, writable in place by the owner."""
         return self._data[: self.size]
 
 
 class Event(NamedTuple):
-    """One event: its teams as its rows name them, and its place in time."""
+    """One event, and the pairs of team names (home, away) that its rows use."""
 
     id: str
-    pairs: dict[tuple[str, str], int]  # teams as named -> code in `Names.pair_rows`
+    pairs: dict[tuple[str, str], int]  # team names -> code in `Names.pair_rows`
 
 
 class _Reading(NamedTuple):
-    """What a term is in the eyes of its event, whose teams it names straight or turned."""
+    """Side, subject and threshold of a term, for one orientation of its event's teams."""
 
     side: int
     subject: str
@@ -72,7 +72,7 @@ class _Reading(NamedTuple):
 
 
 class _Term(NamedTuple):
-    """What one wording with its line means."""
+    """The meaning of one wording with its line."""
 
     kind: Kind
     with_draw: Kind
@@ -87,19 +87,19 @@ class Names:
     """Codes and columns of terms, books, kinds, events, pairs of teams and units."""
 
     def __init__(self, off: frozenset[int] = frozenset()) -> None:
-        self._off = off  # codes of guards that are switched off
+        self._off = off  # codes of disabled guards
         # Terms
         self.terms: dict[Wording, int] = {}
         self.wordings: list[Wording] = []
         self.event = Column(np.int32)
-        self.place = Column(np.int64, 4)  # where its rows stand in a board: see `_packed`
-        self.other = Column(np.int64, 4)  # the same for the other way round
+        self.place = Column(np.int64, 4)  # sort keys of its rows: see `_packed`
+        self.other = Column(np.int64, 4)  # the same with home and away swapped
         self.turned = Column(np.uint8)
         self.pair = Column(np.int32)
-        self.tie = Column(np.uint32)  # of its texts, see `groups.checksum`
+        self.tie = Column(np.uint32)  # checksum of its texts, see `groups.checksum`
         self.id = Column(np.uint64)  # of event, market, subject, side and line
         self.stem = Column(np.uint64)  # the same without the line
-        self.published = Column(np.int32)  # market type on the wire: a place in `published_names`
+        self.published = Column(np.int32)  # market type in responses: an index into `published_names`
         self.units = Column(np.int32, 2)  # pre-match, live
         # Books, market names, subjects, kinds
         self.books: list[str] = []
@@ -131,19 +131,19 @@ class Names:
         self.event_codes: dict[str, int] = {}
         self.event_units: list[list[int]] = []
         self.sports: list[tuple[catalog.Sport, str]] = []
-        self.pair_rows = Column(np.int32)  # rows on the board that name the teams so
+        self.pair_rows = Column(np.int32)  # number of rows on the board with these team names
         self.pair_event = Column(np.int32)
-        self.event_lead = Column(np.int32)  # pair
-        self.event_many = Column(np.uint8)  # more than one pair
+        self.event_lead = Column(np.int32)  # the pair that decides who is home
+        self.event_many = Column(np.uint8)  # 1: more than one pair
         self.unit_codes: dict[tuple[int, int, int], int] = {}
         self.unit_event = Column(np.int32)
         self.unit_live = Column(np.uint8)
-        self.unit_kind = Column(np.int32)  # what the unit holds: a code of `_groups`, or SOLE
+        self.unit_kind = Column(np.int32)  # contents of the unit: a code of `_groups`, or SOLE
         self._groups: dict[Any, int] = {}
         self._traits: Traits | None = None
 
     def __deepcopy__(self, memo: Any) -> "Names":
-        """A copy that may grow on its own; texts and what is only read are shared."""
+        """Copy what can change; texts and read-only objects are shared."""
         fresh = Names.__new__(Names)
         for name, value in vars(self).items():
             setattr(fresh, name, copy.copy(value))
@@ -159,13 +159,13 @@ class Names:
 
     @property
     def terms_held(self) -> int:
-        """How many terms are whole."""
+        """Number of terms that are complete in all columns."""
         columns = self._term_columns()
         return min(len(self.wordings), *(column.size for column in columns))
 
     @property
     def whole(self) -> bool:
-        """Whether all columns are as long as they should be: learning a name was never interrupted."""
+        """Whether all columns have consistent lengths, so that no insertion was interrupted."""
         terms = self._term_columns()
         events = (len(self.event_units), len(self.sports), len(self.event_codes))
         lengths = [
@@ -184,7 +184,7 @@ class Names:
     # ---- books and market names ----
 
     def book(self, name: str) -> int:
-        """Code of a book however it is spelled; made when new."""
+        """Code of a book in any spelling; a new book is added."""
         code = self.book_codes.get(name)
         if code is None:
             known = catalog.book(name).id
@@ -192,7 +192,7 @@ class Names:
             if code is None:
                 code = len(self.books)
                 if code >= 1 << 16:
-                    raise OverflowError("a board takes 65,536 books")
+                    raise OverflowError(f"too many books: {name!r} is number 65,537, a board takes up to 65,536")
                 self.books.append(name)
                 self.book_codes["\x00" + known] = code
                 self.book_rank = _ranks(self.books)
@@ -202,23 +202,23 @@ class Names:
         return code
 
     def known_book(self, name: str) -> int | None:
-        """Code of a book, None if the board never met it."""
+        """Code of a book, or None if it was never quoted."""
         return self.book_codes.get(name, self.book_codes.get("\x00" + catalog.book(name).id))
 
     def sorted_books(self) -> tuple[str, ...]:
-        """The books by rank."""
+        """The books in order of rank."""
         return tuple(sorted(self.books))
 
     @property
     def traits(self) -> Traits:
-        """Of the kinds, and of the books by rank."""
+        """Traits of the kinds, and of the books in order of rank."""
         if self._traits is None:
             self._traits = traits(self.kinds, self.sorted_books())
         return self._traits
 
     @property
     def forms(self) -> Forms:
-        """Shapes of the kinds in the sports of the events."""
+        """Distributions of the kinds in the sports of the events."""
         now = len(self.kinds), len(self.events)
         if self._forms is None or self._formed != now:
             self._forms, self._formed = forms(self.kinds, self.sports), now
@@ -226,14 +226,14 @@ class Names:
 
     @property
     def twins(self) -> Rules:
-        """Outcomes of the kinds that settle alike in the sports of the events."""
+        """Outcomes of the kinds that settle on the same fact in the sports of the events."""
         now = len(self.kinds), len(self.events)
         if self._twins is None or self._twinned != now:
             self._twins, self._twinned = rules(self.kinds, self.sports), now
         return self._twins
 
     def estimator(self, table: catalog.FairTable) -> Estimator:
-        """What a table of the estimator says of the kinds, events and books."""
+        """The estimator's table, resolved for the kinds, events and books."""
         now = len(self.kinds), len(self.events), len(self.books), id(table)
         if self._estimator is None or self._estimated != now:
             self._estimator = estimator(self.kinds, self.sports, self.sorted_books(), table)
@@ -249,7 +249,7 @@ class Names:
         return cast(Words, self._event_hash.values[self.unit_event.values])
 
     def hashes(self, groups: Groups) -> Hashes:
-        """What the ids of opportunities are made of, for some gathered units."""
+        """Hashes from which the ids of opportunities in some gathered units are computed."""
         g = groups
         ladder = ladders(
             self._event_hash.values[g.event], g.live, self._kind_hash.values[g.kind],
@@ -268,7 +268,7 @@ class Names:
         return code
 
     def _published(self, wording: Wording, event: int) -> int:
-        """Code of the market type under which a wording is published; made when new."""
+        """Code of the market type under which a wording is published; a new one is added."""
         sport = wording[1] or self.sports[event][0].id
         name = catalog.published_name(wording[5] or "", sport, wording[10] or "", wording[6] or "")
         code = self._published_codes.get(name)
@@ -301,15 +301,15 @@ class Names:
     # ---- terms ----
 
     def learn(self, wordings: Sequence[Wording]) -> list[int]:
-        """Codes of wordings, each with its line; those that are new are read together."""
-        plain = [(*(text or None for text in wording[:-1]), wording[-1]) for wording in wordings]  # empty is none
+        """Codes of wordings with their lines; new ones are interpreted and added together."""
+        plain = [(*(text or None for text in wording[:-1]), wording[-1]) for wording in wordings]  # "" counts as None
         self._add(list(map(_interned, dict.fromkeys(wording for wording in plain if wording not in self.terms))))
         codes = [self.terms[wording] for wording in plain]
         self.terms.update(zip(wordings, codes, strict=True))
         return codes
 
     def renewed(self, used: npt.NDArray[np.integer]) -> "Names":
-        """The same books, and only those terms whose codes are `used` (rising), renumbered in their order."""
+        """New names with the same books, and only the terms whose codes are in `used` (ascending), renumbered."""
         fresh = Names(self._off)
         for book in self.books:
             fresh.book(book)
@@ -351,7 +351,7 @@ class Names:
         units = self._unit(event, 0, group), self._unit(event, 1, group)
         published = self._published(wording, event)
         ids = np.uint64(_stable(text)), np.uint64(_stable(stem)), checksum(wording)
-        # Nothing fails from here on: the columns stay equally long.
+        # Nothing below can fail, so the columns keep equal lengths.
         code = len(self.wordings)
         self.wordings.append(wording)
         self.event.append(event)
@@ -366,10 +366,10 @@ class Names:
         self.terms[wording] = code
 
     def _packed(self, term: "_Term", wording: Wording, reading: "_Reading") -> tuple[int, int, int, int]:
-        """Sort keys and verdict of a term's rows: kind and subject; line and side; the first with a draw; the rest.
+        """Sort keys and verdict of a term's rows as four integers of bit fields.
 
-        Kind above 2^44, subject above 2^20; line + 2^30 above 2^4, side (15: does not read); market name above 2^16,
-        ways above 2^8, verdict.
+        0: kind << 44, subject << 20. 1: (line + 2^30) << 4, side (15: not recognised). 2: as 0, for the kind with a
+        draw. 3: market name << 16, ways << 8, verdict.
         """
         subject = self._subject(reading.subject, term.kind) << 20
         name = self._market_name(wording[5] or "")
@@ -381,10 +381,10 @@ class Names:
         )
 
     def _group(self, term: "_Term", kind: int, event: int) -> int:
-        """What a term is judged and searched together with, within its event."""
+        """Code of the group of terms that are judged and searched together within an event."""
         family, (sport, league) = term.kind.family, self.sports[event]
         together = family in _MARGIN or (not term.verdict and family in catalog.twinned(sport.id))
-        if family == "total":  # some margins are scaled by it
+        if family == "total":  # a Skellam margin is scaled by the total
             shape = catalog.shape("spread", sport.id, league)
             together |= shape is not None and shape.name == "skellam"
         if together:
@@ -404,7 +404,7 @@ class Names:
             self.event_units[event].append(code)
         return code
 
-    # ---- events and how their teams stand ----
+    # ---- events, and which team is home ----
 
     def _event(self, wording: Wording) -> int:
         name = wording[0]
@@ -433,19 +433,19 @@ class Names:
         return code
 
     def _turned(self, pair: int, event: int) -> int:
-        """Whether a pair names the teams the other way round than its event."""
+        """Whether a pair names the teams in the opposite order to its event."""
         lead = int(self.event_lead.values[event])
         return 0 if pair == lead else int(self._crossed(event, lead)[pair])
 
     def _crossed(self, event: int, lead: int) -> dict[int, bool]:
-        """Of each pair of an event, whether it names the teams the other way round than the leading one."""
+        """For each pair of an event, whether it names the teams in the opposite order to the leading pair."""
         pairs = self.events[event].pairs
         home, away = np.array(list(pairs)).T
         at = list(pairs.values()).index(lead)
         return dict(zip(pairs.values(), crossed(home, away, home[at], away[at]).tolist(), strict=True))
 
     def settle(self, events: Sequence[int]) -> list[int]:
-        """Look again who is home in some events, by the rows on the board now; those where it changed."""
+        """Decide again which team is home in some events, from the current rows; return the events that changed."""
         changed = []
         for event in events:
             pairs = self.events[event].pairs
@@ -477,7 +477,7 @@ class Names:
 
 
 def _identifying(wording: Wording, term: _Term) -> tuple[str, str]:
-    """What makes a row's id, without its line and with it: event, market, subject, side; where that fails, texts."""
+    """Text that a row's id is hashed from, without and with the line: event, market, subject, side; else the texts."""
     sides = term.with_draw.outcomes
     market = "|".join(wording[at] or "" for at in (5, 10, 6))
     if term.verdict or not 0 <= term.straight.side < len(sides):
@@ -488,7 +488,7 @@ def _identifying(wording: Wording, term: _Term) -> tuple[str, str]:
 
 
 def _stable(text: str) -> int:
-    """As `keys.word`, without remembering the text."""
+    """As `ids.word`, without caching the text."""
     return int(word.__wrapped__(text))
 
 
@@ -500,5 +500,5 @@ def _ranks(names: list[str]) -> Ints:
 
 
 def _interned(wording: Wording) -> Wording:
-    """A wording whose texts exist once, however many wordings have them."""
+    """A wording with interned texts."""
     return tuple(sys.intern(part) if type(part) is str else part for part in wording)

@@ -1,9 +1,9 @@
-"""The door of the live board: quotes as they come, in columns.
+"""The quote reader of the live board: parses and validates quotes into columns.
 
-Quotes may be a frame (anything `check_odds` takes), mappings with the fields of `ODDS_SCHEMA`, or the JSON text of a
-list of them. Plain rows are read from JSON text in one pass (`scan`), mappings by way of it; rows that need any reading
-(numbers as text, flags as 0 and 1) go through `check_odds` like a table. Either way the same rows come out, and the
-same rows are refused for the same reasons.
+Quotes are a frame (anything `check_odds` takes), mappings with the fields of `ODDS_SCHEMA`, or a JSON list of such
+objects. Plain JSON is parsed in one pass (`scan`), and mappings are encoded to JSON first. Rows that need conversion
+(numbers as text, flags as 0 and 1) go through `check_odds` like a table. Both paths accept the same rows, and reject
+the same rows for the same reasons.
 """
 
 import json
@@ -32,37 +32,37 @@ LINKS = (
     "id", "deep_link", "sportsbook_name", "external_event_id", "market_id", "selection_id", "max_bet",
     "is_main_line", "is_alternate_line", "volume", "volume_24h", "open_interest", "exchange_token_id",
 )  # fmt: skip
-"""Columns that belong to one price alone and that nothing is computed from."""
+"""Columns of a single price that no calculation uses."""
 SEPARATOR = "\x1f"
-_EXCHANGES = 4  # the last of `LINKS`, which only exchanges give; a text without any of them ends before
+_EXCHANGES = 4  # number of trailing `LINKS` that only exchanges have; omitted if all are empty
 _NO_EXCHANGE = SEPARATOR * _EXCHANGES
-_MOST_TEXTS = 1 << 16  # that are remembered whatever is on the board
+_MOST_TEXTS = 1 << 16  # cached texts that are allowed beyond a multiple of the board's
 
 
 class Quotes(NamedTuple):
-    """Checked quotes, column by column, in the order they came."""
+    """Validated quotes as columns, in the order received."""
 
-    term: Ints  # codes of their wordings, -1 where not known
-    book: Ints  # codes of their books, -1 where not known
+    term: Ints  # codes of their terms, -1 if new
+    book: Ints  # codes of their books, -1 if new
     new_terms: list[Wording]  # of the rows without a code, in order
     new_books: list[str]
     odds: Floats
-    american: Floats  # as given, nan where it was not
+    american: Floats  # as given, else nan
     seen: Longs
     changed: Longs
     start: Longs
-    flags: Bytes  # of `rows`
+    flags: Bytes  # bits defined in `rows`
     links: list[str | None]
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`
-    number: Longs | None = None  # row number of each quote as it came; None where none was refused
-    scanned: Scanned | None = None  # what it was read from
+    number: Longs | None = None  # row number of each quote in the input; None if no row was rejected
+    scanned: Scanned | None = None  # the scan result these quotes come from
 
 
 _Text = Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]
 
 
 class _Plain(msgspec.Struct, gc=False):
-    """A row that needs no reading; the wording first, in its own order, then its line."""
+    """A row that needs no conversion; the wording first, in its own order, then its line."""
 
     event_id: _Text | None = None
     sport: _Text | None = None
@@ -116,19 +116,20 @@ def _fields() -> Fields:
 
 
 class QuoteReader:
-    """Reads quotes; remembers the codes of texts."""
+    """Reads quotes; caches the codes of texts."""
 
     def __init__(self) -> None:
-        self._names: Names | None = None  # whose codes these are
+        self._names: Names | None = None  # the names that the cached codes belong to
         self._terms, self._books = Codes(), Codes()
 
     def read(self, quotes: pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str, names: Names) -> Quotes:
-        """Check quotes and put them in columns, with the codes of what `names` knows; it learns nothing.
+        """Validate quotes and return them as columns, with the codes that `names` has; `names` is not changed.
 
         Raises
         ------
         OddsError
-            If they are no quotes at all: a text that is no JSON list of rows, a frame without the columns of a price.
+            If the input is not a list of quotes: text that is not a JSON list of objects, or a frame without the
+            required columns.
         """
         if names is not self._names or self._terms.size > _MOST_TEXTS + 4 * len(names.wordings):
             self._names, self._terms, self._books = names, Codes(), Codes()
@@ -142,12 +143,12 @@ class QuoteReader:
             if read is not None:
                 return read
             try:
-                rows = json.loads(quotes)  # takes numbers of any size, so that one costs its row and not the batch
+                rows = json.loads(quotes)  # accepts numbers of any size, so a huge one rejects its row, not the batch
             except (ValueError, RecursionError) as error:
-                raise OddsError(f"Quotes are a JSON list of rows; this does not read: {error}.") from None
+                raise OddsError(f"Quotes are not valid JSON: {error}; pass a JSON list of objects.") from None
         else:
             if not isinstance(quotes, Iterable):
-                raise OddsError(f"Quotes are a list of rows, each a mapping of fields; got {quotes!r}.")
+                raise OddsError(f"Quotes must be a list of mappings, a frame or JSON text; got {quotes!r:.80}.")
             rows = quotes if isinstance(quotes, Sequence) else list(quotes)
             try:
                 plain = msgspec.convert(rows, list[_Plain])
@@ -157,11 +158,11 @@ class QuoteReader:
             if read is not None:
                 return read
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
-            raise OddsError(f"Quotes are a list of rows, each a mapping of fields; got {_shape(rows)}.")
+            raise OddsError(f"Quotes must be a list of mappings; got {_shape(rows)}.")
         return self._table(_frame(rows), names)
 
     def _plain(self, text: bytes) -> Quotes | None:
-        """Columns of plain rows; None where a row is to be refused, for the table's way to say which and why."""
+        """Columns of plain rows; None if a row has to be rejected, so that `check_odds` says which and why."""
         said = scan(text, _fields(), self._terms, self._books)
         if said is None:
             return None
@@ -192,11 +193,11 @@ class QuoteReader:
         )  # fmt: skip
 
     def _rows(self, text: bytes, span: Longs) -> list[_Plain]:
-        """Some rows of a text, as objects."""
+        """Decode some rows of a text to objects."""
         return _decoder.decode(b"[" + b",".join([text[a:b] for a, b in span.tolist()]) + b"]")
 
     def codes(self, read: Quotes, names: Names) -> tuple[Ints, Ints]:
-        """Codes of the terms and books of quotes; what is new is learnt."""
+        """Codes of the terms and books of quotes; new ones are added to `names`."""
         scanned = read.scanned if names is self._names else None
         if read.new_terms:
             at = np.flatnonzero(read.term < 0)
@@ -211,7 +212,7 @@ class QuoteReader:
         return read.term, read.book
 
     def _table(self, frame: pl.DataFrame, names: Names) -> Quotes:
-        """Quotes through `check_odds`; suspended ones may have no price."""
+        """Read quotes with `check_odds`; suspended quotes may omit the price."""
         c = checked(frame)
         texts = [c.table[name].to_list() for name in WORDING]
         wordings = list(zip(*texts, c.table["line"].to_list(), strict=True))
@@ -226,7 +227,7 @@ class QuoteReader:
 
 
 class Checked(NamedTuple):
-    """A table of quotes that was checked, and its numbers in columns."""
+    """A validated table of quotes, and its numbers as arrays."""
 
     table: OddsTable
     odds: Floats
@@ -235,20 +236,20 @@ class Checked(NamedTuple):
     changed: Longs
     start: Longs
     flags: Bytes
-    number: Longs  # of each row as it came, from 1
+    number: Longs  # row number in the input, from 1
 
     def links(self) -> list[str | None]:
-        """What belongs to one price alone, a text a row."""
+        """The columns `LINKS` of each row joined to one text."""
         return _linked([self.table[name].to_list() for name in LINKS], self.table.height)
 
 
 def checked(frame: pl.DataFrame) -> Checked:
-    """Check a frame of quotes; suspended ones may have no price.
+    """Validate a frame of quotes; suspended quotes may omit the price.
 
     Raises
     ------
     OddsError
-        If the frame has not the columns of a price.
+        If a required column is missing.
     """
     bare, frame = _without_price(frame.drop("row", strict=False))
     table = check_odds(frame)
@@ -272,7 +273,7 @@ def checked(frame: pl.DataFrame) -> Checked:
 
 @kernel
 def _prices(odds, american, flags, bad, mismatch):
-    """Fill the decimal price from the American, as `check_odds` does; mark rows without a price and mismatches."""
+    """Derive missing decimal prices from American ones as `check_odds` does; mark missing prices and mismatches."""
     for i in range(odds.size):
         d, a = odds[i], american[i]
         if np.isnan(d) and np.isnan(a):
@@ -306,13 +307,13 @@ _NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 
 
 def _unwritable(rows: Sequence[_Plain]) -> bool:
-    """Whether rows have numbers that JSON has no form for."""
+    """Whether any number cannot be represented in JSON."""
     columns = (np.array(list(map(attrgetter(name), rows)), np.float64) for name in _NUMBERS)
     return any(np.isinf(column).any() for column in columns)
 
 
 def _named(wording: Wording) -> bool:
-    """Whether a new wording has all that a price needs."""
+    """Whether a new wording has the fields that are required of a price."""
     line = wording[-1]
     return (
         bool(wording[0] and wording[5] and wording[7])
@@ -322,7 +323,7 @@ def _named(wording: Wording) -> bool:
 
 
 def _unicode(texts: Iterable[str]) -> bool:
-    """Whether texts can be written; half of a surrogate pair cannot."""
+    """Whether texts can be encoded; an unpaired surrogate cannot."""
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:
@@ -334,11 +335,11 @@ def _shape(rows: Any) -> str:
     if not isinstance(rows, list | tuple):
         return type(rows).__name__
     odd = next(row for row in rows if not isinstance(row, Mapping))
-    return f"a list that holds {type(odd).__name__} {odd!r:.80}"
+    return f"a list that contains {type(odd).__name__} {odd!r:.80}"
 
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Rows as a frame of whatever they hold; a field of several kinds is read as text."""
+    """Convert rows to a frame; a field with values of several types becomes text."""
     names = dict.fromkeys(name for row in rows for name in row)
     names.setdefault("odds_decimal")
     columns = {}
@@ -358,12 +359,12 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def readable(text: str) -> str:
-    """The text with a question mark for what is not Unicode."""
+    """The text with question marks in place of unpaired surrogates."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _float(value: float) -> float:
-    """The number; infinite, which is refused, where it is too large."""
+    """The number as a float; infinity, which is rejected later, if it is too large."""
     try:
         return float(value)
     except OverflowError:
@@ -373,11 +374,11 @@ def _float(value: float) -> float:
 def _text(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
-    return str(value) if not isinstance(value, int) or abs(value) < 1 << 128 else "a number of many digits"
+    return str(value) if not isinstance(value, int) or abs(value) < 1 << 128 else "a number above 2^128"
 
 
 def _without_price(frame: pl.DataFrame) -> tuple[pl.Series | None, pl.DataFrame]:
-    """Numbers of the suspended rows that have no price, and the frame with a stand-in there."""
+    """Row numbers of the suspended rows without a price, and the frame with a placeholder price in them."""
     prices = [name for name in ("odds_decimal", "odds_american") if name in frame.columns]
     if "is_active" not in frame.columns or not prices:
         return None, frame
@@ -400,7 +401,7 @@ def _without_price(frame: pl.DataFrame) -> tuple[pl.Series | None, pl.DataFrame]
 
 
 def _given_american(frame: pl.DataFrame, table: pl.DataFrame) -> Floats:
-    """American prices as they were given, of the rows that were not refused."""
+    """American prices as given, for the rows that were not rejected."""
     given = CASTS[pl.Float64][0](frame["odds_american"]) if frame["odds_american"].dtype != pl.Float64 else None
     column = frame["odds_american"] if given is None else given
     american: Floats = np.array(column.cast(pl.Float64).fill_null(float("nan")))
@@ -411,7 +412,7 @@ def _given_american(frame: pl.DataFrame, table: pl.DataFrame) -> Floats:
 
 
 def _linked(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:
-    """What belongs to one price alone, as one text a row; None where there is nothing."""
+    """The columns `LINKS` of each row joined to one text; None if all are empty."""
     absent = [column.count(None) == n for column in columns]
     if all(absent):
         return [None] * n

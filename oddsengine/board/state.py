@@ -607,7 +607,7 @@ class Board:
         slots = np.unique(np.concatenate(self._rejudged))
         return cast(Ints, slots[self.rows.state[slots] == ON])
 
-    def rehearse(self) -> None:
+    def warm_up(self) -> None:
         """Run what otherwise runs only now and then, so that it is compiled."""
         self.rows.index()
         self.units.pack(self.units.pool.size)
