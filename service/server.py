@@ -1,4 +1,4 @@
-"""The server: settings in, a node that answers until it is told to stop."""
+"""The server: builds a node from settings, and runs it until it is stopped."""
 
 import asyncio
 import contextlib
@@ -81,20 +81,20 @@ _SECURE = (
         b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
     ),
 )  # fmt: skip
-_SWITCH = 0.0005  # s; a thread that computes lets the event loop in so soon
-_LAG_EVERY = 0.25  # s between two looks at the event loop
+_SWITCH = 0.0005  # seconds; how soon a computing thread yields to the event loop
+_LAG_EVERY = 0.25  # seconds between two measurements of the event loop's lag
 _SWEEP_EVERY = 10.0  # s
 _SETTLE_EVERY = 10.0  # s
-_TIDY_EVERY = 3600.0  # records of revoked keys
-_TICK = 1.0  # s between two steps when nothing comes
-_AGAIN_S = 5.0  # at least, from one node's beginning to the next one's
+_TIDY_EVERY = 3600.0  # for records of revoked keys
+_TICK = 1.0  # seconds between two steps without quotes
+_AGAIN_S = 5.0  # minimum time between the starts of two nodes
 _CURLS = """  curl -H 'X-API-Key: demo_pro' '{at}/odds?market=main&limit=3'
   curl -H 'X-API-Key: demo_pro' '{at}/opportunities/ev?min_ev=1&limit=3'
   curl -H 'X-API-Key: demo_hobby' '{at}/opportunities/arbitrage?format=csv'"""
 
 
 class Service:
-    """One ASGI application: the interface by `Api`, the pages by Starlette, and the node behind both."""
+    """One ASGI application: the API by `Api`, the pages by Starlette, and the node behind both."""
 
     def __init__(
         self, node: Node, settings: Settings, environ: Mapping[str, str], log: Log, run: Callable[["Service"], Any]
@@ -120,14 +120,14 @@ class Service:
                 f"{settings.file}: service.metrics_host {options.metrics_host!r} is not loopback, so metrics need a "
                 "token: set service.metrics_token_env"
             )
-        self.ends = contextlib.ExitStack()  # what is closed at the end
-        self.member: Member | None = None  # of several processes
-        self.loop: asyncio.AbstractEventLoop  # that answers
-        self.again = ""  # why the node has to be made anew
+        self.ends = contextlib.ExitStack()  # closed at the end
+        self.member: Member | None = None  # set for a process of a cluster
+        self.loop: asyncio.AbstractEventLoop  # the loop that serves requests
+        self.again = ""  # reason to rebuild the node
         self.exit: Callable[[], None] = lambda: None  # stops the server
         self._run = run
         self._describing = threading.Lock()
-        document(routes.ENDPOINTS, BASE)  # what cannot be described fails now, by name
+        document(routes.ENDPOINTS, BASE)  # fails at startup, with a name, if an endpoint cannot be documented
         own = [
             Route("/", self._live),
             Route("/openapi.json", partial(self._described, lambda: self._document)),
@@ -137,11 +137,11 @@ class Service:
         self.pages = Starlette(
             routes=own, exception_handlers={HTTPException: _refused, Problem: _problem_answer, Exception: _failed}
         )
-        self.pages.router.redirect_slashes = False  # it would lead to whatever host the request names
+        self.pages.router.redirect_slashes = False  # it would redirect to the host that the request names
 
     @cached_property
     def document(self) -> Mapping[str, Any]:
-        """The description of the interface; its examples are of a made-up board."""
+        """The OpenAPI document, with examples from a fictional board."""
         return document(routes.ENDPOINTS, BASE, samples(routes.ENDPOINTS, partial(self.log.failure, b"(sample)")))
 
     @cached_property
@@ -150,7 +150,7 @@ class Service:
 
     @cached_property
     def page(self) -> str:
-        """The same for people."""
+        """The API reference as a page."""
         return pages.reference(self.document)
 
     @cached_property
@@ -158,7 +158,7 @@ class Service:
         return CachedAnswer(Answer(self.page.encode(), type="text/html; charset=utf-8"))
 
     async def _described(self, which: Callable[[], CachedAnswer], request: Request) -> Response:
-        """Answer with the description, which is made once, when first asked for; each address has its limit."""
+        """Serve a document that is generated on first use, with a limit per address."""
         head = Head(b"-", request.scope, "", self.api.requests.trusted)
         room = self.node.limits.take(f"address {head.address}", ANONYMOUS_RATE)
         if not room.allowed:
@@ -174,7 +174,7 @@ class Service:
 
     @cached_property
     def live(self) -> pages.Live:
-        """The page at the root."""
+        """The page at `/`."""
         return pages.live(BASE, "demo_enterprise" if self.node.demo else "")
 
     async def _live(self, _: Request) -> Response:
@@ -182,14 +182,14 @@ class Service:
         return HTMLResponse(self.live.html, headers=headers)
 
     async def stop(self) -> None:
-        """End what would not end by itself: streams."""
+        """Stop what would not end by itself: streams."""
         self.node.closing.set()
         await self._mcp.stop()
         if self.node.stream is not None:
             await self.node.stream.close()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request, or live through the server's start and end."""
+        """Handle one request, or the lifespan of the server."""
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         elif scope["type"] == "lifespan":
@@ -206,7 +206,7 @@ class Service:
             scope["oddsengine.origin"] = self.origin
             try:
                 await self.pages(scope, receive, _with_headers(send))
-            except Exception as error:  # it is answered already
+            except Exception as error:  # a response was already sent
                 self.log.failure(b"-", scope["path"], error)
 
     async def _lifespan(self, receive: Any, send: Any) -> None:
@@ -240,7 +240,7 @@ class Service:
         await send({"type": "lifespan.shutdown.complete"})
 
     def begin_again(self, reason: str) -> None:
-        """Throw this node away and serve with another one."""
+        """Discard this node and continue with a new one."""
         if not self.again and not self.node.closing.is_set():
             self.again = reason
             self.node.ready, self.node.waits_for = False, reason
@@ -248,7 +248,7 @@ class Service:
             self.exit()
 
     async def _measure_lag(self) -> None:
-        """See how late the event loop runs what is due."""
+        """Measure how late the event loop runs."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + _LAG_EVERY
@@ -256,18 +256,18 @@ class Service:
             self.metrics.lag.observe(max(0.0, loop.time() - due))
 
     async def _sweep(self) -> None:
-        """Give the memory of views back that nobody reads."""
+        """Free the memory of views that nobody reads."""
         while True:
             await asyncio.sleep(_SWEEP_EVERY)
             if await run_in_threadpool(self.node.views.sweep):
                 await run_in_threadpool(trim)
 
     async def _regularly(self, name: str, every: float, job: Callable[[], Any]) -> None:
-        """Do something every few seconds; what goes wrong is in `failures` until it goes well."""
+        """Run a job every few seconds; an error is in `failures` until the job succeeds."""
         while True:
             await asyncio.sleep(every)
             if not self.node.records.writable or not (self.node.ready or self.node.standing_by):
-                continue  # of several processes one does it
+                continue  # in a cluster, one process does it
             try:
                 await run_in_threadpool(job)
                 self.node.failures.pop(name, None)
@@ -276,7 +276,7 @@ class Service:
                 self.log.failure(b"-", f"({name})", error)
 
     def _in_share(self, account: str, job: Callable[[], Any], seconds: float) -> Any:
-        """Run a job in an account's share of the answer threads; for other threads."""
+        """Run a job in an account's share of the answer threads; call it from other threads."""
         running = asyncio.run_coroutine_threadsafe(self.api.pool.run(account, job), self.loop)
         until = time.monotonic() + seconds
         while not running.done() and time.monotonic() < until and not self.node.closing.is_set():
@@ -289,7 +289,7 @@ class Service:
         bets.settle(self.node, self.node.records)
 
     def _tidy(self) -> None:
-        """Delete the records of keys that were revoked: nobody can read them."""
+        """Delete the records of revoked keys, which nobody can read."""
         self.node.records.drop({record.id for record in self.node.keys.list() if not record.active})
 
     def _alert(self) -> None:
@@ -297,7 +297,7 @@ class Service:
             self.node.alerts.look()
 
     def _start(self) -> None:
-        """Warm up, then feed the board; in a thread of its own."""
+        """Warm up, then feed the board; runs in its own thread."""
         try:
             self.node.warm()
             self.log.say("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
@@ -307,12 +307,12 @@ class Service:
             self.log.failure(b"-", "(start)", error)
 
     def listen_for_metrics(self) -> None:
-        """Serve metrics on a port of their own.
+        """Serve metrics on a separate port.
 
         Raises
         ------
         ValueError
-            If the port cannot be taken.
+            If the port is not available.
         """
         host, port = self.settings.service.metrics_host, self.settings.service.metrics_port
         try:
@@ -332,13 +332,13 @@ class Service:
 
 
 class Gauges(Collector):
-    """What a node has, counted when somebody looks."""
+    """Gauges of a node, computed on request."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
 
     def collect(self) -> Iterable[Metric]:
-        """Every gauge."""
+        """All gauges."""
         node = self._node
         if not node.ready:
             return
@@ -365,7 +365,7 @@ class Gauges(Collector):
 
 
 def _of_sources(sources: Iterable[SourceStatus], now: datetime) -> Iterable[Metric]:
-    """What a node knows of its sources; a figure that a source does not have is left out."""
+    """Metrics of a node's sources; those that a source does not have are omitted."""
     status = GaugeMetricFamily("oddsengine_feed_status", "1 for the status of a source", labels=["feed", "status"])
     figures = [(kind(f"oddsengine_feed_{name}", doc, labels=["feed"]), of) for kind, name, doc, of in _FIGURES]
     for source in sources:
@@ -382,7 +382,12 @@ def _of_sources(sources: Iterable[SourceStatus], now: datetime) -> Iterable[Metr
 
 _Family = type[GaugeMetricFamily] | type[CounterMetricFamily]
 _FIGURES: tuple[tuple[_Family, str, str, Callable[[SourceStatus], Any]], ...] = (
-    (GaugeMetricFamily, "age_seconds", "Since a source last said anything", lambda s: s.last_heard or s.last_payload),
+    (
+        GaugeMetricFamily,
+        "age_seconds",
+        "Since a source last delivered data or a heartbeat",
+        lambda s: s.last_heard or s.last_payload,
+    ),
     (GaugeMetricFamily, "payload_age_seconds", "Since a source last sent data", lambda s: s.last_payload),
     (GaugeMetricFamily, "credits_left", "Credits until they renew", lambda s: s.credits_left),
     (CounterMetricFamily, "credits_used", "Credits used since they renewed", lambda s: s.credits_used),
@@ -401,7 +406,7 @@ _FIGURES: tuple[tuple[_Family, str, str, Callable[[SourceStatus], Any]], ...] = 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status, said = error.status_code, str(error.detail)
-    if said == HTTPStatus(status).phrase:  # nobody said more
+    if said == HTTPStatus(status).phrase:  # no message was given
         path = shown(request.scope["path"])
         said = f"there is no {path}" if status == 404 else f"{path} takes other methods, got {request.method[:20]}"
     codes = {404: "not_found", 405: "method_not_allowed", 401: "unauthorized"}
@@ -434,23 +439,23 @@ def _with_headers(send: Any) -> Any:
     return secured
 
 
-# ---- what feeds a board ----
+# ---- sources of the board ----
 
 
 def demonstrate(service: Service) -> None:
-    """The demo's world."""
+    """Run the demo's simulated market."""
     demo.run(service.node, service.log, hazards=service.settings.service.demo_hazards)
 
 
 def tick(service: Service) -> None:
-    """Nothing but time."""
+    """Advance the time."""
     while not service.node.closing.wait(_TICK):
         with contextlib.suppress(StalledError):
             service.node.write(service.node.step).result()
 
 
 def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service], None]:
-    """The sources of the settings; what cannot be used is refused now, before anything runs."""
+    """The sources of the settings; invalid ones are rejected before anything runs."""
     secrets = Secrets()
     made = sources(settings, environ, secrets)
     fields = stated_fields(settings)
@@ -476,7 +481,7 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
 
 
 async def _until(node: Node, work: Coroutine[Any, Any, None]) -> None:
-    """Let something run until the node closes."""
+    """Run a function until the node closes."""
     running = asyncio.create_task(work)
     while not running.done() and not node.closing.is_set():
         await asyncio.wait([running], timeout=0.1)
@@ -492,14 +497,14 @@ def build(
     settings: Settings, environ: Mapping[str, str], *, demonstration: bool, log: Log | None = None,
     clock: Clock | None = None,
 ) -> Service:  # fmt: skip
-    """A service that is not started yet."""
+    """Build a service without starting it."""
     log = Log(quiet=settings.service.quiet) if log is None else log
     clock = Clock() if clock is None else clock
     clock.say = lambda text: log.say("clock", message=text)
     follows = settings.scale is not None and settings.scale.role == "gateway"
     run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds and not follows else tick
     folder = Path(settings.data.folder)
-    with contextlib.ExitStack() as held:  # closed in the reverse order, also if the rest fails
+    with contextlib.ExitStack() as held:  # closed in reverse order, also if the rest fails
         held.enter_context(contextlib.closing(FolderLock(settings)))
         store = held.enter_context(contextlib.closing(keys.of(settings, demo=demonstration)))
         usage = held.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
@@ -558,12 +563,12 @@ def build(
 
 
 def _member(settings: Settings, environ: Mapping[str, str], node: Node, log: Log) -> "Member":
-    """What makes a node one of several; only here is the client of the log imported.
+    """Make the node a member of a cluster; only here is the NATS client imported.
 
     Raises
     ------
     SettingsError
-        If the client is not installed, or the settings do not go together.
+        If the client is not installed, or settings contradict each other.
     """
     if settings.data.tape:
         raise SettingsError(
@@ -579,12 +584,12 @@ def _member(settings: Settings, environ: Mapping[str, str], node: Node, log: Log
 
 
 def _adopt(node: Node, table: catalog.FairTable) -> None:
-    """Take a fair-price table into force, in the writer."""
+    """Use a new fair-price table, in the writer."""
     node.write(setattr, node.engine, "fair", table)
 
 
 def _unwritten(node: Node, log: Log, failure: str) -> None:
-    """Usage can no longer be written, or can again."""
+    """Report that usage cannot be written, or can again."""
     if failure:
         node.failures["usage"] = failure
         log.say("usage not written", error=failure)
@@ -594,7 +599,7 @@ def _unwritten(node: Node, log: Log, failure: str) -> None:
 
 
 def _not_archived(node: Node, failure: str) -> None:
-    """The archive cannot be written, or can again."""
+    """Report that the archive cannot be written, or can again."""
     if failure:
         node.failures["archive"] = failure
     else:
@@ -602,13 +607,13 @@ def _not_archived(node: Node, failure: str) -> None:
 
 
 def _broke(node: Node, log: Log, error: Exception) -> None:
-    """The tape ended by itself."""
+    """Report that the tape ended early."""
     node.failures["tape"] = str(error)
     log.say("tape ended", error=str(error))
 
 
 def configured(service: Service, host: str, port: int) -> uvicorn.Config:
-    """How a service is run."""
+    """The uvicorn configuration of a service."""
     return uvicorn.Config(
         service, host=host, port=port, http=Protocol, log_config=None, access_log=False, server_header=False,
         timeout_graceful_shutdown=10, timeout_keep_alive=75, backlog=2048, proxy_headers=False,
@@ -617,7 +622,7 @@ def configured(service: Service, host: str, port: int) -> uvicorn.Config:
 
 
 def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool, say: Callable[[str], None]) -> None:
-    """Serve until a signal says stop."""
+    """Serve until a signal stops the process."""
     if demonstration and not _is_loopback(settings.service.host):
         raise ValueError(
             f"--demo uses public keys and must bind to a loopback address, got host {settings.service.host}"
@@ -626,12 +631,12 @@ def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
     began = time.monotonic()
     while _serve(settings, environ, demonstration=demonstration, say=say):
         say = lambda _: None  # noqa: E731  the address was said
-        time.sleep(max(0.0, began + _AGAIN_S - time.monotonic()))  # what ended this node may last
+        time.sleep(max(0.0, began + _AGAIN_S - time.monotonic()))  # whatever ended this node may persist
         began = time.monotonic()
 
 
 def _serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool, say: Callable[[str], None]) -> str:
-    """Serve with one node; why another one has to follow, if it has to."""
+    """Serve with one node. Returns why another one is needed, or an empty string."""
     options = settings.service
     service = build(settings, environ, demonstration=demonstration)
     server = Server(service, options.host, options.port, lambda at: say(_hello(at, demonstration=demonstration)))
@@ -644,7 +649,7 @@ def _serve(settings: Settings, environ: Mapping[str, str], *, demonstration: boo
     with service.log.handed("uvicorn.error"), service.log.handed("oddsengine.feeds", "feeds", logging.INFO):
         try:
             server.run([_shared(options.host, options.port)] if settings.scale is not None else None)
-        except SystemExit:  # uvicorn's own way to say the same
+        except SystemExit:  # raised by uvicorn
             server.started = False
     if not server.started:
         service.log.close()
@@ -654,7 +659,7 @@ def _serve(settings: Settings, environ: Mapping[str, str], *, demonstration: boo
 
 
 def _shared(host: str, port: int) -> socket.socket:
-    """A socket on a port that several processes of this machine may share."""
+    """A socket on a port that several processes of this machine can share."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         made = socket.socket(family)
@@ -668,7 +673,7 @@ def _shared(host: str, port: int) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """Says where it listens once it does, and ends streams before it waits for what is in flight."""
+    """Reports its address once it listens, and ends streams before it waits for requests in flight."""
 
     def __init__(self, service: Service, host: str, port: int, ready: Callable[[str], None]) -> None:
         super().__init__(configured(service, host, port))
@@ -676,14 +681,14 @@ class Server(uvicorn.Server):
         service.exit = lambda: setattr(self, "should_exit", True)
 
     async def startup(self, sockets: Any = None) -> None:
-        """Begin to listen."""
+        """Start listening."""
         await super().startup(sockets)
         if self.started:
             host, port = self.config.host, self.servers[0].sockets[0].getsockname()[1]
             self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
     async def on_tick(self, counter: int) -> bool:
-        """Once a second: while the wall clock is wrong, `Date` is the node's time, which ages of prices go by."""
+        """While the wall clock is wrong, `Date` is the node's time, by which ages of prices are measured."""
         over = await super().on_tick(counter)
         clock = self._service.node.clock
         if counter % 10 == 0 and clock.fault():
@@ -691,13 +696,13 @@ class Server(uvicorn.Server):
         return over
 
     async def shutdown(self, sockets: Any = None) -> None:
-        """End."""
+        """Stop."""
         await self._service.stop()
         await super().shutdown(sockets)
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Whether an address is reachable only from this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

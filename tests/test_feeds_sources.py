@@ -119,7 +119,7 @@ def test_odds_api_american_prices() -> None:
         assert {row["odds_american"] for row in read.quotes} == {160.0, -190.0}
     with pytest.raises(FeedError, match=r"returned American odds \(-190\); expected decimal odds"):
         api(lakers, reader=TheOddsApi(american=False))
-    assert api([game(maker("fanduel", h2h=[outcome("Boston Celtics", 1.0)]))]).refused == {"a price that is none": 1}
+    assert api([game(maker("fanduel", h2h=[outcome("Boston Celtics", 1.0)]))]).refused == {"an invalid price": 1}
 
 
 @pytest.mark.parametrize("field", ["home_team", "id"])

@@ -716,7 +716,7 @@ def test_outrights_that_are_no_offers() -> None:
     event["bookmakers"][0]["markets"].append({**market, "key": "outrights_lay"})
     payload = TheOddsApi().read(body(event), RequestScope.of(["outrights"]))
     assert [row["selection"] for row in payload.futures] == ["Boston Celtics", "Denver Nuggets"]
-    assert payload.refused == {"a lay price": 4, "a price that is none": 1, "a price given twice": 1}
+    assert payload.refused == {"a lay price": 4, "an invalid price": 1, "a price given twice": 1}
     american = outright()
     american["bookmakers"][0]["markets"][0]["outcomes"] = [{"name": "Utah Jazz", "price": 900}]
     (row,) = TheOddsApi(american=True).read(body(american), RequestScope.of(["outrights"])).futures

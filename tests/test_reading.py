@@ -92,7 +92,7 @@ def test_what_is_refused_is_listed(tmp_path: Path) -> None:
     events[0]["bookmakers"][0]["markets"][0]["outcomes"][0]["price"] = 1.0
     table = read_odds(save(tmp_path / "dump.json", events))
     assert table.height == 7
-    assert table.rejected.select("row", "reason").rows() == [(8, "a price that is none")]
+    assert table.rejected.select("row", "reason").rows() == [(8, "an invalid price")]
 
 
 ENVELOPES = {

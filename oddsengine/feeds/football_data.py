@@ -263,7 +263,7 @@ def _quotes(
             continue
         price = _number(text)
         if price is None or price <= 1.0:
-            refused["a price that is none"] += 1
+            refused["an invalid price"] += 1
             continue
         line = column.line
         if column.market_type == "asian_handicap":

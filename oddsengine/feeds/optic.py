@@ -242,7 +242,7 @@ class OpticOdds:
         if price is not None:
             quote["odds_american" if self._american else "odds_decimal"] = price
         elif not (locked and row.id in self._held.rows):
-            refused["a price that is none"] += 1
+            refused["an invalid price"] += 1
             return None
         kind = market(row.market, game.sport)
         if not kind.in_catalog:

@@ -370,7 +370,7 @@ class _ResponseReader:
         for outcome in offer.outcomes:
             price = outcome.price
             if not (100.0 <= abs(price) < inf if american else 1.0 < price < inf):
-                self._refused["a price that is none"] += 1
+                self._refused["an invalid price"] += 1
                 continue
             name = outcome.name
             row = shared.copy()
@@ -412,7 +412,7 @@ class _ResponseReader:
         for outcome in offer.outcomes:
             price = outcome.price
             if not (100.0 <= abs(price) < inf if self._american else 1.0 < price < inf):
-                self._refused["a price that is none"] += 1
+                self._refused["an invalid price"] += 1
                 continue
             parts = (event.id, maker.key, offer.key, outcome.name, outcome.description, outcome.point)
             given = "/".join(str(part) for part in parts if part is not None)

@@ -1,15 +1,15 @@
 """The status of feeds.
 
-A source has parts (the sports it is asked for, say) that may fail alone. A part is
+A source has parts (for example its sports) that may fail independently. A part is
 
-    starting   nothing came yet, nothing failed
-    ok         heard of in time, no failure since
-    degraded   the last tries failed, or it is late
-    down       so for `down_after` seconds, or refused for good
+    starting   no data and no failure yet
+    ok         data in time, no failure since
+    degraded   the last attempts failed, or data is late
+    down       so for `down_after` seconds, or rejected permanently
 
-and a source is what its parts are: all ok, all down, or degraded. A book is what the best of its sources is; a book
-that stays away from payloads which list all books is degraded though its source is well. Nothing here removes a price:
-prices of a source that stopped age out, and the status says why.
+and a source is ok or down if all its parts are, else degraded. A book has the best status of its sources; a book
+missing from payloads that list all books is degraded even if its source is ok. Nothing here removes a price: prices of
+a stopped source age out, and the status says why.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from oddsengine import catalog
 from oddsengine_service.feeds.sink import Failure
 
 STARTING, OK, DEGRADED, DOWN = "starting", "ok", "degraded", "down"
-_LATE_S = 1.0  # beyond what was expected
+_LATE_S = 1.0  # tolerance
 
 
 class BookStatus(msgspec.Struct, frozen=True):
@@ -44,12 +44,12 @@ class SourceStatus(msgspec.Struct, frozen=True):
     status: str
     reason: str
     last_payload: datetime | None
-    last_heard: datetime | None  # a heartbeat will do
+    last_heard: datetime | None  # heartbeats included
     payloads: int
     quotes: int
     events: int
     quarantined: int
-    failures: int  # in a row, of the part that is worst off
+    failures: int  # consecutive, of the worst part
     failures_total: int
     unmapped: int
     refused: int
@@ -59,7 +59,7 @@ class SourceStatus(msgspec.Struct, frozen=True):
     books: tuple[str, ...]
     prices: int = 0  # on the board
     stale: int = 0  # of these: rejected as too old
-    conflict: bool = False  # it is requested less often than the guards allow
+    conflict: bool = False  # it is requested less often than the guards require
 
     @property
     def stale_share(self) -> float | None:
@@ -68,13 +68,13 @@ class SourceStatus(msgspec.Struct, frozen=True):
 
 
 class Feeds(Protocol):
-    """What a node needs of its hub."""
+    """What a node needs from its hub."""
 
     def statuses(self) -> list[SourceStatus]:
         """Each source, by name."""
 
     def books(self) -> list[BookStatus]:
-        """Each book that a source delivers, or is declared to."""
+        """All books that a source delivers or is configured for."""
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Part:
     """A part of a feed that can fail independently."""
 
     since: datetime
-    within: float = 60.0  # it should be heard of so often, seconds
+    within: float = 60.0  # expected seconds between two reports
     polled: bool = False
     heard: datetime | None = None
     failing: datetime | None = None  # since
@@ -114,7 +114,7 @@ class Part:
             return DOWN, f"silent since {_clock(self.heard or self.since)}"
         if late > _LATE_S:
             return DEGRADED, f"late: silent since {_clock(self.heard or self.since)}"
-        return (STARTING, "nothing came yet") if self.heard is None else (OK, "")
+        return (STARTING, "no data yet") if self.heard is None else (OK, "")
 
 
 @dataclass
@@ -126,7 +126,7 @@ class Track:
     since: datetime
     down_after: float
     parts: dict[str, Part] = field(default_factory=dict)
-    declared: tuple[str, ...] = ()  # books that the settings name
+    declared: tuple[str, ...] = ()  # configured books
     last_payload: datetime | None = None
     payloads: int = 0
     quotes: int = 0
@@ -135,7 +135,7 @@ class Track:
     doubtful: set[str] = field(default_factory=set)
     unmapped: Counter[tuple[str, str]] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
-    unknown: set[str] = field(default_factory=set)  # books that the catalog does not know
+    unknown: set[str] = field(default_factory=set)  # books that are not in the catalog
     warning: str = ""
     conflict: str = ""  # why its prices cannot be kept fresh
     prices: int = 0
@@ -143,7 +143,7 @@ class Track:
     credits: tuple[int | None, int | None, float | None] = (None, None, None)
 
     def part(self, name: str) -> Part:
-        """One part of it, known or new."""
+        """One part of the source; created if new."""
         if name not in self.parts:
             self.parts[name] = Part(self.since)
         return self.parts[name]
@@ -156,7 +156,7 @@ class Track:
 
     @property
     def problem(self) -> str:
-        """What is wrong with a feed that keeps running."""
+        """The problem of a feed that keeps running."""
         return self.warning or self.conflict
 
     def assess(self, now: datetime) -> tuple[str, str]:
@@ -164,7 +164,7 @@ class Track:
         found = {name: part.assess(now, self.down_after) for name, part in self.parts.items()}
         kinds = {status for status, _ in found.values()}
         if not kinds:
-            return STARTING, "nothing came yet"
+            return STARTING, "no data yet"
         for status in (DOWN, DEGRADED, STARTING, OK):
             if kinds == {status}:
                 (reason, *_) = [_named(name, why) for name, (_, why) in found.items() if why] or [""]
@@ -189,7 +189,7 @@ class Track:
         return status, reason and f"{self.name}: {reason}", last
 
     def books(self) -> set[str]:
-        """Books that it ever delivered, or is declared to."""
+        """All books it has delivered or is configured for."""
         return {book for part in self.parts.values() for book in part.books} | set(self.declared)
 
     def status(self, now: datetime) -> SourceStatus:

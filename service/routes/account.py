@@ -1,4 +1,4 @@
-"""An account: what its key may do, what it used, and its keys. A key manages those of its own account."""
+"""Account: rights of its key, usage, and management of its keys. A key manages the keys of its own account."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.envelopes import Data
 
-_ALL_BOOKS = 999  # what the interface says for all of them
+_ALL_BOOKS = 999  # stands for all books in responses
 _encode = msgspec.json.Encoder().encode
 
 
@@ -32,12 +32,12 @@ class NewKey(msgspec.Struct):
 
     name: Annotated[
         str,
-        Meta(max_length=MOST_NAME, description="What people call it.", extra_json_schema={"pattern": NAME_PATTERN}),
+        Meta(max_length=MOST_NAME, description="A display name.", extra_json_schema={"pattern": NAME_PATTERN}),
     ] = ""
     tier: Annotated[
         str | None,
         Meta(
-            description="This key's tier, which is the default, or a lower one.",
+            description="The tier of the request's key (default), or a lower one.",
             extra_json_schema={"enum": [*TIERS, None]},
         ),
     ] = None
@@ -79,7 +79,7 @@ class Account(msgspec.Struct):
     key_id: str
     tier: str
     rate_limit: RateLimit
-    features: Annotated[dict[str, bool], Meta(description="What the key may use, by name.")]
+    features: Annotated[dict[str, bool], Meta(description="Whether the key may use each feature.")]
     streaming: Streaming
     key: Masked
     limits: AccountLimits
@@ -126,7 +126,7 @@ class AccountUsage(msgspec.Struct):
 
 
 class Key(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A key; its text is shown once, when it is made."""
+    """A key; its secret is shown once, when it is created."""
 
     id: str
     id_masked: str
@@ -147,14 +147,14 @@ class OldKey(msgspec.Struct):
 
 
 class RotatedKey(Key, kw_only=True):
-    """A key with its new secret, which `new_key` repeats, and what became of the old one."""
+    """A key with its new secret, repeated as `new_key`, and the state of the old one."""
 
     new_key: Key
     old_key: OldKey
 
 
 class DeletedKey(msgspec.Struct):
-    """A key that was revoked."""
+    """A revoked key."""
 
     deleted: bool
     key_id: str
@@ -202,7 +202,7 @@ _managing = _Managing()
 
 
 def account(context: Context) -> Any:
-    """What this key may do."""
+    """Rights of the key."""
     caller = context.caller
     with _managing:
         record = context.node.keys.record(caller.key, caller)
@@ -223,7 +223,7 @@ def account(context: Context) -> Any:
 
 
 def usage(context: Context) -> Any:
-    """What the account used."""
+    """Usage of the account."""
     caller, limits = context.caller, context.node.limits
     room = limits.room(caller.account, caller.rate)
     minute = RateNow(room.limit, room.remaining, datetime.fromtimestamp(room.reset, UTC))
@@ -239,14 +239,14 @@ def keys(context: Context) -> Any:
 
 
 def create(context: Context) -> Any:
-    """Make a key."""
+    """Create a key."""
     with _managing:
         made = context.node.keys.create_like(context.caller, context.body.tier, context.body.name)
     return Answer(_encode(data(context, _made(made))), 201)
 
 
 def revoke(context: Context) -> Any:
-    """Stop a key."""
+    """Revoke a key."""
     with _managing:
         record = context.node.keys.revoke(context.path["id"], context.caller)
     return data(context, DeletedKey(deleted=True, key_id=record.id, message="The key was revoked."))
@@ -267,11 +267,11 @@ endpoints = (
     Endpoint("/account/usage", usage, "What the account used", _TAG, Data[AccountUsage], lasts="never"),
     Endpoint(
         "/account/keys", keys, "All keys of the account", _TAG, Data[list[Key]], lasts="never",
-        doc="Includes revoked keys. The secret is only in the answer that creates or rotates a key.",
+        doc="Includes revoked keys. Secrets are returned only when a key is created or rotated.",
     ),
     Endpoint(
         "/account/keys", create, "Create a key", _TAG, Data[Key], method="POST", body=NewKey, lasts="never", status=201,
-        doc=f"It has the rights of the key of the request, or of a lower tier: {', '.join(TIERS)}.",
+        doc=f"The new key has the rights of the request's key, or of a lower tier: {', '.join(TIERS)}.",
     ),
     Endpoint(
         "/account/keys/{id}", revoke, "Revoke a key", _TAG, Data[DeletedKey], method="DELETE", lasts="never",

@@ -21,7 +21,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Tried(msgspec.Struct):
-    """What became of a test message."""
+    """Result of a test message."""
 
     sent: bool
     error: str | None
@@ -35,7 +35,7 @@ def _alerts(context: Context) -> Alerts:
 
 @contextmanager
 def _reaching(context: Context) -> Iterator[Alerts]:
-    """Reach other hosts within a request, which occupies a thread that others need for answers."""
+    """Limit concurrent outgoing requests, since each occupies an answer thread."""
     alerts = _alerts(context)
     if not alerts.requests.acquire(timeout=1.0):
         raise Problem(503, "unavailable", "other targets are being checked; retry in a few seconds", retry_after=2)
@@ -46,7 +46,7 @@ def _reaching(context: Context) -> Iterator[Alerts]:
 
 
 def _checked(context: Context, alert: Alert, before: Sequence[str] = ()) -> Alert:
-    """Refuse an alert that could not be sent; a target that came masked is the one there was."""
+    """Reject an alert that could not be sent; a masked target refers to the existing one."""
     left, targets = list(before), []
     for target in alert.targets:
         one = next((each for each in left if target in (each, masked(each))), None)
@@ -80,7 +80,7 @@ def alerts(context: Context) -> Any:
 
 
 def create(context: Context) -> Any:
-    """Make an alert."""
+    """Create an alert."""
     new: NewAlert = context.body
     alert = _checked(context, Alert(**msgspec.structs.asdict(new), id=secrets.token_hex(8)))
     store(context.node.records, context.caller.key, alert)
@@ -120,15 +120,15 @@ def test(context: Context) -> Any:
 endpoints = (
     Endpoint(
         "/alerts", alerts, "Alerts of this key", _TAG, Data[list[Alert]], lasts="records",
-        doc="Targets are masked: no answer has their secrets.",
+        doc="Secrets in targets are masked.",
     ),
     Endpoint(
         "/alerts", create, "Create an alert", _TAG, Data[Alert], method="POST", body=NewAlert, lasts="records",
-        status=201, errors=(404,), doc="Sends what fits a saved filter: once per opportunity, again when it improves.",
+        status=201, errors=(404,), doc="Sends matches of a saved filter: once per opportunity, again when it improves.",
     ),
     Endpoint(
         "/alerts/{alertId}", change, "Change an alert", _TAG, Data[Alert], method="PATCH", body=AlertChanges,
-        lasts="records", doc="A target may be sent back masked, and stays what it is.",
+        lasts="records", doc="A masked target leaves the stored one unchanged.",
     ),
     Endpoint("/alerts/{alertId}/test", test, "Send a test message", _TAG, Data[Tried], method="POST", lasts="records"),
     Endpoint("/alerts/{alertId}", delete, "Delete an alert", _TAG, Data[Deleted], method="DELETE", lasts="records"),

@@ -1,4 +1,4 @@
-"""Bets of a key: placed, noted, settled and exported."""
+"""Bets of a key: recording, notes, settlement and export."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class BetMeta(Counted, kw_only=True):
-    """All bets of the list in numbers."""
+    """Totals of all bets in the list."""
 
     summary: Summary
 
@@ -54,7 +54,7 @@ def bets(context: Context) -> Any:
 
 
 def _download(found: list[Bet]) -> Answer:
-    """Bets as a file; a text that a spreadsheet would take for a formula has a ' before it."""
+    """Bets as a file; a text that a spreadsheet would take for a formula is prefixed with '."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(Bet.__struct_fields__)
@@ -74,7 +74,7 @@ def place(context: Context) -> Any:
 
 
 def change(context: Context) -> Any:
-    """Change a bet, or settle it by hand."""
+    """Change or settle a bet."""
     changes: BetChanges = context.body
     scores = (changes.home_score, changes.away_score)
     if (None in scores or UNSET in scores) and scores not in ((None, None), (UNSET, UNSET)):
@@ -113,17 +113,17 @@ endpoints = (
             choice("status", "Open or settled bets only.", ("open", "settled")),
             choice("format", "Response format.", ("json", "csv"), default="json"), LIMIT, OFFSET,
         ),
-        lasts="records", doc="Newest first. No other key sees them, not even one of the same account.",
+        lasts="records", doc="Newest first. Bets are private to a key, even within an account.",
     ),
     Endpoint(
         "/bets", place, "Record a bet", _TAG, Data[Bet], method="POST", body=NewBet, lasts="records", status=201,
-        doc="The node adds the closing line when the event begins, and the result when its game is over. Bets on props "
-        "and periods get their result by hand.",
+        doc="The closing line is added when the event begins, and the result when the game is over. Bets on props and "
+        "periods have to be settled with PATCH.",
     ),
     Endpoint(
         "/bets/{betId}", change, "Change or settle a bet", _TAG, Data[Bet], method="PATCH", body=BetChanges,
         lasts="records",
-        doc="With `home_score` and `away_score` the market's own rule settles it; `result` overrides it.",
+        doc="`home_score` and `away_score` settle the bet by the rules of its market; `result` overrides them.",
     ),
     Endpoint("/bets/{betId}", delete, "Delete a bet", _TAG, Data[Deleted], method="DELETE", lasts="records"),
 )  # fmt: skip

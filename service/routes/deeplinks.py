@@ -1,8 +1,8 @@
 """Deep links: from the id of a price or an opportunity to a page of its book.
 
-The redirect is public, so it must not lead anywhere a stranger chooses. It goes to an address that our templates make
-of the book's own ids, or to one that a source or a caller gave, if that is https, plain ASCII and on a host of the
-catalog's links; everything else is refused before anything is looked up, and what goes out is checked once more.
+The redirect is public, so it must not lead to a target chosen by a stranger. The target is an address built from our
+templates and the book's own ids, or one given by a source or a caller if that is https, plain ASCII and on a host of
+the catalog's links. Everything else is rejected before any lookup, and the result is checked once more.
 """
 
 import re
@@ -46,7 +46,7 @@ class LinkRequest(msgspec.Struct):
 
 
 def redirect(context: Context) -> Answer:
-    """Lead to the closest page of a book."""
+    """Redirect to the closest page of a book."""
     query = context.query
     state = query["state"] or ""
     fallback = None if query["fallback"] is None else _fallback(query["fallback"])
@@ -63,7 +63,7 @@ def redirect(context: Context) -> Answer:
 
 
 def batch(context: Context) -> Any:
-    """Paths of the links to many prices or opportunities."""
+    """Link paths for many prices or opportunities."""
     body: LinkRequest = context.body
     given = list(dict.fromkeys(body.ids))
     if not 1 <= len(given) <= MOST_IDS:
@@ -82,7 +82,7 @@ def batch(context: Context) -> Any:
     return data(context, out)
 
 
-# ---- what was given ----
+# ---- given addresses ----
 
 
 def _safe(url: str) -> bool:
@@ -96,11 +96,11 @@ def _fallback(given: str) -> str:
     return given
 
 
-# ---- what an id stands for ----
+# ---- ids ----
 
 
 def _legs(index: Index, id_: str, book: str | None) -> list[Leg]:
-    """The prices behind an id, that of some book first; none if the id is unknown."""
+    """The prices behind an id, with that of a given book first; empty if the id is unknown."""
     found = _HASH.fullmatch(id_)
     if found is None or len(id_) > MOST_TEXT:
         return []
@@ -109,7 +109,7 @@ def _legs(index: Index, id_: str, book: str | None) -> list[Leg]:
 
 
 def _closest(leg: Leg, state: str) -> Link | None:
-    """The closest link to a price: the source's own where it may be followed, else what the templates make."""
+    """The closest link to a price: the source's own if it is safe, else one from the templates."""
     own = leg.own
     event, market, selection = (own.external_event_id, own.market_id, own.selection_id) if own else ("", "", "")
     if own and own.deep_link:
@@ -124,7 +124,7 @@ endpoints = (
     Endpoint(
         "/deeplinks/batch", batch, "Links to many prices or opportunities", _TAG, Data[dict[str, str | None]],
         method="POST", body=LinkRequest, lasts="never",
-        doc="Null where an id is unknown, of a book above the tier, or of a book without pages.",
+        doc="Null if an id is unknown, or its book is above the tier or has no pages.",
     ),
     Endpoint(
         "/deeplink/{id}", redirect, "Redirect to a sportsbook page", _TAG, None,
@@ -137,7 +137,7 @@ endpoints = (
             ),
         ),
         key="none", lasts="never", status=302,
-        doc="302 with `X-Deep-Link-Type`: outcome, event or home, as close as the book's own ids allow. It needs no "
-        "key, and never leads to a host outside the catalog of books.",
+        doc="302 with `X-Deep-Link-Type`: outcome, event or home, as close as the book's own ids allow. No key is "
+        "needed. It never redirects to a host outside the catalog of books.",
     ),
 )  # fmt: skip

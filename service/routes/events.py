@@ -1,6 +1,6 @@
 """Events: teams, start, and which of the caller's books have prices.
 
-An event is listed as long as one of the caller's books has a price of it on the caller's board.
+An event is listed as long as one of the caller's books has a price for it on the caller's board.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ def _event(stats: BoardStats, at: int, games: Mapping[str, Standing]) -> Event:
 
 
 def _matching(context: Context, stats: BoardStats) -> Bools:
-    """The events that match a request."""
+    """Events that match a request."""
     query = context.query
     places = list(zip(stats.sports, stats.leagues, strict=True))
     out = np.array(filters.in_places(query["sport"], query["league"], places), bool)
@@ -68,7 +68,7 @@ def _matching(context: Context, stats: BoardStats) -> Bools:
 
 
 def events(context: Context) -> Any:
-    """The list of events, by start."""
+    """Events, sorted by start."""
     books, strange = selected(context)
     stats = context.node.stats.at(context.board, books)
     order = stats.order
@@ -106,7 +106,7 @@ endpoints = (
             flag("has_score", "true: only events with a game state; false: only events without."),
             TEAM, filters.DATE, Q, LIMIT, OFFSET,
         ),
-        doc="By start. An event is listed while a book that the caller may see has prices of it.",
+        doc="Sorted by start. An event is listed while a book that the caller may see has prices for it.",
     ),
     Endpoint("/events/{eventId}", event, "One event", _TAG, Data[Event]),
     Endpoint("/events/{eventId}/markets", markets, "Market types of one event", _TAG, Data[list[str]]),

@@ -1,7 +1,7 @@
-"""Futures: markets over a season or a tournament, on a board of their own, and every book's prices of them.
+"""Futures: markets over a season or a tournament, on a board of their own, with all books' prices.
 
-Enterprise only. What is derived (fair probabilities, +EV, hold, arbitrage) is there only where a market is complete;
-`oddsengine.futures` says when that is. A market, its counts and its best prices are of the books that a request names.
+Enterprise only. Derived values (fair probabilities, +EV, hold, arbitrage) are given only for complete markets, which
+`oddsengine.futures` defines. A market's counts and best prices are over the requested books.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ _COMPLETE = flag("is_complete", "true: only markets with prices for the whole fi
 
 
 class _Selection(NamedTuple):
-    """Markets that match a request, in order, and the prices that its key may see."""
+    """The markets that match a request, in order, and the prices that its key may see."""
 
     futures: Futures
     board: FuturesBoard
@@ -45,13 +45,13 @@ class _Selection(NamedTuple):
         return self.futures.judged(self.board, sheet.market.id, self.books, self.now)
 
     def visible(self, sheet: Sheet) -> Bools:
-        """Which prices of a market are of these books."""
+        """Which prices of a market are from the selected books."""
         mine = np.array([self.books is None or book in self.books for book in sheet.books], np.bool_)
         return np.asarray((sheet.row >= 0) & mine)
 
 
 def _selected(context: Context, *, by_selection: bool) -> _Selection:
-    """Read a request. `q` may match the name of the market, or of a selection."""
+    """Apply the filters of a request. `q` may match the name of the market, or of a selection."""
     query, futures = context.query, context.node.futures
     board = futures.board
     markets = list(board.markets.values())
@@ -82,7 +82,7 @@ def _selected(context: Context, *, by_selection: bool) -> _Selection:
 
 
 def markets(context: Context) -> Any:
-    """Every market of futures."""
+    """All futures markets."""
     found = _selected(context, by_selection=False)
     wanted = context.query["is_complete"]
     sheets = [sheet for sheet in found.sheets if wanted is None or bool(found.judged(sheet).complete) == wanted]
@@ -134,7 +134,7 @@ def _arbitrage(judged: Evaluation) -> FutureArbitrage | None:
 
 
 def odds(context: Context) -> Any:
-    """Prices of futures, by market, selection and book."""
+    """Prices of futures, sorted by market, selection and book."""
     found = _selected(context, by_selection=True)
     masks = [_matching(context, sheet, found) for sheet in found.sheets]
     counts = [int(mask.sum()) for mask in masks]
@@ -201,10 +201,9 @@ endpoints = (
         "/futures", markets, "Markets of futures", _TAG, Page[Future],
         (*_FILTERS, _COMPLETE, text("q", "Part of a market or selection name."), LIMIT, OFFSET),
         feature="futures",
-        doc="A market is complete where the catalog, the operator or the market itself says who takes part, nobody "
-        "quotes anybody else, and every contestant has a price that can be used. Only then is there a hold, a "
-        "reference or an arbitrage. Figures are over the books that are asked for; guards and the reference look at "
-        "all of them.",
+        doc="A market is complete if its contestants are known from the catalog, the operator or the market itself, no "
+        "book quotes any other contestant, and each has at least one accepted price. Only complete markets have a "
+        "hold, a reference or an arbitrage. Figures are over the requested books; guards and the reference use all.",
     ),
     Endpoint(
         "/futures/odds", odds, "Prices of futures", _TAG, Page[FutureOdds],
@@ -213,8 +212,8 @@ endpoints = (
             text("q", "Part of a market or selection name."), LIMIT, OFFSET,
         ),
         feature="futures",
-        doc="`set_aside` says why a price is not used: unusable (not offered, two forms that differ, a mid price, "
-        "priced twice), stale, other_field (an `Any other` of other contestants), book_sum, outlier, ev_cap. Fair "
-        "probabilities sum to the number of places, not to one.",
+        doc="`set_aside` says why a price is rejected: unusable (not offered, decimal and American prices that differ, "
+        "a mid price, priced twice), stale, other_field (an `Any other` for different contestants), book_sum, outlier, "
+        "ev_cap. Fair probabilities sum to the number of winning places, not to one.",
     ),
 )  # fmt: skip

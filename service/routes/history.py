@@ -1,4 +1,4 @@
-"""What was: closing lines, how prices moved, and how the +EV prices that were shown did against the close.
+"""History: closing lines, price movements, and how the +EV prices that were shown compare with the close.
 
 A caller sees of the past what it may see of the present: the books of its tier, and nothing younger than its delay.
 """
@@ -33,7 +33,7 @@ from oddsengine_service.wire.envelopes import AnswerMeta, Moment, Page, Share
 from oddsengine_service.wire.numbers import americans as american
 
 MOST_POINTS = 500  # of one price
-MOST_EVENTS = 50  # on a page of closing lines
+MOST_EVENTS = 50  # per page of closing lines
 Number = float | None
 _TAG, _HISTORICAL = "Odds", "Historical"
 _EVENT_ID = text("event_id", "Id of one event, as /events lists it.", required=True, aliases=("event",))
@@ -42,7 +42,7 @@ _ONE_EVENT = text("event", "Id of one event, as /events lists it.", required=Tru
 
 
 class ClosingLine(msgspec.Struct, gc=False):
-    """The last price of one book before the match, and what the reference thought then."""
+    """The last price of one book before the start, and the reference's probability then."""
 
     id: str
     sportsbook: str
@@ -59,13 +59,13 @@ class ClosingLine(msgspec.Struct, gc=False):
     odds_probability: Share
     last_seen_at: Moment
     odds_changed_at: Moment
-    fair_probability: Annotated[Share | None, Meta(description="Null where no sharp book had the whole market.")]
+    fair_probability: Annotated[Share | None, Meta(description="Null if no sharp book quoted the whole market.")]
     no_vig_odds: Number
     sharp_book: str | None
 
 
 class Closing(msgspec.Struct):
-    """An event as it stood when it began."""
+    """An event at its start."""
 
     event_id: str
     sport: str
@@ -92,7 +92,7 @@ class ClosingAnswer(msgspec.Struct, kw_only=True):
 
 
 class Opening(msgspec.Struct, gc=False):
-    """The first price that was seen."""
+    """The first price seen."""
 
     at: Moment
     odds_american: float
@@ -100,7 +100,7 @@ class Opening(msgspec.Struct, gc=False):
 
 
 class Points(msgspec.Struct, gc=False):
-    """Prices one after the other, column by column."""
+    """Successive prices, column by column."""
 
     at: list[Moment]
     odds_american: list[float]
@@ -110,7 +110,7 @@ class Points(msgspec.Struct, gc=False):
 
 
 class Movement(msgspec.Struct):
-    """How one price of one book moved."""
+    """Movement of one price at one book."""
 
     id: str
     event_id: str
@@ -123,11 +123,11 @@ class Movement(msgspec.Struct):
     player_name: str | None
     opening: Opening
     points: Points
-    omitted: Annotated[int, Meta(description="Points before the first one that are left out for their number.")]
+    omitted: Annotated[int, Meta(description="Number of earlier points that are not included.")]
 
 
 class ClvGroup(msgspec.Struct, kw_only=True):
-    """Bets of one group against the close; means are of the graded ones, in percent, errors are standard errors."""
+    """Bets of one group against the close; means are over graded bets, in percent, errors are standard errors."""
 
     group: str
     count: int
@@ -142,11 +142,15 @@ class ClvGroup(msgspec.Struct, kw_only=True):
     avg_clv_error: Number
     beat_close: Annotated[Share | None, Meta(description="Share of the graded ones with a CLV above 0.")]
     beat_close_error: Number
-    avg_best_clv: Annotated[Number, Meta(description="At the best price each had while it was on offer.")]
+    avg_best_clv: Annotated[Number, Meta(description="At the best price of each bet while it was available.")]
     avg_best_clv_error: Number
-    others_graded: Annotated[int, Meta(description="Of those before the close, with a close of all other books.")]
+    others_graded: Annotated[
+        int, Meta(description="Bets shown before the close, graded by the close of all other books.")
+    ]
     avg_others_ev: Number
-    avg_others_clv: Annotated[Number, Meta(description="By the close of all books but the bet's own and its sisters.")]
+    avg_others_clv: Annotated[
+        Number, Meta(description="By the close of all books except the bet's own and those that share its feed.")
+    ]
     avg_others_clv_error: Number
     others_beat_close: Share | None
     won: Annotated[int, Meta(description="Of the bets before the close whose result is known.")]
@@ -157,7 +161,7 @@ class ClvGroup(msgspec.Struct, kw_only=True):
 
 
 class ClvMeta(AnswerMeta, kw_only=True):
-    """All bets together, and how they were grouped."""
+    """Totals of all bets, and how they were grouped."""
 
     by: str
     count: int
@@ -180,7 +184,7 @@ def _past(context: Context) -> Past:
 
 
 def _now(context: Context) -> int | None:
-    """The last moment that a caller may know of; None for none yet."""
+    """The latest time that the caller may see; None if there is none yet."""
     return None if context.board.now is None else micros(context.board.now)
 
 
@@ -188,7 +192,7 @@ def _now(context: Context) -> int | None:
 
 
 def closing(context: Context) -> Any:
-    """The last prices of one event before it began."""
+    """The last prices of one event before it started."""
     id_, now = context.query["event_id"], _now(context)
     books = books_for(context, context.query["sportsbook"])
     found = _past(context).closings.closing(id_)
@@ -203,7 +207,7 @@ def closing(context: Context) -> Any:
 
 
 def _without_lines(context: Context, id_: str) -> tuple[Closing, str]:
-    """An event on the board that has no closing lines, and the reason.
+    """An event on the board without closing lines, and the reason.
 
     Raises
     ------
@@ -235,7 +239,7 @@ def _reason(context: Context, id_: str, event: BoardEvent, moment: int) -> str:
 
 
 def _published(lines: pl.DataFrame, sport: str) -> pl.DataFrame:
-    """Lines under the market types that the wire has."""
+    """Lines under published market types."""
     columns = lines.select("market_type", "stat_category", "market_segment").iter_rows()
     names = [catalog.published_name(market, sport, stat or "", segment or "") for market, stat, segment in columns]
     return lines.with_columns(market_type=pl.Series(names, dtype=pl.String))
@@ -318,11 +322,11 @@ def closings(context: Context) -> Any:
     return page(context, rows, len(rows), len(some), answer_meta(context, missing))
 
 
-# ---- movement ----
+# ---- movements ----
 
 
 def history(context: Context) -> Any:
-    """How the prices of one event moved."""
+    """Price movements of one event."""
     query, id_, past = context.query, context.query["event"], _past(context)
     books, now = books_for(context, query["sportsbook"]), _now(context)
     since, until = _window(query["since"], query["until"])
@@ -366,7 +370,7 @@ def _window(since: datetime | None, until: datetime | None) -> tuple[int, int]:
 
 
 def _movement(ident: str, said: Any, book: str, moves: Moves, at: Longs | Ints, since: int) -> Movement:
-    """One row's moves from the one that stood at `since`, the newest of them."""
+    """One row's moves from the price in effect at `since`, limited to the newest."""
     first = max(int(np.searchsorted(moves.at[at], since, "right")) - 1, 0)
     omitted = max(at.size - first - MOST_POINTS, 0)
     shown = np.concatenate((at[:1], at[first + omitted :]))
@@ -384,7 +388,7 @@ def _movement(ident: str, said: Any, book: str, moves: Moves, at: Longs | Ints, 
 
 
 def clv(context: Context) -> Any:
-    """How the +EV prices that were shown did against the close."""
+    """Results of the +EV prices that were shown, against the close."""
     query, now, past = context.query, _now(context), _past(context)
     missing = filters.unknown_ids({**query, "market": None}, lambda: BoardIds((), (), (), ()))
     there, book = reference(context, missing)
@@ -415,7 +419,7 @@ def clv(context: Context) -> Any:
 
 
 def _day(time: datetime | None) -> str | None:
-    """The day of a time in US Eastern time; at the ends of the calendar, which the zone would leave, its own."""
+    """The day of a time in US Eastern time; in UTC at the ends of the calendar, where conversion would overflow."""
     if time is None:
         return None
     try:
@@ -437,8 +441,8 @@ endpoints = (
     Endpoint(
         "/odds/closing", closing, "Closing lines of one event", _TAG, ClosingAnswer, (_EVENT_ID, SPORTSBOOK, MARKET),
         lasts="never", errors=(404,),
-        doc="The last price of every book before the event began: at its start, or when it first went live. What left "
-        "more than five minutes before is not among them. `fair_probability` is the sharp reference's at that moment. "
+        doc="The last price of every book before the event began: at its start, or when it first went live. Prices "
+        "removed more than five minutes before are not included. `fair_probability` is the sharp reference's then. "
         "An event without closing lines has empty `books`, a null `captured_at`, and the reason in `meta.reason`; an "
         "unknown event is a 404.",
     ),
@@ -450,8 +454,8 @@ endpoints = (
             moment("until", "End time, not before `since`."), LIMIT, OFFSET,
         ),
         lasts="never",
-        doc=f"One entry for each book, selection and line, in the order of the board; each has its opening, and the "
-        f"newest {MOST_POINTS} points of the time asked for. Times are those of our board.",
+        doc=f"One entry for each book, selection and line, in the order of the board; each has its opening price and "
+        f"the newest {MOST_POINTS} points of the requested period. Times are when the board changed.",
     ),
     Endpoint(
         "/historical/odds/closing", closings, "Closing lines of a day", _HISTORICAL, Page[Closing],
@@ -460,8 +464,8 @@ endpoints = (
             whole("limit", "Maximum number of events on a page.", 1, MOST_EVENTS, default=10), OFFSET,
         ),
         lasts="never",
-        doc="The closing lines of the events that started on a day, US Eastern time, in order of their start; each as "
-        "in `/odds/closing`. They are kept for 30 days.",
+        doc="The closing lines of the events that started on a day, US Eastern time, sorted by start; each as in "
+        "`/odds/closing`. They are available for 30 days.",
     ),
     Endpoint(
         "/historical/clv", clv, "Closing line value of +EV opportunities", _HISTORICAL, ClvPage,
@@ -477,8 +481,8 @@ endpoints = (
         ),
         feature="ev", lasts="never",
         doc="CLV is the price, after commission, times the fair probability at the close, minus 1, in percent. "
-        "Standard errors count bets on one event as dependent. Bets whose close has no reference are counted, "
-        "and not graded. `avg_others_clv` is by the close of all books but the bet's own and its sisters: a reference "
-        "that is graded by itself flatters itself. Results are those of full-time markets whose final score is known.",
+        "Standard errors are clustered by event. Bets whose close has no reference are counted but not graded. "
+        "`avg_others_clv` is by the close of all books except the bet's own and those that share its feed, because a "
+        "reference graded by itself looks too good. Results are of full-time markets with a known final score.",
     ),
 )  # fmt: skip

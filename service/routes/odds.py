@@ -1,8 +1,8 @@
-"""Odds: lists of prices, the best of them, one event's side by side, many events' at once, and what changed.
+"""Odds: lists of prices, best prices, one event's prices side by side, several events at once, and changes.
 
-A list is in the order of the board (start, event, market, line, side, book) unless `sort` says otherwise; `cursor`
-walks it without a gap while prices move. Walking a list that is sorted by something that moves, a row that moves
-meanwhile may be met twice or not at all; every other row is met once.
+A list is in the order of the board (start, event, market, line, side, book) unless `sort` is given; `cursor` pages
+through it without gaps while prices move. If a list is sorted by a value that changes, a row that changes meanwhile may
+be returned twice or not at all; all other rows are returned once.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -80,7 +80,7 @@ CURSOR = Param(
 )  # fmt: skip
 
 
-# ---- what is asked ----
+# ---- filters ----
 
 
 def index_of(context: Context) -> Index:
@@ -91,7 +91,7 @@ def index_of(context: Context) -> Index:
 def books_for(
     context: Context, asked: Sequence[str] | None, added: Sequence[str] | None = None
 ) -> frozenset[str] | None:
-    """Ids of the books of an answer, None for all; one that only the board knows is for those who may see all."""
+    """Ids of the books of a response, None for all; a book outside the catalog requires a tier that may see all."""
     tier = context.caller.tier
     found, own = allowed(tier, asked, added or ()), books_of(tier.id)
     if found is None or own is None:
@@ -111,7 +111,7 @@ def filter_of(context: Context, now: int, **more: Any) -> Filter:
         "books": books_for(context, q.get("sportsbook") or None, q.get("add_sportsbook")),
         **{name: q.get(name) or None for name in ("sport", "league", "market", "event", "team", "selection")},
         "live": q.get("live"), "low": q.get("min_odds"), "high": q.get("max_odds"),
-        "q": None if part is None else catalog.normalise(part) or "\x00",  # a text without a letter is in no name
+        "q": None if part is None else catalog.normalise(part) or "\x00",  # a text without letters matches no name
         "player": None if player is None else catalog.normalise(player) or "\x00",
         "stat": q.get("stat_category") or None, "prop": q.get("is_player_prop"),
         "main": q.get("is_main_line"), "day": None if q.get("date") is None else filters.span(q["date"], _moment(now)),
@@ -120,14 +120,14 @@ def filter_of(context: Context, now: int, **more: Any) -> Filter:
 
 
 def _moment(now: int) -> datetime:
-    """The board's time; the clock's while it has none."""
+    """The board's time; the clock's if it has none yet."""
     return datetime.now(UTC) if now == NO_TIME else datetime.fromtimestamp(now / SECOND, UTC)
 
 
 def _meta(
     context: Context, reader: BoardReader, strange: dict[str, list[str]], asked: Iterable[str] = (), **more: Any
 ) -> dict[str, Any]:
-    """The `meta` of an answer, with its unknown books."""
+    """The `meta` of a response, with its unknown books."""
     q = context.query
     if books := reader.missing_books([*(q.get("sportsbook") or ()), *(q.get("add_sportsbook") or ()), *asked]):
         strange["sportsbook"] = books
@@ -149,7 +149,7 @@ class _Asked(NamedTuple):
         return cls(sort if cursor is None else cursor.sort, q["limit"], q["offset"], cursor)
 
 
-# ---- answers ----
+# ---- responses ----
 
 
 def listing(context: Context) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def listing(context: Context) -> dict[str, Any]:
 def _rows(
     reader: BoardReader, slots: Ints, names: Sequence[str] | None, query: Mapping[str, Any], *, best: bool = False
 ) -> Callable[[], Sequence[Any]]:
-    """A function that makes the rows of an answer, after the lock of the board is released."""
+    """A function that encodes the rows of a response, to be called after the lock of the board is released."""
     state, refs = query.get("state"), bool(query.get("include"))
     if names is None and not state and not refs:
         return RowEncoder(reader, slots, best=best).rows
@@ -190,7 +190,7 @@ def _listed(context: Context, cut: _Asked, names: Sequence[str] | None, **more: 
 
 
 def _grouped(context: Context, cut: _Asked, names: Sequence[str] | None) -> dict[str, Any]:
-    """Events with their prices, a page of them."""
+    """A page of events with their prices."""
     missing: dict[str, list[str]] = {}
     with index_of(context).reader(judged=True) as reader:
         rows = reader.rows(filter_of(context, reader.now), missing)
@@ -226,7 +226,7 @@ _SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start",
 
 
 def best(context: Context) -> dict[str, Any]:
-    """Best price of each selection, a page of them."""
+    """A page of the best prices of selections."""
     q = context.query
     missing: dict[str, list[str]] = {}
     names, cut = q["fields"] or None, _Asked.of(context, q["sort"] or "")
@@ -240,7 +240,7 @@ def best(context: Context) -> dict[str, Any]:
 
 
 def comparison(context: Context) -> dict[str, Any]:
-    """Every price of one event, by market type."""
+    """All prices of one event, by market type."""
     missing: dict[str, list[str]] = {}
     with index_of(context).reader(judged=True) as reader:
         rows = reader.rows(filter_of(context, reader.now, event=(context.query["event"],)), missing)
@@ -254,7 +254,7 @@ def comparison(context: Context) -> dict[str, Any]:
 
 
 def batch(context: Context) -> dict[str, Any]:
-    """Every price of some events, by event."""
+    """All prices of several events, by event."""
     body: Batch = context.body
     most = context.caller.tier.batch
     ids = tuple(dict.fromkeys(body.event_ids))
@@ -287,7 +287,7 @@ def batch(context: Context) -> dict[str, Any]:
 
 
 def delta(context: Context) -> dict[str, Any]:
-    """Prices that changed on the board after a time, and those that left; in the order in which they changed."""
+    """Prices that changed on the board after a time, and those removed, in the order of change."""
     seen = bool(context.query["seen"])
     cut = _Asked.of(context, "renewed" if seen else "moved")
     missing: dict[str, list[str]] = {}
@@ -314,7 +314,7 @@ def delta(context: Context) -> dict[str, Any]:
 
 
 def of_event(context: Context) -> dict[str, Any]:
-    """Prices of one event, a page of them."""
+    """A page of the prices of one event."""
     id_ = context.path["eventId"]
     with index_of(context).reader(judged=True) as reader:
         if not reader.has_rows(id_):
@@ -356,17 +356,17 @@ endpoints = (
     Endpoint(
         "/odds/best", best, "Best price of each selection", "Odds", BestPage,
         (*FILTERS, ADD_SPORTSBOOK, TEAM, MIN_ODDS, MAX_ODDS, filters.STATE, _SORT, _BEST_FIELDS, filters.REFS, *PAGES),
-        doc="The best price that can be bet: one that is suspended or has a `rejection` (stale, too good to be true "
-        "...) is never best, and a selection without another price is left out. Prices are compared after the "
-        "commission or fee of their book, which is in `odds_decimal_net`; the other fields are as quoted. Of equal "
-        "prices it is the one seen last, then the first book by id. `min_odds` and `max_odds` apply to the best "
-        "prices: they never make another price the best.",
+        doc="The best accepted price of each selection: suspended prices and those with a `rejection` (stale, too good "
+        "to be true ...) are ignored, and selections without any other price are omitted. Prices are compared after "
+        "the commission or fee of their book (`odds_decimal_net`); the other fields are as quoted. Ties go to the "
+        "price seen last, then to the first book by id. `min_odds` and `max_odds` filter the best prices, and do not "
+        "affect which price is best.",
     ),
     Endpoint(
         "/odds/comparison", comparison, "Prices of one event by market type", "Odds", OddsLists,
         (text("event", "Id of one event, see /events.", required=True, aliases=("event_id",)), MARKET, SPORTSBOOK),
-        doc="At most 5,000 prices; `truncated` in `meta` says that there are more: choose `market` or `sportsbook`, or "
-        "page through `/events/{eventId}/odds`.",
+        doc="At most 5,000 prices; `truncated` in `meta` is true if there are more: filter by `market` or "
+        "`sportsbook`, or page through `/events/{eventId}/odds`.",
     ),
     Endpoint(
         "/odds/batch", batch, "Prices of many events", "Odds", OddsByEvent, method="POST", body=Batch,
@@ -379,8 +379,8 @@ endpoints = (
             moment("since", "Board time: `server_time` of the previous answer.", required=True),
             *FILTERS, *PAGES, CURSOR, SEEN,
         ),
-        doc="Prices that the board changed or whose `rejection` changed after `since`, and what left it since then. "
-        "Removals are remembered for 600 s, and an older time is read as that long ago (`since_clamped`).",
+        doc="Prices that changed or whose `rejection` changed after `since`, and prices removed since then. Removals "
+        "are available for 600 s; an earlier `since` is replaced by that limit (`since_clamped`).",
     ),
     Endpoint(
         "/events/{eventId}/odds", of_event, "Prices of one event", "Events", Page[Odds],

@@ -1,7 +1,8 @@
-"""Reference data: sports, leagues, books, market types and teams, with counts of what the caller sees.
+"""Reference data: sports, leagues, books, market types and teams, with counts of what the caller can see.
 
-Counts are of the caller's own books on the caller's own board; only `/sportsbooks` counts every book, so that a caller
-sees which book a higher tier would add. They come from the statistics of the board (`stats`), computed once per update.
+Counts are over the caller's own books on the caller's board; only `/sportsbooks` counts every book, so that a caller
+sees which books a higher tier would add. They come from the statistics of the board (`stats`), computed once per
+update.
 """
 
 from typing import Any
@@ -24,12 +25,12 @@ from oddsengine_service.wire.reference import League, Market, Sport, Sportsbook,
 
 _TAG = "Reference Data"
 _ORDER = ("", "active", "degraded", "down")
-DEGRADED_S = 60.0  # s without any news of a book; sources look more often
+DEGRADED_S = 60.0  # seconds without any news of a book; sources poll more often
 _EMPTY = flag("include_empty", "Include entries without events.", default=False)
 
 
 def own(context: Context) -> BoardStats:
-    """The stats of the caller's books."""
+    """Statistics of the caller's books."""
     return context.node.stats.at(context.board, books_of(context.caller.tier.id))
 
 
@@ -124,7 +125,7 @@ def leagues(context: Context) -> Any:
 
 
 def league(context: Context) -> Any:
-    """One league; where two sports have its name, the one with more events."""
+    """One league; if two sports have a league of that name, the one with more events."""
     stats, word = own(context), context.path["leagueId"]
     here = [(key, at) for key, at in _leagues(stats).items() if values.league_id(word, key[0]) == key[1]]
     if here:
@@ -140,7 +141,7 @@ def league(context: Context) -> Any:
 
 
 def _books(stats: BoardStats) -> dict[str, tuple[int, int]]:
-    """Book to its events and when it was last heard, microseconds."""
+    """The events of each book, and when it was last updated, microseconds."""
     counts = stats.present.sum(axis=0)
     found: dict[str, tuple[int, int]] = {}
     for at, name in enumerate(stats.book_names):
@@ -171,7 +172,7 @@ def _book(ident: str, count: int, seen: int, stats: BoardStats, reported: dict[s
 
 
 def _status(seen: int, stats: BoardStats) -> str:
-    """Say how fresh a book is."""
+    """The status of a book by its age."""
     if stats.now is None:
         return "active"
     age = (micros(stats.now) - seen) / 1e6
@@ -181,7 +182,7 @@ def _status(seen: int, stats: BoardStats) -> str:
 
 
 def _source_statuses(context: Context) -> dict[str, str]:
-    """What the sources say of books that are not well."""
+    """Statuses that the sources report for books that are not ok."""
     hub = context.node.feeds
     return {} if hub is None else {each.book: each.status for each in hub.books() if each.status in _ORDER}
 
@@ -223,7 +224,7 @@ def book(context: Context) -> Any:
 
 
 def markets(context: Context) -> Any:
-    """Market types that have prices, under the names that rows have."""
+    """Market types with prices, under their published names."""
     stats = own(context)
     counts = stats.markets.sum(axis=0)
     rows = []
@@ -248,7 +249,7 @@ def markets(context: Context) -> Any:
 
 
 def teams(context: Context) -> Any:
-    """Teams with events in an event of the board."""
+    """Teams with an event on the board."""
     query, stats, strange = context.query, own(context), unknown_ids(context)
     known = {(each.sport, each.id): each for each in catalog.teams()}
     rows = []
@@ -276,7 +277,7 @@ def teams(context: Context) -> Any:
 
 
 def _spelled(stats: BoardStats, ident: str, at: list[int]) -> str:
-    """The name of a team as a row spells it."""
+    """The name of a team as rows spell it."""
     for place in at:
         game = stats.games[place]
         for name in (game.home, game.away):
@@ -304,9 +305,9 @@ endpoints = (
             flag("include_inactive", "Include books without events.", default=False),
         ),
         query_key=True,
-        doc=f"Statuses: active; degraded, without news for {DEGRADED_S:g} s; down, for so long that its prices are not "
-        "used any more; inactive, without events. "
-        f"requires_tier is the lowest of {', '.join(TIERS)} that may see its prices.",
+        doc=f"Statuses: active; degraded (no update for {DEGRADED_S:g} s); down (no update for so long that its prices "
+        "are rejected as stale); inactive (no events). "
+        f"`requires_tier` is the lowest of {', '.join(TIERS)} that may see its prices.",
     ),
     Endpoint("/sportsbooks/{bookId}", book, "One sportsbook", _TAG, Data[Sportsbook], query_key=True),
     Endpoint("/markets", markets, "Market types", _TAG, Data[list[Market]], query_key=True),

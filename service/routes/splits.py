@@ -1,7 +1,7 @@
-"""Splits: what the public bets, by money and by number of bets, as sources post it.
+"""Betting splits: how the public bets, by money and by number of bets, as posted by sources.
 
-One record an event and book, the newest. Every five minutes one of them stays as a snapshot, for 48 hours.
-An operator's source posts them with the token of the settings; the demo makes its own (`service.splits`).
+One record per event and book, the newest. Every five minutes one is stored as a snapshot, for 48 hours. An operator's
+source posts them with the token of the settings; the demo makes its own (`service.splits`).
 """
 
 import hmac
@@ -30,7 +30,7 @@ _HISTORY = whole("limit", "Maximum number of snapshots; the newest are returned.
 
 
 def _late(context: Context) -> datetime:
-    """The moment of an answer: splits are delayed like everything."""
+    """The time of a response: splits are delayed like everything else."""
     return context.node.clock.now() - timedelta(seconds=context.caller.tier.delay)
 
 
@@ -89,7 +89,7 @@ def history(context: Context) -> Any:
 
 
 def post(context: Context) -> Any:
-    """Take records of an operator's source."""
+    """Store records of an operator's source."""
     token = context.node.splits_token
     if not token or not hmac.compare_digest(context.token.encode("utf-8", "replace"), token.encode()):
         raise Problem(401, "unauthorized", "operator token required: Authorization: Bearer TOKEN")
@@ -120,8 +120,8 @@ endpoints = (
             _HISTORY,
         ),
         feature="splits", lasts="never",
-        doc=f"Snapshots are five minutes apart and kept for {KEPT_S // 3600} hours. The answer holds the newest "
-        "`limit` of those that match, oldest first; `meta.total` counts all that match.",
+        doc=f"Snapshots are five minutes apart and available for {KEPT_S // 3600} hours. The response has the newest "
+        "`limit` matches, oldest first; `meta.total` counts all matches.",
     ),
     Endpoint(
         "/splits", post, "Post betting splits", _TAG, Data[SplitsTaken], method="POST", key="none", body=SplitsPosted,

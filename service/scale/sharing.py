@@ -1,9 +1,9 @@
-"""What processes share beside the log: keys, how many requests and streams each has counted, and usage by account.
+"""Shared state besides the log: keys, counts of requests and streams, and usage by account.
 
-Keys are in a bucket that everybody watches, and copied into each process's own database, which answers. A change is
-made in the bucket first, by the revision that it follows, so that of two changes one is refused. Counts are told: each
-process counts for itself, and adds what the others say. Usage is a stream of counters, one per account and day, which
-everybody adds to and copies.
+Keys are in a bucket that every process watches and copies to its own database. A change is made in the bucket first,
+conditional on the previous revision, so that of two concurrent changes one is rejected. Counts are broadcast: each
+process counts its own requests and adds those of the others. Usage is a stream of counters, one per account and day,
+that all processes add to and copy.
 """
 
 import asyncio
@@ -25,17 +25,17 @@ from oddsengine_service.scale.link import Link
 from oddsengine_service.scale.log import bucket_of
 from oddsengine_service.settings import Settings
 
-TELL_S = 0.1  # between two words of counts, at most
-SILENT_S = 2.0  # after which the streams of a process count no more
+TELL_S = 0.1  # minimum interval between two broadcasts
+SILENT_S = 2.0  # after which the streams of a silent process are no longer counted
 _PEPPER = "pepper"
 _USAGE = "usage"
-_USAGE_SEEN_D = 38  # of which totals are copied: a month and the week in which it began
-_IDLE_S = 30.0  # without a new total; then the consumer is made anew, in case it was lost
+_USAGE_SEEN_D = 38  # days of totals that are copied: a month and the week in which it began
+_IDLE_S = 30.0  # without a new total; then the consumer is recreated, in case it was lost
 _TROUBLE = (NatsError, OSError, TimeoutError)
 
 
 class SharedKeys:
-    """Keeps a key store like all others of the shard's servers."""
+    """Keeps a key store in sync with the shard's other processes."""
 
     def __init__(self, link: Link, store: KeyStore) -> None:
         self._link, self._store = link, store
@@ -45,12 +45,12 @@ class SharedKeys:
         store.offer = self._offer
 
     async def attach(self) -> None:
-        """Copy all keys; `watch` follows them from there on.
+        """Copy all keys; `watch` follows changes from there.
 
         Raises
         ------
         KeysError
-            If the pepper here is another one than that of the keys there.
+            If the pepper here differs from the one used for those keys.
         """
         config = KeyValueConfig("keys", history=5, storage=StorageType.FILE, replicas=self._link.scale.replicas)
         self._bucket = await bucket_of(self._link.client.jetstream(), config)
@@ -70,7 +70,7 @@ class SharedKeys:
         await asyncio.to_thread(self._store.take, rows)
 
     async def watch(self) -> None:
-        """Take changes in as they come."""
+        """Apply changes as they arrive."""
         while True:
             try:
                 entry = await self._changes.updates(timeout=3600.0)
@@ -86,11 +86,11 @@ class SharedKeys:
         return [msgspec.json.decode(entry.value)]
 
     def _offer(self, row: dict[str, Any]) -> None:
-        """Change a key for everybody, or refuse; from the thread that writes the store."""
+        """Change a key for all processes, or reject the change; called in the thread that writes the store."""
         try:
             self._revisions[row["id"]] = self._link.call(self._put(row["id"], msgspec.json.encode(row)))
         except KeyWrongLastSequenceError:
-            raise StoreError("somebody else changed this key at the same time; look at it and try again") from None
+            raise StoreError("the key was changed by another request at the same time; check it and retry") from None
         except _TROUBLE as error:
             raise StoreError(f"the shared keys cannot be changed now: {error or type(error).__name__}") from None
 
@@ -102,7 +102,7 @@ class SharedKeys:
 
 
 class Told(msgspec.Struct, array_like=True):
-    """What a process counted; `counts` are those that changed, `streams` all that are open."""
+    """Counts of a process; `counts` has only changed ones, `streams` all open ones."""
 
     who: str
     minute: int
@@ -111,28 +111,28 @@ class Told(msgspec.Struct, array_like=True):
 
 
 class SharedCounts:
-    """Tells the others what is counted here, and adds what they tell."""
+    """Broadcasts the counts of this process, and adds those of the others."""
 
     def __init__(self, link: Link, limits: Limits, name: str) -> None:
         self._link, self._limits, self._name = link, limits, name
         self._subject = f"counts.{link.scale.shard}"
         self._told: tuple[int, dict[str, int]] = (0, {})
         self._streams: dict[str, int] = {}
-        self._others: dict[str, tuple[int, dict[str, int]]] = {}  # minute and counts of each
+        self._others: dict[str, tuple[int, dict[str, int]]] = {}  # minute and counts by process
         self._streams_of: dict[str, tuple[float, dict[str, int]]] = {}
         self._due = asyncio.Event()
         self._at = 0.0
         limits.counted = self._counted
 
     def _counted(self, key: str, count: int, left: int) -> None:
-        """Tell at once when what the others do not know is much of what is left; from any thread."""
+        """Broadcast at once if the uncommunicated count is a large part of what is left; thread-safe."""
         untold = count - self._told[1].get(key, 0)
         if left >= 0 and untold * 4 * (len(self._others) + 1) > left and not self._due.is_set():
-            with suppress(RuntimeError):  # the loop has ended
+            with suppress(RuntimeError):  # the loop is closed
                 self._link.loop.call_soon_threadsafe(self._due.set)
 
     async def run(self) -> None:
-        """Tell and hear until the process ends."""
+        """Broadcast and receive until the process ends."""
         await self._link.client.subscribe(self._subject, cb=self._hear)
         first = True
         while True:
@@ -160,7 +160,7 @@ class SharedCounts:
             return
         limits = self._limits
         if told.who not in self._others:
-            self._told = (0, {})  # it knows nothing yet
+            self._told = (0, {})  # a new process knows nothing
             self._due.set()
         if told.minute > limits.elsewhere_minute:
             limits.elsewhere = Counter()
@@ -175,7 +175,7 @@ class SharedCounts:
         self._add_streams()
 
     def _forget(self) -> None:
-        """A process that is silent has no streams; one that was silent for a minute is none."""
+        """Drop the streams of silent processes, and processes silent for a minute."""
         now = self._link.loop.time()
         silent = [who for who, (at, _) in self._streams_of.items() if now - at > SILENT_S]
         for who in silent:
@@ -191,13 +191,13 @@ class SharedCounts:
 
 
 class SharedUsage:
-    """Adds the requests counted here to counters of all processes, and copies those into `usage`."""
+    """Adds the requests counted here to shared counters, and copies the totals to `usage`."""
 
     def __init__(self, link: Link, usage: Usage, name: str) -> None:
         self._link, self._usage, self._name = link, usage, name
 
     async def attach(self) -> None:
-        """Make the stream of counters; a new one begins with what is counted here so far."""
+        """Create the stream of counters; a new one starts with the counts of this process."""
         config = StreamConfig(
             name=_USAGE, subjects=[f"{_USAGE}.>"], allow_msg_counter=True, max_msgs_per_subject=1,
             duplicate_window=120.0, max_age=USAGE_DAYS * 86_400.0, num_replicas=self._link.scale.replicas,
@@ -219,9 +219,9 @@ class SharedUsage:
                 await asyncio.sleep(1.0)
 
     async def _follow(self, config: ConsumerConfig) -> ConsumerConfig:
-        """Copy totals until none comes for a while; where to go on.
+        """Copy totals until none arrives for a while. Returns where to continue.
 
-        One that began by time ends after the first: the client cannot make such a consumer anew when it was lost.
+        A consumer that starts by time ends after its first message: the client cannot recreate such a consumer.
         """
         jetstream = self._link.client.jetstream()
         messages = await jetstream.subscribe(f"{_USAGE}.>", stream=_USAGE, ordered_consumer=True, config=config)
@@ -252,14 +252,14 @@ class SharedUsage:
         return found
 
     async def _add(self, batch: str, counts: Mapping[AccountDay, int]) -> dict[AccountDay, int]:
-        """Add to counters, each once for a batch however often it is sent; their totals."""
+        """Add to counters, each only once per batch number. Returns the totals."""
         jetstream = self._link.client.jetstream()
 
         async def add(key: AccountDay, count: int) -> tuple[AccountDay, int]:
             subject = f"{_USAGE}.{key[0].replace('.', '%')}.{key[1]}"
             headers = {"Nats-Incr": str(count), "Nats-Msg-Id": f"{batch} {subject}"}
             stored = await jetstream.publish(subject, b"", headers=headers)
-            return key, int(stored.val or 0)  # nothing for one that was sent again
+            return key, int(stored.val or 0)  # no value for a repeated message
 
         return dict(await asyncio.gather(*[add(key, count) for key, count in counts.items()]))
 
@@ -274,7 +274,7 @@ def _account_day(subject: str) -> AccountDay:
 
 
 def open_keys(settings: Settings, environ: Mapping[str, str]) -> tuple[KeyStore, Callable[[], None]]:
-    """The shared keys for a command; call what comes with them at the end."""
+    """The shared keys for a command; call the returned function at the end."""
     store = of(settings)
     link = Link(settings, environ, lambda *_: None)
 

@@ -32,7 +32,7 @@ def explained(context: Context, wanted: str, event: str) -> dict[str, Any]:
     Raises
     ------
     Problem
-        404 if the event or the opportunity is not there, 403 if the tier lacks its kind or a book that is named.
+        404 if the event or the opportunity does not exist, 403 if the tier lacks its kind or one of the named books.
     """
     query, own = context.query, books_of(context.caller.tier.id)
     books = books_for(context, query["sportsbook"])
@@ -43,7 +43,7 @@ def explained(context: Context, wanted: str, event: str) -> dict[str, Any]:
     table = context.board.table()
     table = table.filter(table["event_id"] == event)
     if table.is_empty():
-        raise Problem(404, "not_found", f"there is no event {shown(event)} with prices")
+        raise Problem(404, "not_found", f"unknown event {shown(event)}, or no prices for it")
     try:
         said = explain(
             table, wanted, books=books, sharp=sharp, method=method, now=context.board.now, include=("suspect",),
@@ -78,7 +78,7 @@ def explained(context: Context, wanted: str, event: str) -> dict[str, Any]:
 
 
 def _fair_line(context: Context, said: Explanation, event: str) -> dict[str, Any]:
-    """How the fair probability of a +EV bet moved, by the prices of its reference or of the sharpest book."""
+    """Movement of a +EV bet's fair probability, by the prices of its reference or of the sharpest book."""
     past, now = context.node.past, context.board.now
     if said.kind != "ev" or past is None or now is None:
         return {}
@@ -163,7 +163,7 @@ endpoints = (
             choice("devig_method", "De-vig method, as on the +EV list.", tuple(DEVIG_METHODS)),
         ),
         lasts="never",
-        doc="Every price of its market with its age, its role and its own fair probability; who set the fair price; "
-        "prices that were passed over and why; `fair_line`, how the fair probability of a +EV bet moved.",
+        doc="All prices of the market with their age, role and own fair probability; the source of the fair price; "
+        "prices that were not used and why; and, for +EV bets, the history of the fair probability (`fair_line`).",
     ),
 )  # fmt: skip
