@@ -78,8 +78,8 @@ def _lasting() -> list[Path]:
 class Folders:
     """The folders that kernels are read from and written to."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
         self.read = _lasting()
         self.write: Path | None = None  # the first writable folder
         reasons = []
@@ -113,7 +113,7 @@ class Folders:
                 reason = f"{self.write}: {error.strerror or error}"
                 self.write, self._notice = None, _NOT_CACHED.format(reason=reason, variable=VARIABLE)
         if self._notice:
-            self._say(self._notice)
+            self._report(self._notice)
             self._notice = ""
 
 

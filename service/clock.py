@@ -44,19 +44,19 @@ class Clock:
         The wall clock: nanoseconds since 1970.
     passed
         A clock that is never set: nanoseconds since any fixed point.
-    say
-        Takes a sentence when the wall clock is found to have been set, and when both clocks agree again.
+    on_fault
+        Called with a message when the wall clock is found to have been set, and when both clocks agree again.
     """
 
     def __init__(
         self, wall: Callable[[], int] = time.time_ns, passed: Callable[[], int] = _STEADY,
-        say: Callable[[str], None] | None = None,
+        on_fault: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
-        self.say = say
+        self.on_fault = on_fault
         self._wall, self._passed = wall, passed
         self._lock = threading.Lock()
         self._at, self._read_at = wall(), passed()
-        self._told = 0  # microseconds; last result of `now`
+        self._last = 0  # microseconds; last result of `now`
         self._beyond: int | None = None  # since when the wall clock has been too far ahead
         self._fault = ""
         self._rough, self._rough_until = 0.0, 0
@@ -65,17 +65,17 @@ class Clock:
     def now(self) -> datetime:
         """Return the time, later than any time returned before."""
         with self._lock:
-            said = self._read()
-            self._told = told = max(self._at // 1000, self._told + 1)
-        self._tell(said)
-        return _EPOCH + timedelta(microseconds=told)
+            message = self._read()
+            self._last = last = max(self._at // 1000, self._last + 1)
+        self._report(message)
+        return _EPOCH + timedelta(microseconds=last)
 
     def time(self) -> float:
         """Return the time in seconds since 1970; never decreases."""
         with self._lock:
-            said = self._read()
+            message = self._read()
             at = self._at
-        self._tell(said)
+        self._report(message)
         return at / _SECOND
 
     def rough_time(self) -> float:
@@ -95,18 +95,18 @@ class Clock:
         wall, passed = self._wall(), self._passed()
         spent, self._read_at = max(0, passed - self._read_at), passed
         at = self._at + spent
-        said = ""
+        message = ""
         if wall < at:
             at -= min(at - wall, spent // SLOWER)
             self._beyond = None
         elif wall - at <= SENSIBLE_S * _SECOND or self._lasts(passed):
             if wall - at > OFF_S * _SECOND:
-                said = (
+                message = (
                     f"the wall clock jumped forward by {(wall - at) / _SECOND:.0f} s; prices are now older by as much"
                 )
             at, self._beyond = wall, None
         self._at, self.ahead = at, (at - wall) / _SECOND
-        return self._judged() or said
+        return self._judged() or message
 
     def _lasts(self, passed: int) -> bool:
         """Whether a large jump of the wall clock has lasted long enough to be trusted."""
@@ -133,6 +133,6 @@ class Clock:
             else f", which follows after {LASTING_S:.0f} s"
         )
 
-    def _tell(self, said: str) -> None:
-        if said and self.say is not None:
-            self.say(said)
+    def _report(self, message: str) -> None:
+        if message and self.on_fault is not None:
+            self.on_fault(message)

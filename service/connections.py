@@ -64,7 +64,7 @@ class Connections:
         self._refused += 1
         now = self._clock()
         if now - self._said >= _LOG_S:
-            self._log.say("connections refused", address=address, reason=reason, count=self._refused)
+            self._log.event("connections refused", address=address, reason=reason, count=self._refused)
             self._refused, self._said = 0, now
 
 

@@ -70,4 +70,4 @@ def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS, hazards
                     demonstrate(node.splits, node.engine, clock.now(), seed=seed, hours=hours)
                     due, hours = time.monotonic() + EVERY_S, 0
         seed += 1
-    log.say("demo ended", at_seed=seed, after_s=round(clock.time() - node.started, 1))
+    log.event("demo ended", at_seed=seed, after_s=round(clock.time() - node.started, 1))

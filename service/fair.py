@@ -87,10 +87,10 @@ class Calibrator:
         try:
             table = table_in_force(self._settings)
         except SettingsError as error:
-            self._log.say("fair-price table not usable", error=str(error))
+            self._log.event("fair-price table not usable", error=str(error))
             return False
         self._adopt(table)
-        self._log.say("fair-price table", name=table.name, date=table.date)
+        self._log.event("fair-price table", name=table.name, date=table.date)
         return True
 
     def fit(self) -> int:
@@ -108,7 +108,7 @@ class Calibrator:
                 child.kill()
                 said, _ = child.communicate()
         self._child = None
-        self._log.say("calibration", status=child.returncode, output=said.decode("utf-8", "replace").strip()[-400:])
+        self._log.event("calibration", status=child.returncode, output=said.decode("utf-8", "replace").strip()[-400:])
         return child.returncode
 
     def _run(self) -> None:
@@ -118,7 +118,7 @@ class Calibrator:
                     self.fit()
                 self.look()
             except OSError as error:
-                self._log.say("calibration failed", error=str(error))
+                self._log.event("calibration failed", error=str(error))
 
     def due(self, now: float) -> bool:
         """Whether a refit is due; if so, or on the first call, the current time is stored as the last run."""

@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder().encode_lines
 _EVERY = 0.2  # seconds
 
 
-class _Answered(msgspec.Struct, gc=False, frozen=True):
+class _RequestLine(msgspec.Struct, gc=False, frozen=True):
     """The log line of a request."""
 
     at: str
@@ -55,11 +55,11 @@ class Log:
         self._thread.start()
         atexit.register(self.close)
 
-    def say(self, event: str, **facts: Any) -> None:
+    def event(self, event: str, **facts: Any) -> None:
         """Log an event."""
         self._lines.append({"at": time.time(), "event": event, **facts})
 
-    def answered(
+    def request(
         self, ident: bytes, method: str, route: str, path: str, status: int, spent: float, caller: Caller, address: str
     ) -> None:
         """Log a request, without the query string of its path."""
@@ -70,12 +70,12 @@ class Log:
     def failure(self, ident: bytes, path: str, error: BaseException) -> None:
         """Log an internal error with its traceback."""
         trace = "".join(traceback.format_exception(error))
-        self.say("failure", id=ident.decode(), path=path[:200], error=type(error).__name__, trace=trace)
+        self.event("failure", id=ident.decode(), path=path[:200], error=type(error).__name__, trace=trace)
 
     @contextmanager
-    def handed(self, name: str, event: str = "server", level: int = logging.WARNING) -> Iterator[None]:
+    def forwarded(self, name: str, event: str = "server", level: int = logging.WARNING) -> Iterator[None]:
         """Forward records of a standard logger, from a level on, as lines of one event."""
-        logger, handler = logging.getLogger(name), _Handed(self, event, level)
+        logger, handler = logging.getLogger(name), _Forwarder(self, event, level)
         before = logger.level
         logger.addHandler(handler)
         logger.setLevel(min(level, logger.getEffectiveLevel()))
@@ -93,7 +93,7 @@ class Log:
             while waiting:
                 line = waiting.popleft()
                 if isinstance(line, tuple):
-                    lines.append(_answered(*line))
+                    lines.append(_request_line(*line))
                 else:
                     line["at"] = _moment(line["at"])
                     text += _text(lines) + masked(_text([line]))
@@ -115,12 +115,12 @@ class Log:
             self.flush()
 
 
-def _answered(
+def _request_line(
     at: float, ident: bytes, method: str, route: str, path: str, status: int, spent: float, caller: Caller, address: str
-) -> _Answered:  # fmt: skip
+) -> _RequestLine:  # fmt: skip
     """Format the line of a request; only its path may contain a key."""
     shown = masked(path[:200]) if "oe_" in path else path[:200]
-    return _Answered(
+    return _RequestLine(
         _moment(at), "request", ident.decode(), method[:20], route, shown, status, int(spent * 1e6) / 1e3, caller.key,
         caller.account, address,
     )  # fmt: skip
@@ -140,7 +140,7 @@ def _second(time_: int) -> str:
     return datetime.fromtimestamp(time_, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-class _Handed(logging.Handler):
+class _Forwarder(logging.Handler):
     """Forwards records of the standard logging module."""
 
     def __init__(self, log: Log, event: str, level: int) -> None:
@@ -154,4 +154,4 @@ class _Handed(logging.Handler):
             trace = "".join(traceback.format_exception(record.exc_info[1]))
         key = "error" if record.levelno >= logging.WARNING else "message"
         facts = {key: record.getMessage(), **({} if trace is None else {"trace": trace})}
-        self._log.say(self._event, level=record.levelname.lower(), **facts)
+        self._log.event(self._event, level=record.levelname.lower(), **facts)

@@ -77,7 +77,7 @@ class Node:
         self.stream: Stream | None = None  # created for the first subscriber
         self.stream_settings: dict[str, Any] = {}
         self.closing = threading.Event()
-        self.say: Callable[[str], None] | None = None  # receives messages about the compilation of kernels
+        self.on_compile: Callable[[str], None] | None = None  # receives messages about the compilation of kernels
         self._delays = sorted({tier.delay for tier in TIERS.values() if tier.delay})
         self._late: dict[int, Engine] = {}
         self._indexes: dict[Engine, query.Index] = {}
@@ -85,7 +85,7 @@ class Node:
 
     def warm(self) -> None:
         """Compile the kernels and create the delayed boards; the node is ready afterwards."""
-        compile_kernels(self.say)
+        compile_kernels(self.on_compile)
         query.warm()
         for delay in self._delays:
             self._late[delay] = self.engine.delayed(delay)

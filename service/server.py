@@ -100,7 +100,7 @@ class Service:
         self, node: Node, settings: Settings, environ: Mapping[str, str], log: Log, run: Callable[["Service"], Any]
     ) -> None:
         self.node, self.settings, self.environ, self.log = node, settings, environ, log
-        node.say = lambda text: log.say("kernels", message=text)
+        node.on_compile = lambda text: log.event("kernels", message=text)
         self.metrics = Metrics()
         self.metrics.add(Gauges(node))
         self.metrics.add(LineMetrics(lambda: node.stream.lines if node.stream is not None else None))
@@ -235,7 +235,7 @@ class Service:
         with contextlib.suppress(Exception):
             await running
         self.ends.close()
-        self.log.say("stopped")
+        self.log.event("stopped")
         self.log.close()
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -244,7 +244,7 @@ class Service:
         if not self.again and not self.node.closing.is_set():
             self.again = reason
             self.node.ready, self.node.waits_for = False, reason
-            self.log.say("begins again", reason=reason)
+            self.log.event("begins again", reason=reason)
             self.exit()
 
     async def _measure_lag(self) -> None:
@@ -300,7 +300,7 @@ class Service:
         """Warm up, then feed the board; runs in its own thread."""
         try:
             self.node.warm()
-            self.log.say("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
+            self.log.event("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
             self._run(self)
         except BaseException as error:
             self.node.failures["feed"] = f"{type(error).__name__}: {error}"
@@ -500,7 +500,7 @@ def build(
     """Build a service without starting it."""
     log = Log(quiet=settings.service.quiet) if log is None else log
     clock = Clock() if clock is None else clock
-    clock.say = lambda text: log.say("clock", message=text)
+    clock.on_fault = lambda text: log.event("clock", message=text)
     follows = settings.scale is not None and settings.scale.role == "gateway"
     run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds and not follows else tick
     folder = Path(settings.data.folder)
@@ -592,10 +592,10 @@ def _unwritten(node: Node, log: Log, failure: str) -> None:
     """Report that usage cannot be written, or can again."""
     if failure:
         node.failures["usage"] = failure
-        log.say("usage not written", error=failure)
+        log.event("usage not written", error=failure)
     else:
         node.failures.pop("usage", None)
-        log.say("usage written again")
+        log.event("usage written again")
 
 
 def _not_archived(node: Node, failure: str) -> None:
@@ -609,7 +609,7 @@ def _not_archived(node: Node, failure: str) -> None:
 def _broke(node: Node, log: Log, error: Exception) -> None:
     """Report that the tape ended early."""
     node.failures["tape"] = str(error)
-    log.say("tape ended", error=str(error))
+    log.event("tape ended", error=str(error))
 
 
 def configured(service: Service, host: str, port: int) -> uvicorn.Config:
@@ -621,7 +621,9 @@ def configured(service: Service, host: str, port: int) -> uvicorn.Config:
     )  # fmt: skip
 
 
-def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool, say: Callable[[str], None]) -> None:
+def serve(
+    settings: Settings, environ: Mapping[str, str], *, demonstration: bool, announce: Callable[[str], None]
+) -> None:
     """Serve until a signal stops the process."""
     if demonstration and not _is_loopback(settings.service.host):
         raise ValueError(
@@ -629,24 +631,26 @@ def serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool
         )
     sys.setswitchinterval(_SWITCH)
     began = time.monotonic()
-    while _serve(settings, environ, demonstration=demonstration, say=say):
-        say = lambda _: None  # noqa: E731  the address was said
+    while _serve(settings, environ, demonstration=demonstration, announce=announce):
+        announce = lambda _: None  # noqa: E731  announced already
         time.sleep(max(0.0, began + _AGAIN_S - time.monotonic()))  # whatever ended this node may persist
         began = time.monotonic()
 
 
-def _serve(settings: Settings, environ: Mapping[str, str], *, demonstration: bool, say: Callable[[str], None]) -> str:
+def _serve(
+    settings: Settings, environ: Mapping[str, str], *, demonstration: bool, announce: Callable[[str], None]
+) -> str:
     """Serve with one node. Returns why another one is needed, or an empty string."""
     options = settings.service
     service = build(settings, environ, demonstration=demonstration)
-    server = Server(service, options.host, options.port, lambda at: say(_hello(at, demonstration=demonstration)))
+    server = Server(service, options.host, options.port, lambda at: announce(_hello(at, demonstration=demonstration)))
     if options.metrics_port:
         try:
             service.listen_for_metrics()
         except ValueError:
             service.ends.close()
             raise
-    with service.log.handed("uvicorn.error"), service.log.handed("oddsengine.feeds", "feeds", logging.INFO):
+    with service.log.forwarded("uvicorn.error"), service.log.forwarded("oddsengine.feeds", "feeds", logging.INFO):
         try:
             server.run([_shared(options.host, options.port)] if settings.scale is not None else None)
         except SystemExit:  # raised by uvicorn

@@ -72,7 +72,7 @@ def main(config: str, pause_s: str, steps: str, events: str = "10") -> None:
     server.Service.__init__ = begun  # type: ignore[assignment, method-assign]
     settings = load(config, os.environ)
     make_folder(settings)
-    server.serve(settings, os.environ, demonstration=True, say=lambda text: print(text.split()[2], flush=True))
+    server.serve(settings, os.environ, demonstration=True, announce=lambda text: print(text.split()[2], flush=True))
 
 
 def hashes(node: Any) -> str:

@@ -253,14 +253,14 @@ def test_a_log_whose_stream_was_closed_writes_nothing() -> None:
     out = io.StringIO()
     log = Log(out)
     out.close()
-    log.say("too late")
+    log.event("too late")
     log.close()
 
 
 def test_what_fetchers_log_is_json_without_secrets() -> None:
     out, logger = io.StringIO(), logging.getLogger("oddsengine.feeds")
     log, secrets, level = Log(out), Secrets(["hunter2hunter2"]), logger.level
-    with log.handed("oddsengine.feeds", "feeds", logging.INFO), secrets.out_of_logs():
+    with log.forwarded("oddsengine.feeds", "feeds", logging.INFO), secrets.out_of_logs():
         logger.info("costs %d credits", 3)
         try:
             raise ValueError("hunter2hunter2")

@@ -73,7 +73,7 @@ def test_a_node_that_ends_at_once_does_not_begin_again_at_once(monkeypatch: pyte
     monkeypatch.setattr(server, "_serve", one_node)
     monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: now, sleep=wait))
     monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
-    server.serve(load(None, {}), {}, demonstration=False, say=lambda _: None)
+    server.serve(load(None, {}), {}, demonstration=False, announce=lambda _: None)
     assert began == [0.0, 5.0, 10.0, 70.0]
     assert now == 72.0  # the last one was told to stop
 

@@ -740,7 +740,7 @@ def test_a_demonstration_is_for_this_machine_only(
 def test_an_address_that_is_taken_is_a_sentence(service: Running, tmp_path: Path) -> None:
     environ = {"ODDSENGINE_SERVICE_PORT": str(service.port), "ODDSENGINE_DATA_FOLDER": str(tmp_path)}
     with pytest.raises(ValueError, match=f"cannot listen on 127.0.0.1 port {service.port}"):
-        serve(load(None, environ), environ, demonstration=True, say=lambda _: None)
+        serve(load(None, environ), environ, demonstration=True, announce=lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -774,7 +774,7 @@ def test_proxies_are_trusted_by_their_addresses(value: str) -> None:
 def test_a_listener_of_metrics_that_is_taken_is_a_sentence(service: Running, tmp_path: Path) -> None:
     environ = {"ODDSENGINE_SERVICE_METRICS_PORT": str(service.port), "ODDSENGINE_DATA_FOLDER": str(tmp_path)}
     with pytest.raises(ValueError, match=f"port {service.port} for service.metrics_port"):
-        serve(load(None, environ), environ, demonstration=True, say=lambda _: None)
+        serve(load(None, environ), environ, demonstration=True, announce=lambda _: None)
 
 
 def test_demo_keys_exist_only_in_a_demonstration(tmp_path: Path) -> None:

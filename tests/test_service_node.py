@@ -116,7 +116,7 @@ def test_a_node_that_cannot_begin_gives_its_folder_back(tmp_path: Path, service:
     environ = {"ODDSENGINE_DATA_FOLDER": str(tmp_path), "ODDSENGINE_SERVICE_PORT": str(service.port)}
     settings = load(None, environ)
     with pytest.raises(ValueError, match="cannot listen"):
-        serve(settings, environ, demonstration=True, say=lambda _: None)
+        serve(settings, environ, demonstration=True, announce=lambda _: None)
     FolderLock(settings).close()
 
 

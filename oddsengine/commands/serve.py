@@ -36,7 +36,7 @@ def serve_command(arguments: argparse.Namespace) -> None:
         make_folder(settings)
         learn(settings)
         _warn(settings, demo=arguments.demo)
-        serve(settings, environ, demonstration=arguments.demo, say=_say)
+        serve(settings, environ, demonstration=arguments.demo, announce=_announce)
 
 
 def _warn(settings: Any, *, demo: bool) -> None:
@@ -44,7 +44,7 @@ def _warn(settings: Any, *, demo: bool) -> None:
         sys.stderr.write(f"oddsengine: {settings.file} has no feeds, so the board stays empty; try --demo\n")
 
 
-def _say(text: str) -> None:
+def _announce(text: str) -> None:
     say(text)
     sys.stdout.flush()
 

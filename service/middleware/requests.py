@@ -58,7 +58,7 @@ class Requests:
         """Count a request, and log it."""
         spent, route = time.perf_counter() - request.started, request.endpoint.path
         self._metrics.answered(route, request.method, request.status, spent, stream=request.streamed)
-        self._log.answered(
+        self._log.request(
             request.ident, request.method, route, request.path, request.status, spent, request.caller, request.address
         )
 

@@ -24,7 +24,7 @@ _WAIT_S = 0.5  # between two attempts to connect
 class Link:
     """One connection, maintained as long as the process runs."""
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str], say: Callable[[str, str], None]) -> None:
+    def __init__(self, settings: Settings, environ: Mapping[str, str], report: Callable[[str, str], None]) -> None:
         assert settings.scale is not None
         self.scale: Scale = settings.scale
         self._credentials = ""
@@ -35,7 +35,7 @@ class Link:
                     f"{settings.file}: scale.credentials_env is {self.scale.credentials_env!r}, and the environment "
                     "has no such variable or an empty one; it must name a variable with the path of a credentials file"
                 )
-        self._say = say
+        self._report = report
         self.lost_at: float | None = 0.0  # loop time at which the connection was lost; None while connected
         self.client = Client()
         self._closing = threading.Event()
@@ -99,7 +99,7 @@ class Link:
             except (OSError, NatsError, TimeoutError) as error:
                 if str(error) != said:
                     said = str(error)
-                    self._say("log not reached", said or type(error).__name__)
+                    self._report("log not reached", said or type(error).__name__)
                 await asyncio.sleep(_WAIT_S)
             else:
                 self.lost_at = None
@@ -123,12 +123,12 @@ class Link:
     async def _gone(self) -> None:
         if self.lost_at is None:
             self.lost_at = self.loop.time()
-            self._say("log connection lost", "")
+            self._report("log connection lost", "")
 
     async def _back(self) -> None:
         self.lost_at = None
-        self._say("log connection restored", str(self.client.connected_url and self.client.connected_url.netloc))
+        self._report("log connection restored", str(self.client.connected_url and self.client.connected_url.netloc))
 
     async def _failed(self, error: Exception) -> None:
         if not isinstance(error, OSError | TimeoutError):
-            self._say("log client", f"{type(error).__name__}: {error}")
+            self._report("log client", f"{type(error).__name__}: {error}")

@@ -57,8 +57,8 @@ class Member(Collector):
     """One process of a cluster: its link and logs, and the tasks that follow them. `role` is the configured one."""
 
     def __init__(self, settings: Settings, environ: Mapping[str, str], node: Node, log: ServiceLog) -> None:
-        self.link = Link(settings, environ, lambda what, said: log.say(what, said=said))
-        self.scale, self.node, self._say = self.link.scale, node, log.say
+        self.link = Link(settings, environ, lambda event, message: log.event(event, said=message))
+        self.scale, self.node, self._log_event = self.link.scale, node, log.event
         self.leads = self.scale.role == "writer"
         self.board, self.past = Log(self.link, "board"), Log(self.link, "records")
         self.follower = Follower(node)
@@ -130,7 +130,7 @@ class Member(Collector):
             node.write(self.follower.drop_views).result()
             node.waits_for = ""
             self._start(self._bettors.lead(self.follower.epoch, service))
-            self._say("leads", epoch=self.follower.epoch, step=node.engine.number)
+            self._log_event("leads", epoch=self.follower.epoch, step=node.engine.number)
             feed(service)
         node.closing.wait()
 
@@ -176,7 +176,7 @@ class Member(Collector):
         """Connect, and start from a snapshot or the first step."""
         await self.link.connect()
         if (most := self.link.client.max_payload) < _MAX_PAYLOAD:
-            self._say("max_payload is small", bytes=most, wanted=_MAX_PAYLOAD)
+            self._log_event("max_payload is small", bytes=most, wanted=_MAX_PAYLOAD)
         if self._keys is not None:
             await self._until_answered(self._keys.attach)
             self._background(self._keys.watch())
@@ -258,7 +258,9 @@ class Member(Collector):
         """A gateway is ready once it has applied the messages that existed at its start."""
         if not self.leads and self.node.waits_for and sequence >= self._target:
             self.node.waits_for, self.node.ready = "", True
-            self._say("caught up", step=self.node.engine.number, seconds=round(time.time() - self.node.started, 2))
+            self._log_event(
+                "caught up", step=self.node.engine.number, seconds=round(time.time() - self.node.started, 2)
+            )
 
     async def _watch(self) -> None:
         """Report the state of the log; a disconnected gateway keeps serving its last state for a while."""
@@ -277,7 +279,7 @@ class Member(Collector):
             if self.outbox is not None:
                 stalled = waiting > STALLED_S
                 if stalled and node.ready:
-                    self._say("steps not stored", said=node.failures["log"])
+                    self._log_event("steps not stored", said=node.failures["log"])
                 node.standing_by, node.ready = not stalled, not stalled
                 node.waits_for = "the log takes no steps" if stalled else ""
             elif gone > GONE_S and node.ready:

@@ -356,7 +356,7 @@ class Lines:
 
     def _cut(self, subscriber: Subscriber, reason: str) -> None:
         self.cuts += 1
-        self._log.say(
+        self._log.event(
             "stream cut off", account=subscriber.account, key=subscriber.key, reason=reason, waiting=subscriber.size
         )
 
