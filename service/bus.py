@@ -22,13 +22,13 @@ class Bus:
     def publish(self, update: Update) -> None:
         """Publish an update."""
         if self._listeners and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._tell, update)
+            self._loop.call_soon_threadsafe(self._deliver, update)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Subscribe a function to updates."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def _tell(self, update: Update) -> None:
+    def _deliver(self, update: Update) -> None:
         for listener in tuple(self._listeners):
             listener(update)

@@ -28,7 +28,9 @@ class Futures:
 
     def __init__(self, fields: Sequence[FuturesField] = ()) -> None:
         self.board = FuturesBoard(fields)
-        self.tell: Callable[..., None] = lambda *_: None  # called with each accepted change; set if a log is written
+        self.on_change: Callable[..., None] = lambda *_: (
+            None
+        )  # called with each accepted change; set if a log is written
         self._judged: tuple[_Key, dict[tuple[frozenset[str] | None, str], Evaluation]] = ((None, -1), {})
 
     def __len__(self) -> int:
@@ -39,7 +41,7 @@ class Futures:
     ) -> None:
         """Add and remove prices; all of them or, on an error, none."""
         board = self.board.apply(quotes, now, source=source, removed=removed)
-        self.tell("futures", [dict(quote) for quote in quotes], now, source, list(removed))
+        self.on_change("futures", [dict(quote) for quote in quotes], now, source, list(removed))
         self.board = board
 
     @contextmanager
@@ -55,12 +57,12 @@ class Futures:
         except BaseException:
             if self.board is not before:
                 self.board = before
-                self.tell("futures", None)  # undo what was published last
+                self.on_change("futures", None)  # undo what was published last
             raise
 
     def state(self, fields: Sequence[FuturesField]) -> None:
         """Replace the stated contestants."""
-        self.tell("fields", *fields)
+        self.on_change("fields", *fields)
         self.board = self.board.with_fields(fields)
 
     def judged(

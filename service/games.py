@@ -35,14 +35,16 @@ class Games:
         self._past: deque[tuple[int, Rows]] = deque([(-1, self._rows)])  # with the time from which they held
         self._listeners: list[Listener] = []
         self._lock = threading.Lock()
-        self.tell: Callable[..., None] = lambda *_: None  # called with each accepted reading; set if a log is written
+        self.on_change: Callable[..., None] = lambda *_: (
+            None
+        )  # called with each accepted reading; set if a log is written
 
     # ---- from the writer ----
 
     def put(self, readings: Iterable[Reading], now: datetime, teams: Mapping[str, Teams] | None = None) -> None:
         """Apply readings of sources, and let time pass."""
         readings = list(readings)
-        self.tell("scores", readings, now, dict(teams or {}))
+        self.on_change("scores", readings, now, dict(teams or {}))
         with self._lock:
             self._teams |= teams or {}
             change = self._board.step(readings, micros(now))
@@ -62,7 +64,7 @@ class Games:
 
     def drop(self, source: str, event: str) -> None:
         """Drop a source's readings of an event, if it turned out to be another event."""
-        self.tell("unscored", source, event)
+        self.on_change("unscored", source, event)
         with self._lock:
             self._board.drop(source, event)
 

@@ -258,7 +258,7 @@ class Limits:
         """Slots in use."""
         return self._open.get(who, 0) + self.open_elsewhere[who]
 
-    def told(self) -> tuple[int, dict[str, int], dict[str, int]]:
+    def counts_here(self) -> tuple[int, dict[str, int], dict[str, int]]:
         """Counts of this process: the minute, its requests, its open streams."""
         with self._lock:
             return self._minute, dict(self._counts), dict(self._open)

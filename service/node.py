@@ -105,7 +105,7 @@ class Node:
         began = time.perf_counter()
         update = self.engine.step(quotes, self.clock.now() if now is None else now, **more)
         self.steps.observe(time.perf_counter() - began)
-        self.heard(update)
+        self.publish(update)
         return update
 
     def feed(self, batch: Batch) -> None:
@@ -113,7 +113,7 @@ class Node:
         began = time.perf_counter()
         update = self.engine.feed(batch)
         self.steps.observe(time.perf_counter() - began)
-        self.heard(update)
+        self.publish(update)
 
     def put_splits(self, given: Iterable[SplitsGiven], now: datetime) -> int:
         """Store records of betting splits. Returns how many were new."""
@@ -121,7 +121,7 @@ class Node:
             return self.splits_to(list(given))
         return sum(self.splits.put(each, now) for each in given)
 
-    def heard(self, update: Update) -> None:
+    def publish(self, update: Update) -> None:
         """Publish an update, whether from this node's steps or from elsewhere."""
         if self.past is not None:
             self.past.follow(update)

@@ -386,7 +386,7 @@ _FIGURES: tuple[tuple[_Family, str, str, Callable[[SourceStatus], Any]], ...] = 
         GaugeMetricFamily,
         "age_seconds",
         "Since a source last delivered data or a heartbeat",
-        lambda s: s.last_heard or s.last_payload,
+        lambda s: s.last_seen or s.last_payload,
     ),
     (GaugeMetricFamily, "payload_age_seconds", "Since a source last sent data", lambda s: s.last_payload),
     (GaugeMetricFamily, "credits_left", "Credits until they renew", lambda s: s.credits_left),
@@ -467,8 +467,8 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
         member = service.member
         hub = Hub(
             node.engine, Matcher(), clock=node.clock.now, kept=quarantine(settings, secrets), overrides=overrides,
-            on_update=node.heard, games=node.games, futures=node.futures, timed=node.steps.observe,
-            tell=None if member is None or member.outbox is None else member.outbox.tell,
+            on_update=node.publish, games=node.games, futures=node.futures, timed=node.steps.observe,
+            on_decision=None if member is None or member.outbox is None else member.outbox.add,
             most_quotes=None if member is None or member.outbox is None else member.outbox.most_quotes,
         )  # fmt: skip
         if member is not None:

@@ -76,7 +76,9 @@ class Splits:
         self._most = most
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, str], Series] = OrderedDict()
-        self.tell: Callable[..., None] = lambda *_: None  # called with each accepted record; set if a log is written
+        self.on_change: Callable[..., None] = lambda *_: (
+            None
+        )  # called with each accepted record; set if a log is written
 
     def __len__(self) -> int:
         return len(self._known)
@@ -91,7 +93,7 @@ class Splits:
             series = self._known.get(key)
             if series is not None and series.times and time <= series.times[-1]:
                 return False
-            self.tell("splits", given, now)
+            self.on_change("splits", given, now)
             if series is None:
                 series = self._known[key] = Series(given)
             series.put(time, _numbers(given))

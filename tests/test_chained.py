@@ -171,7 +171,7 @@ def test_a_node_over_a_node_shows_the_same_for_an_hour(upstream: Upstream, strea
             one, other = above.engine, below.engine
             return one.now == other.now and rows(one) == rows(other) and rejected(one).keys() == rejected(other).keys()
 
-        above = Hub(upstream.node.engine, Matcher(), clock=clock, on_update=upstream.node.heard)
+        above = Hub(upstream.node.engine, Matcher(), clock=clock, on_update=upstream.node.publish)
         below = Hub(Engine(), Matcher(), clock=clock)
         declared = Source(name="main", kind="the_odds_api", key_env="KEY", sports=("basketball_nba",), timeout=20.0)
         above.add(declared)

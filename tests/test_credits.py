@@ -277,7 +277,7 @@ class _Sources:
 
 def _source(name: str, **more: Any) -> SourceStatus:
     given: dict[str, Any] = dict(
-        name=name, kind="table", status="ok", reason="", last_payload=None, last_heard=None, payloads=0, quotes=0,
+        name=name, kind="table", status="ok", reason="", last_payload=None, last_seen=None, payloads=0, quotes=0,
         events=0, quarantined=0, failures=0, failures_total=0, unmapped=0, refused=0, credits_left=None,
         credits_used=None, credits_an_hour=None, books=(),
     )  # fmt: skip

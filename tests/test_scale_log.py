@@ -242,7 +242,9 @@ def test_a_take_over_keeps_every_event_id() -> None:
     first, second, alone = nodes(), nodes(), nodes()
     try:
         outbox, follower = Outbox(first, lambda: None, lambda: 8_000_000), Follower(second)
-        before = asyncio.run(deliver(Hub(first.engine, Matcher(), clock=lambda: now, tell=outbox.tell), "one", "two"))
+        before = asyncio.run(
+            deliver(Hub(first.engine, Matcher(), clock=lambda: now, on_decision=outbox.add), "one", "two")
+        )
         assert len(before) == 4
         assert len(set(before.values())) == 2
         sequence = 0

@@ -91,12 +91,12 @@ def test_the_process_the_event_loop_and_steps_are_measured(service: Running) -> 
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
 METERED = SourceStatus(
     name="american", kind="the_odds_api", status="degraded", reason="late", last_payload=NOW - timedelta(seconds=40),
-    last_heard=NOW - timedelta(seconds=4), payloads=7, quotes=700, events=9, quarantined=0, failures=1,
+    last_seen=NOW - timedelta(seconds=4), payloads=7, quotes=700, events=9, quarantined=0, failures=1,
     failures_total=3, unmapped=0, refused=0, credits_left=400, credits_used=100, credits_an_hour=12.5,
     books=("fanduel",), prices=400, stale=300, conflict=True,
 )  # fmt: skip
 NEW = SourceStatus(
-    name="new", kind="interface", status="starting", reason="", last_payload=None, last_heard=None, payloads=0,
+    name="new", kind="interface", status="starting", reason="", last_payload=None, last_seen=None, payloads=0,
     quotes=0, events=0, quarantined=0, failures=0, failures_total=0, unmapped=0, refused=0, credits_left=None,
     credits_used=None, credits_an_hour=None, books=(),
 )  # fmt: skip

@@ -102,7 +102,7 @@ class Hub:
         Receives futures.
     timed
         Called with the duration of each step of the engine, in seconds.
-    tell
+    on_decision
         Called with decisions about games that another process needs in order to take over: `match` with new or changed
         decisions, `unmatch` with games that were dropped.
     most_quotes
@@ -113,11 +113,11 @@ class Hub:
         self, engine: Engine, matcher: Matcher, *, clock: Clock | None, kept: PayloadQuarantine | None = None,
         overrides: Path | None = None, on_update: Callable[[Update], None] | None = None, games: Games | None = None,
         futures: Futures | None = None, timed: Callable[[float], None] | None = None,
-        tell: Callable[..., None] | None = None, most_quotes: int | None = None,
+        on_decision: Callable[..., None] | None = None, most_quotes: int | None = None,
     ) -> None:  # fmt: skip
         self.engine = engine
         self._most_quotes, self._early = most_quotes, list[Update]()  # updates before the last of a payload
-        self._tell, self._decided = tell, dict[tuple[str, str], Decision]()
+        self._on_decision, self._decided = on_decision, dict[tuple[str, str], Decision]()
         self._timed = timed
         self._matcher, self._clock, self._kept, self._on_update = matcher, clock, kept, on_update
         self._standing, self._futures = games, Futures() if futures is None else futures
@@ -269,7 +269,7 @@ class Hub:
     def expect(self, source: str, part: str, within: float, *, polled: bool = False) -> None:
         """Set how often a part of a source is expected to report."""
         known = self._tracks[source].part(part)
-        if known.heard is None and known.failing is None:
+        if known.seen_at is None and known.failing is None:
             known.since = self.now()
         known.within, known.polled = within, polled
 
@@ -355,8 +355,8 @@ class Hub:
             self._forgot = now
             self._forget(now - _REMEMBERED)
             gone = [key for key in self._decided if self._matcher.decision(*key) is None]
-            if gone and self._tell is not None:
-                self._tell("unmatch", *gone)
+            if gone and self._on_decision is not None:
+                self._on_decision("unmatch", *gone)
             for key in gone:
                 del self._decided[key]
         if self._standing is not None:
@@ -498,11 +498,11 @@ class Hub:
 
     def _say_decided(self, games: Iterable[tuple[str, str]]) -> None:
         """Report new decisions on some games, before a step uses them."""
-        if self._tell is None:
+        if self._on_decision is None:
             return
         found = {key: one for key in games if (one := self._matcher.decision(*key)) and self._decided.get(key) != one}
         if found:
-            self._tell("match", *sorted(found.values(), key=lambda one: one.number))
+            self._on_decision("match", *sorted(found.values(), key=lambda one: one.number))
             self._decided |= found
 
     def _moved(self, source: str, named: Iterable[str], ours: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -554,7 +554,7 @@ class Hub:
         """All books that a source delivers or is configured for."""
         return books_of(list(self._tracks.values()), self.now())
 
-    def unheard(self, books: Iterable[str] | None = None) -> list[BookStatus]:
+    def not_ok(self, books: Iterable[str] | None = None) -> list[BookStatus]:
         """Books that are not `ok`; having no opportunities there means nothing."""
         wanted = None if books is None else set(books)
         return [one for one in self.books() if one.status != "ok" and (wanted is None or one.book in wanted)]

@@ -26,7 +26,7 @@ class Stream:
             sent["last-event-id"] = self.last_id
         loop = asyncio.get_running_loop()
         async with web.stream(url, query, sent, self._silence) as chunks:
-            heard = loop.time()
+            last = loop.time()
             async for chunk in chunks:
                 comments = events.comments
                 try:
@@ -39,8 +39,8 @@ class Stream:
                 if events.comments > comments:
                     yield None
                 if found or events.comments > comments:
-                    heard = loop.time()
-                elif loop.time() - heard > self._silence:
+                    last = loop.time()
+                elif loop.time() - last > self._silence:
                     raise Failure(f"no complete event within {self._silence:g} s")
         wait = None if events.retry is None else events.retry / 1000.0
         raise Failure("the stream ended", wait=wait)

@@ -44,7 +44,7 @@ class SourceStatus(msgspec.Struct, frozen=True):
     status: str
     reason: str
     last_payload: datetime | None
-    last_heard: datetime | None  # heartbeats included
+    last_seen: datetime | None  # heartbeats included
     payloads: int
     quotes: int
     events: int
@@ -84,7 +84,7 @@ class Part:
     since: datetime
     within: float = 60.0  # expected seconds between two reports
     polled: bool = False
-    heard: datetime | None = None
+    seen_at: datetime | None = None
     failing: datetime | None = None  # since
     failures: int = 0
     reason: str = ""
@@ -94,7 +94,7 @@ class Part:
 
     def well(self, now: datetime) -> None:
         """Record a success."""
-        self.heard, self.failing, self.failures, self.reason, self.fatal = now, None, 0, "", False
+        self.seen_at, self.failing, self.failures, self.reason, self.fatal = now, None, 0, "", False
 
     def failed(self, failure: Failure, now: datetime) -> None:
         """Record a failure."""
@@ -108,13 +108,13 @@ class Part:
             down = self.fatal or _age(self.failing, now) >= down_after
             return (DOWN if down else DEGRADED), self.reason
         if self.ended:
-            return OK, f"read to its end at {_clock(self.heard)}"
-        late = _age(self.heard or self.since, now) - self.within
+            return OK, f"read to its end at {_clock(self.seen_at)}"
+        late = _age(self.seen_at or self.since, now) - self.within
         if late > down_after:
-            return DOWN, f"silent since {_clock(self.heard or self.since)}"
+            return DOWN, f"silent since {_clock(self.seen_at or self.since)}"
         if late > _LATE_S:
-            return DEGRADED, f"late: silent since {_clock(self.heard or self.since)}"
-        return (STARTING, "no data yet") if self.heard is None else (OK, "")
+            return DEGRADED, f"late: silent since {_clock(self.seen_at or self.since)}"
+        return (STARTING, "no data yet") if self.seen_at is None else (OK, "")
 
 
 @dataclass
@@ -195,10 +195,10 @@ class Track:
     def status(self, now: datetime) -> SourceStatus:
         """Return the full status for operators."""
         status, reason = self.assess(now)
-        heard = [part.heard for part in self.parts.values() if part.heard]
+        seen_at = [part.seen_at for part in self.parts.values() if part.seen_at]
         return SourceStatus(
             name=self.name, kind=self.kind, status=status, reason=reason, last_payload=self.last_payload,
-            last_heard=max(heard, default=None), payloads=self.payloads, quotes=self.quotes,
+            last_seen=max(seen_at, default=None), payloads=self.payloads, quotes=self.quotes,
             events=len(self.events), quarantined=len(self.doubtful),
             failures=max((part.failures for part in self.parts.values()), default=0),
             failures_total=self.failures_total, unmapped=self.unmapped.total(), refused=self.refused.total(),

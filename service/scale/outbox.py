@@ -34,11 +34,11 @@ class Outbox:
         self._entries: deque[tuple[Entry, float]] = deque()
         self._engine.record(self)
         for part in (node.games, node.futures, node.splits):
-            part.tell = self.tell
+            part.on_change = self.add
 
     # ---- from the writer's thread ----
 
-    def tell(self, kind: str, *what: Any) -> None:
+    def add(self, kind: str, *what: Any) -> None:
         """Add a change that is not a step.
 
         Raises

@@ -25,7 +25,7 @@ from oddsengine_service.scale.link import Link
 from oddsengine_service.scale.log import bucket_of
 from oddsengine_service.settings import Settings
 
-TELL_S = 0.1  # minimum interval between two broadcasts
+SEND_S = 0.1  # minimum interval between two broadcasts
 SILENT_S = 2.0  # after which the streams of a silent process are no longer counted
 _PEPPER = "pepper"
 _USAGE = "usage"
@@ -101,7 +101,7 @@ class SharedKeys:
         return await (self._bucket.create(ident, value) if known is None else self._bucket.update(ident, value, known))
 
 
-class Told(msgspec.Struct, array_like=True):
+class Counts(msgspec.Struct, array_like=True):
     """Counts of a process; `counts` has only changed ones, `streams` all open ones."""
 
     who: str
@@ -116,7 +116,7 @@ class SharedCounts:
     def __init__(self, link: Link, limits: Limits, name: str) -> None:
         self._link, self._limits, self._name = link, limits, name
         self._subject = f"counts.{link.scale.shard}"
-        self._told: tuple[int, dict[str, int]] = (0, {})
+        self._sent: tuple[int, dict[str, int]] = (0, {})
         self._streams: dict[str, int] = {}
         self._others: dict[str, tuple[int, dict[str, int]]] = {}  # minute and counts by process
         self._streams_of: dict[str, tuple[float, dict[str, int]]] = {}
@@ -125,53 +125,55 @@ class SharedCounts:
         limits.counted = self._counted
 
     def _counted(self, key: str, count: int, left: int) -> None:
-        """Broadcast at once if the uncommunicated count is a large part of what is left; thread-safe."""
-        untold = count - self._told[1].get(key, 0)
-        if left >= 0 and untold * 4 * (len(self._others) + 1) > left and not self._due.is_set():
+        """Broadcast at once if the unsent count is a large part of what is left; thread-safe."""
+        unsent = count - self._sent[1].get(key, 0)
+        if left >= 0 and unsent * 4 * (len(self._others) + 1) > left and not self._due.is_set():
             with suppress(RuntimeError):  # the loop is closed
                 self._link.loop.call_soon_threadsafe(self._due.set)
 
     async def run(self) -> None:
         """Broadcast and receive until the process ends."""
-        await self._link.client.subscribe(self._subject, cb=self._hear)
+        await self._link.client.subscribe(self._subject, cb=self._receive)
         first = True
         while True:
             with suppress(*_TROUBLE):
-                await self._tell(everything=first)
+                await self._send(everything=first)
                 first = False
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._due.wait(), TELL_S)
+                await asyncio.wait_for(self._due.wait(), SEND_S)
             self._due.clear()
             self._forget()
 
-    async def _tell(self, *, everything: bool = False) -> None:
-        minute, counts, streams = self._limits.told()
-        known = self._told[1] if self._told[0] == minute else {}
+    async def _send(self, *, everything: bool = False) -> None:
+        minute, counts, streams = self._limits.counts_here()
+        known = self._sent[1] if self._sent[0] == minute else {}
         fresh = {key: count for key, count in counts.items() if known.get(key) != count}
         now = self._link.loop.time()
         if not (fresh or everything or streams != self._streams or now - self._at > SILENT_S / 4):
             return
-        self._told, self._streams, self._at = (minute, counts), streams, now
-        await self._link.client.publish(self._subject, msgspec.msgpack.encode(Told(self._name, minute, fresh, streams)))
+        self._sent, self._streams, self._at = (minute, counts), streams, now
+        await self._link.client.publish(
+            self._subject, msgspec.msgpack.encode(Counts(self._name, minute, fresh, streams))
+        )
 
-    async def _hear(self, message: Any) -> None:
-        told = msgspec.msgpack.decode(message.data, type=Told)
-        if told.who == self._name:
+    async def _receive(self, message: Any) -> None:
+        received = msgspec.msgpack.decode(message.data, type=Counts)
+        if received.who == self._name:
             return
         limits = self._limits
-        if told.who not in self._others:
-            self._told = (0, {})  # a new process knows nothing
+        if received.who not in self._others:
+            self._sent = (0, {})  # a new process knows nothing
             self._due.set()
-        if told.minute > limits.elsewhere_minute:
+        if received.minute > limits.elsewhere_minute:
             limits.elsewhere = Counter()
-            limits.elsewhere_minute = told.minute
-        minute, counts = self._others.get(told.who, (0, {}))
-        counts = counts if minute == told.minute else {}
-        if told.minute == limits.elsewhere_minute:
-            for key, count in told.counts.items():
+            limits.elsewhere_minute = received.minute
+        minute, counts = self._others.get(received.who, (0, {}))
+        counts = counts if minute == received.minute else {}
+        if received.minute == limits.elsewhere_minute:
+            for key, count in received.counts.items():
                 limits.elsewhere[key] += count - counts.get(key, 0)
-        self._others[told.who] = told.minute, counts | told.counts
-        self._streams_of[told.who] = self._link.loop.time(), told.streams
+        self._others[received.who] = received.minute, counts | received.counts
+        self._streams_of[received.who] = self._link.loop.time(), received.streams
         self._add_streams()
 
     def _forget(self) -> None:

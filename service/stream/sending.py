@@ -130,15 +130,15 @@ class Lines:
 
     # ---- delivery ----
 
-    def deliver(self, batches: list[tuple[Group, int, list[StreamEvent]]], heard: int) -> None:
-        """Send groups their events, each with the number of its update; `heard` is the latest update."""
-        self.number = heard
+    def deliver(self, batches: list[tuple[Group, int, list[StreamEvent]]], latest: int) -> None:
+        """Send groups their events, each with the number of its update; `latest` is the latest update."""
+        self.number = latest
         for group, number, events in batches:
             if group not in self._groups:
                 continue
             self._groups[group] = number
             if events:
-                self._queue.append(_Batch(group, number, events, self.global_seq(heard)))
+                self._queue.append(_Batch(group, number, events, self.global_seq(latest)))
                 self.made += len(events)
         self._flush_soon()
 
@@ -253,7 +253,7 @@ class Lines:
             known = subscriber.cohort.groups if subscriber.cohort is not None else frozenset()
             self._enroll(subscriber, known | {group})
 
-    def admit(self, subscriber: Subscriber, wants: Any, taken: Taken, frames: list[bytes], heard: int) -> None:
+    def admit(self, subscriber: Subscriber, wants: Any, taken: Taken, frames: list[bytes], latest: int) -> None:
         """Send a subscriber its snapshot, open opportunities, and events after the snapshot's update."""
         if subscriber.gone or subscriber.waiting is None or subscriber.wants is not wants:
             return
@@ -263,7 +263,7 @@ class Lines:
         subscriber.waiting = None
         beginning = subscriber.wire.beginning(taken.frames, frames)
         self._begin(subscriber, beginning, wants.since or 0)
-        self._begin(subscriber, [taken.complete], min(taken.number or heard, heard))
+        self._begin(subscriber, [taken.complete], min(taken.number or latest, latest))
         for update, events in waited:
             self._begin(subscriber, bodies(events), update)
         self.events += len(beginning) + 1 + sum(len(events) for _, events in waited)
