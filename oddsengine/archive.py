@@ -55,12 +55,12 @@ class QuoteBuffer:
         """Add a batch that is about to be applied."""
         if self._batches and self.last > self._engine.number:  # the step was rolled back because of another failure
             self.quotes -= len(self._batches.pop()[1].links)
-            self._words = list(self._engine.wordings[: self._engine.told[0]])
-        if len(self._words) != self._engine.told[0]:  # codes were renumbered
+            self._words = list(self._engine.wordings[: self._engine.published[0]])
+        if len(self._words) != self._engine.published[0]:  # codes were renumbered
             self._resolve()
-            self._words = list(self._engine.wordings[: self._engine.told[0]])
+            self._words = list(self._engine.wordings[: self._engine.published[0]])
         self._words += batch.wordings
-        self._books = [*self._engine.books[: self._engine.told[1]], *batch.books]
+        self._books = [*self._engine.books[: self._engine.published[1]], *batch.books]
         self.last = self._engine.number + 1
         self._batches.append((self.last, batch))
         self.quotes += len(batch.links)

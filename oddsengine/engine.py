@@ -195,8 +195,8 @@ class Engine:
     def codes(self, wordings: Iterable[Wording], books: Iterable[str]) -> tuple[Longs, Longs]:
         """Codes of wordings and books, for whoever makes batches of many quotes for `feed`.
 
-        Those that are new belong to the next batch: `wordings` and `books` from `told` on. The codes hold as long as
-        `wordings` is the same list.
+        Those that are new belong to the next batch: `wordings` and `books` from `published` on. The codes hold as long
+        as `wordings` is the same list.
         """
         with self._lock:
             names = self._board.names
@@ -552,7 +552,7 @@ class Engine:
             return tuple(self._awake.values())
 
     @property
-    def told(self) -> tuple[int, int]:
+    def published(self) -> tuple[int, int]:
         """How many terms and books the steps made so far have told of."""
         return self._published
 

@@ -332,14 +332,17 @@ def read(parts: Parts, off: frozenset[int] = frozenset()) -> Terms:
     kinds = dict.fromkeys(each.kind for each in markets) | dict.fromkeys(each.with_draw for each in markets)
     code = {kind: at for at, kind in enumerate(kinds)}
 
-    def told(field: Callable[[Market], Any], dtype: npt.DTypeLike = np.int8) -> npt.NDArray[Any]:
+    def per_market(field: Callable[[Market], Any], dtype: npt.DTypeLike = np.int8) -> npt.NDArray[Any]:
         return np.array([field(each) for each in markets], dtype)[of]
 
     def by_side(field: Callable[[Market], tuple[int, ...]]) -> Sides:
         return np.array([field(each) for each in markets], np.int8).reshape(-1, len(SIDES) + 1)
 
     place, renamed = by_side(lambda m: m.place), by_side(lambda m: m.renamed)
-    positional, sort = told(lambda m: m.positional, bool), told(lambda m: _SUBJECT_SORTS.index(m.kind.subject))
+    positional, sort = (
+        per_market(lambda m: m.positional, bool),
+        per_market(lambda m: _SUBJECT_SORTS.index(m.kind.subject)),
+    )
 
     forms = parts.selection.column(lambda value: _numbered(selection(*value), number), np.int32, 7)
     word = forms[:, 6]
@@ -374,12 +377,12 @@ def read(parts: Parts, off: frozenset[int] = frozenset()) -> Terms:
     spoken, type_side = renamed[of, spoken], renamed[of, type_side]  # an anytime scorer's yes is over
     conflict = (spoken >= 0) & (type_side >= 0) & (spoken != type_side)
     conflict &= (place[of, spoken] >= 0) & (place[of, type_side] >= 0)
-    meant = np.where(spoken >= 0, spoken, np.where(type_side >= 0, type_side, told(lambda m: m.implied)))
+    meant = np.where(spoken >= 0, spoken, np.where(type_side >= 0, type_side, per_market(lambda m: m.implied)))
 
     # The subject: a player, or the team of a team total.
     player, owned = sort == _PLAYER, sort == _TEAM
     who = np.where(given > 0, given, np.where(word >= 0, plain, bare))
-    owners = np.stack([named, told(lambda m: m.team), np.where(type_team == DRAW, -1, type_team), label])
+    owners = np.stack([named, per_market(lambda m: m.team), np.where(type_team == DRAW, -1, type_team), label])
     owner = owners.max(axis=0)
     conflict |= owned & (owner >= 0) & (np.where(owners < 0, owner, owners).min(axis=0) != owner)
     lost = (player & (who == 0)) | (owned & (owner < 0)) | ((sort == _NONE) & ~positional & (word >= 0) & beside)
@@ -393,18 +396,18 @@ def read(parts: Parts, off: frozenset[int] = frozenset()) -> Terms:
     verdict[(side < 0) | lost] = CODES["unknown_outcome"]
     if CODES["side_conflict"] not in off:
         verdict[conflict] = CODES["side_conflict"]
-    verdict[~told(lambda m: m.usable, bool)] = CODES["unmapped"]
+    verdict[~per_market(lambda m: m.usable, bool)] = CODES["unmapped"]
     return Terms(
         names=names,
         kinds=tuple(kinds),
-        kind=told(lambda m: code[m.kind], np.int32),
-        with_draw=told(lambda m: code[m.with_draw], np.int32),
-        two_way=told(lambda m: m.two_way, np.uint8),
+        kind=per_market(lambda m: code[m.kind], np.int32),
+        with_draw=per_market(lambda m: code[m.with_draw], np.int32),
+        two_way=per_market(lambda m: m.two_way, np.uint8),
         side=side,
         side_turned=place[of, _other(meant)],
         subject=subject(owner),
         subject_turned=subject(_other(owner)),
-        fixed=told(lambda m: m.fixed, np.int32),
+        fixed=per_market(lambda m: m.fixed, np.int32),
         verdict=verdict,
         home=home,
         away=away,

@@ -134,7 +134,7 @@ def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
             held, terms, names = engine.wordings, _none, _none
         terms, names = _more(engine, terms, wordings, code[a:b], names, books, book[a:b])
         key = terms[code[a:b]] << BOOK_BITS | names[book[a:b]]
-        learnt, met = engine.told
+        learnt, met = engine.published
         quoted = Quoted(
             key, c.odds[a:b], c.american[a:b], c.seen[a:b], c.changed[a:b], c.start[a:b], c.flags[a:b]
         )  # fmt: skip

@@ -11,7 +11,7 @@ from oddsengine import catalog
 from oddsengine.auditing import Audit, audit, calibrate
 from oddsengine.auditing.picture import reliability
 from oddsengine.auditing.progress import Progress
-from oddsengine.commands.output import say
+from oddsengine.commands.output import echo
 
 _SHOWN = (".parquet", ".ndjson", ".jsonl")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -32,9 +32,9 @@ def audit_command(arguments: argparse.Namespace) -> None:
         Path(arguments.plot).write_text(reliability(result.shown, arguments.hours), encoding="utf-8")
     if arguments.json:
         document = {"looks": result.looks, "fair": result.fair, "cells": result.table.to_dicts()}
-        say(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        echo(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
-        say(f"{result}\n")
+        echo(f"{result}\n")
 
 
 def calibrate_command(arguments: argparse.Namespace) -> None:
@@ -53,27 +53,27 @@ def calibrate_command(arguments: argparse.Namespace) -> None:
             else "give a history, or --data with the data folder of a node"
         )
     result = calibrate(histories, fair=_table(fair), hours=arguments.hours)
-    say(f"{result.games} games with a close; first showings at EV >= 1 of the last third:\n")
+    echo(f"{result.games} games with a close; first showings at EV >= 1 of the last third:\n")
     for row in result.comparison.iter_rows(named=True):
         if row["shown"] is None:
-            say(f"  {row['table']:<9} n {row['graded']}\n")
+            echo(f"  {row['table']:<9} n {row['graded']}\n")
             continue
-        say(
+        echo(
             f"  {row['table']:<9} n {row['graded']:>5}  shown {row['shown']:5.2f}  worth {row['worth']:5.2f} "
             f"+-{row['worth_se']:.2f}  bias {row['bias']:+.2f} +-{row['bias_se']:.2f}  ratio {row['ratio']:.2f}  "
             f"90 % range holds {row['inside_90']:.0f} %\n"
         )
     if result.kept:
-        say("The fitted constants are no better on unseen games, so the current ones stay in use.\n")
+        echo("The fitted constants are no better on unseen games, so the current ones stay in use.\n")
         return
     text = toml(result.changes)
     if output is None:
-        say(text)
+        echo(text)
         return
     new = Path(f"{output}.new")
     new.write_text(text, encoding="utf-8")
     new.replace(output)  # a node may read it at any time
-    say(f"The fitted constants were written to {output}.\n")
+    echo(f"The fitted constants were written to {output}.\n")
 
 
 def _table(path: str | None) -> catalog.FairTable | None:

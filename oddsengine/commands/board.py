@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from oddsengine.commands.layout import table as text_table
-from oddsengine.commands.output import Notice, bold, say, terminal, wrapped, write
+from oddsengine.commands.output import Notice, bold, echo, terminal, wrapped, write
 from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, moment, records
 from oddsengine.explain import explain
 from oddsengine.find.books import absent, refused
@@ -173,7 +173,7 @@ def explain_command(arguments: argparse.Namespace) -> None:
     with Notice("explaining the opportunity", _SLOW):
         question = _question(arguments, table, ("books", "sharp", "method", "commission"))
         text = str(explain(table, arguments.names[-1], **question))
-    say(text.rstrip("\n") + "\n")
+    echo(text.rstrip("\n") + "\n")
 
 
 def _format(arguments: argparse.Namespace) -> str:

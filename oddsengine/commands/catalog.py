@@ -7,7 +7,7 @@ from pathlib import Path
 
 import oddsengine.catalog as known
 from oddsengine.commands.layout import Column, table
-from oddsengine.commands.output import bold, say, terminal
+from oddsengine.commands.output import bold, echo, terminal
 from oddsengine.commands.report import csv_text
 
 _ENTRY = re.compile(r"(?P<key>\w+) = [^#]+#\s*(?P<meaning>.*)")
@@ -35,9 +35,9 @@ def catalog_command(arguments: argparse.Namespace) -> None:
         if value != was or not arguments.changed
     ]
     if arguments.format == "json":
-        say(json.dumps(rows, indent=2) + "\n")
+        echo(json.dumps(rows, indent=2) + "\n")
     elif arguments.format == "csv":
-        say(csv_text(rows, ("threshold", "value", "shipped", "changed", "meaning")))
+        echo(csv_text(rows, ("threshold", "value", "shipped", "changed", "meaning")))
     else:
         cells = [
             [[str(row["threshold"]), f"{row['value']:g}", f"{row['shipped']:g}", str(row["meaning"])]] for row in rows
@@ -48,7 +48,7 @@ def catalog_command(arguments: argparse.Namespace) -> None:
             Column("shipped", right=True),
             Column("meaning", least=20),
         ]
-        say("\n".join([*table(titles, cells, terminal(), bold=bold()), ""]))
+        echo("\n".join([*table(titles, cells, terminal(), bold=bold()), ""]))
 
 
 COMMANDS = {"catalog": catalog_command}

@@ -17,7 +17,7 @@ from oddsengine.auditing.replay import engine_of, source, span, steps
 from oddsengine.closing import ClosingRecorder
 from oddsengine.clv import STATES, report
 from oddsengine.commands.layout import Column, table
-from oddsengine.commands.output import bold, say, service_needed, terminal, wrapped
+from oddsengine.commands.output import bold, echo, service_needed, terminal, wrapped
 from oddsengine.commands.report import csv_text, records
 from oddsengine.commands.tape import storage_options
 from oddsengine.tape import Tape
@@ -45,11 +45,11 @@ def clv_command(arguments: argparse.Namespace) -> None:
     groups, total = report(bets, arguments.by), report(bets)
     if arguments.format == "json":
         document = {"by": arguments.by, "groups": records(groups), "total": records(total)[0]}
-        say(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     elif arguments.format == "csv":
-        say(csv_text(records(groups), groups.columns))
+        echo(csv_text(records(groups), groups.columns))
     else:
-        say(_text(groups, total, arguments.by))
+        echo(_text(groups, total, arguments.by))
 
 
 def _service() -> Any:

@@ -9,7 +9,7 @@ import os
 from typing import Any
 
 from oddsengine.commands.layout import Column, table
-from oddsengine.commands.output import say, service_needed, terminal, wrapped
+from oddsengine.commands.output import echo, service_needed, terminal, wrapped
 
 _CHECK = (
     Column("Feed"), Column("Kind", drop=2), Column("Status"), Column("Events", right=True),
@@ -40,21 +40,21 @@ def feeds_command(arguments: argparse.Namespace) -> None:
 def _checked(checked: list[Any], arguments: argparse.Namespace) -> None:
     """Print what each feed would deliver."""
     if arguments.format == "json":
-        say(json.dumps([one.plain() for one in checked], indent=2, ensure_ascii=False) + "\n")
+        echo(json.dumps([one.plain() for one in checked], indent=2, ensure_ascii=False) + "\n")
         return
     groups = [[[*one.cells()]] for one in checked]
     lines = table(_CHECK, groups, terminal())
     lines += [wrapped([f"{one.name}: {note}"]) for one in checked for note in one.notes]
-    say("\n".join(lines) + "\n")
+    echo("\n".join(lines) + "\n")
 
 
 def _unmapped(unmapped: list[Any], arguments: argparse.Namespace) -> None:
     """Print unmapped market names, the most frequent first."""
     if arguments.format == "json":
-        say(json.dumps([one._asdict() for one in unmapped], indent=2, ensure_ascii=False) + "\n")
+        echo(json.dumps([one._asdict() for one in unmapped], indent=2, ensure_ascii=False) + "\n")
         return
     groups = [[[f"{one.times:,}", one.source, one.book, one.market]] for one in unmapped]
-    say("\n".join(table(_UNMAPPED, groups, terminal())) + "\n" if unmapped else "none\n")
+    echo("\n".join(table(_UNMAPPED, groups, terminal())) + "\n" if unmapped else "none\n")
 
 
 COMMANDS = {"feeds": feeds_command}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oddsengine.commands.layout import Column, table
-from oddsengine.commands.output import say, service_needed, terminal
+from oddsengine.commands.output import echo, service_needed, terminal
 
 if TYPE_CHECKING:
     from oddsengine_service.keys import KeyStore, Made, Record
@@ -85,12 +85,12 @@ def _export(store: "KeyStore", arguments: argparse.Namespace) -> None:
     rows = store.rows()
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     if arguments.file == "-":
-        say(text)
+        echo(text)
         return
     descriptor = os.open(arguments.file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(descriptor, "w", encoding="utf-8") as out:
         out.write(text)
-    say(f"exported {len(rows):,} keys; back up the pepper too, they cannot be used without it\n")
+    echo(f"exported {len(rows):,} keys; back up the pepper too, they cannot be used without it\n")
 
 
 def _import(store: "KeyStore", arguments: argparse.Namespace) -> None:
@@ -99,7 +99,7 @@ def _import(store: "KeyStore", arguments: argparse.Namespace) -> None:
         rows = [json.loads(line) for line in lines if line.strip()]
     except ValueError as error:
         raise ValueError(f"{arguments.file} must have one JSON object per line: {error}") from None
-    say(f"imported {store.take(rows, offer=True):,} keys\n")
+    echo(f"imported {store.take(rows, offer=True):,} keys\n")
 
 
 _ACTIONS = {
@@ -132,7 +132,7 @@ def _plain(record: "Record") -> dict[str, Any]:
 
 
 def _say_json(records: Any) -> None:
-    say(json.dumps(records, indent=2, ensure_ascii=False) + "\n")
+    echo(json.dumps(records, indent=2, ensure_ascii=False) + "\n")
 
 
 def _say_made(made: "Made", arguments: argparse.Namespace) -> None:
@@ -140,7 +140,7 @@ def _say_made(made: "Made", arguments: argparse.Namespace) -> None:
         _say_json({**_plain(made.record), "key": made.key})
         return
     record = made.record
-    say(f"{made.key}\n\n{record.id} of {record.account}: tier {record.terms.tier}. {_SHOWN_ONCE}\n")
+    echo(f"{made.key}\n\n{record.id} of {record.account}: tier {record.terms.tier}. {_SHOWN_ONCE}\n")
 
 
 def _say_record(record: "Record", what: str, arguments: argparse.Namespace) -> None:
@@ -148,7 +148,7 @@ def _say_record(record: "Record", what: str, arguments: argparse.Namespace) -> N
         _say_json(_plain(record))
         return
     caller = record.caller
-    say(f"{what} {record.id} of {record.account}: tier {caller.tier.id}, {caller.rate:,} requests per minute, "
+    echo(f"{what} {record.id} of {record.account}: tier {caller.tier.id}, {caller.rate:,} requests per minute, "
         f"{caller.streams} streams\n")  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def _say_list(records: "list[Record]", arguments: argparse.Namespace) -> None:
         ]]
         for record in records
     ]  # fmt: skip
-    say("\n".join(table(_LIST, groups, terminal())) + "\n" if groups else "none\n")
+    echo("\n".join(table(_LIST, groups, terminal())) + "\n" if groups else "none\n")
 
 
 COMMANDS = {"keys": keys_command}

@@ -12,7 +12,7 @@ from pathlib import Path
 _OURS = {"oddsengine", "oddsengine_service"}
 
 
-def say(text: str) -> None:
+def echo(text: str) -> None:
     """Print a text, replacing characters that the terminal cannot show by question marks."""
     try:
         sys.stdout.write(text)
@@ -69,6 +69,6 @@ def wrapped(lines: Sequence[str]) -> str:
 def write(text: str, path: str | None) -> None:
     """Write a text to a file, or print it."""
     if path is None:
-        say(text)
+        echo(text)
     else:
         Path(path).write_text(text, encoding="utf-8")

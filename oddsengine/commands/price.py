@@ -9,7 +9,7 @@ from typing import Any
 
 from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes
 from oddsengine.commands.layout import Column, table
-from oddsengine.commands.output import bold, say, terminal
+from oddsengine.commands.output import bold, echo, terminal
 from oddsengine.commands.report import american, csv_text, decimal
 from oddsengine.devig import DEVIG_METHODS, devig
 from oddsengine.kelly import kelly, kelly_exclusive
@@ -61,14 +61,14 @@ def _small(rows: list[dict[str, Any]], form: str, note: str, facts: Mapping[str,
     figures = [{name: _rounded(value) for name, value in row.items()} for row in rows]
     if form == "json":
         document = {name: _rounded(value) for name, value in facts.items()} | {"outcomes": figures}
-        say(json.dumps(document, indent=2) + "\n")
+        echo(json.dumps(document, indent=2) + "\n")
     elif form == "csv":
-        say(csv_text(figures, names))
+        echo(csv_text(figures, names))
     else:
         cells = [[_figure(name, row[name]) for name in names] for row in rows]
         titles = [Column(name.replace("_", " "), right=True) for name in names]
         lines = table(titles, [[row] for row in cells], terminal(), bold=bold())
-        say("\n".join([*lines, "", note]) + "\n")
+        echo("\n".join([*lines, "", note]) + "\n")
 
 
 def _rounded(value: Any) -> Any:

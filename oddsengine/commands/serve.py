@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from oddsengine.commands.output import say, service_needed
+from oddsengine.commands.output import echo, service_needed
 
 
 def serve_command(arguments: argparse.Namespace) -> None:
@@ -45,7 +45,7 @@ def _warn(settings: Any, *, demo: bool) -> None:
 
 
 def _announce(text: str) -> None:
-    say(text)
+    echo(text)
     sys.stdout.flush()
 
 

@@ -21,7 +21,7 @@ import msgspec
 from oddsengine.archive import archived, compact, rows_of, write
 from oddsengine.auditing.progress import Progress
 from oddsengine.board.state import Batch
-from oddsengine.commands.output import say, wrapped
+from oddsengine.commands.output import echo, wrapped
 from oddsengine.commands.report import moment
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
@@ -122,7 +122,7 @@ def record_command(arguments: argparse.Namespace) -> None:
         f"{tape.path}: {_contents(tape)}; {tape.size / 1e6:,.1f} MB",
         f"state hash {engine.state_hash()}",
     ]
-    say(wrapped(lines) + "\n")
+    echo(wrapped(lines) + "\n")
     if interrupted:
         raise KeyboardInterrupt
 
@@ -243,7 +243,7 @@ def replay_command(arguments: argparse.Namespace) -> None:
     if arguments.updates == "-":
         sys.stderr.write(text)
     else:
-        say(text)
+        echo(text)
 
 
 def _done(tape: Tape, until: datetime | None, steps: int, now: datetime) -> float:
@@ -331,9 +331,9 @@ def archive_command(arguments: argparse.Namespace) -> None:
             quotes, pieces, after = quotes + rows.height, pieces + 1, last
     took = time.monotonic() - began
     if arguments.json:
-        say(json.dumps({"tapes": len(tapes), "quotes": quotes, "pieces": pieces, "seconds": round(took, 3)}) + "\n")
+        echo(json.dumps({"tapes": len(tapes), "quotes": quotes, "pieces": pieces, "seconds": round(took, 3)}) + "\n")
     else:
-        say(f"{quotes:,} quotes from {len(tapes)} tapes in {pieces} commits, {took:.2f} s\n")
+        echo(f"{quotes:,} quotes from {len(tapes)} tapes in {pieces} commits, {took:.2f} s\n")
 
 
 def compact_command(arguments: argparse.Namespace) -> None:
@@ -342,9 +342,9 @@ def compact_command(arguments: argparse.Namespace) -> None:
     done = compact(arguments.dest, arguments.keep_hours, storage_options(arguments))
     took = time.monotonic() - began
     if arguments.json:
-        say(json.dumps({**done._asdict(), "seconds": round(took, 3)}) + "\n")
+        echo(json.dumps({**done._asdict(), "seconds": round(took, 3)}) + "\n")
     else:
-        say(
+        echo(
             f"{done.before:,} files of {done.partitions:,} days and sports merged into {done.after:,}, "
             f"{done.deleted:,} old files deleted, {took:.2f} s\n"
         )

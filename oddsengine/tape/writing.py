@@ -119,7 +119,7 @@ class TapeWriter:
             If the engine is not where the tape ends; see `resume`.
         """
         terms, books, _ = self._totals
-        if engine.number != self.last or engine.told[1] != books or engine.told[0] > terms:
+        if engine.number != self.last or engine.published[1] != books or engine.published[0] > terms:
             raise TapeError(
                 f"{self.path} ends with step {self.last}, and the engine is at step {engine.number} of something "
                 f"else: only an engine restored from a tape can continue it"
@@ -145,8 +145,8 @@ class TapeWriter:
             )  # fmt: skip
         listed, (before, books, quotes) = None, self._totals
         books_known = before
-        if self._engine is not None and self._engine.told[0] != books_known:
-            books_known = self._engine.told[0]
+        if self._engine is not None and self._engine.published[0] != books_known:
+            books_known = self._engine.published[0]
             listed = self._engine.wordings[:books_known]
         n = len(batch.links)
         end = books_known + len(batch.wordings), books + len(batch.books), quotes + n
