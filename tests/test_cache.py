@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 import pytest
+from forking import ran
 
 import oddsengine
 from oddsengine._cache import Folders, KernelCache, stamp
@@ -22,6 +23,17 @@ import json
 from oddsengine import devig
 from oddsengine._jit import REPORTER
 print(json.dumps([list(devig([1.9, 2.1], "multiplicative")), REPORTER.compiled]))
+"""
+BOARD = """
+import json
+from oddsengine.engine import Engine
+from oddsengine.simulate import World
+engine = Engine()
+view = engine.view(min_ev=-2.0, min_profit=-3.0, max_hold=9.0, min_middle_ev=None, keep=True)
+books = ["pinnacle", "circa", "fanduel", "betmgm", "draftkings"]
+for batch in World(3, events=2, books=books, live=0.5, hazards=True).run(6.0):
+    engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
+print(json.dumps([engine.state_hash(views=False), view.ids()]))
 """
 FAIR = [0.525, 0.475]  # about
 TIMEOUT_S = 300
@@ -53,6 +65,15 @@ def run(environ: Mapping[str, str]) -> Ran:
 
 
 COMPILES = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+
+
+@COMPILES
+def test_kernels_do_the_same_as_plain_python() -> None:
+    """Without numba's compiler, as coverage is measured: numbers of numpy overflow there that wrap in machine code."""
+    compiled, plain = ran(BOARD), ran(BOARD, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, forked=False)
+    assert (plain.returncode, plain.stderr) == (0, "")
+    assert plain.stdout == compiled.stdout
+    assert all(json.loads(plain.stdout)[1].values())
 
 
 @pytest.fixture(scope="module")

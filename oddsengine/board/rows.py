@@ -18,6 +18,7 @@ FREE, ON, GONE = 0, 1, 2
 LIVE, SUSPENDED, MISMATCH, FLAP = 1, 2, 4, 8
 REJECTED = 32  # by the node that the quote comes from
 FLAGS_OF_QUOTE = LIVE | SUSPENDED | MISMATCH | REJECTED
+_NOT_FLAP, _NOT_OF_QUOTE = 255 ^ FLAP, 255 ^ FLAGS_OF_QUOTE  # not ~FLAP: numpy has no negative unsigned bytes
 NO_PRICE = 16  # quotes only: suspended without a price
 BOOK_BITS = 16
 LEVELS = 6  # price levels in a row's history
@@ -265,7 +266,7 @@ def _look(
         if abs(np.float64(mark) - np.float64(last)) <= back * 65535.0:
             same[slot] = np.uint8(min(np.int64(same[slot]) + 1, 255))
             if same[slot] >= agree:
-                flags[slot] = flags[slot] & ~FLAP
+                flags[slot] = flags[slot] & _NOT_FLAP
         else:
             same[slot] = 1
         if mark == last:
@@ -387,13 +388,13 @@ def _apply(
         if ((given ^ flags[slot]) & LIVE) != 0:
             what |= LIVENESS
             depth[slot] = 0  # another market: the history starts again
-            flags[slot] = flags[slot] & ~FLAP
+            flags[slot] = flags[slot] & _NOT_FLAP
         if ((given ^ flags[slot]) & (SUSPENDED | MISMATCH | REJECTED)) != 0:
             what |= STATUS
         if (what & (NEW | PRICE | LIVENESS)) != 0:
             changed[slot] = time if q_changed[i] == NO_TIME else min(q_changed[i], time)
         looked = time > before or price != odds[slot] or depth[slot] == 0
-        flags[slot] = (flags[slot] & ~FLAGS_OF_QUOTE) | given
+        flags[slot] = (flags[slot] & _NOT_OF_QUOTE) | given
         if not bare:
             odds[slot] = q_odds[i]
             if q_american[i] != american[slot] and not (np.isnan(q_american[i]) and np.isnan(american[slot])):
