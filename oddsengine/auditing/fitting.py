@@ -39,7 +39,7 @@ class Fit(NamedTuple):
     games: int
     kept: bool  # the table in force stays, since the new one is not better on the last third of the games
     table: FairTable  # the table in force with the fitted constants
-    errors: dict[str, float]  # standard errors of the fit alone, by constant
+    errors: dict[str, float]  # standard errors of the fit alone, by constant that the history determines
     comparison: pl.DataFrame  # prices first shown in the last third, by table
 
     @property
@@ -180,15 +180,20 @@ def _design(rows: pl.DataFrame, table: FairTable) -> tuple[Floats, Floats, Float
 
 
 def fit(rows: pl.DataFrame, table: FairTable) -> tuple[FairTable, dict[str, float]]:
-    """Return a table with the fitted constants, and the standard errors of the fit alone."""
+    """Return a table with the fitted constants, and the standard errors of the fit alone.
+
+    Constants that the rows do not determine keep their values, and have no standard error.
+    """
     design, left, weight, _, game = _design(rows, table)
     weighted = design * weight[:, None]
-    inverse = np.linalg.pinv(weighted.T @ design)
+    information = weighted.T @ design
+    inverse = np.linalg.pinv(information, rcond=1e-10, hermitian=True)
+    known = inverse @ information  # the identity, except for constants that the rows do not determine
     beta = inverse @ weighted.T @ left
     rest = left - design @ beta
     variance = _clustered(weighted * rest[:, None], inverse, game)
     prior = np.array([getattr(table.constants, name) for name in _NAMES])
-    sure = np.linalg.inv(variance + 1e-9 * np.eye(4))
+    sure = known.T @ np.linalg.inv(variance + 1e-9 * np.eye(4)) @ known
     tight = np.diag(_PRIOR**-2)
     posterior = np.linalg.solve(sure + tight, sure @ beta + tight @ prior)
     posterior = np.maximum(posterior, 0.0)
@@ -216,8 +221,8 @@ def fit(rows: pl.DataFrame, table: FairTable) -> tuple[FairTable, dict[str, floa
     fitted = table._replace(
         constants=c._replace(close_sigma=round(sigma, 5), **values), own=MappingProxyType({**table.own, **own})
     )
-    errors = dict(zip(_NAMES, np.sqrt(np.diag(variance)).round(4).tolist(), strict=True))
-    return fitted, errors
+    errors = np.sqrt(np.diag(variance)).round(4).tolist()
+    return fitted, {name: error for name, error, k in zip(_NAMES, errors, np.diag(known), strict=True) if k > 0.5}
 
 
 def _book_ids(rows: pl.DataFrame) -> list[str]:
@@ -228,7 +233,8 @@ def _book_ids(rows: pl.DataFrame) -> list[str]:
 def _clustered(scores: Floats, inverse: Any, game: Any) -> Floats:
     sums = np.zeros((int(game.max(initial=-1)) + 1, scores.shape[1]))
     np.add.at(sums, game, scores)
-    return np.asarray(inverse @ sums.T @ sums @ inverse)
+    spread = sums @ inverse.T  # multiplied with itself, so that rounding leaves no variance below 0
+    return np.asarray(spread.T @ spread)
 
 
 def _predicted(rows: pl.DataFrame, table: FairTable) -> Floats:
