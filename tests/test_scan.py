@@ -20,6 +20,7 @@ from oddsengine.auditing.calibrations import Calibrations
 from oddsengine.auditing.progress import ticking
 from oddsengine.engine import micros
 from oddsengine.open import KINDS
+from oddsengine.simulate.desks import DEFAULT_BOOKS
 
 FIGURES = {
     "ev": "ev_percentage",
@@ -27,13 +28,14 @@ FIGURES = {
     "low_hold": "hold_percentage",
     "middles": "expected_value",
 }
+BOOKS = some(DEFAULT_BOOKS, 12)
 OLD = catalog.fair_table()
 NEW = catalog.amended_fair_table({"name": "new", "own": {"weight": 0.2}, "momentum": {"far": 0.0, "near": 0.0}})
 
 
 def quotes(seed: int, looks: int = 24, events: int = 5, hours: float = 2.0) -> pl.DataFrame:
     """Looks at a simulated board, the first event starting within the history."""
-    world = oe.World(seed, events=events, live=0.0, tick=3600.0 * hours / looks)
+    world = oe.World(seed, events=events, live=0.0, tick=3600.0 * hours / looks, books=BOOKS)
     rows = [
         {**quote, "last_seen_at": look.now} for look in world.run(3600.0 * hours) for quote in look.quotes
     ]  # fmt: skip
@@ -120,7 +122,7 @@ def test_every_way_to_hand_a_history_in_gives_the_same(tmp_path: Path, monkeypat
         frame.to_pandas(),
         frame.to_arrow(),
     )
-    for given in some(ways, 8):
+    for given in some(ways, 6):
         assert oe.scan_history(given).equals(wanted), type(given)
 
 

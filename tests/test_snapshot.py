@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from effort import some
+from effort import less, some
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
@@ -35,7 +35,7 @@ def test_goes_on_alike(seed: int, method: str) -> None:
     view = engine.view(method=method, keep=True)
     late = engine.delayed(60.0)
     copy: Engine | None = None
-    for at, batch in enumerate(World(seed, events=8, live=0.4, tick=5.0, hazards=True).run(260.0)):
+    for at, batch in enumerate(World(seed, events=less(8, 4), live=0.4, tick=5.0, hazards=True).run(260.0)):
         update = engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
         if copy is None:
             if at == 20:

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 import oddsengine as oe
 from oddsengine.auditing.replay import source, steps
 from oddsengine.outcomes import settled
-from oddsengine.strategy import Strategy, Trader, backtest
+from oddsengine.strategy import Backtest, Strategy, Trader, backtest
 from oddsengine.tearsheet import tear_sheet, write_tear_sheet
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -161,8 +161,13 @@ def past() -> pl.DataFrame:
 SOFT = Strategy(min_ev=1.0, books=("draftkings", "fanduel", "betmgm", "caesars"), max_event=40.0)
 
 
-def test_no_decision_knows_the_future(past: pl.DataFrame) -> None:
-    whole = backtest(past, SOFT).trades
+@pytest.fixture(scope="module")
+def found(past: pl.DataFrame) -> Backtest:
+    return backtest(past, SOFT)
+
+
+def test_no_decision_knows_the_future(past: pl.DataFrame, found: Backtest) -> None:
+    whole = found.trades
     assert whole.height > 10
     moments = past["last_seen_at"].unique().sort()
     for end in (moments[6], moments[17]):
@@ -174,12 +179,11 @@ def test_no_decision_knows_the_future(past: pl.DataFrame) -> None:
         assert answered["status"].to_list() == known[answered["index"]]["status"].to_list()
 
 
-def test_paper_trading_on_a_live_engine_is_the_backtest(past: pl.DataFrame) -> None:
+def test_paper_trading_on_a_live_engine_is_the_backtest(past: pl.DataFrame, found: Backtest) -> None:
     engine = oe.Engine()
     trader = Trader(engine, SOFT)
     for batch in past.partition_by("last_seen_at", maintain_order=True):
         trader.follow(engine.step(batch, now=batch["last_seen_at"][0]))
-    found = backtest(past, SOFT)
     assert_frame_equal(trader.trades(), found.trades.select(trader.trades().columns))
     open_ = sum(found.trades.filter(pl.col("status") != "rejected")["stake"])
     assert trader.cash + open_ == pytest.approx(1000.0, abs=50.0)
@@ -191,8 +195,7 @@ def test_money_is_never_spent_twice(past: pl.DataFrame) -> None:
     assert trades.filter(pl.col("status") != "rejected")["stake"].sum() <= 100.0 + 1e-9
 
 
-def test_a_tear_sheet_is_one_file(past: pl.DataFrame, tmp_path: Path) -> None:
-    found = backtest(past, SOFT)
+def test_a_tear_sheet_is_one_file(past: pl.DataFrame, found: Backtest, tmp_path: Path) -> None:
     write_tear_sheet(found, tmp_path / "sheet.html")
     text = (tmp_path / "sheet.html").read_text(encoding="utf-8")
     picture = re.search(r"data:image/png;base64,([^']+)'", text)

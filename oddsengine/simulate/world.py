@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -256,8 +257,8 @@ class World:
 
     def _quotes(self, rows: Longs) -> list[Row]:
         """Build quotes as a feed sends them."""
-        screens = self._screens
-        quotes = []
+        screens, quotes = self._screens, []
+        times = cache(self._at)  # most rows of a screen have the same
         columns = (
             screens.book, screens.event, screens.ladder, screens.side, screens.quarters, screens.odds, screens.seen,
             screens.live, screens.active, screens.changed_at,
@@ -266,32 +267,30 @@ class World:
             *(column[rows].tolist() for column in columns), strict=True
         ):
             habits = self._desks[book]
-            quote = dict(self._text(event, ladder, side, quarters, generic=habits.generic))
-            quote["sportsbook"] = self.books[book]
+            texts = self._texts[2 * event + habits.generic]
+            key = (quarters * 16 + ladder) * 4 + side
+            text = texts.get(key)
+            if text is None:
+                text = texts[key] = self.fixtures[event].row(ladder, side, quarters, generic=habits.generic)
+            name = self.books[book]
+            quote = text.copy()
+            quote["sportsbook"] = name
             if habits.digits:
                 quote["odds_decimal"] = odds
             else:
                 quote["odds_american"] = american(odds)
             quote["is_live"] = live
-            quote["last_seen_at"] = self._at(seen)
+            quote["last_seen_at"] = times(seen)
             if habits.dates:
-                quote["odds_changed_at"] = self._at(changed)
+                quote["odds_changed_at"] = times(changed)
             if habits.links:
-                quote["deep_link"] = f"https://{self.books[book]}.example/event/{event}"
-            quote["external_event_id"] = f"{self.books[book]}-{event}"
+                quote["deep_link"] = f"https://{name}.example/event/{event}"
+            quote["external_event_id"] = f"{name}-{event}"
             if not active:
                 quote["is_active"] = False
             quotes.append(quote)
         self._remember(rows, quotes)
         return quotes
-
-    def _text(self, event: int, ladder: int, side: int, quarters: int, *, generic: bool) -> Row:
-        """Return the part of a row shared by books of one style, cached."""
-        texts = self._texts[2 * event + generic]
-        key = (quarters * 16 + ladder) * 4 + side
-        if key not in texts:
-            texts[key] = self.fixtures[event].row(ladder, side, quarters, generic=generic)
-        return texts[key]
 
     def _remember(self, rows: Longs, quotes: list[Row]) -> None:
         """Choose rows to repeat later."""
