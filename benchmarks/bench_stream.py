@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import gc
 import io
+import itertools
 import json
 import os
 import resource
@@ -133,19 +134,20 @@ async def ours(args: argparse.Namespace) -> None:
     while not server.started:
         await asyncio.sleep(0.01)
     spent: list[float] = []
+    numbers = itertools.count(1)  # a price that was there before does not move
 
     def run(stop: threading.Event, rate: float) -> int:
-        tick, at = 0, time.perf_counter()
+        ticks, at = 0, time.perf_counter()
         games = ROWS // (2 * len(BOOKS))
         while not stop.is_set():
-            tick += 1
+            tick, ticks = next(numbers), ticks + 1
             at += 1.0 / rate
             time.sleep(max(0.0, at - time.perf_counter()))
             now = datetime.now(UTC)
             began = time.perf_counter()
             node.write(node.step, quotes(tick, now, tick % (games - 3)), now).result()
             spent.append(time.perf_counter() - began)
-        return tick
+        return ticks
 
     async def turn(rate: float) -> Any:
         stop = threading.Event()
