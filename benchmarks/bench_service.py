@@ -1,6 +1,6 @@
 """Requests a second of a node, beside the same server sending the same bytes from memory.
 
-    python benchmarks/bench_service.py [--rows 100000] [--seconds 3] [--rounds 3]
+    python benchmarks/bench_service.py [--rows 100000] [--seconds 3] [--rounds 3] [--only 304]
 
 Three processes on two cores: the world; the server that it is played to (uvicorn with the node, whose board stands
 still, and under `/fixed/` a bare application that sends back what it was given); and the load, which is this one:
@@ -277,11 +277,13 @@ OTHER: dict[str, Callable[[int], str]] = {
 }
 
 
-async def measured(facts: dict[str, Any], process: Any, seconds: float, rounds: int) -> None:
+async def measured(facts: dict[str, Any], process: Any, seconds: float, rounds: int, only: str) -> None:
     port, keys, pid = int(facts["origin"].rpartition(":")[2]), facts["keys"], process.pid
     base = "/api/v1"
 
     async def beside(name: str, requests: list[list[bytes]], status: bytes = b"200") -> None:
+        if only not in name:
+            return
         learned = await answer(port, requests[0][0])
         path = f"/fixed/{abs(hash(name))}"
         put = f"PUT {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(learned)}\r\n\r\n".encode()
@@ -368,6 +370,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="part of the names of the cases to run")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--world", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -384,7 +387,7 @@ def main() -> None:
         assert process.stdout is not None
         assert process.stdin is not None
         facts = json.loads(process.stdout.readline())
-        uvloop.run(measured(facts, process, given.seconds, given.rounds))
+        uvloop.run(measured(facts, process, given.seconds, given.rounds, given.only))
         rss = Path(f"/proc/{process.pid}/status")
         if rss.exists():
             sys.stdout.write(next(line for line in rss.read_text().splitlines() if line.startswith("VmRSS")) + "\n")

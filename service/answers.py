@@ -2,7 +2,7 @@
 
 import gzip
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
@@ -39,9 +39,13 @@ class CachedAnswer:
         self.answer = answer
         self._tagged = cacheable and answer.status == 200
         self._etag = xxhash.xxh3_128_hexdigest(answer.body).encode() if self._tagged else b""
-        self.tags = frozenset(self._tag(coding) for coding in ("", *CODINGS)) if self._tagged else frozenset()
         self._made: dict[tuple[str, bool], RawResponse] = {}
         self._more = [_header(name, value) for name, value in answer.headers]
+
+    @cached_property
+    def tags(self) -> frozenset[bytes]:
+        """The ETag in each encoding."""
+        return frozenset(self._tag(coding) for coding in ("", *CODINGS)) if self._tagged else frozenset()
 
     def at_hand(self, given: bytes, codings: bytes) -> RawResponse | None:
         """Like `sent`, if there is nothing but a small body to compress."""
@@ -91,6 +95,7 @@ def encoded(found: Any) -> Answer:
     return found if isinstance(found, Answer) else Answer(encode(found))
 
 
+@lru_cache(maxsize=256)
 def _header(name: str, value: str) -> Header:
     """Encode a header.
 

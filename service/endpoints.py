@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from oddsengine.engine import Engine
-from oddsengine_service.params import Param, by_name
+from oddsengine_service.params import Declared, Param
 from oddsengine_service.tiers import Caller
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Endpoint:
     errors: Sequence[int] = ()  # statuses in addition to those implied by the declaration
     doc: str = ""
     path_kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # JSON Schema of path parameters
-    by_name: Mapping[str, Param] = field(init=False)
+    by_name: Declared = field(init=False)
 
     @property
     def cacheable(self) -> bool:
@@ -70,7 +70,7 @@ class Endpoint:
         return self.lasts not in ("never", "records")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by_name", by_name(self.params))
+        object.__setattr__(self, "by_name", Declared(self.params))
 
 
 def _nothing(_: Context) -> Any:

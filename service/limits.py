@@ -181,6 +181,7 @@ class Limits:
     ) -> None:  # fmt: skip
         self.usage, self._clock, self._ahead, self._most = usage, clock, ahead, most
         self._lock = threading.Lock()
+        self._now, self._reset = 0.0, 0
         self._minute, self._counts = 0, dict[str, int]()  # requests of this minute
         self._open: dict[str, int] = {}
         # Of other processes in a cluster: requests of this minute, open streams.
@@ -194,12 +195,15 @@ class Limits:
     def take(self, who: str, rate: int) -> Room:
         """Count one request."""
         now = self._clock()
-        minute = int(now) // WINDOW_S
         account = " " not in who
         key = who if account else _counted(who)
         with self._lock:
-            if minute != self._minute:
-                self._minute, self._counts = minute, {}
+            if now != self._now:  # a rough clock returns the same time for many requests
+                self._now, minute = now, int(now) // WINDOW_S
+                if minute != self._minute:
+                    self._minute, self._counts = minute, {}
+                self._reset = self._end(minute)
+            minute, reset = self._minute, self._reset
             count = self._counts.pop(key, 0) + 1
             if len(self._counts) >= self._most:
                 del self._counts[next(iter(self._counts))]
@@ -210,7 +214,7 @@ class Limits:
             self.counted(key, count, left)
         if allowed and account and self.usage is not None:
             self.usage.add(who, now)
-        return Room(rate, left if allowed else 0, self._end(minute), allowed)
+        return Room(rate, left if allowed else 0, reset, allowed)
 
     def room(self, who: str, rate: int) -> Room:
         """The rest of the minute, without counting a request."""

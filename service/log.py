@@ -131,13 +131,12 @@ def _text(lines: list[Any]) -> str:
 
 
 def _moment(time_: float) -> str:
-    second = int(time_)
-    return f"{_second(second)}.{int((time_ - second) * 1e3):03d}+00:00"
+    return _millisecond(int(time_ * 1e3))
 
 
 @lru_cache(maxsize=4)
-def _second(time_: int) -> str:
-    return datetime.fromtimestamp(time_, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+def _millisecond(time_: int) -> str:
+    return datetime.fromtimestamp(time_ / 1e3, UTC).isoformat(timespec="milliseconds")
 
 
 class _Forwarder(logging.Handler):

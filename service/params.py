@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 from oddsengine_service.problems import Problem, invalid, shown
 
 MOST_QUERY = 16_384  # bytes of a query string
+MOST_FIELDS = 200
 MOST_TEXT = 200  # characters of one value
 MOST_WORDS = 500
 
@@ -91,25 +92,23 @@ def moment(name: str, doc: str, *, unix: bool = False, **more: Any) -> Param:
 # ---- parsing ----
 
 
-def parse(query: bytes, params: Mapping[str, Param]) -> tuple[dict[str, Any], list[str]]:
-    """Values of all parameters by name, and the names of undeclared ones.
+class Declared(dict[str, Param]):
+    """The parameters of an endpoint, by name and alias."""
 
-    `params` has every parameter under its name and each alias (`by_name`).
-    """
+    def __init__(self, params: Sequence[Param]) -> None:
+        super().__init__({name: param for param in params for name in (param.name, *param.aliases)})
+        self.defaults: dict[str, Any] = {param.name: param.default for param in params}
+        self.required = [param for param in params if param.required]
+
+
+def parse(query: bytes, params: Declared) -> tuple[dict[str, Any], list[str]]:
+    """Values of all parameters by name, and the names of undeclared ones."""
     if len(query) > MOST_QUERY:
         raise Problem(400, "validation_error", f"query string must be at most {MOST_QUERY:,} bytes, got {len(query):,}")
-    found: dict[str, Any] = {param.name: param.default for param in params.values()}
-    if not query:
-        return _complete(found, params), []
-    try:
-        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=200, errors="strict")
-    except (ValueError, UnicodeError):
-        raise invalid(
-            "malformed query string: it must be up to 200 percent-encoded name=value pairs in UTF-8"
-        ) from None
+    found = params.defaults.copy()
     ignored: list[str] = []
     given: dict[str, str] = {}
-    for name, value in pairs:
+    for name, value in _pairs(query) if query else ():
         param = params.get(name)
         if param is None:
             ignored.append(name[:MOST_TEXT])
@@ -122,20 +121,23 @@ def parse(query: bytes, params: Mapping[str, Param]) -> tuple[dict[str, Any], li
                 given[param.name] = value
     for name, value in given.items():
         found[name] = params[name].read(name, value)
-    return _complete(found, params), ignored
-
-
-def by_name(params: Sequence[Param]) -> dict[str, Param]:
-    """Parameters by name and alias."""
-    return {name: param for param in params for name in (param.name, *param.aliases)}
-
-
-def _complete(found: dict[str, Any], params: Mapping[str, Param]) -> dict[str, Any]:
-    for param in params.values():
-        if param.required and found[param.name] is None:
+    for param in params.required:
+        if found[param.name] is None:
             code = "invalid_request" if param.name == "event_id" else "validation_error"
             raise invalid(f"{param.name} is required: {param.doc[0].lower()}{param.doc[1:]}", code)
-    return found
+    return found, ignored
+
+
+def _pairs(query: bytes) -> list[tuple[str, str]]:
+    try:
+        text = query.decode("ascii")
+        if "%" in text or "+" in text:
+            return parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
+        if text.count("&") < MOST_FIELDS:
+            return [(name, value) for part in text.split("&") if part for name, _, value in (part.partition("="),)]
+    except ValueError:
+        pass
+    raise invalid(f"malformed query string: it must be up to {MOST_FIELDS} percent-encoded name=value pairs in UTF-8")
 
 
 def _words(name: str, value: str) -> tuple[str, ...]:

@@ -48,8 +48,8 @@ class Cursor(NamedTuple):
 
     def text(self) -> str:
         """Encode as published: fields joined by `~`, using only characters that need no escaping in URLs."""
-        value = "" if self.value is None else self.value
-        return "~".join(map(_escaped, (self.sort, value, self.start, self.event, *(self.rest or ()))))
+        first = f"{self.sort}~{'' if self.value is None else _escaped(self.value)}~{self.start}~{_quoted(self.event)}"
+        return first if self.rest is None else f"{first}~{_rest_text(self.rest)}"
 
     @classmethod
     def read(cls, text: str) -> "Cursor":
@@ -75,6 +75,11 @@ def _escaped(value: Any) -> str:
     if not isinstance(value, str):
         return repr(value).replace("+", "")
     return _quoted(value)
+
+
+@lru_cache(maxsize=4096)
+def _rest_text(rest: tuple[Any, ...]) -> str:
+    return "~".join(map(_escaped, rest))
 
 
 @lru_cache(maxsize=4096)

@@ -69,7 +69,7 @@ class Index:
     def reader(self, *, judged: bool = False) -> Iterator["BoardReader"]:
         """Lock the board and bring the index up to date; with `judged`, guards are evaluated as of now."""
         with self._mutex:
-            while True:  # many new terms are read in chunks
+            while self.engine.number != self._at:  # many new terms are read in chunks
                 with self.engine.still() as board:
                     if board.names is not self.terms.names:
                         self._rename(board.names)

@@ -11,7 +11,7 @@ from oddsengine import catalog
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.mcp import local, shapes
 from oddsengine_service.mcp.shapes import Row, Shape
-from oddsengine_service.params import Param, by_name
+from oddsengine_service.params import Param
 from oddsengine_service.problems import invalid, shown
 
 DEFAULT_ROWS, MOST_ROWS = 10, 50
@@ -115,7 +115,7 @@ BY_NAME = {tool.name: tool for tool in TOOLS}
 
 def params_of(tool: Tool, endpoint: Endpoint) -> list[Param]:
     """The parameters of a tool, as its endpoint declares them."""
-    known = by_name(endpoint.params)
+    known = endpoint.by_name
     return [known[name] for name in tool.args]
 
 
@@ -164,9 +164,9 @@ def query(tool: Tool, endpoint: Endpoint, arguments: Mapping[str, Any]) -> tuple
         if value is not None:
             out[name] = _text(name, value)
     limit, offset = _whole(out, "limit", DEFAULT_ROWS, 1, MOST_ROWS), _whole(out, "offset", 0, 0, 5000)
-    if by_name(endpoint.params).get("limit") is None or tool.shape is None:
+    if endpoint.by_name.get("limit") is None or tool.shape is None:
         out.pop("limit", None), out.pop("offset", None)
-        if "limit" in by_name(endpoint.params):  # rows are joined here, so all of a page are needed
+        if "limit" in endpoint.by_name:  # rows are joined here, so all of a page are needed
             out["limit"] = "200"
     elif paged(tool):
         out |= {"limit": str(limit), "offset": str(offset)}
