@@ -126,6 +126,8 @@ class Columns:
         """One column of some rows; `id` is the board's."""
         if name == "id":
             return pl.Series(hexadecimal(self._facts.id[at]), dtype=pl.String)
+        if name in LINKS and self._facts.links:
+            return _links([self._facts.links[row] for row in at.tolist()], (name,))[name]
         return self._column(name)[self._terms[1][at] if name in _WORDED else at]
 
     def whole(self, name: str) -> pl.Series:
@@ -144,7 +146,7 @@ class Columns:
         if name in _WORDED:
             at = _WORDED[name]
             return pl.Series([wording[at] for wording in self._terms[0]], dtype=ODDS_SCHEMA[name])
-        if name in LINKS:
+        if name in LINKS and self._facts.links:
             return self._links[name]
         if name in _MADE:
             return pl.Series(_MADE[name](self._facts)).cast(ODDS_SCHEMA[name])
@@ -158,7 +160,7 @@ class Columns:
 
     @cached_property
     def _links(self) -> dict[str, pl.Series]:
-        return _links(self._facts.links, self._facts.slot.size)
+        return _links(self._facts.links, LINKS)
 
 
 _WORDED = {name: at for at, name in enumerate((*WORDING, "line"))}
@@ -186,18 +188,15 @@ def moments_of(micros: Longs) -> pl.Series:
     return column.cast(TIME)
 
 
-def _links(links: Sequence[str | None], n: int) -> dict[str, pl.Series]:
-    """The columns of the rows' own texts."""
-    whole = pl.Series("links", links, dtype=pl.String)
-    if whole.null_count() == whole.len():
-        return {name: pl.Series([None], dtype=ODDS_SCHEMA[name]).new_from_index(0, n) for name in LINKS}
-    split = whole.str.split(SEPARATOR).to_frame()
+def _links(links: Sequence[str | None], names: Sequence[str]) -> dict[str, pl.Series]:
+    """Columns of the rows' own texts."""
+    split = pl.Series("links", links, dtype=pl.String).str.split(SEPARATOR).to_frame()
     parts = split.select(
-        pl.col("links").list.get(at, null_on_oob=True).replace("", None).alias(name) for at, name in enumerate(LINKS)
+        pl.col("links").list.get(LINKS.index(name), null_on_oob=True).replace("", None).alias(name) for name in names
     )
     return {
         name: parts[name].replace_strict(_FLAGS, default=None, return_dtype=pl.Boolean)
         if ODDS_SCHEMA[name] == pl.Boolean
         else parts[name].cast(ODDS_SCHEMA[name])
-        for name in LINKS
+        for name in names
     }
