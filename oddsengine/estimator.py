@@ -131,20 +131,6 @@ def voters(books: Sequence[str], table: FairTable) -> Voters:
 
 
 @kernel
-def charge(odds, book, rate, fee, net):
-    """Prices after a commission on winnings, or a fee of F p (1 - p) per contract."""
-    for i in range(odds.size):
-        c, f = rate[book[i]], fee[book[i]]
-        x = odds[i]
-        if c != 0.0 or f != 0.0:
-            x = 1.0 + (x - 1.0) * (1.0 - c)
-            if f > 0.0:
-                p = 1.0 / x
-                x = 1.0 / (p + f * p * (1.0 - p))
-        net[i] = x
-
-
-@kernel
 def complete(needed, segments, rows, book, net, reason, place, pick, entry_rows, entry_odds, entry_ends):
     """The lowest price of every outcome, one entry per needed market and book that quotes all of its outcomes."""
     at = np.int64(0)
@@ -216,15 +202,6 @@ def _votes(
         start[m] = n
         m += 1
     return n
-
-
-def after_commission(groups: Groups, traits: Traits) -> Floats:
-    """Prices after the commissions of the catalog."""
-    if not (traits.commission.any() or traits.fee.any()):
-        return groups.odds
-    net = np.empty(groups.row.size)
-    charge(groups.odds, groups.book, traits.commission, traits.fee, net)
-    return net
 
 
 def votes(
@@ -832,15 +809,3 @@ _ERF = np.frompyfunc(math.erf, 1, 1)
 def normal(z: Floats) -> Floats:
     """Standard normal distribution function."""
     return 0.5 * (1.0 + np.asarray(_ERF(z / math.sqrt(2.0)), np.float64))
-
-
-def shrunk(prob: Floats, odds: Floats, se: Floats) -> Floats:
-    """Kelly stake for an uncertain probability, as a fraction of the bankroll.
-
-    An edge e with standard error s is reduced to e / (1 + s^2 / e^2), so that probable noise has little weight.
-    """
-    edge = prob * odds - 1.0
-    spread = prob * (1.0 - prob) * se * odds
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(edge > 0.0, edge * edge / (edge * edge + spread * spread), 0.0)
-    return np.asarray(share * np.maximum(edge, 0.0) / (odds - 1.0))

@@ -93,6 +93,32 @@ def kelly(prob: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0) -> Floats
     return np.asarray(part * full)
 
 
+def shrunk_kelly(prob: Floats, odds: Floats, se: Floats) -> Floats:
+    """Return the Kelly stake for an uncertain probability, as a fraction of the bankroll.
+
+    An edge e with standard error s is reduced to e / (1 + s^2 / e^2), so that probable noise has little weight.
+
+    Parameters
+    ----------
+    prob : ndarray of float
+        Probability of winning.
+    odds : ndarray of float
+        Decimal odds.
+    se : ndarray of float
+        Standard error of the log-odds of `prob`.
+
+    Examples
+    --------
+    >>> shrunk_kelly(np.array([0.55, 0.55]), np.array([2.0, 2.0]), np.array([0.0, 0.2])).round(4).tolist()
+    [0.1, 0.0505]
+    """
+    edge = prob * odds - 1.0
+    spread = prob * (1.0 - prob) * se * odds
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(edge > 0.0, edge * edge / (edge * edge + spread * spread), 0.0)
+    return np.asarray(share * np.maximum(edge, 0.0) / (odds - 1.0))
+
+
 def kelly_exclusive(probs: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0) -> Floats:
     """Return Kelly stakes on mutually exclusive outcomes, as fractions of the bankroll.
 

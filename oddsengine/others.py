@@ -15,6 +15,7 @@ from oddsengine import catalog, estimator
 from oddsengine.board.state import Board
 from oddsengine.board.units import Gathered
 from oddsengine.columns import Longs
+from oddsengine.commission import after_commission
 from oddsengine.find.board import hashes, prepare
 from oddsengine.groups import NO_TIME
 
@@ -43,7 +44,7 @@ def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable) -> Votes:
     prepared = prepare(fresh.drop("look"), [])
     identity, g = prepared.identity, prepared.identity.groups
     none = np.full(g.row.size, NO_TIME)
-    net = estimator.after_commission(g, identity.traits)
+    net = after_commission(g, identity.traits)
     ballot = estimator.votes(g, net, none, prepared.guarded.reason, int(identity.traits.outcomes.max(initial=2)), table)
     of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
     key = hashes(prepared).ladder

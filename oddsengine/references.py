@@ -14,8 +14,9 @@ import numpy as np
 
 from oddsengine import catalog, estimator
 from oddsengine._jit import kernel
+from oddsengine.commission import after_commission, charge
 from oddsengine.devig import DEVIG_METHODS, devig_groups
-from oddsengine.estimator import charge, complete
+from oddsengine.estimator import complete
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
 from oddsengine.guards import Guarded
 from oddsengine.reasons import CODES
@@ -314,7 +315,7 @@ def read(
     momentum: Callable[[estimator.Votes], Floats | None], voting: Bytes | None = None,
 ) -> estimator.Board:  # fmt: skip
     """Collect the estimator's input from a board or some ladders of it; `momentum` is called with the votes."""
-    net = estimator.after_commission(groups, traits)
+    net = after_commission(groups, traits)
     widest = int(traits.outcomes.max(initial=2))
     ballot = estimator.votes(groups, net, times.changed, reason, widest, of.table, voting)
     return estimator.Board(of, times, momentum(ballot), ballot, voting)

@@ -15,7 +15,6 @@ import msgspec
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from oddsengine_service.answers import CachedAnswer, encoded
 from oddsengine_service.endpoints import Context, Endpoint
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
@@ -27,6 +26,7 @@ from oddsengine_service.params import parse
 from oddsengine_service.pool import Pool
 from oddsengine_service.problems import Problem, invalid, masked
 from oddsengine_service.request import Request, read_body
+from oddsengine_service.responses import CachedResponse, encoded
 
 BASE = "/api/v1"
 MOST_BODY = 1 << 20
@@ -51,7 +51,7 @@ class Api:
         # Redirects for slashes would use the Host header of the request.
         self.router = Router([*routes, Route("/{rest:path}", _Nothing(self))], redirect_slashes=False)
         self.cache = Cache(self._routed, node, self.access, self.pool.note)
-        self._last_health: CachedAnswer | None = None
+        self._last_health: CachedResponse | None = None
         self._second = self._computed = 0
         self.requests = Requests(self.cache, BASE, log, metrics, trusted, origin)
 
@@ -71,7 +71,7 @@ class Api:
             return
         await self.router({**scope, "path": path, "root_path": ""}, receive, send)
 
-    async def answer(self, request: Request, receive: Receive) -> CachedAnswer:
+    async def answer(self, request: Request, receive: Receive) -> CachedResponse:
         """Compute the response to an authorised request."""
         endpoint = request.endpoint
         body = await _body(endpoint, request, receive) if endpoint.body is not None else None
@@ -82,14 +82,14 @@ class Api:
         if shared is not None and endpoint.method == "GET":
             await shared.current()
         elif shared is not None:
-            return CachedAnswer(await shared.forward(endpoint, self.context(request, body)), cacheable=False)
+            return CachedResponse(await shared.forward(endpoint, self.context(request, body)), cacheable=False)
 
-        def computed(context: Context) -> CachedAnswer:
-            kept = CachedAnswer(encoded(endpoint.answer(context)), cacheable=endpoint.method == "GET")
+        def computed(context: Context) -> CachedResponse:
+            kept = CachedResponse(encoded(endpoint.answer(context)), cacheable=endpoint.method == "GET")
             kept.sent(request.etag, request.codings)  # compressed here, not on the event loop
             return kept
 
-        async def made() -> CachedAnswer:
+        async def made() -> CachedResponse:
             context = self.context(request, body)
             return await self.pool.run(request.account, lambda: computed(context))
 
@@ -97,14 +97,14 @@ class Api:
             return await made()
         return await self.cache.answer(request, made)
 
-    def _health(self, request: Request) -> CachedAnswer:
+    def _health(self, request: Request) -> CachedResponse:
         """Return the node's health, cached for a moment."""
         second = int(time.monotonic())
         if second != self._second:
             self._second, self._computed = second, 0
         if self._last_health is None or self._computed < HEALTH_RATE:
             self._computed += 1
-            self._last_health = CachedAnswer(encoded(request.endpoint.answer(self.context(request))))
+            self._last_health = CachedResponse(encoded(request.endpoint.answer(self.context(request))))
         return self._last_health
 
     def context(self, request: Request, body: Any = None) -> Context:

@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import OddsError, catalog
 from oddsengine.clv import clv
-from oddsengine.estimator import charge
+from oddsengine.commission import net_odds
 from oddsengine.outcomes import settled
 from oddsengine.stakes import bet_table
 from oddsengine_service.node import Node
@@ -103,17 +103,10 @@ class Summary(msgspec.Struct):
     beat_close: Annotated[float | None, Meta(description="Share of the bets with a close that have a CLV above 0.")]
 
 
-def net_odds(book: str, odds: float) -> float:
-    """A price after the book's commission or fee."""
-    about, out = catalog.book(book), np.empty(1)
-    rate, fee = np.array([about.commission]), np.array([about.fee])
-    charge(np.array([odds]), np.zeros(1, np.int64), rate, fee, out)  # type: ignore[no-untyped-call]
-    return float(out[0])
-
-
 def figures(bet: Bet) -> Bet:
     """A bet with the figures computed from its price, stake, close and result."""
-    net = net_odds(bet.sportsbook, bet.odds_decimal)
+    book = catalog.book(bet.sportsbook)
+    net = float(net_odds(bet.odds_decimal, book.commission, book.fee))
 
     def value(p: float | None) -> float | None:
         return None if p is None else round(100.0 * float(clv(net, p)), 4)

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 
 from starlette.types import Receive, Scope, Send
 
-from oddsengine_service.answers import Headers, RawResponse
 from oddsengine_service.endpoints import NOWHERE, Endpoint
 from oddsengine_service.problems import Problem
+from oddsengine_service.responses import Headers, RawResponse
 from oddsengine_service.tiers import ANONYMOUS, Caller
 
 BODY_S = 10.0  # timeout of a body

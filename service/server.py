@@ -33,7 +33,6 @@ from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service import bets, demo, keys, pages, recording, records, routes
 from oddsengine_service.alerts import Alerts, Sender, ShareError
-from oddsengine_service.answers import CachedAnswer, encode
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.archiving import NodeArchive
 from oddsengine_service.bus import Bus
@@ -64,6 +63,7 @@ from oddsengine_service.problems import INTERNAL, Problem, origin_of, shown
 from oddsengine_service.protocol import Protocol
 from oddsengine_service.recording import NodeTape
 from oddsengine_service.request import Request as Head
+from oddsengine_service.responses import CachedResponse, encode
 from oddsengine_service.samples import samples
 from oddsengine_service.settings import Settings, SettingsError, secret
 from oddsengine_service.stream.sending import LineMetrics
@@ -145,8 +145,8 @@ class Service:
         return document(routes.ENDPOINTS, BASE, samples(routes.ENDPOINTS, partial(self.log.failure, b"(sample)")))
 
     @cached_property
-    def _document(self) -> CachedAnswer:
-        return CachedAnswer(Answer(encode(self.document)))
+    def _document(self) -> CachedResponse:
+        return CachedResponse(Answer(encode(self.document)))
 
     @cached_property
     def page(self) -> str:
@@ -154,10 +154,10 @@ class Service:
         return pages.reference(self.document)
 
     @cached_property
-    def _page(self) -> CachedAnswer:
-        return CachedAnswer(Answer(self.page.encode(), type="text/html; charset=utf-8"))
+    def _page(self) -> CachedResponse:
+        return CachedResponse(Answer(self.page.encode(), type="text/html; charset=utf-8"))
 
-    async def _described(self, which: Callable[[], CachedAnswer], request: Request) -> Response:
+    async def _described(self, which: Callable[[], CachedResponse], request: Request) -> Response:
         """Serve a document that is generated on first use, with a limit per address."""
         head = Head(b"-", request.scope, "", self.api.requests.trusted)
         room = self.node.limits.take(f"address {head.address}", ANONYMOUS_RATE)
@@ -168,7 +168,7 @@ class Service:
         response.raw_headers = list(whole.headers)
         return response
 
-    def _made(self, which: Callable[[], CachedAnswer]) -> CachedAnswer:
+    def _made(self, which: Callable[[], CachedResponse]) -> CachedResponse:
         with self._describing:
             return which()
 

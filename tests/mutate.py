@@ -57,6 +57,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "oddsengine/arbitrage.py": ("arbitrage", "laws detect_units"),
     "oddsengine/kelly.py": ("kelly", "laws portfolio"),
     "oddsengine/value.py": ("value", "laws"),
+    "oddsengine/commission.py": ("commission", "fair laws"),
     "oddsengine/devig.py": ("devig",),
     "oddsengine/estimator.py": ("estimator", f"fair {_OPEN}"),
     "oddsengine/momentum.py": ("estimator", f"fair {_OPEN}"),

@@ -263,3 +263,12 @@ def fit(kind: str, scale: float, level: float, weights: Sequence[float], line: i
         else:
             low = middle
     return (low + high) / 2.0
+
+
+def net_odds(odds: float, rate: float, fee: float) -> float:
+    """A price after a commission on winnings, then a fee per contract."""
+    after = 1.0 + (1.0 - rate) * (odds - 1.0)
+    if fee == 0.0:
+        return after
+    price = 1.0 / after
+    return 1.0 / (price + fee * price * (1.0 - price))

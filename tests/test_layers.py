@@ -17,7 +17,7 @@ LAYERS: list[set[str]] = [
     {"schema"},
     {"tables", "timestamps"},
     {"traits"},
-    {"twins", "identity"},
+    {"twins", "identity", "commission"},
     {"markets"},
     {"guards", "outcomes"},
     {"estimator", "momentum"},
@@ -107,10 +107,10 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
 # ---- the service ----
 
 PUBLIC = {
-    "", "archive", "calculators", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns", "devig",
-    "engine", "estimator", "explain", "feeds", "futures", "games", "history", "kelly", "matching", "odds", "outcomes",
-    "query", "query.values", "reasons", "schema", "simulate", "simulate.futures", "snapshot", "stakes", "tape",
-    "timestamps", "update",
+    "", "archive", "calculators", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns",
+    "commission", "devig", "engine", "explain", "feeds", "futures", "games", "history", "kelly", "matching", "odds",
+    "outcomes", "query", "query.values", "reasons", "schema", "simulate", "simulate.futures", "snapshot", "stakes",
+    "tape", "timestamps", "update",
 }  # fmt: skip
 PARSERS = {path.stem for path in (ROOT / "feeds").glob("*.py")} - {"__init__"}
 SERVICE = sorted((ROOT.parent / "service").rglob("*.py"))

@@ -289,7 +289,7 @@ def test_large_bodies_are_packed_elsewhere(running: Running, monkeypatch: pytest
         return (pack if coding == "gzip" else compressor)(*args, **words)
 
     monkeypatch.setattr(*((gzip, "compress") if coding == "gzip" else (zstandard, "ZstdCompressor")), noted)
-    monkeypatch.setattr("oddsengine_service.answers.LARGE", 4000)
+    monkeypatch.setattr("oddsengine_service.responses.LARGE", 4000)
     query = f"/odds?limit=50&offset={11 if coding == 'gzip' else 12}"
     for _ in range(2):
         status, headers, _ = asked(running, query, **{"Accept-Encoding": coding})

@@ -22,6 +22,7 @@ from oddsengine.auditing.replay import engine_of, source, steps
 from oddsengine.auditing.reporting import cell
 from oddsengine.catalog.fair import FairTable
 from oddsengine.columns import Floats
+from oddsengine.commission import after_commission
 from oddsengine.engine import Engine
 from oddsengine.others import closing_logits, located, votes_at
 from oddsengine.tape import Tape
@@ -137,7 +138,7 @@ def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) ->
         g, traits = some.groups, names.traits
         rejected = board.rows.reason[g.row]
         read, _ = board.estimated(some, rejected, g.row, engine.fair)
-        net = estimator.after_commission(g, traits)
+        net = after_commission(g, traits)
         gross = estimator.gross(traits, traits.commission, traits.fee)
         logits = {}
         for name, table in flat.items():

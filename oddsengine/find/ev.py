@@ -11,7 +11,7 @@ from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Search
 from oddsengine.groups import Bytes, Floats, Ints, Longs, Words
-from oddsengine.kelly import kelly
+from oddsengine.kelly import kelly, shrunk_kelly
 from oddsengine.odds import decimal_to_american
 from oddsengine.results import EV_SCHEMA
 
@@ -167,7 +167,7 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
             "ev_error": board.nullable(100.0 * net * hits.fair * (1.0 - hits.fair) * se),
             "prob_positive": board.nullable(estimator.normal((x + np.log(net - 1.0)) / se)),
             "flags": pl.Series([estimator.named(int(f)) for f in flags], dtype=pl.List(pl.String)),
-            "kelly_shrunk": board.nullable(estimator.shrunk(hits.fair, net, se)),
+            "kelly_shrunk": board.nullable(shrunk_kelly(hits.fair, net, se)),
             "independent_books": others,
             "agreeing_books": agree,
         },

@@ -40,6 +40,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
+from oddsengine.commission import net_odds
 from oddsengine.find.ids import hexadecimal, word
 from oddsengine.futures.identity import ANY_OTHER
 from oddsengine.futures.sheets import Sheet
@@ -116,10 +117,8 @@ def evaluate(
 
 
 def _after_commission(sheet: Sheet) -> Floats:
-    charged = [catalog.book(book) for book in sheet.books]
-    commission, fee = np.array([b.commission for b in charged]), np.array([b.fee for b in charged])
-    p, win = 1.0 / sheet.odds, sheet.odds - 1.0
-    return np.asarray(np.where(fee > 0.0, 1.0 / (p + fee * p * (1.0 - p)), 1.0 + win * (1.0 - commission)))
+    books = [catalog.book(book) for book in sheet.books]
+    return net_odds(sheet.odds, [book.commission for book in books], [book.fee for book in books])
 
 
 def _rejected(sheet: Sheet, net: Floats, now: int, *, outliers: bool) -> tuple[npt.NDArray[np.int8], Bools]:

@@ -19,7 +19,7 @@ from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LIVE, LIVENESS, ON, SUSPENDED
 from oddsengine.board.state import STATUSES, Board
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
-from oddsengine.estimator import charge
+from oddsengine.commission import charge
 from oddsengine.identity import Wording
 from oddsengine.odds import quoted_american
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key

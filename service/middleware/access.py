@@ -3,13 +3,13 @@
 import time
 from functools import lru_cache
 
-from oddsengine_service.answers import Headers
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.keys import StoreError
 from oddsengine_service.limits import Room
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
 from oddsengine_service.request import Request
+from oddsengine_service.responses import Headers
 from oddsengine_service.tiers import ANONYMOUS, Caller, feature_above
 
 FAILED_RATE = 600  # invalid keys per minute and address

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from oddsengine_service.answers import CachedAnswer
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.middleware.access import Access
 from oddsengine_service.node import Node
 from oddsengine_service.request import Request
+from oddsengine_service.responses import CachedResponse
 from oddsengine_service.tiers import TIERS
 
 BYTES, ANSWERS = 64 << 20, 4096  # per board version
@@ -28,7 +28,7 @@ class _Version:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.answers: dict[Any, CachedAnswer | asyncio.Future[CachedAnswer]] = {}
+        self.answers: dict[Any, CachedResponse | asyncio.Future[CachedResponse]] = {}
         self.bytes = 0
         self.by_account: dict[str, int] = {}
 
@@ -61,22 +61,22 @@ class Cache:
             request.values = place.values
             self._access.admit(request, place.endpoint)
             kept = self._version(request).answers.get(_key(request))
-            if isinstance(kept, CachedAnswer) and (whole := kept.at_hand(request.etag, request.codings)) is not None:
+            if isinstance(kept, CachedResponse) and (whole := kept.at_hand(request.etag, request.codings)) is not None:
                 self._note(request.account)
                 await request.send(send, whole)
                 return
         await self._app(scope, receive, send)
 
-    async def answer(self, request: Request, make: Callable[[], Any]) -> CachedAnswer:
+    async def answer(self, request: Request, make: Callable[[], Any]) -> CachedResponse:
         """The response: cached, being computed for another caller, or computed now."""
         version, key = self._version(request), _key(request)
         kept = version.answers.get(key)
         if kept is not None:
-            return kept if isinstance(kept, CachedAnswer) else await asyncio.shield(kept)
-        future: asyncio.Future[CachedAnswer] = asyncio.get_running_loop().create_future()
+            return kept if isinstance(kept, CachedResponse) else await asyncio.shield(kept)
+        future: asyncio.Future[CachedResponse] = asyncio.get_running_loop().create_future()
         version.answers[key] = future
         try:
-            made: CachedAnswer = await make()
+            made: CachedResponse = await make()
         except BaseException as error:
             version.answers.pop(key, None)
             if not future.done():
@@ -87,7 +87,7 @@ class Cache:
         self._keep(version, request, key, made)
         return made
 
-    def _keep(self, version: _Version, request: Request, key: Any, made: CachedAnswer) -> None:
+    def _keep(self, version: _Version, request: Request, key: Any, made: CachedResponse) -> None:
         size = len(made.answer.body) + len(request.query)
         account = request.account
         used = version.by_account.get(account, 0) + size

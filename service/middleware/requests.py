@@ -9,11 +9,11 @@ from contextlib import suppress
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from oddsengine_service.answers import NO_STORE, Headers, RawResponse, encode
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.problems import INTERNAL, Problem, origin_of
 from oddsengine_service.request import Request
+from oddsengine_service.responses import NO_STORE, Headers, RawResponse, encode
 
 
 class Requests:

@@ -16,11 +16,11 @@ import msgspec
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
-from oddsengine_service.answers import encoded
 from oddsengine_service.endpoints import Answer, Context, Endpoint
 from oddsengine_service.node import Node
 from oddsengine_service.problems import INTERNAL, Problem
 from oddsengine_service.records import Change
+from oddsengine_service.responses import encoded
 from oddsengine_service.scale.link import Link
 from oddsengine_service.scale.log import Log, LostError, RefusedError, UnstoredError
 from oddsengine_service.tiers import TIERS, Caller

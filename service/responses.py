@@ -32,7 +32,7 @@ class RawResponse:
         self.status, self.headers, self.body = status, headers, body
 
 
-class CachedAnswer:
+class CachedResponse:
     """An encoded response in each content encoding, including the 304 response."""
 
     def __init__(self, answer: Answer, *, cacheable: bool = True) -> None:
