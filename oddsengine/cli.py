@@ -187,7 +187,7 @@ def _add_guards(parser: argparse.ArgumentParser) -> None:
 
 def _add_question(parser: argparse.ArgumentParser) -> None:
     """Add options for books and references."""
-    ask = parser.add_argument_group("whose prices")
+    ask = parser.add_argument_group("books and references")
     ask.add_argument("--books", type=_names, metavar="A,B", help="only bet at these books")
     ask.add_argument(
         "--sharp", type=_sharp, metavar="A,B|A=3,B=1", help="reference books in order of preference, or with weights"
@@ -195,15 +195,15 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     ask.add_argument(
         "--method",
         metavar="NAME",
-        help="fair price for +EV: close (default), the fair price at the close estimated from at least two other "
-        "books (the default), or the reference with its margin removed by one of "
+        help="fair price for +EV: close (default), estimated for the close from at least two other "
+        "books, or the reference with its margin removed by one of "
         f"{', '.join(DEVIG_METHODS)} (power with --sharp)",
     )
     ask.add_argument("--commission", type=_rates, metavar="BOOK=RATE", help="share of winnings, 0.02 for 2 %%")
 
 
 def _add_thresholds(parser: argparse.ArgumentParser) -> None:
-    least = parser.add_argument_group("what is worth showing")
+    least = parser.add_argument_group("thresholds")
     for name, default, text in (
         ("min-ev", 0.0, "minimum EV"),
         ("max-ev", None, "maximum EV"),
@@ -230,9 +230,7 @@ def _add_scan(commands: Any) -> None:
 
 
 def _add_explain(commands: Any) -> None:
-    parser = commands.add_parser(
-        "explain", help="explain one opportunity: prices, fair probability, what was passed over"
-    )
+    parser = commands.add_parser("explain", help="explain one opportunity: prices, fair probability, prices not used")
     parser.add_argument(
         "names", nargs="+", metavar="[FILE] ID", help="file of prices, and the opportunity's id from scan"
     )
@@ -258,7 +256,7 @@ def _add_devig(commands: Any) -> None:
 
 
 def _add_kelly(commands: Any) -> None:
-    parser = commands.add_parser("kelly", help="how much of a bankroll to stake", epilog=_PRICES)
+    parser = commands.add_parser("kelly", help="Kelly stakes as fractions of a bankroll", epilog=_PRICES)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--prob", metavar="P", help="probability of one bet")
     which.add_argument("--probs", metavar="P,P", help="of outcomes that exclude each other")
@@ -269,7 +267,7 @@ def _add_kelly(commands: Any) -> None:
 
 
 def _add_stakes(commands: Any) -> None:
-    parser = commands.add_parser("stakes", help="stakes that pay the same whatever happens", epilog=_PRICES)
+    parser = commands.add_parser("stakes", help="stakes with the same payout for every outcome", epilog=_PRICES)
     parser.add_argument("odds", nargs="+", metavar="PRICE", help="the best price of each outcome")
     parser.add_argument("--total", type=float, default=100.0, help="total stake (default 100)")
     parser.add_argument("--step", type=float, help="round stakes to multiples of this, maximising the worst case")
@@ -432,7 +430,7 @@ def _add_feeds(commands: Any) -> None:
 def _add_catalog(commands: Any) -> None:
     parser = commands.add_parser("catalog", help="list the thresholds of guards and detectors")
     parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="an own catalog file (`data.catalog`) to check and apply"
+        "file", nargs="?", metavar="FILE", help="your own catalog file (`data.catalog`) to validate and apply"
     )
     parser.add_argument("--changed", action="store_true", help="only thresholds that the file changes")
     parser.add_argument("--format", choices=_FORMATS[:3], default="table")

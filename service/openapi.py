@@ -21,19 +21,19 @@ _ERRORS = {
     408: "The request body did not arrive in time.",
     413: "The request body is too large.",
     415: "Unsupported content encoding.",
-    426: "The endpoint takes WebSocket clients only.",
+    426: "The endpoint is for WebSocket clients only.",
     429: "Too many requests; `Retry-After` says when to retry.",
     500: "Internal error; the request id identifies it in the logs.",
     503: "The node is starting, or something the request needs is unavailable.",
-    507: "No space is left to store what was sent.",
+    507: "Storage is full; nothing was stored.",
 }
 _LIMITS = {
-    "X-RateLimit-Limit": "Requests a minute.",
-    "X-RateLimit-Remaining": "Left in this window.",
+    "X-RateLimit-Limit": "Requests per minute.",
+    "X-RateLimit-Remaining": "Requests left in this window.",
     "X-RateLimit-Reset": "Unix time at which the window ends.",
     "X-Tier": "The tier of the key; `free` without one.",
-    "X-Data-Delay": "Seconds by which the data is late; 0 is none.",
-    "X-Request-Id": "Names this request in the logs.",
+    "X-Data-Delay": "Delay of the data in seconds.",
+    "X-Request-Id": "Identifies this request in the logs.",
 }
 
 

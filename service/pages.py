@@ -112,12 +112,12 @@ def _facts() -> dict[str, Any]:
 
 def reference(document: Mapping[str, Any]) -> str:
     """The API reference as a page."""
-    parts = [f"<h1>{escape(document['info']['title'])}: interface {escape(document['info']['version'])}</h1>"]
+    parts = [f"<h1>{escape(document['info']['title'])}: API {escape(document['info']['version'])}</h1>"]
     base = document["servers"][0]["url"]
     parts.append(
-        f"<p>{escape(document['info']['description'])} Every path is below <code>{escape(base)}</code>; as JSON: "
-        '<a href="/openapi.json">/openapi.json</a>. Send your key as <code>X-API-Key: KEY</code> or '
-        "<code>Authorization: Bearer KEY</code>; where it says so, as <code>api_key</code> in the query.</p>"
+        f"<p>{escape(document['info']['description'])} All paths are below <code>{escape(base)}</code>. OpenAPI "
+        'document: <a href="/openapi.json">/openapi.json</a>. Send your key as <code>X-API-Key: KEY</code> or '
+        "<code>Authorization: Bearer KEY</code>; some endpoints also accept <code>api_key</code> in the query.</p>"
     )
     parts.append(_tiers())
     tags: dict[str, list[str]] = {}
@@ -137,24 +137,23 @@ def reference(document: Mapping[str, Any]) -> str:
     parts.append(f"<h2>Errors</h2><p>Always <code>{{error: {{code, message, docs}}}}</code>.</p><table>{rows}</table>")
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>{escape(document['info']['title'])}: interface</title><style>{_STYLE}</style>"
+        f"<title>{escape(document['info']['title'])}: API</title><style>{_STYLE}</style>"
         f"<body>{''.join(parts)}</body></html>"
     )
 
 
 def _tiers() -> str:
-    head = "<tr><th>tier</th><th>requests a minute</th><th>delay</th><th>books</th><th>events a batch</th></tr>"
+    head = "<tr><th>tier</th><th>requests per minute</th><th>delay</th><th>books</th><th>events per batch</th></tr>"
     rows = "".join(
         f"<tr><td><code>{tier.id}</code></td><td>{tier.rate:,}</td><td>{tier.delay} s</td>"
         f"<td>{'all' if tier.books is None else tier.books}</td><td>{tier.batch}</td></tr>"
         for tier in TIERS.values()
     )
     return (
-        f"<table>{head}{rows}</table><p>What is left of a minute stands in <code>X-RateLimit-Limit</code>, "
-        "<code>-Remaining</code> and <code>-Reset</code> of every answer to a key, the delay in "
-        "<code>X-Data-Delay</code>. A list has at most 200 entries a page, and <code>offset</code> ends at 5,000; "
-        "<code>next_cursor</code>, where there is one, goes on from there while prices move. What has not changed "
-        "is answered with 304 to <code>If-None-Match</code>.</p>"
+        f"<table>{head}{rows}</table><p>Every response to a key has the rate limit in <code>X-RateLimit-Limit</code>, "
+        "<code>-Remaining</code> and <code>-Reset</code>, and the delay in <code>X-Data-Delay</code>. A page has at "
+        "most 200 entries, and <code>offset</code> is at most 5,000; lists with <code>next_cursor</code> can be paged "
+        "further, even while prices move. With <code>If-None-Match</code>, unchanged responses have status 304.</p>"
     )
 
 
@@ -204,18 +203,18 @@ def _operation(path: str, method: str, operation: Mapping[str, Any], body: str) 
     for media in good.get("content", {}).values():
         if "example" in media:
             text = msgspec.json.format(msgspec.json.encode(media["example"]), indent=2).decode()
-            out.append(f"<details><summary>An answer</summary><pre>{escape(text)}</pre></details>")
+            out.append(f"<details><summary>Example response</summary><pre>{escape(text)}</pre></details>")
     return "".join(out)
 
 
 def _key(ways: Sequence[Mapping[str, Any]]) -> str:
     """Which key is required."""
     if not ways:
-        return "No key."
+        return "No key needed."
     if len(ways) == 1:
-        return "With the token of an operator, as bearer."
-    return ("A key is optional" if {} in ways else "With a key") + (
-        "; it may be in the query, as api_key." if {"query": []} in ways else "."
+        return "Requires an operator's bearer token."
+    return ("A key is optional" if {} in ways else "Requires a key") + (
+        ", also as api_key in the query." if {"query": []} in ways else "."
     )
 
 
