@@ -148,7 +148,7 @@ def _row(frame: pl.DataFrame, ident: str) -> dict[str, Any]:
 
 
 def _ev(question: Question, ident: str) -> _Opportunity | None:
-    hits = ev.found(question)
+    hits = ev.find(question)
     at = _place(ids.hexadecimal(hits.id), ident)
     frame = ev.rows(question, hits, None) if at is not None else None
     if at is None or frame is None or not (frame["id"] == ident).any():
@@ -158,7 +158,7 @@ def _ev(question: Question, ident: str) -> _Opportunity | None:
 
 
 def _arbitrage(question: Question, ident: str) -> _Opportunity | None:
-    hits = arbitrage.found(question)
+    hits = arbitrage.find(question)
     _, market, legs = hits
     at = _place(arbitrage.published_ids(question, hits), ident)
     frame = arbitrage.rows(question, hits) if at is not None else None
@@ -168,7 +168,7 @@ def _arbitrage(question: Question, ident: str) -> _Opportunity | None:
 
 
 def _low_hold(question: Question, ident: str) -> _Opportunity | None:
-    hits = low_hold.found(question)
+    hits = low_hold.find(question)
     _, market, legs = hits
     at = _place(ids.hexadecimal(legs.id), ident)
     if at is None:
@@ -177,7 +177,7 @@ def _low_hold(question: Question, ident: str) -> _Opportunity | None:
 
 
 def _middle(question: Question, ident: str) -> _Opportunity | None:
-    hit = middles.found(question)
+    hit = middles.find(question)
     hit = hit.only(np.flatnonzero(~middles.over_cap(question, hit)))
     at = _place(ids.hexadecimal(hit.legs.id), ident)
     if at is None:

@@ -137,7 +137,7 @@ def find_ev(
     prepared = prepare(odds, guards, now)
     wants = Wants.of(min_ev=min_ev, max_profit=_cap())
     question = board.ask(prepared, books, sharp, method, commission, wants, include=include)
-    return ev.rows(question, ev.found(question), max_ev)
+    return ev.rows(question, ev.find(question), max_ev)
 
 
 def find_arbitrage(
@@ -214,7 +214,7 @@ def find_arbitrage(
     prepared = prepare(odds, guards, now)
     wants = Wants.of(min_profit=min_profit, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants)
-    return arbitrage.rows(question, arbitrage.found(question))
+    return arbitrage.rows(question, arbitrage.find(question))
 
 
 def find_low_hold(
@@ -289,7 +289,7 @@ def find_low_hold(
     _number("max_hold", max_hold, 0.0)
     prepared = prepare(odds, guards, now)
     question = board.ask(prepared, books, sharp, method, commission, Wants.of(max_hold=max_hold))
-    return low_hold.rows(question, low_hold.found(question))
+    return low_hold.rows(question, low_hold.find(question))
 
 
 def find_middles(
@@ -373,7 +373,7 @@ def find_middles(
     least = -np.inf if min_ev is None else min_ev
     wants = Wants.of(min_middle_ev=least, min_size=min_size, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants)
-    return middles.rows(question, middles.found(question))
+    return middles.rows(question, middles.find(question))
 
 
 def find_all(
@@ -477,18 +477,18 @@ def find_all(
     )  # fmt: skip
     question = board.ask(prepared, books, sharp, method, commission, wants, include=include)
     counts = set_aside(prepared)
-    hits = ev.found(question)
-    arbs = arbitrage.found(question)
+    hits = ev.find(question)
+    arbs = arbitrage.find(question)
     pairs: list[middles.Middles] = []
 
     def middle_rows() -> pl.DataFrame:
-        pairs.append(middles.found(question))
+        pairs.append(middles.find(question))
         return middles.rows(question, pairs[0])
 
     asks: list[Callable[[], pl.DataFrame]] = [
         lambda: ev.rows(question, hits, max_ev),
         lambda: arbitrage.rows(question, arbs),
-        lambda: low_hold.rows(question, low_hold.found(question)),
+        lambda: low_hold.rows(question, low_hold.find(question)),
         middle_rows,
     ]
     if prepared.table.height < _ROWS_FOR_THREADS:
@@ -588,7 +588,7 @@ def rejected(
     edge: dict[int, float] = {}
     for chosen in (method, "power") if method is None and sharp is None else (method,):
         capped_of = board.ask(prepared, None, sharp, chosen, commission, Wants.of(min_ev=0.0))
-        hits = ev.found(capped_of)
+        hits = ev.find(capped_of)
         capped = hits.only(ev.over_cap(capped_of, hits))
         for row, of in zip(capped.row.tolist(), capped.edge.tolist(), strict=True):
             edge.setdefault(row, 100.0 * of)

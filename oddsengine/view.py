@@ -292,7 +292,7 @@ def search(
     found = Search(**_common(seen, views, scope, names.hashes(some.groups), names.forms, off))
     v, g = found.view, some.groups
     parts: list[tuple[int, Longs, Words, Any, Any, Any]] = []
-    edges = ev.found(found)
+    edges = ev.find(found)
     if edges.row.size:
         edges = edges.only(~ev.over_cap(found, edges))
         doubt: Any = edges.doubt
@@ -300,14 +300,14 @@ def search(
             doubt = edges.doubt + 2.0 * v.close.flags[edges.row]
         figures = np.stack([edges.edge, edges.fair, edges.width, v.net[edges.row], doubt], axis=1)
         parts.append((EV, edges.who, edges.id, g.market[edges.row], edges.row[:, None], figures))
-    arbs = arbitrage.found(found)
+    arbs = arbitrage.find(found)
     if arbs.market.size:
         arbs = arbs.only(np.flatnonzero(~arbitrage.over_cap(found, arbs)))
         parts.append((ARBITRAGE, arbs.who, arbs.legs.id, arbs.market, arbs.legs.rows, _priced(v, arbs)))
-    holds = low_hold.found(found)
+    holds = low_hold.find(found)
     if holds.market.size:
         parts.append((LOW_HOLD, holds.who, holds.legs.id, holds.market, holds.legs.rows, _priced(v, holds)))
-    pairs = middles.found(found)
+    pairs = middles.find(found)
     if pairs.low.size:
         pairs = pairs.only(np.flatnonzero(~middles.over_cap(found, pairs)))
         over, under = v.net[pairs.legs.rows[:, 0]], v.net[pairs.legs.rows[:, 1]]
@@ -360,7 +360,7 @@ def _hits(some: Gathered, parts: list[tuple[int, Longs, Words, Any, Any, Any]]) 
 
 
 def _ev_rows(question: Question, ids: Words | None) -> pl.DataFrame:
-    hits = ev.found(question)
+    hits = ev.find(question)
     if ids is not None:  # with those on the same outcome, which rows name
         segment = np.searchsorted(question.view.groups.rows, hits.row, side="right")
         hits = hits.only(np.isin(segment, segment[np.isin(hits.id, ids)]))
@@ -369,17 +369,17 @@ def _ev_rows(question: Question, ids: Words | None) -> pl.DataFrame:
 
 
 def _arbitrage_rows(question: Question, ids: Words | None) -> pl.DataFrame:
-    hits = arbitrage.found(question)
+    hits = arbitrage.find(question)
     return arbitrage.rows(question, hits if ids is None else hits.only(_among(hits.legs.id, ids)))
 
 
 def _low_hold_rows(question: Question, ids: Words | None) -> pl.DataFrame:
-    hits = low_hold.found(question)
+    hits = low_hold.find(question)
     return low_hold.rows(question, hits if ids is None else hits.only(_among(hits.legs.id, ids)))
 
 
 def _middle_rows(question: Question, ids: Words | None) -> pl.DataFrame:
-    hits = middles.found(question)
+    hits = middles.find(question)
     return middles.rows(question, hits if ids is None else hits.only(_among(hits.legs.id, ids)))
 
 

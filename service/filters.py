@@ -9,7 +9,7 @@ from oddsengine import catalog
 from oddsengine.engine import micros
 from oddsengine.query import LATEST, BoardIds, values
 from oddsengine_service.params import Param, choices
-from oddsengine_service.problems import invalid, shown
+from oddsengine_service.problems import invalid, quoted
 
 EASTERN = ZoneInfo("America/New_York")
 DAYS = ("today", "tomorrow", "week")
@@ -24,13 +24,13 @@ def _day(name: str, value: str) -> str:
             return word
     except ValueError:
         pass
-    raise invalid(f"{name} must be YYYY-MM-DD, today or tomorrow, got {shown(value)}")
+    raise invalid(f"{name} must be YYYY-MM-DD, today or tomorrow, got {quoted(value)}")
 
 
 def _state(name: str, value: str) -> str:
     word = value.strip().lower()
     if word not in catalog.states():
-        raise invalid(f"{name} must be one of {', '.join(sorted(catalog.states()))}, got {shown(value)}")
+        raise invalid(f"{name} must be one of {', '.join(sorted(catalog.states()))}, got {quoted(value)}")
     return word
 
 

@@ -45,7 +45,7 @@ class Futures:
         self.board = board
 
     @contextmanager
-    def taking(
+    def applying(
         self, quotes: Sequence[Mapping[str, Any]], now: datetime, *, source: str, removed: Collection[str]
     ) -> Iterator[list[str]]:
         """Apply a source's prices, unless the body of the with statement fails; yields why prices were rejected."""

@@ -29,7 +29,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from oddsengine_service.problems import Problem, shown
+from oddsengine_service.problems import Problem, quoted
 from oddsengine_service.settings import Settings
 from oddsengine_service.tiers import ADD_ON_STREAMS, TIERS, Caller
 
@@ -118,9 +118,9 @@ class Terms:
     def checked(self) -> "Terms":
         """Reject invalid terms."""
         if self.tier not in TIERS:
-            raise UnfitError(f"tier must be one of {', '.join(TIERS)}, got {shown(self.tier)}")
+            raise UnfitError(f"tier must be one of {', '.join(TIERS)}, got {quoted(self.tier)}")
         if self.features is not None and (strange := sorted(self.features - FEATURES)):
-            raise UnfitError(f"features must be a list of {', '.join(sorted(FEATURES))}, got {shown(strange[0])}")
+            raise UnfitError(f"features must be a list of {', '.join(sorted(FEATURES))}, got {quoted(strange[0])}")
         for name, value, low, most in (("rate", self.rate, 1, MOST_RATE), ("streams", self.streams, 0, MOST_STREAMS)):
             if value is not None and not low <= value <= most:
                 raise UnfitError(f"{name} must be a whole number from {low} to {most:,}, got {value}")
@@ -365,7 +365,7 @@ class KeyStore:
         if not _ACCOUNT.fullmatch(account) or account.startswith(DEMO):
             raise UnfitError(
                 "account must be 1 to 64 letters, digits and . _ @ + -, not beginning with a sign or with demo_, "
-                f"got {shown(account)}"
+                f"got {quoted(account)}"
             )
         terms, name = terms.checked(), _named(name)
         with self._writing() as writer:
@@ -376,7 +376,7 @@ class KeyStore:
         tier = by.tier.id if tier is None else tier
         name = _named(name)
         if tier not in TIERS:
-            raise UnfitError(f"tier must be one of {', '.join(TIERS)}, got {shown(tier)}")
+            raise UnfitError(f"tier must be one of {', '.join(TIERS)}, got {quoted(tier)}")
         with self._writing() as writer:
             maker = self._asking(writer, by)
             if TIERS[tier].rank > TIERS[maker.terms.tier].rank:
@@ -396,9 +396,9 @@ class KeyStore:
         with self._writing() as writer:
             found = self._changeable(writer, ident, by)
             if not found.active:
-                raise UnfitError(f"key {shown(found.id)} is revoked; create a new one")
+                raise UnfitError(f"key {quoted(found.id)} is revoked; create a new one")
             if by is not None and not _within(found.caller, self._asking(writer, by).caller):
-                raise BeyondError(f"key {shown(found.id)} has more rights than the API key of this request")
+                raise BeyondError(f"key {quoted(found.id)} has more rights than the API key of this request")
             key = _new_key(found.id)
             writer.execute(
                 "UPDATE keys SET hash = ?, updated_at = ? WHERE id = ?", (self._hash(key), self._now(), found.id)
@@ -484,7 +484,7 @@ class KeyStore:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM keys WHERE id = ?", (ident,)).fetchall()
             found = _record(rows[0]) if rows else None
         if found is None or (by is not None and found.account != by.account):
-            raise UnknownKeyError(f"unknown key {shown(ident.partition('.')[0])}")  # a complete key may have been given
+            raise UnknownKeyError(f"unknown key {quoted(ident.partition('.')[0])}")  # it may be a complete key
         return found
 
     def _asking(self, connection: sqlite3.Connection, by: Caller) -> Record:
@@ -560,7 +560,7 @@ def _new_key(ident: str) -> str:
 def _named(name: str) -> str:
     name = name.strip()
     if len(name) > MOST_NAME or not re.search(NAME_PATTERN, name):
-        raise UnfitError(f"name must be at most {MOST_NAME} printable characters, got {shown(name)}")
+        raise UnfitError(f"name must be at most {MOST_NAME} printable characters, got {quoted(name)}")
     return name
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
-from oddsengine_service.problems import Problem, invalid, shown
+from oddsengine_service.problems import Problem, invalid, quoted
 
 MOST_QUERY = 16_384  # bytes of a query string
 MOST_FIELDS = 200
@@ -115,7 +115,9 @@ def parse(query: bytes, params: Declared) -> tuple[dict[str, Any], list[str]]:
         elif value.strip() or not param.blank:
             if param.name in given and given[param.name] != value:
                 if not param.several:
-                    raise invalid(f"{param.name} must be given once, got {shown(given[param.name])} and {shown(value)}")
+                    raise invalid(
+                        f"{param.name} must be given once, got {quoted(given[param.name])} and {quoted(value)}"
+                    )
                 given[param.name] += f",{value}"
             else:
                 given[param.name] = value
@@ -152,7 +154,7 @@ def _words(name: str, value: str) -> tuple[str, ...]:
 def _choices(name: str, value: str, allowed: Sequence[str]) -> tuple[str, ...]:
     out = _words(name, value)
     if strange := [word for word in out if word not in allowed]:
-        raise invalid(f"{name} must be a list of {', '.join(allowed)}, got {shown(strange[0])}")
+        raise invalid(f"{name} must be a list of {', '.join(allowed)}, got {quoted(strange[0])}")
     return out
 
 
@@ -170,7 +172,7 @@ def _flag(name: str, value: str) -> bool:
         return True
     if word in ("false", "0"):
         return False
-    raise invalid(f"{name} must be true or false, got {shown(value)}")
+    raise invalid(f"{name} must be true or false, got {quoted(value)}")
 
 
 def _number(name: str, value: str, low: float, high: float) -> float:
@@ -179,7 +181,7 @@ def _number(name: str, value: str, low: float, high: float) -> float:
     except ValueError:
         found = float("nan")
     if not low <= found <= high or not value.isascii() or "_" in value:
-        raise invalid(f"{name} must be a number from {low:g} to {high:g}, got {shown(value)}")
+        raise invalid(f"{name} must be a number from {low:g} to {high:g}, got {quoted(value)}")
     return found
 
 
@@ -187,14 +189,14 @@ def _whole(name: str, value: str, low: int, high: int) -> int:
     word = value.strip()
     digits = word.removeprefix("-").removeprefix("+")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 18) or not low <= int(word) <= high:
-        raise invalid(f"{name} must be a whole number from {low} to {high}, got {shown(value)}")
+        raise invalid(f"{name} must be a whole number from {low} to {high}, got {quoted(value)}")
     return int(word)
 
 
 def _choice(name: str, value: str, choices: Sequence[str]) -> str:
     word = value.strip()
     if word not in choices:
-        raise invalid(f"{name} must be one of {', '.join(choices)}, got {shown(value)}")
+        raise invalid(f"{name} must be one of {', '.join(choices)}, got {quoted(value)}")
     return word
 
 
@@ -206,5 +208,5 @@ def _moment(name: str, value: str, *, unix: bool) -> datetime:
         found = datetime.fromisoformat(word.replace(" ", "+") if word.count(":") > 2 else word)
     except (ValueError, OverflowError, OSError):
         form = "RFC 3339 or Unix seconds" if unix else "RFC 3339"
-        raise invalid(f"{name} must be a time ({form}, such as 2026-02-08T18:00:00Z), got {shown(value)}") from None
+        raise invalid(f"{name} must be a time ({form}, such as 2026-02-08T18:00:00Z), got {quoted(value)}") from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)

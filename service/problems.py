@@ -30,10 +30,10 @@ def invalid(message: str, code: str = "validation_error") -> Problem:
 
 def unknown(what: str, name: str) -> Problem:
     """A single thing that does not exist."""
-    return Problem(404, "not_found", f"there is no {what} {shown(name)}")
+    return Problem(404, "not_found", f"there is no {what} {quoted(name)}")
 
 
-def shown(value: str, most: int = 60) -> str:
+def quoted(value: str, most: int = 60) -> str:
     """A caller's text for a message: quoted, shortened, and with keys masked."""
     value = masked(value)
     return repr(value if len(value) <= most else value[:most] + "...")

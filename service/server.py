@@ -59,7 +59,7 @@ from oddsengine_service.node import Node, StalledError
 from oddsengine_service.openapi import document
 from oddsengine_service.origins import Origins
 from oddsengine_service.past import Past
-from oddsengine_service.problems import INTERNAL, Problem, origin_of, shown
+from oddsengine_service.problems import INTERNAL, Problem, origin_of, quoted
 from oddsengine_service.protocol import Protocol
 from oddsengine_service.recording import NodeTape
 from oddsengine_service.request import Request as Head
@@ -407,7 +407,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status, said = error.status_code, str(error.detail)
     if said == HTTPStatus(status).phrase:  # no message was given
-        path = shown(request.scope["path"])
+        path = quoted(request.scope["path"])
         said = f"there is no {path}" if status == 404 else f"{path} takes other methods, got {request.method[:20]}"
     codes = {404: "not_found", 405: "method_not_allowed", 401: "unauthorized"}
     return _problem(request, Problem(status, codes.get(status, "validation_error"), said), error.headers)

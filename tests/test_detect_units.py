@@ -121,14 +121,14 @@ def every_kind(search: Search, events: list[int], *, min_ev: float | None) -> Kn
             if here:
                 out[kind, id_, tuple(x for x in legs if x >= 0)] = columns[at]
 
-    hits = ev.found(search)
+    hits = ev.find(search)
     market = g.market[hits.row].astype(np.int64)
     seen = hits.seen.astype(np.float64)
     put("ev", market, hits.row, hits.id, hits.fair, hits.width, hits.gap, seen, hits.edge)
-    cases: Mapping[str, Cases] = {"arb": arbitrage.found(search), "low": low_hold.found(search)}
+    cases: Mapping[str, Cases] = {"arb": arbitrage.find(search), "low": low_hold.find(search)}
     for kind, case in cases.items():
         put(kind, case.market, case.legs.rows, case.legs.id, case.legs.total)
-    pairs = middles.found(search)
+    pairs = middles.find(search)
     doubt = middles.doubted(search, pairs)
     put("middle", pairs.low, pairs.legs.rows, pairs.legs.id, *pairs.worth, pairs.source, doubt, pairs.legs.total)
     return out
@@ -214,7 +214,7 @@ def test_a_shape_is_its_sports_own_whatever_else_is_on_the_board() -> None:
 
     def worth(part: list[dict[str, Any]]) -> list[Any]:
         search = question(prepare(pl.DataFrame(part), guards=[]), words)
-        hits = middles.found(search)
+        hits = middles.find(search)
         of = search.prepared.identity.sports
         where = search.view.groups.event[search.view.groups.ladder[hits.low]].tolist()
         return sorted((hits.worth.prob[at], hits.source[at]) for at, e in enumerate(where) if of[e][1] == "nba")

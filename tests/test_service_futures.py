@@ -360,7 +360,7 @@ def test_what_was_judged_of_a_board_that_was_taken_back_is_nobody_s() -> None:
     seen = []
 
     def fails() -> None:
-        with futures.taking(rows_of("betmgm", {"Ada": 2.2}), now, source="a", removed=()):
+        with futures.applying(rows_of("betmgm", {"Ada": 2.2}), now, source="a", removed=()):
             (market,) = futures.board.markets
             assert futures.judged(futures.board, market, None, now).sheet is futures.board.sheets[market]
             seen.append((futures.board, market))
@@ -369,7 +369,7 @@ def test_what_was_judged_of_a_board_that_was_taken_back_is_nobody_s() -> None:
     with pytest.raises(RuntimeError):
         fails()
     gone, market = seen[0]
-    with futures.taking(rows_of("betmgm", {"Ada": 2.4, "Ben": 3.5}), now, source="a", removed=()):
+    with futures.applying(rows_of("betmgm", {"Ada": 2.4, "Ben": 3.5}), now, source="a", removed=()):
         board = futures.board
         assert board.number == gone.number
         assert futures.judged(board, market, None, now).sheet is board.sheets[market]

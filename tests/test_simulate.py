@@ -520,7 +520,7 @@ def test_books_that_follow_each_other_hear_of_news_late_and_one_after_the_other(
     for slow in (1.0, 20.0):
         desks = [desk(name).straying(1.0, slow=slow)._replace(noise=0.0) for name in names]
         opinions = Opinions(desks, 1, np.random.default_rng(1), follow=slow > 1.0)
-        opinions.hear(np.array([0]), news)
+        opinions.react(np.array([0]), news)
         means = []
         for _ in range(60):
             opinions.pass_time(60.0, live, soon)

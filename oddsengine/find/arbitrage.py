@@ -13,7 +13,7 @@ from oddsengine.groups import Floats, Longs
 from oddsengine.results import ARBITRAGE_SCHEMA
 
 
-def found(search: Search) -> Cases:
+def find(search: Search) -> Cases:
     """Return the markets and legs at or above each caller's minimum profit, including those above the cap."""
     v, swept = search.view, search.swept
     most = most_implied(search.wants, search.epsilon)

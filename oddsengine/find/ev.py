@@ -34,7 +34,7 @@ class EvPrices(NamedTuple):
         return EvPrices._make(column[keep] for column in self)
 
 
-def found(search: Search) -> EvPrices:
+def find(search: Search) -> EvPrices:
     """Return the offers at or above each caller's minimum EV, including those above the cap."""
     v, swept = search.view, search.swept
     hits = edges(v, swept.edge_who, swept.edge_market, search.wants.edge - search.epsilon)

@@ -13,7 +13,7 @@ from oddsengine.groups import NO_TIME, Bytes, Floats, Longs
 from oddsengine.results import LOW_HOLD_SCHEMA
 
 
-def found(search: Search) -> Cases:
+def find(search: Search) -> Cases:
     """Return the markets and best prices with a hold between 0 and each caller's maximum."""
     v, swept = search.view, search.swept
     most = 1.0 + search.wants.hold + search.epsilon

@@ -40,7 +40,7 @@ class Middles(NamedTuple):
         )
 
 
-def found(search: Search) -> Middles:
+def find(search: Search) -> Middles:
     """Return admissible middles that meet their caller's minimum gap and worth."""
     v, g, wants, swept = search.view, search.view.groups, search.wants, search.swept
     if not swept.low.size:

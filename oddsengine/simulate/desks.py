@@ -163,7 +163,7 @@ class Opinions:
             opinion[stands] = self._shown[stands]
         self._shown = opinion
 
-    def hear(self, events: Longs, moved: Floats) -> None:
+    def react(self, events: Longs, moved: Floats) -> None:
         """Record that the truth moved; no book has the news yet."""
         self._lag[:, events] = np.clip(self._lag[:, events] - moved, -_MOST_LAG, _MOST_LAG)
         self._shown[:, events] -= moved

@@ -162,7 +162,7 @@ class World:
         quotes, complete = self._look(np.arange(self._next.size), everything=True)
         status = ("upcoming", "live", "ended")
         events = [self._notice(at, status[s]) for at, s in enumerate(self._games.status)]
-        self._tell()
+        self._report_scores()
         return Batch(self.now, quotes, complete, events)
 
     def _step(self) -> Batch:
@@ -171,7 +171,7 @@ class World:
         change = self._games.advance(self._time, self._tick)
         notices += [self._notice(at, "live") for at in change.started.tolist()]
         notices += [self._notice(at, "ended") for at in change.ended.tolist()]
-        self._opinions.hear(change.refreshed, change.moved)
+        self._opinions.react(change.refreshed, change.moved)
         self._opinions.pass_time(self._tick, self._games.status == LIVE, self._games.start - self._time)
         urgent = [change.started, change.ended, self._suspend(change.scored)]
         self._hurry(np.concatenate(urgent))
@@ -179,10 +179,10 @@ class World:
         self._next[self._trouble.strike(self._time)] = self._time
         due = np.flatnonzero((self._next <= self._time) & np.repeat(self._back <= self._time, self._screens.events))
         quotes, complete = self._look(due, everything=False)
-        self._tell()
+        self._report_scores()
         return Batch(self.now, self._belated() + quotes, complete, notices)
 
-    def _tell(self) -> None:
+    def _report_scores(self) -> None:
         self.scores = self._boards.look(self._time, (self.now - _EPOCH) // timedelta(microseconds=1))
 
     def _suspend(self, scored: Longs) -> Longs:

@@ -82,7 +82,7 @@ class BetfairSource:
         self._session = login.session_env
         self._reader = BetfairMarkets()
         self._moment: datetime | None = None  # time of the last message
-        self._asked: dict[str, float] = {}  # market -> time of the last request for its names
+        self._requested_at: dict[str, float] = {}  # market -> time of the last request for its names
 
     async def run(self, sink: Sink) -> None:
         """Connect, and reconnect until cancelled."""
@@ -177,12 +177,14 @@ class BetfairSource:
     async def _name(self, web: Web, sink: Sink) -> None:
         """Request the names of markets that lack them."""
         feed, now = self.feed, asyncio.get_running_loop().time()
-        wanted = [one for one in self._reader.unnamed if self._asked.get(one, -_CATALOGUE_S) + _CATALOGUE_S <= now]
+        wanted = [
+            one for one in self._reader.unnamed if self._requested_at.get(one, -_CATALOGUE_S) + _CATALOGUE_S <= now
+        ]
         if not wanted or not feed.catalogue_url:
             return
         some = wanted[:_CATALOGUE]
-        self._asked = {one: at for one, at in self._asked.items() if one in self._reader.unnamed}
-        self._asked |= dict.fromkeys(some, now)
+        self._requested_at = {one: at for one, at in self._requested_at.items() if one in self._reader.unnamed}
+        self._requested_at |= dict.fromkeys(some, now)
         asked = {
             "filter": {"marketIds": some}, "maxResults": len(some),
             "marketProjection": ["EVENT", "COMPETITION", "RUNNER_DESCRIPTION"],

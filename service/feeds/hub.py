@@ -430,7 +430,7 @@ class Hub:
             "events": events,
         }
         now = self._clock() if self._clock is not None else payload.moment or self.now()
-        with self._futures.taking(payload.futures, now, source=source, removed=payload.removed) as refused:
+        with self._futures.applying(payload.futures, now, source=source, removed=payload.removed) as refused:
             *early, (rest, others) = _cut(quotes, more, self._most_quotes)
             for some, pairs in early:
                 self._early.append(self._step(some, pairs, payload.moment))

@@ -52,7 +52,7 @@ class TheOddsApiSource:
         self._scores = ScoresParser()
         self._coming: dict[str, list[_Coming]] = {}
         self._due: dict[str, float] = {}
-        self._asked: dict[str, float] = {}
+        self._requested_at: dict[str, float] = {}
         self._backoffs: dict[str, Backoff] = {}
         self._left: int | None = None
         self._used: int | None = None
@@ -88,7 +88,7 @@ class TheOddsApiSource:
 
     def _requested(self) -> set[str]:
         """Targets of the plan; and each sport once, so that its prices are available even with few credits."""
-        listed = (sport for sport in self._coming if sport in self._targets and sport not in self._asked)
+        listed = (sport for sport in self._coming if sport in self._targets and sport not in self._requested_at)
         return {*self._plan.every, *(sport for sport in listed if nearness(self._targets[sport].starts) is not None)}
 
     def _affordable(self, name: str) -> bool:
@@ -97,9 +97,9 @@ class TheOddsApiSource:
 
     def _when(self, name: str, now: float) -> float:
         """When a target is due: according to the plan, but not before the wait after a failure."""
-        if name not in self._asked:
+        if name not in self._requested_at:
             return self._due.get(name, now)
-        return max(self._asked[name] + self._plan.every.get(name, inf), self._due.get(name, 0.0))
+        return max(self._requested_at[name] + self._plan.every.get(name, inf), self._due.get(name, 0.0))
 
     async def _guarded(self, sink: Sink, name: str, part: str, work: Awaitable[None]) -> None:
         """Send one request; if it fails, only that request waits, except that "too many requests" delays all."""
@@ -144,7 +144,7 @@ class TheOddsApiSource:
             query |= dict.fromkeys(_DETAILS, "true")
         query |= {"bookmakers": ",".join(feed.books)} if feed.books else {"regions": ",".join(feed.regions)}
         path = f"/v4/sports/{sport}/events/{event}/odds" if event else f"/v4/sports/{sport}/odds"
-        self._asked[name] = asyncio.get_running_loop().time()
+        self._requested_at[name] = asyncio.get_running_loop().time()
         answer = await self._get(web, path, query)
         asked = RequestScope.of(
             markets, sport="" if event else sport, events=[event] if event else None, books=feed.books or None
@@ -153,7 +153,7 @@ class TheOddsApiSource:
         await sink.deliver(feed.name, payload, sport)
 
     async def _request_scores(self, web: Web, sink: Sink, name: str, sport: str) -> None:
-        self._asked[name] = asyncio.get_running_loop().time()
+        self._requested_at[name] = asyncio.get_running_loop().time()
         body = (await self._get(web, f"/v4/sports/{sport}/scores", {"dateFormat": "iso"})).body
         payload = await parsed(self.feed, sink, body, lambda: self._scores.read(body, sport))
         await sink.deliver(self.feed.name, payload, _part(name))
@@ -190,7 +190,7 @@ class TheOddsApiSource:
             elif left and nearness(self._targets[sport].starts) is not None:
                 sink.expect(feed.name, sport, inf, polled=True)  # not requested before its games are nearer
             scores = f"{sport}/{_SCORES}"
-            if scores in self._asked or scores in self._plan.every:  # requested only while a game is on
+            if scores in self._requested_at or scores in self._plan.every:  # requested only while a game is on
                 within = self._plan.every.get(scores, inf) + feed.timeout
                 sink.expect(feed.name, _part(scores), within, polled=True)
         self._report(sink)

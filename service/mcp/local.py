@@ -11,7 +11,7 @@ from oddsengine.kelly import kelly
 from oddsengine.odds import american_to_decimal, decimal_to_american
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.params import Param, choice, number, text
-from oddsengine_service.problems import invalid, shown
+from oddsengine_service.problems import invalid, quoted
 from oddsengine_service.routes.odds import (
     EVENT,
     LEAGUE,
@@ -45,7 +45,7 @@ def _decimal(words: str, form: str | None) -> list[float]:
         good = abs(value) >= 100.0 if form == "american" else 1.0 < value < 10_001.0
         if not good or not math.isfinite(value):
             allowed = "-100 or less, or +100 or more" if form == "american" else "more than 1"
-            raise invalid(f"odds must be {form}: {allowed}; got {shown(word.strip())}")
+            raise invalid(f"odds must be {form}: {allowed}; got {quoted(word.strip())}")
         out.append(float(american_to_decimal(value)) if form == "american" else value)
     if len(out) > MOST_ODDS:
         raise invalid(f"odds has {len(out)} prices; up to {MOST_ODDS} are allowed")

@@ -16,7 +16,7 @@ from mcp.types import Tool as Described
 from oddsengine_service.app import BASE
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.mcp.tools import BY_NAME, TOOLS, Page, Tool, answer, described, query, schema
-from oddsengine_service.problems import Problem, invalid, shown
+from oddsengine_service.problems import Problem, invalid, quoted
 
 if TYPE_CHECKING:
     from oddsengine_service.app import Api
@@ -65,7 +65,7 @@ async def call(api: "Api", name: str, arguments: Mapping[str, Any], scope: Mappi
     """
     tool = BY_NAME.get(name)
     if tool is None:
-        raise invalid(f"unknown tool {shown(name)}; allowed: {', '.join(BY_NAME)}")
+        raise invalid(f"unknown tool {quoted(name)}; allowed: {', '.join(BY_NAME)}")
     endpoint = endpoint_of(api, tool)
     headers = [pair for pair in scope.get("headers", ()) if pair[0] in _FORWARDED]
     request = api.requests.begin(

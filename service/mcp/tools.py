@@ -12,7 +12,7 @@ from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.mcp import local, shapes
 from oddsengine_service.mcp.shapes import Row, Shape
 from oddsengine_service.params import Param
-from oddsengine_service.problems import invalid, shown
+from oddsengine_service.problems import invalid, quoted
 
 DEFAULT_ROWS, MOST_ROWS = 10, 50
 MOST_BYTES = 32_000  # bytes of one response
@@ -158,7 +158,7 @@ def query(tool: Tool, endpoint: Endpoint, arguments: Mapping[str, Any]) -> tuple
     """
     allowed = {*tool.args, *(_PAGED if paged(tool) else ())}
     if strange := sorted(set(arguments) - allowed):
-        raise invalid(f"{tool.name} takes {', '.join(sorted(allowed)) or 'no arguments'}, got {shown(strange[0])}")
+        raise invalid(f"{tool.name} takes {', '.join(sorted(allowed)) or 'no arguments'}, got {quoted(strange[0])}")
     out = {name: str(value) for name, value in tool.only.items()}
     for name, value in arguments.items():
         if value is not None:
@@ -188,7 +188,7 @@ def _whole(given: Mapping[str, str], name: str, default: int, low: int, high: in
     if word is None:
         return default
     if not word.isdecimal() or not low <= int(word) <= high:
-        raise invalid(f"{name} must be a whole number from {low} to {high}, got {shown(word)}")
+        raise invalid(f"{name} must be a whole number from {low} to {high}, got {quoted(word)}")
     return int(word)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from oddsengine import arbitrage_stakes, calculators, kelly, round_stakes
 from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.params import Param, flag, number, text
-from oddsengine_service.problems import invalid, shown
+from oddsengine_service.problems import invalid, quoted
 from oddsengine_service.wire.envelopes import Data
 
 _TAG = "Calculators"
@@ -28,7 +28,7 @@ def _numbers(context: Context, name: str, low: float, high: float) -> list[float
     except ValueError:
         values = []
     if not 1 <= len(values) <= _MOST or not all(low < value < high for value in values):
-        got = shown(context.query[name])
+        got = quoted(context.query[name])
         raise invalid(f"{name} must be 1 to {_MOST} numbers between {low:g} and {high:g}, got {got}")
     return values
 

@@ -19,7 +19,7 @@ from oddsengine.query import Index, Leg
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Answer, Context, Endpoint, data
 from oddsengine_service.params import MOST_TEXT, text
-from oddsengine_service.problems import Problem, invalid, shown
+from oddsengine_service.problems import Problem, invalid, quoted
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.wire.envelopes import Data
 
@@ -58,7 +58,7 @@ def redirect(context: Context) -> Answer:
     if found is None and book is not None:
         found = link(book, state=state)
     if found is None or not _safe(found.url):
-        raise Problem(404, "not_found", f"no link for {shown(context.path['id'])}")
+        raise Problem(404, "not_found", f"no link for {quoted(context.path['id'])}")
     return Answer(b"", 302, "text/plain", (("Location", found.url), ("X-Deep-Link-Type", found.kind)))
 
 
@@ -92,7 +92,7 @@ def _safe(url: str) -> bool:
 
 def _fallback(given: str) -> str:
     if not _safe(given):
-        raise invalid(f"fallback must be an https address of a known sportsbook, got {shown(given)}")
+        raise invalid(f"fallback must be an https address of a known sportsbook, got {quoted(given)}")
     return given
 
 

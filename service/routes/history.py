@@ -395,11 +395,11 @@ def clv(context: Context) -> Any:
     bets = past.closings.bets(-1 if now is None else now)[: None if there else 0]
     books = books_for(context, query["sportsbook"])
     if books is not None:
-        bets = _kept(bets, "sportsbook", [catalog.book(name).id in books for name in bets["sportsbook"].to_list()])
+        bets = _where(bets, "sportsbook", [catalog.book(name).id in books for name in bets["sportsbook"].to_list()])
     if query["sport"] is not None:
-        bets = _kept(bets, "sport", values.in_sports(query["sport"], bets["sport"].to_list()))
+        bets = _where(bets, "sport", values.in_sports(query["sport"], bets["sport"].to_list()))
     if query["league"] is not None:
-        bets = _kept(bets, "league", values.in_leagues(query["league"], bets.select("sport", "league").rows()))
+        bets = _where(bets, "league", values.in_leagues(query["league"], bets.select("sport", "league").rows()))
     if query["event"] is not None:
         bets = bets.filter(pl.col("event_id").is_in(query["event"]))
     bets = bets.filter(pl.col("ev") >= query["min_ev"] / 100.0 - 1e-9)
@@ -428,7 +428,7 @@ def _day(time: datetime | None) -> str | None:
         return str(time.date())
 
 
-def _kept(bets: pl.DataFrame, name: str, meant: Sequence[bool]) -> pl.DataFrame:
+def _where(bets: pl.DataFrame, name: str, meant: Sequence[bool]) -> pl.DataFrame:
     return bets.filter(pl.Series(name, meant, dtype=pl.Boolean))
 
 

@@ -20,7 +20,7 @@ from oddsengine.timestamps import timestamps
 from oddsengine_service import filters
 from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Context, Endpoint, answer_meta, page
 from oddsengine_service.params import MOST_TEXT, Param, choice, choices, flag, moment, number, text, whole, words
-from oddsengine_service.problems import invalid, shown, unknown
+from oddsengine_service.problems import invalid, quoted, unknown
 from oddsengine_service.tiers import allowed, book_above, books_of
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.odds import (
@@ -51,7 +51,7 @@ def _cursor(_: str, value: str) -> Cursor:
     try:
         return Cursor.read(value.strip())
     except ValueError:
-        raise invalid(f"invalid cursor {shown(value)}: pass next_cursor unchanged") from None
+        raise invalid(f"invalid cursor {quoted(value)}: pass next_cursor unchanged") from None
 
 
 SPORT = words("sport", "Sports, by id or alias.")
@@ -134,7 +134,7 @@ def _meta(
     return answer_meta(context, strange, **more)
 
 
-class _Asked(NamedTuple):
+class _Listing(NamedTuple):
     """Sort order and page of a list."""
 
     sort: str
@@ -143,7 +143,7 @@ class _Asked(NamedTuple):
     cursor: Cursor | None
 
     @classmethod
-    def of(cls, context: Context, sort: str = "") -> "_Asked":
+    def of(cls, context: Context, sort: str = "") -> "_Listing":
         q = context.query
         cursor: Cursor | None = q.get("cursor")
         return cls(sort if cursor is None else cursor.sort, q["limit"], q["offset"], cursor)
@@ -156,7 +156,7 @@ def listing(context: Context) -> dict[str, Any]:
     """A page of matching prices."""
     q = context.query
     grouped = q["group_by"] is not None
-    names, cut = q["fields"] or None, _Asked.of(context, q["sort"] or "")
+    names, cut = q["fields"] or None, _Listing.of(context, q["sort"] or "")
     if grouped:
         return _grouped(context, cut, names)
     return _listed(context, cut, [name for name in names or () if name in ODDS] or None)
@@ -176,7 +176,7 @@ def _rows(
     return partial(fields_of(names or every, state or ""), reader.take(slots), reader.net(slots) if best else None)
 
 
-def _listed(context: Context, cut: _Asked, names: Sequence[str] | None, **more: Any) -> dict[str, Any]:
+def _listed(context: Context, cut: _Listing, names: Sequence[str] | None, **more: Any) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
     with index_of(context).reader(judged=True) as reader:
         rows = reader.rows(filter_of(context, reader.now, **more), missing)
@@ -189,7 +189,7 @@ def _listed(context: Context, cut: _Asked, names: Sequence[str] | None, **more: 
     return page(context, shown_rows, len(shown_rows), rows.size, meta, cursor, before=before)
 
 
-def _grouped(context: Context, cut: _Asked, names: Sequence[str] | None) -> dict[str, Any]:
+def _grouped(context: Context, cut: _Listing, names: Sequence[str] | None) -> dict[str, Any]:
     """A page of events with their prices."""
     missing: dict[str, list[str]] = {}
     with index_of(context).reader(judged=True) as reader:
@@ -229,7 +229,7 @@ def best(context: Context) -> dict[str, Any]:
     """A page of the best prices of selections."""
     q = context.query
     missing: dict[str, list[str]] = {}
-    names, cut = q["fields"] or None, _Asked.of(context, q["sort"] or "")
+    names, cut = q["fields"] or None, _Listing.of(context, q["sort"] or "")
     with index_of(context).reader(judged=True) as reader:
         rows = reader.best(filter_of(context, reader.now), missing)
         slots, _ = reader.page(rows, cut.sort, cut.limit, cut.offset, None)
@@ -289,7 +289,7 @@ def batch(context: Context) -> dict[str, Any]:
 def delta(context: Context) -> dict[str, Any]:
     """Prices that changed on the board after a time, and those removed, in the order of change."""
     seen = bool(context.query["seen"])
-    cut = _Asked.of(context, "renewed" if seen else "moved")
+    cut = _Listing.of(context, "renewed" if seen else "moved")
     missing: dict[str, list[str]] = {}
     since = micros(context.query["since"])
     with index_of(context).reader(judged=True) as reader:
@@ -319,7 +319,7 @@ def of_event(context: Context) -> dict[str, Any]:
     with index_of(context).reader(judged=True) as reader:
         if not reader.has_rows(id_):
             raise unknown("event", id_)
-    return _listed(context, _Asked.of(context), None, event=(id_,))
+    return _listed(context, _Listing.of(context), None, event=(id_,))
 
 
 # ---- declarations ----

@@ -130,7 +130,7 @@ class SharedRecords:
             caller.account, caller.key, caller.tier.id, caller.rate, caller.streams, sorted(caller.features),
         )  # fmt: skip
         try:
-            body = await asyncio.wrap_future(self._link.start(self._asked(_encode(forwarded))))
+            body = await asyncio.wrap_future(self._link.start(self._call(_encode(forwarded))))
         except NoRespondersError as error:
             raise _unavailable("no writer is there to store records; nothing was changed") from error
         except _TROUBLE as error:
@@ -141,7 +141,7 @@ class SharedRecords:
         await self._reach(reply.sequence)
         return Answer(reply.body, reply.status)
 
-    async def _asked(self, body: bytes) -> bytes:
+    async def _call(self, body: bytes) -> bytes:
         """Call the writer; while another one takes over, there may be none for a moment."""
         until = time.monotonic() + self._link.scale.lease_s + _STORE_S
         while True:

@@ -97,7 +97,7 @@ class Member(Collector):
             )  # fmt: skip
 
     @property
-    def _kept(self) -> int:
+    def _retained(self) -> int:
         """Number of snapshots to retain, so that one is older than any delay."""
         return 3 + math.ceil(1.25 * LEAST_AGE_S / self.scale.snapshot_s)
 
@@ -309,7 +309,7 @@ class Member(Collector):
                     or self.node.engine.now.timestamp() - int(newest["now"]) / 1e6 >= 0.8 * self.scale.snapshot_s
                 ):
                     about, data = await self._written(self.follower.snapshot, self.born)
-                    await self.board.save(about, await asyncio.to_thread(closed, data), self._kept)
+                    await self.board.save(about, await asyncio.to_thread(closed, data), self._retained)
             except _TROUBLE as error:
                 self.node.failures["snapshot"] = f"not saved: {error or type(error).__name__}"
             else:

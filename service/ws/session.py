@@ -17,7 +17,7 @@ from oddsengine_service.app import BASE
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.origins import Origins
 from oddsengine_service.params import Param, choices, flag, parse, whole
-from oddsengine_service.problems import INTERNAL, Problem, invalid, origin_of, shown
+from oddsengine_service.problems import INTERNAL, Problem, invalid, origin_of, quoted
 from oddsengine_service.routes.odds import (
     EVENT,
     LEAGUE,
@@ -205,7 +205,7 @@ class Session:
         elif received.type in ("auth", "authenticate"):
             raise invalid("already authenticated during the handshake", "already_authenticated")
         else:
-            raise invalid(f"type must be subscribe or ping, got {shown(received.type)}", "unknown_message_type")
+            raise invalid(f"type must be subscribe or ping, got {quoted(received.type)}", "unknown_message_type")
 
     async def _subscribe(self, received: Message) -> None:
         api, caller = self._api, self._caller
@@ -225,7 +225,7 @@ def _query(received: Message) -> dict[str, Any]:
     """Convert a `subscribe` message to the equivalent query."""
     query, given = dict(_DEFAULTS), received.filters or Filters()
     if strange := [word for word in received.channels or () if word not in CHANNELS]:
-        raise invalid(f"channels must be a list of {', '.join(CHANNELS)}, got {shown(strange[0])}")
+        raise invalid(f"channels must be a list of {', '.join(CHANNELS)}, got {quoted(strange[0])}")
     query["channels"] = tuple(dict.fromkeys(received.channels or ()))
     for name, param in _WORDS.items():
         words = getattr(given, name)

@@ -16,7 +16,7 @@ from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.params import choice, text
-from oddsengine_service.problems import Problem, shown
+from oddsengine_service.problems import Problem, quoted
 from oddsengine_service.routes.odds import SPORTSBOOK, books_for
 from oddsengine_service.routes.opportunities.lists import TAG, reference
 from oddsengine_service.tiers import books_of, feature_above
@@ -43,7 +43,7 @@ def explained(context: Context, wanted: str, event: str) -> dict[str, Any]:
     table = context.board.table()
     table = table.filter(table["event_id"] == event)
     if table.is_empty():
-        raise Problem(404, "not_found", f"unknown event {shown(event)}, or no prices for it")
+        raise Problem(404, "not_found", f"unknown event {quoted(event)}, or no prices for it")
     try:
         said = explain(
             table, wanted, books=books, sharp=sharp, method=method, now=context.board.now, include=("suspect",),
@@ -52,7 +52,7 @@ def explained(context: Context, wanted: str, event: str) -> dict[str, Any]:
     except ValueError:
         raise Problem(
             404, "not_found",
-            f"no opportunity {shown(wanted)} in event {shown(event)}: it has expired or belongs to another event",
+            f"no opportunity {quoted(wanted)} in event {quoted(event)}: it has expired or belongs to another event",
         ) from None  # fmt: skip
     feature = _FEATURES[said.kind]
     if feature not in context.caller.features:

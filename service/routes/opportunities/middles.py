@@ -7,7 +7,7 @@ from oddsengine import catalog
 from oddsengine.columns import Longs
 from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.filters import STATE
-from oddsengine_service.problems import invalid, shown, unknown
+from oddsengine_service.problems import invalid, quoted, unknown
 from oddsengine_service.routes.odds import ADD_SPORTSBOOK, SPORTSBOOK
 from oddsengine_service.routes.opportunities.lists import (
     MIDDLE_PARAMS,
@@ -34,7 +34,7 @@ def one_middle(context: Context) -> Any:
     """One middle by its id."""
     ident = context.path["id"]
     if not _ID.fullmatch(ident):
-        raise invalid(f"middle id must be 16 hexadecimal digits, got {shown(ident)}")
+        raise invalid(f"middle id must be 16 hexadecimal digits, got {quoted(ident)}")
     books, unknown_ids = selected(context)
     if books is None or books:
         for step in (MIDDLE_STEPS[0], None):
