@@ -2,7 +2,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-WORKERS ?= 2
+# Three on two cores: tests also wait, for sockets, clocks and other processes.
+WORKERS ?= 3
 BIN := $(VENV)/bin
 SOURCES := oddsengine scripts service tests benchmarks notebooks setup.py
 

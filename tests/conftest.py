@@ -16,6 +16,9 @@ from hypothesis import HealthCheck, settings
 
 import oddsengine
 
+if sys.platform != "win32":
+    import fcntl
+
 # Without files of bytecode each worker, and each process that a test starts, compiles every module again: where an
 # environment forbids them, collecting takes twice as long.
 sys.dont_write_bytecode = False
@@ -33,11 +36,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev" if ALL else "qu
 
 
 LONGEST = (
-    "test_simulate", "test_docs", "test_tape", "test_service_operated", "test_scale", "test_scale_bettors", "test_scan",
-    "test_service_fair", "test_service_conformance", "test_service_fuzz", "test_clv", "test_scale_contract",
-    "test_simulate_scores", "test_auditing", "test_service_http", "test_open_sets", "test_stream_truth", "test_mcp",
-    "test_scale_sharing", "test_watch", "test_cli", "test_stream_slow", "test_service_node", "test_replay",
-    "test_archive", "test_notebooks", "test_chained", "test_cache",
+    "test_docs", "test_simulate", "test_tape", "test_service_http", "test_scale", "test_clv", "test_cli",
+    "test_auditing", "test_service_fuzz", "test_open_sets", "test_simulate_scores", "test_scan", "test_service_fair",
+    "test_archive", "test_strategy", "test_service_operated", "test_snapshot", "test_scale_contract",
+    "test_stream_truth", "test_live_rows", "test_cache", "test_watch", "test_service_conformance",
+    "test_live_reading", "test_mcp", "test_scale_bettors", "test_laws", "test_twin", "test_guards",
+    "test_service_odds", "test_packaging", "test_stream_moves", "test_golden", "test_replay", "test_service_clock",
+    "test_chained",
 )  # fmt: skip
 """Files that take longest: they begin first, so that no worker is left with one of them at the end."""
 
@@ -58,9 +63,16 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiled() -> None:
-    """Compile kernels before the first test, so that no test waits for it; mutation tests compile only those in use."""
-    if not os.environ.get("NUMBA_DISABLE_JIT") and os.environ.get("KERNELS") != "lazy":
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Compile kernels before the first test, so that no test waits for it; one worker compiles for all of them.
+
+    Mutation tests compile only those in use.
+    """
+    if os.environ.get("NUMBA_DISABLE_JIT") or os.environ.get("KERNELS") == "lazy":
+        return
+    with (tmp_path_factory.getbasetemp().parent / "compiling").open("w") as file:
+        if sys.platform != "win32":
+            fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
         oddsengine.compile_kernels()
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from effort import less
 from forking import Forked, python
 from nats_running import Servers, free_ports, wait_for
 from scale_process import hashes, world
@@ -124,8 +125,8 @@ class Run:
     """A shard on some servers, with a world of so many steps."""
 
     def __init__(
-        self, folder: Path, servers: Servers, *, steps: int, pause_s: float, events: int = 10, lease_s: float = 1.0,
-        snapshot_s: float = 1.0, forked: bool = True,
+        self, folder: Path, servers: Servers, *, steps: int, pause_s: float, events: int = less(10, 6),
+        lease_s: float = 1.0, snapshot_s: float = 1.0, forked: bool = True,
     ) -> None:  # fmt: skip
         self.folder, self.servers = folder, servers
         self.pace, self.forked = (pause_s, steps, events), forked

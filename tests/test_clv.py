@@ -324,7 +324,7 @@ def test_a_recorder_that_comes_later_takes_what_is_open() -> None:
 def test_both_kinds_are_bounded(tmp_path: Path) -> None:
     closings = Closings(tmp_path / FILE, closes=3, bets=5)
     desk = Desk(closings)
-    for n in range(90):
+    for n in range(70):
         at = START + timedelta(minutes=n)
         rows = [
             quote(*row, at, event_id=f"e{n}", event_start_time=at + timedelta(seconds=20))
@@ -337,7 +337,7 @@ def test_both_kinds_are_bounded(tmp_path: Path) -> None:
     base.close()
     assert 3 <= counts[0] <= 3 + 64  # they are looked at every 64 closes
     assert 5 <= counts[1] <= 5 + 64
-    assert closings.closing("e89") is not None
+    assert closings.closing("e69") is not None
     assert closings.closing("e0") is None
 
 

@@ -7,11 +7,13 @@ from datetime import datetime
 from typing import Any
 
 import polars as pl
+from effort import some
 from local_servers import Answering, Request, http, iso, running, until
 
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.simulate import World
+from oddsengine.simulate.desks import DEFAULT_BOOKS
 from oddsengine.update import Update
 from oddsengine_service.feeds import interface
 from oddsengine_service.feeds.hub import Hub
@@ -101,7 +103,7 @@ def test_a_fed_node_holds_what_its_upstream_does() -> None:
     """Seven minutes of five games, some in play, with two breaks: the same active rows."""
 
     async def check() -> None:
-        upstream, world = Upstream(), World(11, events=5, live=0.5, tick=2.0, pace=4.0)
+        upstream, world = Upstream(), World(11, events=5, live=0.5, tick=2.0, pace=4.0, books=some(DEFAULT_BOOKS, 10))
         batches = list(world.run(400.0))
 
         def clock() -> datetime:

@@ -317,4 +317,4 @@ def test_a_node_that_is_killed_under_load_comes_back(busy: tuple[Path, str]) -> 
     for name in ("keys.sqlite", "closing.sqlite"):
         with contextlib.closing(sqlite3.connect(folder / "data" / name)) as file:
             assert file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert len(made) > 10
+    assert len(made) > less(10, 5)

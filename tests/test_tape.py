@@ -37,6 +37,7 @@ from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME
 from oddsengine.identity import WORDING, Wording
 from oddsengine.simulate import World
+from oddsengine.simulate.desks import DEFAULT_BOOKS
 from oddsengine.tape import Tape, TapeError, TapeStep, TapeWriter, engine_for, play, replay, resume
 from oddsengine.update import Update
 from oddsengine.view import ViewKey
@@ -174,7 +175,7 @@ Given = list[dict[str, Any]]
 @pytest.fixture(scope="module")
 def world() -> Given:
     """Batches of a small world in which everything goes wrong, with what else a step takes."""
-    run = World(11, events=3, hazards=True, pace=20.0, live=0.5).run(60)
+    run = World(11, events=3, hazards=True, pace=20.0, live=0.5, books=effort.some(DEFAULT_BOOKS, 12)).run(60)
     batches: Given = [batch._asdict() for batch in run]
     batches[20]["quotes"] = batches[20]["quotes"] + [{"sportsbook": "a", "event_id": "é"}]
     batches[30]["complete"] = [*batches[30]["complete"], "fanduel"]
