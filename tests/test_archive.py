@@ -123,7 +123,7 @@ def test_dask_workers_do_what_one_process_does(made: tuple[Path, Path]) -> None:
     every = [str(path) for path in sorted(tapes.iterdir())]
     days = pl.scan_delta(str(dest)).select("day", "sport").unique().sort("day", "sport").collect().rows()
     with (
-        distributed.LocalCluster(workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
         pids = set(client.run(os.getpid).values())
