@@ -28,9 +28,7 @@ class Futures:
 
     def __init__(self, fields: Sequence[FuturesField] = ()) -> None:
         self.board = FuturesBoard(fields)
-        self.on_change: Callable[..., None] = lambda *_: (
-            None
-        )  # called with each accepted change; set if a log is written
+        self.on_change: Callable[..., None] = lambda *_: None  # called with each accepted change, for a log
         self._judged: tuple[_Key, dict[tuple[frozenset[str] | None, str], Evaluation]] = ((None, -1), {})
 
     def __len__(self) -> int:

@@ -35,9 +35,7 @@ class Games:
         self._past: deque[tuple[int, Rows]] = deque([(-1, self._rows)])  # with the time from which they held
         self._listeners: list[Listener] = []
         self._lock = threading.Lock()
-        self.on_change: Callable[..., None] = lambda *_: (
-            None
-        )  # called with each accepted reading; set if a log is written
+        self.on_change: Callable[..., None] = lambda *_: None  # called with each accepted reading, for a log
 
     # ---- from the writer ----
 

@@ -11,7 +11,7 @@ import zstandard
 
 from oddsengine_service.endpoints import Answer
 
-CODINGS = ("zstd", "gzip")  # of bodies, the best one first
+CODINGS = ("zstd", "gzip")  # of bodies, in order of preference
 SMALL = 1024  # bytes; smaller bodies are not compressed
 LARGE = 16 << 10  # bytes; the event loop compresses no larger body
 Header = tuple[bytes, bytes]
@@ -48,7 +48,7 @@ class CachedResponse:
         return frozenset(self._tag(coding) for coding in ("", *CODINGS)) if self._tagged else frozenset()
 
     def at_hand(self, given: bytes, codings: bytes) -> RawResponse | None:
-        """Like `sent`, if there is nothing but a small body to compress."""
+        """Like `sent`, if at most a small body has to be compressed."""
         whole = self._made.get(self._variant(given, codings))
         return self.sent(given, codings) if whole is None and len(self.answer.body) <= LARGE else whole
 
@@ -102,7 +102,7 @@ def _header(name: str, value: str) -> Header:
     Raises
     ------
     ValueError
-        If the value would end the line.
+        If the value contains a line break.
     """
     text = value.encode("latin-1")
     if _UNSAFE.search(text):

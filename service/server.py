@@ -244,7 +244,7 @@ class Service:
         if not self.again and not self.node.closing.is_set():
             self.again = reason
             self.node.ready, self.node.waits_for = False, reason
-            self.log.event("begins again", reason=reason)
+            self.log.event("restarts", reason=reason)
             self.exit()
 
     async def _measure_lag(self) -> None:

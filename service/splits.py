@@ -76,9 +76,7 @@ class Splits:
         self._most = most
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, str], Series] = OrderedDict()
-        self.on_change: Callable[..., None] = lambda *_: (
-            None
-        )  # called with each accepted record; set if a log is written
+        self.on_change: Callable[..., None] = lambda *_: None  # called with each accepted record, for a log
 
     def __len__(self) -> int:
         return len(self._known)

@@ -113,7 +113,7 @@ class Process:
     @property
     def leads(self) -> bool:
         """Whether it leads since it last began."""
-        return '"event":"leads"' in self.log.rpartition("begins again")[2]
+        return '"event":"leads"' in self.log.rpartition("restarts")[2]
 
     @property
     def done(self) -> bool:

@@ -92,7 +92,7 @@ def test_writers_and_gateways_that_are_killed(tmp_path: Path) -> None:
         wait_for(lambda: second.done, "the last step", 300.0)
         ready(g1)
         equal_state(shard, second, g1)
-        assert "begins again" not in g1.log
+        assert "restarts" not in g1.log
 
 
 @pytest.mark.exhaustive
@@ -122,7 +122,7 @@ def test_a_writer_that_sleeps_and_wakes_up_late(tmp_path: Path, ignores: str) ->
         wait_for(lambda: g1.state()[0] > 20, "20 steps")
         killed_and_replaced(shard, w1, w2, signal.SIGSTOP)
         w1.send(signal.SIGCONT)
-        wait_for(lambda: "begins again" in w1.log, "the late writer is refused")
+        wait_for(lambda: "restarts" in w1.log, "the late writer is refused")
         wait_for(lambda: w2.done, "the last step", 300.0)
         equal_state(shard, w2, g1, w1)
         assert not w1.leads
@@ -159,7 +159,7 @@ def test_the_only_server_is_down_and_then_wiped(tmp_path: Path) -> None:
         found[0].kill()
         found[0].wipe()
         found[0].start()
-        wait_for(lambda: "begins again" in g1.log and "begins again" in w1.log, "both notice")
+        wait_for(lambda: "restarts" in g1.log and "restarts" in w1.log, "both notice")
         wait_for(lambda: w1.log.count("\ndone ") == 2, "the world from its beginning", 300.0)
         ready(g1)
         equal_state(shard, w1, g1)
@@ -217,5 +217,5 @@ def test_a_new_lease_and_a_stream_that_is_deleted(tmp_path: Path) -> None:
         equal_state(shard, w2, g1)
         assert '"epoch":2' in w2.log
         found.delete("board-main")
-        wait_for(lambda: "begins again" in g1.log, "the gateway notices")
+        wait_for(lambda: "restarts" in g1.log, "the gateway notices")
         ready(g1)

@@ -67,8 +67,8 @@ class Lines:
         self._subscribers: dict[Subscriber, None] = {}
         self._groups: dict[Group, int] = {}  # number of the update each has reached; 0 for none
         self._cohorts: dict[frozenset[Group], _Cohort] = {}
-        self._queue: list[_Batch] = []  # since all were handed what there was
-        self._start = 0  # how many batches there were before
+        self._queue: list[_Batch] = []  # not yet passed to all subscribers
+        self._start = 0  # number of earlier batches
         self._due: list[Subscriber] = []
         self._flushing, self._flush_at = False, 0.0
         self._failures: frozenset[str] = frozenset()
@@ -143,7 +143,7 @@ class Lines:
         self._flush_soon()
 
     def _hand_out(self) -> None:
-        """Hand all subscribers what is queued."""
+        """Pass queued events to all subscribers."""
         for cohort in self._cohorts.values():
             batches = [batch for batch in self._queue if batch.group in cohort.groups]
             if not batches:
@@ -167,7 +167,7 @@ class Lines:
         self._queue.clear()
 
     def _hand(self, subscriber: Subscriber) -> None:
-        """Hand one subscriber what is queued."""
+        """Pass queued events to one subscriber."""
         rest = self._queue[max(subscriber.handed - self._start, 0) :]
         subscriber.handed = self._start + len(self._queue)
         for batch in rest:
@@ -175,9 +175,9 @@ class Lines:
             if subscriber.cohort is None or batch.group not in subscriber.cohort.groups:
                 continue
             if subscriber.waiting is not None:
-                if prices:  # the beginning has all other events
+                if prices:  # all other events are in its snapshot
                     subscriber.waiting.append((batch.number, batch.events))
-            elif prices and batch.number <= subscriber.number:  # its beginning has that already
+            elif prices and batch.number <= subscriber.number:  # already in its snapshot
                 continue
             elif subscriber.backlog is not None:
                 subscriber.miss(batch.events)
@@ -190,7 +190,7 @@ class Lines:
         return [(wire.numbered(bodies(each.events), self._sequence, each.place), each.place) for each in batches]
 
     def _enroll(self, subscriber: Subscriber, groups: frozenset[Group]) -> None:
-        """Let a subscriber have the events of these groups from now on."""
+        """Subscribe to the events of these groups from now on."""
         self._hand(subscriber)
         if (left := subscriber.cohort) is not None:
             del left.subscribers[subscriber]
