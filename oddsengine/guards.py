@@ -89,7 +89,7 @@ def _each_alone(
     for i in range(seen.size):
         limit = oldest_live if live[i] else oldest
         out[i] = _alone(
-            seen[i], start[i], live[i], mid[i], parlay[i], limit, begun, stale, started, mid_price, parlay_only
+            seen[i], start[i], live[i] != 0, mid[i], parlay[i], limit, begun, stale, started, mid_price, parlay_only
         )
 
 
