@@ -17,10 +17,10 @@ from oddsengine_service.problems import invalid, quoted
 DEFAULT_ROWS, MOST_ROWS = 10, 50
 MOST_BYTES = 32_000  # bytes of one response
 _PAGED = ("limit", "offset")
-_TIME = "Times are UTC; `now` is the moment of the prices, and ages are seconds before it. In `A @ B`, B is at home."
+_TIME = "Times are UTC; `now` is the time of the prices, and ages are seconds before it. In `A @ B`, B is at home."
 _PRICES = (
     "odds_american: +150 wins 150 on 100 staked, -150 stakes 150 to win 100. implied_probability includes the book's "
-    "margin, so it is not the chance. `can_be_bet` false means suspended or rejected: do not recommend it."
+    "margin: it is not a fair probability. `can_be_bet` false means suspended or rejected: do not recommend it."
 )
 _EDGE = "Percent fields are percent (2.5 is 2.5 %), probabilities and fractions 0 to 1. Estimates, not certainties."
 _STALE = "`possibly_stale`, `unconfirmed` or `warnings` mean: check the price at the book before acting on it."
@@ -48,9 +48,9 @@ TOOLS: tuple[Tool, ...] = (
     Tool("get_sportsbooks", "/sportsbooks", "Sportsbooks, whether they are sharp, and the tier they need.",
          ("region", "sharp"),
          shapes.fields("id", "name", "is_sharp", "regions", "requires_tier", "status", "event_count")),
-    Tool("get_markets", "/markets", "Kinds of market that are offered now.", (),
+    Tool("get_markets", "/markets", "Market types with prices.", (),
          shapes.fields("id", "name", "description", "hasLine", "event_count", "sports")),
-    Tool("get_events", "/events", "Games on the board, the next ones first. Start here to find an event_id.",
+    Tool("get_events", "/events", "Games on the board, sorted by start. Start here to find an event_id.",
          ("sport", "league", "team", "live", "date", "q"), shapes.event, notes=(_TIME,)),
     Tool("get_odds", "/odds", "Prices, filtered. For the best price of each selection use get_best_odds.",
          ("sport", "league", "sportsbook", "market", "event", "team", "live", "date", "q", "min_odds", "max_odds",
@@ -69,41 +69,41 @@ TOOLS: tuple[Tool, ...] = (
     Tool("compare_futures_lines", "/futures/odds", "All books' prices of futures side by side, the best first.",
          ("sport", "league", "market_id", "future_type", "selection", "q"), whole=shapes.futures_lines, notes=(_TIME,)),
     Tool("find_ev_opportunities", "/opportunities/ev",
-         "Prices that pay more than they will be worth at the close by all other books, the best first.",
+         "Prices above the fair price, which is estimated for the close from all other books; best first.",
          ("sport", "league", "sportsbook", "market", "event", "live", "min_ev", "max_ev", "min_odds", "max_odds",
           "max_odds_age", "date_range", "is_player_prop", "include", "sort"), shapes.positive, notes=(
               _EDGE, "full_kelly_fraction is a share of the bankroll; uncertain_kelly_fraction allows for its error.",
-              "The EV at the close is between ev_low_percent and ev_high_percent nine times in ten.",
+              "ev_low_percent to ev_high_percent is the 90 % range of the EV at the close.",
               "`flags` say what makes an EV less certain: " + ", ".join(catalog.EV_FLAGS) + ".", _STALE,
-              "`reference` set the fair price; call explain_opportunity with id and event_id for the figures behind.")),
+              "`reference` is the source of the fair price; explain_opportunity, with id and event_id, has details.")),
     Tool("find_arbitrage", "/opportunities/arbitrage",
-         "Best prices at two or more books that win whatever happens, if every leg is taken at its price.",
+         "Best prices at two or more books that guarantee a profit if every leg is placed at its price.",
          ("sport", "league", "sportsbook", "market", "event", "live", "min_profit", "max_odds_age", "date_range",
           "group", "sort"), shapes.arbitrage, notes=(
               "profit_percent is of the total stake; stake_percent of the legs sum to 100.", _EDGE, _STALE,
-              "A leg may move or be limited before it is taken: then the rest is a plain bet.")),
+              "A price may change or be limited before it is bet; the other legs are then ordinary bets.")),
     Tool("find_middles", "/opportunities/middles",
          "Two bets on different lines that both win if the result falls between.",
          ("sport", "league", "sportsbook", "market", "event", "live", "min_ev", "min_size", "date_range", "sort"),
          shapes.middle, notes=(
              "Money is per 100 staked on both bets together; worst_case_per_100_staked below 0 is a loss.", _EDGE,
              _STALE)),
-    Tool("find_low_hold", "/opportunities/low_hold", "Markets whose best prices leave the books least.",
+    Tool("find_low_hold", "/opportunities/low_hold", "Markets with the lowest hold at the best prices.",
          ("sport", "league", "sportsbook", "market", "event", "live", "max_hold", "date_range", "sort"),
          shapes.low_hold, notes=(
-             "hold_percent is what one loses on average by betting all sides at these prices; below 0 it is an "
-             "arbitrage.", _EDGE, _STALE)),
+             "hold_percent is the loss from betting all sides at these prices; below 0 it is an arbitrage.", _EDGE,
+             _STALE)),
     Tool("get_account_info", "/account", "This key's tier, features and limits.", (), whole=lambda found, _: found,
          notes=("max_books 999 means all.",)),
     Tool("explain_opportunity", local.EXPLAIN,
-         "What is behind one opportunity: the reference, fair probabilities, every book's price, and what was passed "
-         "over and why.", ("id", "event_id", "sportsbook"), whole=lambda found, _: found, notes=(
-             _EDGE, "role: `leg` is a price of the opportunity, `reference` set the fair price, `offer` could be bet, "
-             "`set aside` is rejected.")),
+         "Explains one opportunity: the reference, fair probabilities, every book's price, and prices not used, with "
+         "reasons.", ("id", "event_id", "sportsbook"), whole=lambda found, _: found, notes=(
+             _EDGE, "role: `leg` is part of the opportunity, `reference` is the source of the fair price, `offer` can "
+             "be bet, `set aside` is rejected.")),
     Tool("devig", local.DEVIG, "Fair probabilities of one market: removes the book's margin from its odds.",
          ("odds", "format", "method"), whole=lambda found, _: found,
-         notes=("Give the odds of all outcomes of the market, of one book.", _EDGE)),
-    Tool("kelly", local.KELLY, "What to stake on one bet by the Kelly criterion.",
+         notes=("Pass one book's odds of all outcomes of the market.", _EDGE)),
+    Tool("kelly", local.KELLY, "Kelly stake of one bet.",
          ("probability", "odds", "format", "fraction", "bankroll"), whole=lambda found, _: found,
          notes=("stake_fraction is a share of the bankroll, after `fraction`.", _EDGE)),
     Tool("what_was_rejected", local.REJECTED,

@@ -44,9 +44,7 @@ _CHANNEL = choices(
     "channel", f"Channels: some of {', '.join(CHANNELS)}.", CHANNELS, default=("opportunities",),
     aliases=("channels", "type"),
 )  # fmt: skip
-RESUME = flag(
-    "resume", "True to get what was missed since the last event that arrived, if that is at most two minutes ago."
-)
+RESUME = flag("resume", "True to receive the events since the last one received, if that is at most two minutes ago.")
 MIN_EV = number("min_ev", "Minimum EV in percent of +EV opportunities.", default=2.0)
 MIN_PROFIT = number("min_profit", "Minimum profit in percent of arbitrages.", default=0.5)
 _PARAMS = (
@@ -227,14 +225,14 @@ def wants_of(
 
 
 _TAG = "Streaming"
-_EVENTS = """Server-Sent Events; ids are `evt_<sequence>`, heartbeats and errors have none.
+_EVENTS = """Server-Sent Events; ids are `evt_<sequence>`; heartbeats and errors have no id.
 
 `odds`: snapshot, snapshot:complete, odds:update, odds:removed. `opportunities`: ev:detected, ev:expired, arb:detected,
 arb:expired, middles:detected, middles:expired, low_hold:detected, low_hold:expired. `gamestate`: gamestate:snapshot,
-gamestate:update, gamestate:removed. `all`: all of them that the key's tier has.
+gamestate:update, gamestate:removed. `all`: all channels of the key's tier.
 
-`live` applies to prices and opportunities: a price that goes live is removed from a stream with `live=false` and comes
-as a whole row to one with `live=true`. It cannot be combined with `seen=true`."""
+`live` applies to prices and opportunities: a price that goes live is removed from a stream with `live=false`, and
+sent as a complete row to one with `live=true`. It cannot be combined with `seen=true`."""
 
 
 def _endpoint(path: str, channel: str | None, summary: str, leave_out: str = "") -> Endpoint:

@@ -48,7 +48,7 @@ _PARAMS: tuple[Param, ...] = (
     choices("channels", f"Some of {', '.join(CHANNELS)}; all that the tier has if none is given.", CHANNELS),
     SPORT, SPORTSBOOK, LEAGUE, MARKET, EVENT,
     MIN_EV, MIN_PROFIT, MIN_ODDS, MAX_ODDS, filters.STATE, filters.INCLUDE,
-    flag("resume", "True to get what was missed since `from_seq` instead of a snapshot.", default=False),
+    flag("resume", "True to receive the events since `from_seq` instead of a snapshot.", default=False),
     whole("from_seq", "The `global_seq` of the last message that arrived.", 0, 1 << 53),
 )  # fmt: skip
 _DEFAULTS = {param.name: param.default for param in _PARAMS}

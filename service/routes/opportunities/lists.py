@@ -33,7 +33,7 @@ _COMMON = (
     *odds.FILTERS[:3], odds.ADD_SPORTSBOOK, *odds.FILTERS[3:], odds.TEAM, filters.DATE,
     choice("date_range", "Start of the event in US Eastern time.", filters.DAYS), odds.Q,
     flag("is_player_prop", "true: player props only; false: everything else."), _MAIN,
-    number("starts_within", "Hours until the start, at most; what is in play has started.", 0.0, 10_000.0),
+    number("starts_within", "Maximum hours until the start; live events have started.", 0.0, 10_000.0),
     text("player_name", "Part of a player's name."),
     words("stat_category", "Statistics of player props, such as points."),
     number("max_odds_age", "Maximum age of the oldest price in seconds.", 0.0), odds.MIN_ODDS, odds.MAX_ODDS,
@@ -316,10 +316,10 @@ def _endpoint(path: str, own: _List, summary: str, returns: Any, params: Sequenc
 
 
 endpoints = (
-    _endpoint("ev", _EV, "+EV opportunities", EvPage, _EV_PARAMS, "One row for each book; the best first."),
+    _endpoint("ev", _EV, "+EV opportunities", EvPage, _EV_PARAMS, "One row per book, best first."),
     _endpoint(
         "arbitrage", _ARBITRAGE, "Arbitrage opportunities", ArbitragePage, _ARBITRAGE_PARAMS,
-        "Above 10 percent nothing is shown. As CSV each row has two legs; an arbitrage of three takes two rows.",
+        "Arbitrages above 10 % are not listed. In CSV each row has two legs; an arbitrage of three takes two rows.",
     ),
     _endpoint("middles", MIDDLES, "Middle opportunities", MiddlePage, MIDDLE_PARAMS),
     _endpoint("low_hold", _HOLD, "Low-hold opportunities", LowHoldPage, _HOLD_PARAMS),
