@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from boards import BOOKS, NOW
 
-from oddsengine import estimator
+from oddsengine import fair_close
 from oddsengine.detect import Offers, Wants
 from oddsengine.find.board import ask, prepare
 from oddsengine.guards import Guarded
@@ -71,7 +71,7 @@ def test_classical_reference(benchmark: Any, view: Offers) -> None:
 def test_votes(benchmark: Any, view: Offers) -> None:
     assert view.board is not None
     benchmark(
-        estimator.votes, view.groups, view.net, view.board.times.changed, view.reason, view.widest, view.board.of.table
+        fair_close.votes, view.groups, view.net, view.board.times.changed, view.reason, view.widest, view.board.of.table
     )
     said(benchmark, view)
 
@@ -83,8 +83,8 @@ def test_estimate(benchmark: Any, view: Offers, judged: int) -> None:
     assert read is not None
     needed = np.full(view.groups.outcomes.size, judged, np.uint8)
     fair = benchmark(
-        estimator.estimate, read.of, view.groups, traits, view.net, view.reason,
-        estimator.gross(traits, traits.commission, traits.fee), read.times, read.momentum, read.ballot, needed,
+        fair_close.estimate, read.of, view.groups, traits, view.net, view.reason,
+        fair_close.gross(traits, traits.commission, traits.fee), read.times, read.momentum, read.ballot, needed,
     )  # fmt: skip
     assert np.isnan(fair.row).all() == (judged == 1)
     said(benchmark, view)

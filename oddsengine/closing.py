@@ -16,19 +16,19 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, estimator
+from oddsengine import catalog, fair_close
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
+from oddsengine.closing_consensus import Vote, Votes, closing_logits, located, votes_at
 from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words
 from oddsengine.detect import Wants, market_fair
 from oddsengine.engine import Engine
 from oddsengine.find import board as finder
 from oddsengine.groups import Groups, mix
 from oddsengine.odds import decimal_to_american
-from oddsengine.open import EV, FIGURES, LEGS, Hits
-from oddsengine.others import Vote, Votes, closing_logits, located, votes_at
+from oddsengine.open_opportunities import EV, FIGURES, LEGS, Hits
 from oddsengine.outcomes import settle
 from oddsengine.query.values import league_id, sport_id
 from oddsengine.timestamps import datetimes
@@ -59,7 +59,7 @@ class Bets(NamedTuple):
     price: Floats  # after commission
     ev: Floats  # fraction
     fair: Floats
-    where: pl.DataFrame  # see `others.located`
+    where: pl.DataFrame  # see `closing_consensus.located`
 
 
 class Close(NamedTuple):
@@ -336,7 +336,7 @@ def outcomes(board: Board, g: Groups, at: Longs) -> Words:
 
 
 PLACE = ("ladder", "threshold_", "side", "outcomes", "slope", "reach")
-"""Columns of a bet's position on its ladder; see `others.located`."""
+"""Columns of a bet's position on its ladder; see `closing_consensus.located`."""
 
 
 def others_close(bets: Sequence[Sequence[Any]], close: Close) -> list[float | None]:
@@ -383,7 +383,7 @@ def closing_lines(
     of = g.market.astype(np.int64)
     if v.close is not None and v.board is not None:
         fair = v.close.segment[g.segments[of] + g.side]
-        reference = estimator.sharpest(v.board.of, v.board.ballot, v.traits, of, g.book)
+        reference = fair_close.sharpest(v.board.of, v.board.ballot, v.traits, of, g.book)
     else:
         fallback = market_fair(v, np.arange(g.threshold.size))[of, g.side] if of.size else np.empty(0)
         # A single book is no consensus; without a reference, `market_fair` uses the best prices.

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine import estimator
+from oddsengine import fair_close
 from oddsengine._jit import fused, kernel
 from oddsengine.devig import devig_groups
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
@@ -128,7 +128,7 @@ def view(
     commission: Mapping[str, float] | None,
     *,
     suspects: bool = False,
-    board: estimator.Board | None = None,
+    board: fair_close.Board | None = None,
 ) -> Offers:
     """Return the offers of one caller: `view_spec`, `fair_prices` and `offers` in one call."""
     spec = view_spec(identity.books, identity.traits, books, sharp, method, commission, suspects=suspects)

@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, estimator, tails
+from oddsengine import catalog, fair_close, tails
 from oddsengine.board.changes import Changes, at_close, remember, scope, since_last_search, voting
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
@@ -30,14 +30,14 @@ from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LEVELS, LIVE, MOVED, NE
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
 from oddsengine.board.units import Gathered
 from oddsengine.detect import Scope
-from oddsengine.estimator import Fair
+from oddsengine.fair_close import Fair
 from oddsengine.find.board import Sharp
 from oddsengine.find.ids import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
 from oddsengine.guards import Guarded, alone, honour, judge
 from oddsengine.identity import Wording
 from oddsengine.momentum import Memory, Sampled
-from oddsengine.open import KINDS, SAME, Difference, Hits, OpenTable
+from oddsengine.open_opportunities import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.references import CLOSE, fair_prices
 from oddsengine.schema import BAD_ROW_SCHEMA
@@ -255,7 +255,7 @@ class Engine:
         if search.sampled is not None:
             self._board.momentum.commit(search.sampled)
         if search.estimates is not None:
-            estimator.remember(*search.estimates, self._board.rows.close)
+            fair_close.remember(*search.estimates, self._board.rows.close)
 
     def _look_again(self) -> None:
         board = self._board

@@ -13,7 +13,7 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.catalog import FairTable
-from oddsengine.estimator import Votes, clip
+from oddsengine.fair_close import Votes, clip
 from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs, Words, checksum, mix
 
 SECOND = 1_000_000

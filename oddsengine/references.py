@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oddsengine import catalog, estimator
+from oddsengine import catalog, fair_close
 from oddsengine._jit import kernel
 from oddsengine.commission import after_commission, charge
 from oddsengine.devig import DEVIG_METHODS, devig_groups
-from oddsengine.estimator import complete
+from oddsengine.fair_close import complete
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
 from oddsengine.guards import Guarded
 from oddsengine.reasons import CODES
@@ -96,8 +96,8 @@ class FairPrices:
     reference_odds: Floats  # prices of single-book references, market after market
     reference_ends: Longs  # offsets of these markets in `reference_odds`
     live: Bytes  # per market
-    board: estimator.Board | None  # input of the estimator
-    close: estimator.Fair | None  # its result, if the method is `CLOSE`
+    board: fair_close.Board | None  # input of the estimator
+    close: fair_close.Fair | None  # its result, if the method is `CLOSE`
     standard: bool  # that result uses the catalog's commissions
 
 
@@ -220,7 +220,7 @@ def fair_prices(
     *,
     referred: bool = True,
     needed: Bytes | None = None,
-    board: estimator.Board | None = None,
+    board: fair_close.Board | None = None,
 ) -> FairPrices:
     """Compute fair prices for the references, method and commission of a caller.
 
@@ -271,9 +271,9 @@ def fair_prices(
         standard = np.array_equal(spec.rate, traits.commission) and np.array_equal(spec.fee, traits.fee)
         ballot = board.ballot
         if not standard:
-            ballot = estimator.votes(g, net, board.times.changed, guarded.reason, widest, board.of.table, board.voting)
-        close = estimator.estimate(
-            board.of, g, traits, net, guarded.reason, estimator.gross(traits, spec.rate, spec.fee), board.times,
+            ballot = fair_close.votes(g, net, board.times.changed, guarded.reason, widest, board.of.table, board.voting)
+        close = fair_close.estimate(
+            board.of, g, traits, net, guarded.reason, fair_close.gross(traits, spec.rate, spec.fee), board.times,
             board.momentum, ballot, board.needed, *((board.known,) if standard else ()),
         )  # fmt: skip
     return FairPrices(
@@ -311,11 +311,11 @@ def devig_method(method: str) -> str:
 
 
 def read(
-    of: estimator.Estimator, groups: Groups, traits: Traits, reason: Bytes, times: estimator.Times,
-    momentum: Callable[[estimator.Votes], Floats | None], voting: Bytes | None = None,
-) -> estimator.Board:  # fmt: skip
+    of: fair_close.Estimator, groups: Groups, traits: Traits, reason: Bytes, times: fair_close.Times,
+    momentum: Callable[[fair_close.Votes], Floats | None], voting: Bytes | None = None,
+) -> fair_close.Board:  # fmt: skip
     """Collect the estimator's input from a board or some ladders of it; `momentum` is called with the votes."""
     net = after_commission(groups, traits)
     widest = int(traits.outcomes.max(initial=2))
-    ballot = estimator.votes(groups, net, times.changed, reason, widest, of.table, voting)
-    return estimator.Board(of, times, momentum(ballot), ballot, voting)
+    ballot = fair_close.votes(groups, net, times.changed, reason, widest, of.table, voting)
+    return fair_close.Board(of, times, momentum(ballot), ballot, voting)

@@ -17,8 +17,8 @@ from oddsengine.board.rows import BOOK_BITS, LIVE, LIVENESS, NEW, PRICE, STATUS,
 from oddsengine.find.ids import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Longs, Words
 from oddsengine.identity import WORDING
-from oddsengine.open import ARBITRAGE, EV, KINDS, LOW_HOLD, SAME, Hits
-from oddsengine.open import NEW as BORN
+from oddsengine.open_opportunities import ARBITRAGE, EV, KINDS, LOW_HOLD, SAME, Hits
+from oddsengine.open_opportunities import NEW as BORN
 from oddsengine.view import View
 
 _MOVES = (("price", PRICE), ("live", LIVENESS), ("status", STATUS))
@@ -50,7 +50,7 @@ class Change:
     """What one step did to one view: opportunities new or changed, and those that are no more."""
 
     hits: Hits  # new or changed
-    status: Bytes  # of each: `open.NEW` or `open.CHANGED`
+    status: Bytes  # of each: `open_opportunities.NEW` or `open_opportunities.CHANGED`
     born: Longs  # when each was first found
     expired: Words
     expired_kind: Bytes

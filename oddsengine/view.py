@@ -28,7 +28,18 @@ from oddsengine.find.search import Cases, Search
 from oddsengine.groups import Ints, Longs, Words
 from oddsengine.guards import Guarded
 from oddsengine.markets import Identity
-from oddsengine.open import ARBITRAGE, EV, FIGURES, KINDS, LEGS, LOW_HOLD, MIDDLE, Hits, OpenSet, OpenTable
+from oddsengine.open_opportunities import (
+    ARBITRAGE,
+    EV,
+    FIGURES,
+    KINDS,
+    LEGS,
+    LOW_HOLD,
+    MIDDLE,
+    Hits,
+    OpenSet,
+    OpenTable,
+)
 from oddsengine.opportunities import Opportunities
 from oddsengine.reasons import CODES
 from oddsengine.references import CLOSE, FairPrices, Reference, ViewSpec, fair_prices, view_spec

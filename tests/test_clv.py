@@ -20,7 +20,7 @@ from oddsengine.closing import LAST_S, ClosingRecorder
 from oddsengine.clv import BETS_SCHEMA, REPORT_SCHEMA, clv, means, report
 from oddsengine.devig import devig
 from oddsengine.engine import Engine, micros
-from oddsengine.open import EV, NEW
+from oddsengine.open_opportunities import EV, NEW
 from oddsengine.simulate import World
 from oddsengine.tape import TapeWriter
 from oddsengine.update import hexadecimal

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oddsengine
-from oddsengine import catalog, estimator, momentum, tails
+from oddsengine import catalog, fair_close, momentum, tails
 from oddsengine.detect import Wants
 from oddsengine.find import ids
 from oddsengine.find.board import Prepared, ask, prepare
@@ -64,19 +64,19 @@ class Board:
         self.prepared: Prepared = prepare(pl.DataFrame(rows, schema_overrides=schema), [], NOW)
         identity = self.prepared.identity
         g = self.groups = identity.groups
-        of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
+        of = fair_close.estimator(identity.kinds, identity.sports, identity.books, table)
         changed, start = (times(self.prepared.table, c)[g.row] for c in ("odds_changed_at", "event_start_time"))
-        self.minute = estimator.minutes(ids.words(["e"] * g.event.size), self.prepared.guarded.now, table)
-        ballot = self.ballot = estimator.votes(g, g.odds, changed, self.prepared.guarded.reason, 3, table)
-        known = estimator.Times(changed, estimator.starts(g, start, self.prepared.guarded.reason), self.minute)
+        self.minute = fair_close.minutes(ids.words(["e"] * g.event.size), self.prepared.guarded.now, table)
+        ballot = self.ballot = fair_close.votes(g, g.odds, changed, self.prepared.guarded.reason, 3, table)
+        known = fair_close.Times(changed, fair_close.starts(g, start, self.prepared.guarded.reason), self.minute)
         moved = None if pushed is None else np.tile(np.array(pushed, np.float64), (g.event.size, 1))
-        self.fair = estimator.estimate(
+        self.fair = fair_close.estimate(
             of, g, identity.traits, g.odds, self.prepared.guarded.reason, np.zeros(len(identity.books), np.uint8),
             known, moved, ballot,
         )  # fmt: skip
         # The probability before anything is scaled for its flags.
         scaled = table._replace(scale=(1.0,) * len(table.scale))
-        self.plain = estimator.estimate(
+        self.plain = fair_close.estimate(
             of._replace(table=scaled), g, identity.traits, g.odds, self.prepared.guarded.reason,
             np.zeros(len(identity.books), np.uint8), known, moved, ballot,
         )  # fmt: skip
@@ -135,7 +135,7 @@ def test_agreeing_books_are_their_twin(case: tuple[str, list[Row], list[naive.Pr
     board = Board(rows)
     g, identity = board.groups, board.prepared.identity
     every = np.arange(g.row.size, dtype=np.int32)
-    others, agree = estimator.agreeing(g, board.ballot, identity.traits, every, g.odds)
+    others, agree = fair_close.agreeing(g, board.ballot, identity.traits, every, g.odds)
     for at in every.tolist():
         book, line = identity.books[g.book[at]], g.threshold[g.market[at]] / 100.0
         odds = float(g.odds[at])
@@ -288,7 +288,7 @@ def test_flags() -> None:
     def flags(rows: list[Row], book: str) -> set[str]:
         board = Board(rows)
         at = np.flatnonzero(board.groups.book == board.prepared.identity.books.index(book))[0]
-        return {name for name, bit in estimator.BITS.items() if board.fair.flags[at] & bit}
+        return {name for name, bit in fair_close.BITS.items() if board.fair.flags[at] & bit}
 
     even = dict.fromkeys(SOME, 0.0)
     three = (2.9, 3.1, 2.6)
@@ -448,7 +448,7 @@ class Tape:
         prepared = prepare(pl.DataFrame(rows), [], NOW)
         g, identity = prepared.identity.groups, prepared.identity
         never = np.full(g.row.size, NO_TIME)
-        ballot = estimator.votes(g, g.odds, never, prepared.guarded.reason, 3, self.table)
+        ballot = fair_close.votes(g, g.odds, never, prepared.guarded.reason, 3, self.table)
         minute = np.full(g.event.size, round(at // 60 * 60 * 1e6), np.int64)
         made = self.memory.refresh(
             self.KEY, g, ballot, minute, np.full(1, self.SLOPE), np.full(1, 100), identity.traits.feed, identity.books,
@@ -535,7 +535,7 @@ def test_a_memory_of_a_market_that_emptied_has_a_digest() -> None:
         rows = [row for book in SOME for row in price(book, "total_runs", 8.5, two(0.0))[:1]]  # nobody is complete
         prepared = prepare(pl.DataFrame(rows), [], NOW)
         g, identity = prepared.identity.groups, prepared.identity
-        ballot = estimator.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, tape.table)
+        ballot = fair_close.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, tape.table)
         made = tape.memory.refresh(
             Tape.KEY, g, ballot, np.full(1, round(at * 1e6)), np.full(1, np.nan), np.zeros(1, np.int64),
             identity.traits.feed, identity.books, tape.table,
@@ -549,7 +549,7 @@ def test_a_memory_grows_and_forgets_what_is_old() -> None:
     rows = [row for b in SOME for row in price(b, "total_runs", 8.5, two(0.0))]
     prepared = prepare(pl.DataFrame(rows), [], NOW)
     g, identity = prepared.identity.groups, prepared.identity
-    ballot = estimator.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, table)
+    ballot = fair_close.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, table)
 
     def step(key: int, seconds: float) -> None:
         minute = np.full(1, round(seconds * 1e6), np.int64)

@@ -12,7 +12,7 @@ from golden import fed, world
 
 from oddsengine import find_middles
 from oddsengine.engine import Engine
-from oddsengine.open import MIDDLE
+from oddsengine.open_opportunities import MIDDLE
 from oddsengine.simulate import World
 from oddsengine.view import View
 

@@ -19,7 +19,7 @@ from oddsengine.auditing import formats, replay
 from oddsengine.auditing.calibrations import Calibrations
 from oddsengine.auditing.progress import ticking
 from oddsengine.engine import micros
-from oddsengine.open import KINDS
+from oddsengine.open_opportunities import KINDS
 from oddsengine.simulate.desks import DEFAULT_BOOKS
 
 FIGURES = {

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, estimator
+from oddsengine import catalog, fair_close
 from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.replay import engine_of, source, steps
 from oddsengine.auditing.reporting import cell
 from oddsengine.catalog.fair import FairTable
+from oddsengine.closing_consensus import closing_logits, located, votes_at
 from oddsengine.columns import Floats
 from oddsengine.commission import after_commission
 from oddsengine.engine import Engine
-from oddsengine.others import closing_logits, located, votes_at
 from oddsengine.tape import Tape
 
 LEAST_GAMES = 50
@@ -139,10 +139,10 @@ def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) ->
         rejected = board.rows.reason[g.row]
         read, _ = board.estimated(some, rejected, g.row, engine.fair)
         net = after_commission(g, traits)
-        gross = estimator.gross(traits, traits.commission, traits.fee)
+        gross = fair_close.gross(traits, traits.commission, traits.fee)
         logits = {}
         for name, table in flat.items():
-            out = estimator.estimate(
+            out = fair_close.estimate(
                 read.of._replace(table=table, voters=read.of.voters._replace(own=np.ones(traits.feed.size))), g, traits,
                 net, rejected, gross, read.times, read.momentum, read.ballot,
             )  # fmt: skip

@@ -1,11 +1,11 @@
-"""Value of a price: its EV at the close of the other books (`oddsengine.others`)."""
+"""Value of a price: its EV at the close of the other books (`oddsengine.closing_consensus`)."""
 
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, estimator
+from oddsengine import catalog, fair_close
+from oddsengine.closing_consensus import closing_logits, votes_at
 from oddsengine.find.board import hashes, prepare
-from oddsengine.others import closing_logits, votes_at
 from oddsengine.outcomes import settle
 from oddsengine.stakes import bet_table
 
@@ -68,7 +68,7 @@ def grade(
             "threshold": some["threshold"],
             "se": c.close_sigma * np.maximum(hours, c.close_least_h) ** (1.0 / 3.0),
             "hours": hours,
-            "flags": pl.Series([estimator.named(f) for f in some["flag"].to_list()], dtype=pl.List(pl.String)),
+            "flags": pl.Series([fair_close.named(f) for f in some["flag"].to_list()], dtype=pl.List(pl.String)),
             "worth": pl.Series(worth).fill_nan(None),
             "error": pl.Series(error).fill_nan(None),
             "close": closing["who"],
@@ -85,10 +85,10 @@ def closing_probabilities(prices: pl.DataFrame, closes: pl.DataFrame | None, tab
 
 
 def located_prices(prices: pl.DataFrame, constants: catalog.FairTable) -> pl.DataFrame:
-    """Return the ladder position of prices, as `others.located` does for a board's rows."""
+    """Return the ladder position of prices, as `closing_consensus.located` does for a board's rows."""
     prepared = prepare(bet_table(prices), [])
     identity, g = prepared.identity, prepared.identity.groups
-    of = estimator.estimator(identity.kinds, identity.sports, identity.books, constants)
+    of = fair_close.estimator(identity.kinds, identity.sports, identity.books, constants)
     ladder = g.ladder[g.market]
     kind, sport = g.kind[ladder], of.lines.sport[g.event[ladder]]
     priced = pl.DataFrame(

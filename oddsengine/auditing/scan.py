@@ -29,7 +29,7 @@ from oddsengine.engine import Engine
 from oddsengine.find.board import Sharp
 from oddsengine.find.ids import hexadecimal
 from oddsengine.groups import Bytes, Floats, Longs, Words
-from oddsengine.open import ARBITRAGE, EV, KINDS, LEGS, LOW_HOLD, MIDDLE, NEW, Hits
+from oddsengine.open_opportunities import ARBITRAGE, EV, KINDS, LEGS, LOW_HOLD, MIDDLE, NEW, Hits
 from oddsengine.reasons import Guards
 from oddsengine.update import Update
 from oddsengine.view import View

@@ -8,10 +8,10 @@ import polars as pl
 from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.formats import History
 from oddsengine.auditing.replay import steps
+from oddsengine.closing_consensus import located
 from oddsengine.engine import Engine
 from oddsengine.groups import Floats
-from oddsengine.open import EV, NEW
-from oddsengine.others import located
+from oddsengine.open_opportunities import EV, NEW
 from oddsengine.tape import Tape
 from oddsengine.update import Update
 from oddsengine.view import View

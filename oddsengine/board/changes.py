@@ -17,8 +17,8 @@ from oddsengine._jit import kernel
 from oddsengine.board.rows import Rows
 from oddsengine.board.units import Gathered
 from oddsengine.detect import Scope
-from oddsengine.estimator import Board as Estimated
-from oddsengine.estimator import neighbours
+from oddsengine.fair_close import Board as Estimated
+from oddsengine.fair_close import neighbours
 from oddsengine.groups import NO_TIME, Bytes, Groups, Ints, Words, step
 from oddsengine.guards import Guarded
 from oddsengine.tails import Curves

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
-from oddsengine.estimator import Estimator, estimator
+from oddsengine.fair_close import Estimator, estimator
 from oddsengine.find.ids import Hashes, ladders, word, words
 from oddsengine.groups import Groups, Ints, Words, checksum
 from oddsengine.identity import Wording, crossed, leading, parts_of_rows, read, thresholds

@@ -54,7 +54,7 @@ class Rows:
         ("doubt", np.uint8, 1),
         ("mark", np.uint64, 1),  # hash of its market at the last search; see `changes`
         ("close_mark", np.uint64, 1),  # hash of what its estimate depended on outside its market
-        ("close", np.float64, 1),  # estimated closing probability of its outcome then; see `estimator.remember`
+        ("close", np.float64, 1),  # estimated closing probability of its outcome then; see `fair_close.remember`
         ("level", np.uint16, LEVELS),  # last price levels as probabilities in 65535ths, newest last
         ("level_time", np.uint16, LEVELS),  # second at which each was last seen, modulo 2^16
         ("level_look", np.uint8, LEVELS),  # number of that look, modulo 2^8

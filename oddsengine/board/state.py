@@ -35,8 +35,8 @@ from oddsengine.board.rows import (
 )
 from oddsengine.board.units import Gathered, Units, gather
 from oddsengine.detect import Scope
-from oddsengine.estimator import Board as Estimated
-from oddsengine.estimator import Times, Votes, minutes, starts
+from oddsengine.fair_close import Board as Estimated
+from oddsengine.fair_close import Times, Votes, minutes, starts
 from oddsengine.find.ids import word
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct
 from oddsengine.guards import Guarded

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from oddsengine import catalog, estimator
+from oddsengine import catalog, fair_close
 from oddsengine.detect import Offers, Scope, Wants, view
 from oddsengine.find import books as naming
 from oddsengine.find import ids
@@ -166,7 +166,7 @@ def included(include: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(some)))
 
 
-def estimated(prepared: Prepared, table: catalog.FairTable | None = None) -> estimator.Board:
+def estimated(prepared: Prepared, table: catalog.FairTable | None = None) -> fair_close.Board:
     """What a table says to the estimator; its momentum is the column `momentum`, else 0."""
     identity, g = prepared.identity, prepared.identity.groups
     table = table or catalog.fair_table()
@@ -174,11 +174,11 @@ def estimated(prepared: Prepared, table: catalog.FairTable | None = None) -> est
     _, at, event_of = np.unique(g.event, return_index=True, return_inverse=True)
     first = g.row[g.rows[g.segments[g.markets[at]]]]
     event = ids.words(prepared.table["event_id"][first].to_list())
-    minute = estimator.minutes(event[event_of], prepared.guarded.now, table)
-    of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
+    minute = fair_close.minutes(event[event_of], prepared.guarded.now, table)
+    of = fair_close.estimator(identity.kinds, identity.sports, identity.books, table)
     moved = _momentum(prepared)
     reason = prepared.guarded.reason
-    known = estimator.Times(changed, estimator.starts(g, start, reason), minute)
+    known = fair_close.Times(changed, fair_close.starts(g, start, reason), minute)
     return read(of, g, identity.traits, reason, known, lambda _: moved)
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import estimator, tails, value
+from oddsengine import fair_close, tails, value
 from oddsengine.detect import ages, best_legs, edges, sharp_edges
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
@@ -151,22 +151,22 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     g, net = v.groups, v.net[hits.row]
     se, flags = v.close.se[g.ladder[market]], v.close.flags[hits.row]
     x = np.log(hits.fair / (1.0 - hits.fair))
-    low, high = (100.0 * (net * estimator.sigmoid(x + sign * estimator.RANGE * se) - 1.0) for sign in (-1.0, 1.0))
+    low, high = (100.0 * (net * fair_close.sigmoid(x + sign * fair_close.RANGE * se) - 1.0) for sign in (-1.0, 1.0))
     over = np.full(g.row.size, np.nan)
     some = np.unique(market)
     sharp = sharp_edges(v, np.zeros(some.size, np.int64), some, np.array([-1.0]))
     over[sharp.row] = sharp.fair * v.net[sharp.row] - 1.0
-    others, agree = estimator.agreeing(g, v.board.ballot, v.traits, hits.row, v.net)
+    others, agree = fair_close.agreeing(g, v.board.ballot, v.traits, hits.row, v.net)
     return _Close(
-        sharpest=estimator.sharpest(v.board.of, v.board.ballot, v.traits, market, g.book[hits.row]),
+        sharpest=fair_close.sharpest(v.board.of, v.board.ballot, v.traits, market, g.book[hits.row]),
         sharp=over[hits.row],
-        confidence=estimator.confidence(se, flags, v.board.of.table),
+        confidence=fair_close.confidence(se, flags, v.board.of.table),
         columns={
             "ev_low": board.nullable(low),
             "ev_high": board.nullable(high),
             "ev_error": board.nullable(100.0 * net * hits.fair * (1.0 - hits.fair) * se),
-            "prob_positive": board.nullable(estimator.normal((x + np.log(net - 1.0)) / se)),
-            "flags": pl.Series([estimator.named(int(f)) for f in flags], dtype=pl.List(pl.String)),
+            "prob_positive": board.nullable(fair_close.normal((x + np.log(net - 1.0)) / se)),
+            "flags": pl.Series([fair_close.named(int(f)) for f in flags], dtype=pl.List(pl.String)),
             "kelly_shrunk": board.nullable(shrunk_kelly(hits.fair, net, se)),
             "independent_books": others,
             "agreeing_books": agree,

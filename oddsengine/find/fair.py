@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import estimator
+from oddsengine import fair_close
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.detect import market_fair
 from oddsengine.find import board, ev
@@ -56,7 +56,7 @@ def estimate(question: Question) -> Estimates:
     if v.close is not None and v.board is not None:
         prob = v.close.row.copy()
         prob[row] = hits.fair
-        sharpest = estimator.sharpest(v.board.of, v.board.ballot, v.traits, g.market.astype(np.int64), g.book)
+        sharpest = fair_close.sharpest(v.board.of, v.board.ballot, v.traits, g.market.astype(np.int64), g.book)
         error = prob * (1.0 - prob) * v.close.se[g.ladder[g.market]]
         return Estimates(prob, error, np.where(np.isnan(prob), _NONE, sharpest), row[~over], row[over])
     prob = np.full(n, np.nan)

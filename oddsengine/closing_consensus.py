@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, estimator
+from oddsengine import catalog, fair_close
 from oddsengine.board.state import Board
 from oddsengine.board.units import Gathered
 from oddsengine.columns import Longs
@@ -45,8 +45,10 @@ def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable) -> Votes:
     identity, g = prepared.identity, prepared.identity.groups
     none = np.full(g.row.size, NO_TIME)
     net = after_commission(g, identity.traits)
-    ballot = estimator.votes(g, net, none, prepared.guarded.reason, int(identity.traits.outcomes.max(initial=2)), table)
-    of = estimator.estimator(identity.kinds, identity.sports, identity.books, table)
+    ballot = fair_close.votes(
+        g, net, none, prepared.guarded.reason, int(identity.traits.outcomes.max(initial=2)), table
+    )
+    of = fair_close.estimator(identity.kinds, identity.sports, identity.books, table)
     key = hashes(prepared).ladder
     market = np.repeat(np.arange(g.threshold.size), np.diff(ballot.start))
     out: Votes = {}
