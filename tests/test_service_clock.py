@@ -222,7 +222,7 @@ def _clock_lines(server: Running) -> list[str]:
 def test_a_node_whose_wall_clock_is_set_back_an_hour(tmp_path: Path) -> None:
     """Prices age, changes are listed, limits hold, and /health says what is wrong until it is not."""
     driven = Driven()
-    with running(tmp_path, driven=driven.clock) as server, server.client("enterprise") as client:
+    with running(tmp_path, driven=driven.clock, events=2) as server, server.client("enterprise") as client:
         _stepped(server, 1.9)
         assert _data(client) == ("ok", "")
         driven.set(-HOUR)
@@ -278,7 +278,7 @@ def test_the_demo_goes_on_when_the_wall_clock_is_set_back(tmp_path: Path) -> Non
 def test_limits_hold_when_the_wall_clock_is_set_back(tmp_path: Path) -> None:
     """A minute is neither counted twice nor begun anew, and what callers wait for is in their time."""
     driven = Driven()
-    with running(tmp_path, driven=driven.clock) as server, server.client("free") as client:
+    with running(tmp_path, driven=driven.clock, events=2) as server, server.client("free") as client:
         before = client.get("/sports").headers
         driven.set(-HOUR)
         driven.go_on(0.05)
@@ -292,7 +292,7 @@ def test_limits_hold_when_the_wall_clock_is_set_back(tmp_path: Path) -> None:
 
 
 def test_health_says_that_usage_is_not_written(tmp_path: Path) -> None:
-    with running(tmp_path, driven=Driven().clock) as server, server.client("enterprise") as client:
+    with running(tmp_path, driven=Driven().clock, events=2) as server, server.client("enterprise") as client:
         _stepped(server, 1.9)
         limits: Any = server.node.limits
         path = limits.usage._file.execute("PRAGMA database_list").fetchone()[2]

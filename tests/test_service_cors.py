@@ -31,7 +31,7 @@ def preflight(service: Running, method: str, *headers: str, origin: str = HERE, 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A node for the pages of one origin."""
-    with running(tmp_path_factory.mktemp("cors"), origins=HERE) as server:
+    with running(tmp_path_factory.mktemp("cors"), events=2, origins=HERE) as server:
         yield server
 
 
@@ -103,7 +103,7 @@ def test_only_the_origins_of_the_settings(closed: Running) -> None:
 
 
 def test_off_without_the_setting(tmp_path: Path) -> None:
-    with running(tmp_path, demonstration=False) as server:
+    with running(tmp_path, events=2, demonstration=False) as server:
         answer = httpx.get(f"{server.base}/sports", headers={"Origin": HERE}, timeout=PATIENCE_S)
         assert not [name for name in answer.headers if name.startswith("access-control")]
         assert preflight(server, "GET").status_code == 405

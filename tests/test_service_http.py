@@ -649,7 +649,7 @@ def test_an_account_says_what_the_tier_is(service: Running, tier: str) -> None:
 
 def test_a_node_from_its_start_to_its_end(tmp_path: Path) -> None:
     """Not ready, ready, at its limit, stopping."""
-    node = Running(tmp_path, waits=True).start()
+    node = Running(tmp_path, events=2, waits=True).start()
     try:
         with httpx.Client(base_url=node.base, headers={"X-API-Key": "demo_free"}, timeout=PATIENCE_S) as client:
             down = client.get("/health")

@@ -35,7 +35,7 @@ def status(port: int) -> int:
 
 
 def test_an_address_has_so_many_connections(tmp_path: Path) -> None:
-    with running(tmp_path, connections="5") as server, contextlib.ExitStack() as stack:
+    with running(tmp_path, events=2, connections="5") as server, contextlib.ExitStack() as stack:
         for _ in range(5):
             stack.enter_context(socket.create_connection(("127.0.0.1", server.port), PATIENCE_S))
         until(lambda: server.service.connections._total == 5, "five connections")
@@ -123,9 +123,9 @@ def test_a_forwarded_address_is_believed_of_proxies_only(tmp_path: Path) -> None
     name = "X-Forwarded-For"
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-    with running(tmp_path / "a") as server:
+    with running(tmp_path / "a", events=2) as server:
         assert answers(server.port, [[(name, f"198.51.100.{n}")] for n in range(14)])[-2:] == [429, 429]
-    with running(tmp_path / "b", trusted="127.0.0.1,10.0.0.2") as server:
+    with running(tmp_path / "b", events=2, trusted="127.0.0.1,10.0.0.2") as server:
         for each in (
             [[(name, f"198.51.100.{n}, 203.0.113.1")] for n in range(14)],  # what the caller wrote itself
             [[(name, f"198.51.100.{n}"), (name, "203.0.113.2, 10.0.0.2")] for n in range(14)],  # two proxies

@@ -67,7 +67,7 @@ def test_documentation_links_are_absolute(service: Running, path: str) -> None:
 
 
 def test_documentation_links_have_the_address_of_the_settings(tmp_path: Path) -> None:
-    with running(tmp_path, url="https://odds.example.com") as server:
+    with running(tmp_path, events=2, url="https://odds.example.com") as server:
         for path in ("/api/v1/odds", "/nothing"):
             error = httpx.get(f"{server.origin}{path}", timeout=PATIENCE_S).json()["error"]
             assert error["docs"].startswith("https://odds.example.com/docs#")
@@ -164,7 +164,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk(small_disk: Path) -> None:
-    with running(small_disk) as server, server.client("pro") as client:
+    with running(small_disk, events=2) as server, server.client("pro") as client:
         made = client.post("/account/keys", json={"name": "before"})
         assert made.status_code == 201
         with (small_disk / "filler").open("wb", buffering=0) as filler, suppress(OSError):  # no space is left
@@ -189,7 +189,7 @@ def test_a_full_disk(small_disk: Path) -> None:
 def test_a_database_that_somebody_else_has_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writing waits, and is refused with a sentence; reading goes on."""
     monkeypatch.setattr("oddsengine_service.keys._WAIT_S", 0.5)
-    with running(tmp_path) as server, server.client("pro") as client:
+    with running(tmp_path, events=2) as server, server.client("pro") as client:
         key = client.post("/account/keys", json={"name": "mine"}).json()["data"]["key"]
         other = sqlite3.connect(tmp_path / "keys.sqlite", isolation_level=None)
         try:

@@ -116,7 +116,7 @@ def test_an_outage_of_a_source_is_told_and_passes(tmp_path: Path) -> None:
 
 
 def test_a_server_that_stops_ends_streams_cleanly(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
+    with running(tmp_path, events=2) as server:
         clients = [
             Client(server.port, "/stream", "demo_enterprise", channel=channel)
             for channel in ("odds", "opportunities", "gamestate", "all")

@@ -98,7 +98,7 @@ def shares(cdf: Floats, quarters: Longs, origin: Longs | int) -> tuple[Floats, F
 
     def up_to(k: Longs) -> Floats:
         place = k + origin
-        return np.where(place < 0, 0.0, np.take_along_axis(cdf, np.clip(place, 0, last), -1))
+        return np.where(place < 0, 0.0, np.take_along_axis(cdf, np.maximum(np.minimum(place, last), 0), -1))
 
     win, lose = np.zeros(quarters.shape), np.zeros(quarters.shape)
     for half in (quarters // 2, (quarters + 1) // 2):
