@@ -265,6 +265,7 @@ def test_a_take_over_keeps_every_event_id() -> None:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # nats-py leaves silent servers open
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_two_of_three_go_on(tmp_path: Path, number: int) -> None:
     with servers(tmp_path, 3) as found:
