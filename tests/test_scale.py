@@ -125,7 +125,7 @@ def test_a_writer_that_sleeps_and_wakes_up_late(tmp_path: Path, ignores: str) ->
         wait_for(lambda: "restarts" in w1.log, "the late writer is refused")
         wait_for(lambda: w2.done, "the last step", 300.0)
         equal_state(shard, w2, g1, w1)
-        assert not w1.leads or "begins again" in w2.log  # a busy machine may keep it from renewing its lease
+        assert not w1.leads or "restarts" in w2.log  # a busy machine may keep it from renewing its lease
 
 
 @pytest.mark.exhaustive
