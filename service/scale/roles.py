@@ -57,7 +57,7 @@ class Member(Collector):
     """One process of a cluster: its link and logs, and the tasks that follow them. `role` is the configured one."""
 
     def __init__(self, settings: Settings, environ: Mapping[str, str], node: Node, log: ServiceLog) -> None:
-        self.link = Link(settings, environ, lambda event, message: log.event(event, said=message))
+        self.link = Link(settings, environ, lambda event, message: log.event(event, message=message))
         self.scale, self.node, self._log_event = self.link.scale, node, log.event
         self.leads = self.scale.role == "writer"
         self.board, self.past = Log(self.link, "board"), Log(self.link, "records")
@@ -279,7 +279,7 @@ class Member(Collector):
             if self.outbox is not None:
                 stalled = waiting > STALLED_S
                 if stalled and node.ready:
-                    self._log_event("steps not stored", said=node.failures["log"])
+                    self._log_event("steps not stored", message=node.failures["log"])
                 node.standing_by, node.ready = not stalled, not stalled
                 node.waits_for = "the log takes no steps" if stalled else ""
             elif gone > GONE_S and node.ready:
