@@ -257,9 +257,12 @@ class Service:
 
     async def _sweep(self) -> None:
         """Free the memory of views that nobody reads."""
+        views = 0
         while True:
             await asyncio.sleep(_SWEEP_EVERY)
-            if await run_in_threadpool(self.node.views.sweep):
+            await run_in_threadpool(self.node.views.sweep)
+            before, views = views, len(await run_in_threadpool(lambda: self.node.engine.views))
+            if views < before:  # streams close views too
                 await run_in_threadpool(trim)
 
     async def _regularly(self, name: str, every: float, job: Callable[[], Any]) -> None:
