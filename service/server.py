@@ -257,12 +257,13 @@ class Service:
 
     async def _sweep(self) -> None:
         """Free the memory of views that nobody reads."""
-        views = 0
+        views = trims = 0
         while True:
             await asyncio.sleep(_SWEEP_EVERY)
             await run_in_threadpool(self.node.views.sweep)
             before, views = views, len(await run_in_threadpool(lambda: self.node.engine.views))
-            if views < before:  # streams close views too
+            trims = 3 if views < before else trims - 1  # streams close views too; some of their memory is freed later
+            if trims > 0:
                 await run_in_threadpool(trim)
 
     async def _regularly(self, name: str, every: float, job: Callable[[], Any]) -> None:
