@@ -1,11 +1,11 @@
 """The engine: batches of prices in, updates out.
 
-`Engine.step` is the only thing that changes anything. It puts a batch on the board, judges what the batch touched,
-searches it for every view that is awake, and says what is different. Time is an argument: the same batches give the
-same updates, to the byte. Ages are judged at whole seconds (`Engine.moment`): a step that begins a new one also looks
-at everything that time alone has changed.
+`Engine.step` is the only method that changes anything. It applies a batch to the board, judges what the batch touched,
+searches it for every active view, and returns the differences. Time is an argument: the same batches give the same
+updates, byte for byte. Ages are judged at whole seconds (`Engine.moment`): a step that begins a new second also
+processes everything that time alone has changed.
 
-Reading is for any thread: a reader waits for the step that is being made, at most, and gets one update's state, whole.
+Reading is thread-safe: a reader waits at most for the current step, and sees the state of exactly one update.
 """
 
 import copy
@@ -45,8 +45,8 @@ from oddsengine.update import Change, Update
 from oddsengine.view import View, ViewKey, search
 
 _NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
-IDLE_S = 300  # a view that nobody reads for so long is put to sleep
-_PART = 1 << 14  # rows that are searched for a new view before others get their turn
+IDLE_S = 300  # a view that is not read for this long is suspended
+_PART = 1 << 14  # rows searched for a new view before other threads get a turn
 _PAUSE_S = 0.0005  # between two parts
 _BOOK = (1 << BOOK_BITS) - 1
 _UNCOMPARED = np.isin(np.arange(len(NAMES)), [CODES[name] for name in UNCOMPARED])
@@ -55,51 +55,51 @@ Frame = pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str
 
 
 class Searched(NamedTuple):
-    """What a search makes of the open sets of some views; nothing is changed yet."""
+    """Result of a search for the open sets of some views; not yet applied."""
 
     views: list[View]
-    rows: Longs  # of the views, in the table of what is open
+    rows: Longs  # rows of the views in the open table
     hits: Hits
     difference: Difference
 
 
 class Entering(NamedTuple):
-    """A view for which a part of the board is still to be searched; steps keep what it has up to date."""
+    """A view for which a part of the board is still to be searched; steps keep the searched part up to date."""
 
     view: View
-    units: Longs  # still to be searched
-    names: Names  # whose codes these are
+    units: Longs  # not yet searched
+    names: Names  # the names that these codes belong to
     table: OpenTable
 
 
 class Findings(NamedTuple):
-    """What the searches of some units found, and what is to be remembered of it."""
+    """Findings of a search over some units, and state to store for the next one."""
 
     units: Longs
     searched: list[Searched]
-    slots: Ints  # rows that were looked at
-    changes: Changes | None  # the marks to remember; None: they stay
-    sampled: Sampled | None  # of the markets' momentum
-    estimates: tuple[Groups, Bytes, Fair] | None  # prices at the close to remember, and of which markets they are
+    slots: Ints  # slots of judged rows
+    changes: Changes | None  # marks to store; None: unchanged
+    sampled: Sampled | None  # momentum of the markets
+    estimates: tuple[Groups, Bytes, Fair] | None  # estimates to store, and their markets
 
 
 class Recorder(Protocol):
-    """What an engine tells whoever records it."""
+    """Interface of a recorder of an engine's batches."""
 
     def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
-        """A batch was applied, and some views fell asleep before it; if this fails the engine takes it back."""
+        """A batch was applied, and some views were suspended before it; an exception makes the engine undo it."""
 
     def note(self, kind: str, what: ViewKey | catalog.FairTable) -> None:
-        """From the next batch on a view is awake (`wake`) or no longer (`sleep`), or other constants hold (`fair`)."""
+        """From the next batch on, a view is active (`wake`) or suspended (`sleep`), or constants change (`fair`)."""
 
 
 class Engine:
-    """A live board, its guards and its views.
+    """A live board with its guards and views.
 
     Parameters
     ----------
     guards
-        Names of the guards that run, None meaning all; or what is different, `{"stale": 300, "flap": False}`.
+        Names of the guards to run (None: all), or a mapping of changes, such as `{"stale": 300, "flap": False}`.
     fair
         Constants of the fair price at the close; None is the catalog's table.
 
@@ -121,22 +121,22 @@ class Engine:
 
     def __init__(self, *, guards: Guards = None, fair: catalog.FairTable | None = None) -> None:
         self._fair = fair or catalog.fair_table()
-        self._samples = False  # a view has asked for prices at the close: momentum is kept from then on
-        self._due: Bytes | None = None  # units that time alone has changed, while such a view is awake
+        self._samples = False  # momentum is maintained once a view uses the estimator
+        self._due: Bytes | None = None  # units changed by time alone, while such a view is active
         self._off = frozenset(CODES[name] for name in GUARDS) - enabled(guards)
         self._reader = QuoteReader()
         self._board = Board(self._off, thresholds_of(guards))
-        self._views: WeakValueDictionary[ViewKey, View] = WeakValueDictionary()  # while anybody has one
+        self._views: WeakValueDictionary[ViewKey, View] = WeakValueDictionary()  # as long as they are referenced
         self._awake: dict[ViewKey, View] = {}
         self._entering: dict[ViewKey, Entering] = {}
         self.opened = OpenTable()
         self._lock = threading.RLock()
         self._number = 0
-        self._now = int(NO_TIME)  # of the last step that was made
+        self._now = int(NO_TIME)  # of the last completed step
         self._recorders: list[Recorder] = []
         self._delayed: dict[float, Delayed] = {}
-        self._judges = False  # every step, whether a view is awake or not
-        self._published = 0, 0  # terms and books that batches have told of
+        self._judges = False  # judge in every step, even without an active view
+        self._published = 0, 0  # numbers of terms and books in recorded batches
 
     def __repr__(self) -> str:
         at = "no time yet" if self.now is None else f"{self.now:%Y-%m-%d %H:%M:%S}"
@@ -153,31 +153,33 @@ class Engine:
         complete: Iterable[str | tuple[str, str | None]] = (),
         events: Iterable[Mapping[str, Any]] = (),
     ) -> Update:
-        """Apply one batch at a moment; all of it, or if anything fails nothing.
+        """Apply one batch at a time `now`; completely or, if anything fails, not at all.
 
         Parameters
         ----------
         quotes
-            Prices: a frame, mappings, or the JSON text of a list; see `ODDS_SCHEMA`. In order: the last one of a price
-            counts. A quote older than what is known of its price changes nothing. Without `last_seen_at` it is
-            seen now. With `is_active` false the price is suspended, and may be left out. A row that does not read is
-            refused and listed in the update; the others count.
+            Prices as a frame, mappings, or the JSON text of a list; see `ODDS_SCHEMA`. Quotes are applied in order,
+            so the last one for a price wins. A quote older than the current one of its price is ignored. Without
+            `last_seen_at`, it counts as seen now. With `is_active` false the price is suspended, and may be
+            omitted. Invalid rows are rejected and listed in the update; the others are applied.
         now
-            The moment; it may not go back. None is the newest `last_seen_at` of the quotes, if that is later.
+            The current time, which must not go back. None is the newest `last_seen_at` of the quotes, if that is
+            later.
         removed
-            Ids of rows that left (`Update.changed`, `Engine.table`).
+            Ids of removed rows (`Update.changed`, `Engine.table`).
         complete
-            Books, or (book, event) pairs, of which the quotes are everything: what they do not list left.
+            Books, or (book, event) pairs, for which the quotes are complete: prices that are not listed are
+            removed.
         events
-            What a source says of events: `event_id`, `status` (one of upcoming, live, ended, postponed, cancelled) and,
+            Notices about events: `event_id`, `status` (one of upcoming, live, ended, postponed, cancelled) and,
             optionally, `event_start_time`.
 
         Raises
         ------
         OddsError
-            If the quotes are none at all.
+            If `quotes` is not a list of quotes.
         ValueError
-            If `now` goes back or is missing, an id, a book, an event or a status is none.
+            If `now` is missing or goes back, or an id, a book, an event or a status is not valid.
         """
         with self._lock:
             read = self._reader.read(quotes, self._board.names)
@@ -189,13 +191,13 @@ class Engine:
             return self._feed(batch, read)
 
     def feed(self, batch: Batch) -> Update:
-        """Apply a batch that is already in this engine's codes, as a tape holds it."""
+        """Apply a batch that is already in this engine's codes, such as one from a tape."""
         return self._feed(batch, None)
 
     def codes(self, wordings: Iterable[Wording], books: Iterable[str]) -> tuple[Longs, Longs]:
-        """Codes of wordings and books, for whoever makes batches of many quotes for `feed`.
+        """Codes of wordings and books, for callers that build large batches for `feed`.
 
-        Those that are new belong to the next batch: `wordings` and `books` from `published` on. The codes hold as long
+        New ones belong to the next batch: `wordings` and `books` from `published` on. The codes are valid as long
         as `wordings` is the same list.
         """
         with self._lock:
@@ -220,7 +222,7 @@ class Engine:
                 update = self._update(batch, applied, found, read)
                 for recorder in self._recorders:
                     recorder.batch(batch, [view.wanted for view in idle])
-                # From here on the step is made, and an interruption only makes the views look at everything again.
+                # The step is complete from here on; an interruption only makes the views search everything again.
                 self._now, self._number = board.now, number + 1
                 board.keep()
                 self._commit(batch, found, idle)
@@ -245,7 +247,7 @@ class Engine:
             delayed.follow(batch)
 
     def _keep(self, search: Findings | None, now: int) -> None:
-        """Make open sets what a search found."""
+        """Apply the result of a search to the open sets."""
         if search is None:
             return
         for found in search.searched:
@@ -262,13 +264,13 @@ class Engine:
         board.mend()
         board.rebuild()
         self.opened = OpenTable()
-        self._entering.clear()  # whoever searches for one begins anew
+        self._entering.clear()  # an unfinished search starts again
         for view in self._awake.values():
             view.open = self.opened.add()
         self._published = len(board.names.wordings), len(board.names.books)
 
     def restored(self, number: int) -> None:
-        """Go on from a board that was put in place, as after that many steps."""
+        """Continue from a restored board, with the given step number."""
         board = self._board
         self._number, self._now = number, board.now
         self._published = len(board.names.wordings), len(board.names.books)
@@ -277,26 +279,26 @@ class Engine:
             delayed.restart(self)
 
     def _search_again(self) -> None:
-        """Let every view that is awake begin anew."""
+        """Make every active view search the whole board again."""
         self._entering.clear()
         for view in list(self._awake.values()):
             self._sleep(view)
             self._wake(view)
 
     def warm_up(self) -> None:
-        """Compile what otherwise compiles in the middle of a long run."""
+        """Compile code that otherwise compiles in the middle of a long run."""
         with self._lock:
             self._board.warm_up()
 
     def record(self, recorder: Recorder) -> None:
-        """Tell a recorder of every batch from now on, and of the views that are awake."""
+        """Pass every batch from now on to a recorder, and the views that are active."""
         with self._lock:
             for view in self._awake.values():
                 recorder.note("wake", view.wanted)
             self._recorders.append(recorder)
 
     def stop_recording(self, recorder: Recorder) -> None:
-        """Tell it no more."""
+        """Stop passing batches to the recorder."""
         with self._lock:
             self._recorders.remove(recorder)
 
@@ -308,7 +310,7 @@ class Engine:
         self, read: Quotes, now: datetime | None, removed: Iterable[str],
         complete: Iterable[str | tuple[str, str | None]], events: Iterable[Mapping[str, Any]],
     ) -> Batch:  # fmt: skip
-        """Put what came into codes. Names that are new are learnt; nothing else changes."""
+        """Convert the input to codes. New names are added; nothing else changes."""
         names = self._board.names
         moment = self._moment(now, read)
         ids = _ids(removed)
@@ -338,14 +340,14 @@ class Engine:
             raise ValueError(f"now went back: {now.isoformat()} is before {_text(last)}, the last step's")
         return _possible(moment)
 
-    # ---- what a step looks at ----
+    # ---- the search of a step ----
 
     def _searched_for(self) -> list[View]:
-        """Views that steps search for: those awake, and those that will be."""
+        """Views that steps search for: active ones, and those being woken."""
         return [*self._awake.values(), *(each.view for each in self._entering.values())]
 
     def _search(self, views: Sequence[View]) -> Findings | None:
-        """Judge what is dirty and search it for some views; None where there is nothing to look at."""
+        """Judge dirty units and search them for some views; None if there are none."""
         board = self._board
         if not (views or self._judges or self._samples):
             return None
@@ -399,7 +401,7 @@ class Engine:
         return Findings(units, found, slots, changes, sampled, estimates)
 
     def _judge(self, some: Gathered, slots: Ints) -> Guarded:
-        """Run the guards over some units, and put their verdicts on the board."""
+        """Run the guards over some units, and store their verdicts on the board."""
         board, g = self._board, some.groups
         rows = board.rows
         guarded = judge(
@@ -414,7 +416,7 @@ class Engine:
         return guarded
 
     def _judged(self, g: Groups) -> Guarded:
-        """The verdicts that are on the board."""
+        """The verdicts stored on the board."""
         board, rows = self._board, self._board.rows
         nothing = np.full(g.row.size, np.nan)
         return Guarded(
@@ -422,7 +424,7 @@ class Engine:
         )
 
     def _alone(self, out: Ints, why: Bytes) -> Bytes:
-        """Why rows that identity sets aside cannot be bet; 0 where their market is only not compared."""
+        """The guard that rejects each row that identity rejects; 0 if the row's market is only not compared."""
         board, rejected = self._board, why.copy()
         at = np.flatnonzero(_UNCOMPARED[why])
         if at.size:
@@ -434,14 +436,14 @@ class Engine:
         return rejected
 
     def _idle(self) -> list[View]:
-        """Views that nobody reads, and that therefore sleep from this step on."""
+        """Views that nobody reads, to be suspended in this step."""
         last = self._board.now - IDLE_S * SECOND
         for view in self._awake.values():
-            if view.read_at == NO_TIME:  # asked for before the first step
+            if view.read_at == NO_TIME:  # created before the first step
                 view.read_at = self._board.now
         return [view for view in self._awake.values() if not view.kept and view.read_at < last]
 
-    # ---- what a step says ----
+    # ---- the update of a step ----
 
     def _update(self, batch: Batch, applied: Applied, search: Findings | None, read: Quotes | None) -> Update:
         board = self._board
@@ -482,7 +484,7 @@ class Engine:
         )
 
     def _changes(self, found: Searched, now: int) -> tuple[dict[View, Change], Hits]:
-        """What a search changes, awake view by awake view; and all that is new or changed in these."""
+        """The changes of each active view, and everything in them that is new or has changed."""
         held, difference = self.opened, found.difference
         fresh = np.flatnonzero(difference.status != SAME)
         hits, status, old = found.hits.take(fresh), difference.status[fresh], difference.old[fresh]
@@ -503,7 +505,7 @@ class Engine:
         return changes, hits
 
     def _relined(self, slots: Ints, what: Any, gone: Facts) -> dict[int, int]:
-        """New rows that are rows gone, with another line: place of the first -> place of the second."""
+        """New rows that replace removed rows with another line: index of the new row -> index of the removed one."""
         if not gone.slot.size or not (what & NEW).any():
             return {}
         stem, key = self._board.names.stem.values, self._board.rows.key
@@ -536,44 +538,44 @@ class Engine:
 
     @property
     def number(self) -> int:
-        """How many steps were made."""
+        """Number of completed steps."""
         return self._number
 
     @property
     def size(self) -> int:
-        """How many prices are on the board."""
+        """Number of prices on the board."""
         with self._lock:
             return int(self._board.on().size)
 
     @property
     def views(self) -> tuple[View, ...]:
-        """The views that are awake."""
+        """The active views."""
         with self._lock:
             return tuple(self._awake.values())
 
     @property
     def published(self) -> tuple[int, int]:
-        """How many terms and books the steps made so far have told of."""
+        """Numbers of terms and books in the batches of all completed steps."""
         return self._published
 
     @property
     def books(self) -> Sequence[str]:
-        """Every book that the board has met, by its code."""
+        """All books so far, by code."""
         return self._board.names.books
 
     @property
     def wordings(self) -> Sequence[Wording]:
-        """What each term says, by its code."""
+        """The wordings of terms, by code."""
         return self._board.names.wordings
 
     @property
     def now(self) -> datetime | None:
-        """The moment of the last step."""
+        """Time of the last step."""
         return _datetime(self._now)
 
     @property
     def moment(self) -> datetime | None:
-        """The whole second that ages are judged at."""
+        """The whole second at which ages are judged."""
         with self._lock:
             return _datetime(self._board.moment)
 
@@ -590,7 +592,7 @@ class Engine:
         return frame if momentum is None else frame.with_columns(momentum=pl.Series(momentum))
 
     def _momentum(self, slots: Ints) -> Floats:
-        """The momentum of some rows' outcomes, 0 where there is none."""
+        """Momentum of some rows' outcomes, 0 if unknown."""
         self._settle()
         board = self._board
         some = board.gather(np.flatnonzero(board.units.size[: board.names.unit_event.size]))
@@ -604,7 +606,7 @@ class Engine:
         return np.asarray(out[slots])
 
     def removed(self) -> pl.DataFrame:
-        """Rows that left within the last ten minutes: id, book, event, when."""
+        """Rows removed within the last ten minutes: id, book, event, time."""
         with self._lock:
             rows = self._board.rows
             gone = np.flatnonzero(rows.state[: rows.top] == GONE).astype(np.int32)
@@ -632,26 +634,26 @@ class Engine:
         keep: bool = False,
         wider: bool = False,
     ) -> View:
-        """Opportunities over exactly some books, kept up to date from now on.
+        """A view: the opportunities over exactly some books, kept up to date from now on.
 
-        Asking for the same again gives the same view. A view that nobody reads for five minutes sleeps and costs
-        nothing; reading wakes it, at the cost of one search of the board. Updates say nothing of it meanwhile: whoever
-        follows a view by its updates keeps it.
+        Equal parameters return the same view. A view that is not read for five minutes is suspended and costs
+        nothing; reading it wakes it, at the cost of one search of the board. Updates do not include suspended views,
+        so to follow a view by its updates, use `keep`.
 
         Parameters
         ----------
         books, sharp, method, commission, min_ev, min_profit, max_hold, min_size, min_middle_ev, max_profit
             As for `find_all`.
         kinds
-            What is looked for: some of ev, arbitrage, low_hold, middles. Fewer cost less; arbitrages and low holds
+            Kinds to search for: some of ev, arbitrage, low_hold, middles. Fewer cost less; arbitrages and low holds
             alone cost least.
         include
-            `suspect` lists prices that are too generous to be believed, before the game, as +EV too.
+            `suspect` also lists pre-match prices that are too good to be true as +EV.
         keep
-            Never sleep.
+            Never suspend the view.
         wider
-            A view that is kept anyway and finds more kinds, else the same, may be given instead: it costs nothing, and
-            has found what it holds since it was asked for.
+            Allow returning an existing `keep` view with more kinds and otherwise equal parameters. It costs
+            nothing, and its detection times are those of that view.
         """
         wanted = ViewKey.of(
             books, sharp, method, commission, kinds, include, min_ev=min_ev, min_profit=min_profit, max_hold=max_hold,
@@ -660,7 +662,7 @@ class Engine:
         return self.awake(wanted, keep=keep, wider=wider)
 
     def awake(self, wanted: ViewKey, *, keep: bool = False, wider: bool = False) -> View:
-        """The view of some parameters, read and awake; see `view`."""
+        """The active view with some parameters; see `view`."""
         with self._lock:
             view = self._views.get(wanted)
             if view is None and wider:
@@ -676,7 +678,7 @@ class Engine:
         return view
 
     def close(self, view: View) -> None:
-        """Let a view sleep at once; whoever has it still may read it, which wakes it."""
+        """Suspend a view; reading it wakes it again."""
         with self._lock:
             view.kept = False
             if view.awake:
@@ -689,7 +691,7 @@ class Engine:
 
     @property
     def guards(self) -> dict[str, float | bool]:
-        """What its guards do differently from the catalog's, as `guards` of another engine or of `find_all`."""
+        """Differences from the catalog's guards, in the form of `guards` of `Engine` and `find_all`."""
         usual, limits = catalog.thresholds(), self._board.limits
         changes: dict[str, float | bool] = {NAMES[code]: False for code in sorted(self._off)}
         both = zip(usual._fields, usual, limits, strict=True)
@@ -697,7 +699,7 @@ class Engine:
 
     @property
     def fair(self) -> catalog.FairTable:
-        """Constants of its fair prices at the close; with other ones, the next step looks at everything again."""
+        """Constants of the fair price at the close; after a change, the next step searches everything again."""
         return self._fair
 
     @fair.setter
@@ -714,12 +716,12 @@ class Engine:
 
     @property
     def off(self) -> frozenset[int]:
-        """Codes of the guards that are off."""
+        """Codes of disabled guards."""
         return self._off
 
     @contextmanager
     def reading(self, view: View) -> Iterator[Board]:
-        """Hold the board still while a view reads it; the view is awake."""
+        """Lock the board for reading a view, which is active meanwhile."""
         while True:
             self._wake(view)
             with self._lock:
@@ -731,30 +733,30 @@ class Engine:
 
     @contextmanager
     def still(self) -> Iterator[Board]:
-        """Hold the board still while somebody reads prices; verdicts may be of an earlier step."""
+        """Lock the board for reading prices; verdicts may be from an earlier step."""
         with self._lock:
             yield self._board
 
     @contextmanager
     def judged(self) -> Iterator[Board]:
-        """Hold the board still with the verdicts of now."""
+        """Lock the board for reading, with up-to-date verdicts."""
         with self.still() as board:
             self._settle()
             yield board
 
     def keep_judged(self) -> None:
-        """Judge in every step from now on, so that each update lists all verdicts that changed (`Update.judged`).
+        """Judge in every step from now on, so that each update lists all changed verdicts (`Update.judged`).
 
-        Without it, and while no view is awake, prices are judged when somebody asks.
+        Otherwise, while no view is active, prices are judged on demand.
         """
         with self._lock:
             self._judges = True
 
     def _wake(self, view: View) -> None:
-        """Search the whole board for a view that was not kept up to date, in parts: others get their turn between."""
+        """Search the whole board for a view that was not kept up to date, in parts, so that others get a turn."""
         try:
             while not self._advance(view):
-                threading.Event().wait(_PAUSE_S)  # whoever waits for the engine gets it
+                threading.Event().wait(_PAUSE_S)  # other threads acquire the lock
         except BaseException:
             with self._lock:
                 if self._entering.pop(view.wanted, None) is not None:
@@ -762,10 +764,10 @@ class Engine:
             raise
 
     def _advance(self, view: View) -> bool:
-        """Search the next part of the board for a view; True once it is awake.
+        """Search the next part of the board for a view. Returns True once the view is active.
 
-        Several threads that want the same view share the work. While no step judges, one part is all: a replay wakes
-        the view at the end of the search, and must not find that steps did more than they do without it.
+        Threads that wait for the same view share the work. If no step judges, the whole search is one part: a
+        replay wakes the view at the end of the search, and must not find that steps did more than without it.
         """
         with self._lock:
             if view.awake:
@@ -795,11 +797,11 @@ class Engine:
             return True
 
     def delayed(self, seconds: float) -> "Delayed":
-        """Give this engine as it was some seconds ago: the same updates, that much later, with views of its own.
+        """Return this engine as it was some seconds ago: the same updates, later, with views of its own.
 
-        It sees nothing until the first update is so old; asked for after the first step, it begins with what is on the
-        board now, that many seconds from now. It has the numbers a second time, not the texts, and does again what
-        each batch did; without views of its own, no searching.
+        It is empty until the first update is old enough; if created after the first step, it starts with the
+        current board, that many seconds from now. It has a second copy of the numbers but not of the texts, and
+        applies each batch again; without views of its own, it does not search.
         """
         if not (isinstance(seconds, int | float) and 0 < seconds <= REMEMBERED_S):
             raise ValueError(f"delayed takes seconds above 0 and up to {REMEMBERED_S}, got {seconds!r}")
@@ -809,7 +811,7 @@ class Engine:
             return self._delayed[seconds]
 
     def _settle(self) -> None:
-        """Judge and search whatever was left while no view was awake."""
+        """Judge and search what was postponed while no view was active."""
         board = self._board
         units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
         if units.size:
@@ -817,7 +819,7 @@ class Engine:
             board.units.dirty[units] = 0
 
     def set_aside(self) -> dict[str, int]:
-        """How many rows of the board each guard, and identity, keeps away now; and rows refused so far."""
+        """Number of rows rejected by each guard and by identity, and of invalid rows so far."""
         with self._lock:
             self._settle()
             on = self._board.on()
@@ -828,7 +830,7 @@ class Engine:
             return found
 
     def rejected_by(self, guard: str) -> pl.DataFrame:
-        """How many prices each book has on each event, and how many of them a guard rejects now."""
+        """Number of prices per book and event, and how many of them a guard rejects."""
         with self.judged() as board:
             on = board.on()
             key, reason = board.rows.key[on], board.rows.reason[on]
@@ -849,7 +851,7 @@ class Engine:
         )
 
     def open_counts(self) -> dict[str, int]:
-        """How many opportunities are open, by kind; one that several views show counts once."""
+        """Numbers of open opportunities, by kind; one that several views show counts once."""
         with self.still():
             some = {
                 pair
@@ -882,14 +884,14 @@ class Engine:
         ).sort("event_id")  # fmt: skip
 
     def state_hash(self, *, views: bool = True) -> str:
-        """16 hexadecimal digits of all that is on the board and open in its views; equal states, equal digits.
+        """Hash of the board and the open opportunities, 16 hexadecimal digits; equal states have equal hashes.
 
-        Without `views`, and the momentum that they have asked for, it is of the board alone.
+        With `views` false, it covers only the board, without views and their momentum.
         """
         with self._lock:
             rows = self._board.rows
             held = np.flatnonzero(rows.state[: rows.top] != FREE)
-            remembered = np.arange(LEVELS) < rows.depth[held, None]  # beyond it stands what earlier rows left
+            remembered = np.arange(LEVELS) < rows.depth[held, None]  # the rest is left over from earlier rows
             levels = rows.level[held].sum(axis=1, dtype=np.int64, where=remembered)
             parts = mix(
                 rows.id[held], rows.odds[held].view(np.int64), rows.seen[held], rows.changed[held], rows.start[held],
@@ -910,7 +912,7 @@ class Engine:
 
 
 class Delayed(Engine):
-    """An engine as it was some seconds ago; made by `Engine.delayed`. It cannot be written to."""
+    """An engine as it was some seconds ago; created by `Engine.delayed`. It cannot be written to."""
 
     def __init__(self, leader: Engine, seconds: float) -> None:
         super().__init__(guards=leader.guards, fair=leader.fair)
@@ -920,23 +922,23 @@ class Delayed(Engine):
             self.restart(leader)
 
     def restart(self, leader: Engine) -> None:
-        """Begin with what is on the leader's board now, that many seconds from now."""
+        """Start again from the leader's current board, with the delay from now on."""
         self._waiting.clear()
         self._waiting.append((leader._board.now, copy.deepcopy(leader._board)))
         self._skipped = leader._number
 
     def step(self, *_: Any, **__: Any) -> Update:
-        """Refuse: what was cannot be changed."""
+        """Raises TypeError: the past cannot be changed."""
         raise TypeError("a delayed engine follows another one and takes no steps of its own")
 
     feed = step
 
     def record(self, recorder: Recorder) -> None:
-        """Refuse: the leader's tape has the same steps."""
+        """Raises TypeError: the leader's tape has the same steps."""
         raise TypeError("a delayed engine is not recorded; record the engine that it follows")
 
     def follow(self, batch: Batch) -> None:
-        """Hear of a batch that was applied, and do what is old enough by now."""
+        """Receive a batch that was applied, and apply those that are old enough."""
         with self._lock:
             self._waiting.append((batch.now, batch))
             old = batch.now - round(self.seconds * SECOND)
@@ -948,17 +950,17 @@ class Delayed(Engine):
                     self._feed(what, None)
 
     def _begin(self, board: Board) -> None:
-        """Take over what was on the board when this engine was asked for."""
+        """Start from the board at the time this engine was created."""
         self._board, self._number, self._now = board, self._skipped, board.now
         self._published = len(board.names.wordings), len(board.names.books)
         board.units.dirty[board.units.size > 0] = 1
-        if not self._samples:  # nobody here has asked for prices at the close
+        if not self._samples:  # no view here uses the estimator
             board.momentum = Memory()
         self._search_again()
 
 
 def micros(moment: datetime) -> int:
-    """A moment as integer microseconds UTC; one without a zone is UTC."""
+    """A time as integer microseconds UTC; one without a zone is taken as UTC."""
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     delta = moment - _EPOCH
     return (delta.days * 86_400 + delta.seconds) * SECOND + delta.microseconds

@@ -1,9 +1,9 @@
-"""Open sets: which opportunities the views of an engine hold, kept by view and unit, and what a search changes of them.
+"""Open sets: the opportunities that the views of an engine have open, stored by view and unit.
 
-A search over some units replaces what was open in the markets that it searched. `compare` says what that means,
-opportunity by opportunity (new, changed, the same, expired) and changes nothing; `commit` does it. Both take all views
-of a search at once. An opportunity is known by its id; a change of a figure keeps the id, the time of first detection
-with it.
+A search over some units replaces what was open in the searched markets. `compare` determines the difference for each
+opportunity (new, changed, unchanged, expired) without changing anything, and `commit` applies it. Both process all
+views of a search at once. Opportunities are identified by id; if only figures change, the id and the time of first
+detection stay the same.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ SAME, CHANGED, NEW = 0, 1, 2
 
 
 class Hits(NamedTuple):
-    """Opportunities as a search finds them: in order of view, there of unit."""
+    """Opportunities found by a search, sorted by view, then unit."""
 
     id: Words
     kind: Bytes
@@ -32,11 +32,11 @@ class Hits(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many."""
+        """Number of opportunities."""
         return int(self.id.size)
 
     def take(self, at: npt.NDArray[np.integer] | npt.NDArray[np.bool_] | slice) -> "Hits":
-        """Some of them."""
+        """A selection of them."""
         return Hits._make(column[at] for column in self)
 
     @classmethod
@@ -52,12 +52,12 @@ class Hits(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """What a search changes in the open sets of its views."""
+    """The effect of a search on the open sets of its views."""
 
-    ends: Longs  # (views * units + 1): where the hits of each view and unit begin
+    ends: Longs  # (views * units + 1): offsets of the hits of each view and unit
     status: Bytes  # per hit: SAME, CHANGED, NEW
-    old: Ints  # per hit: its place, -1 where new
-    expired: Ints  # places that are no longer found, view after view
+    old: Ints  # per hit: its place, -1 if new
+    expired: Ints  # places that were not found again, by view
     expired_ends: Longs  # (views + 1)
     touched: Ints  # places that stay as they are while prices around them moved, view after view
     touched_ends: Longs  # (views + 1)
@@ -65,7 +65,7 @@ class Difference(NamedTuple):
 
 @kernel
 def _ends(who, unit, units, ends):
-    """Where the hits of each view and unit begin."""
+    """Offsets of the hits of each view and unit."""
     i = 0
     for c in range(ends.size - 1):
         ends[c] = i
@@ -123,7 +123,7 @@ def _commit(
     views, units, head, following, ids, kinds, unit, legs, figures, born, ends, h_id, h_kind, h_legs, h_figures, old,
     gone, spare, spares, top, now,
 ):  # fmt: skip
-    """Take out what expired, change what changed and add what is new. Returns places ever used, spare ones left."""
+    """Remove expired, update changed and add new opportunities. Returns places ever used, and free ones."""
     for i in range(gone.size):
         unit[gone[i]] = -1
         spare[spares] = gone[i]
@@ -171,7 +171,7 @@ def _commit(
 
 @kernel
 def _places(heads, following, out):
-    """Places of what one view holds. Returns how many there are, also those that there is no room for."""
+    """Places of one view's opportunities. Returns their number, including those that do not fit in the array."""
     n = 0
     for u in range(heads.size):
         p = heads[u]
@@ -185,7 +185,7 @@ def _places(heads, following, out):
 
 @kernel
 def _chain(places, unit, heads, following):
-    """Chain places by their unit."""
+    """Link places into chains by unit."""
     heads[:] = -1
     for p in places:
         following[p] = heads[unit[p]]
@@ -193,7 +193,7 @@ def _chain(places, unit, heads, following):
 
 
 class OpenTable:
-    """What the views of one engine hold open: a row of `head` a view, and chains of places by unit."""
+    """The open opportunities of an engine's views: a row of `head` per view, and chains of places by unit."""
 
     def __init__(self) -> None:
         self.head: Ints = np.full((8, 256), -1, np.int32)
@@ -233,7 +233,7 @@ class OpenTable:
     spare: Ints
 
     def _heads(self, rows: int, units: int) -> None:
-        """Make room for so many views and units."""
+        """Allocate for this many views and units."""
         have = self.head.shape
         if rows > have[0] or units > have[1]:
             wide = have[1] if units <= have[1] else max(units, 2 * have[1])
@@ -242,7 +242,7 @@ class OpenTable:
             self.head = head
 
     def add(self) -> "OpenSet":
-        """A view's open set, empty."""
+        """Add a view with an empty open set."""
         if not self._free:
             rows = self.head.shape[0]
             self._heads(2 * rows, 0)
@@ -250,7 +250,7 @@ class OpenTable:
         return OpenSet(self, self._free.pop())
 
     def drop(self, row: int) -> None:
-        """Forget what a view holds."""
+        """Clear a view."""
         places = self.places(row)
         self.head[row] = -1
         self.unit[places] = -1
@@ -259,10 +259,10 @@ class OpenTable:
         self._free.append(row)
 
     def compare(self, views: Longs, who: Longs, units: Longs, hits: Hits, reach: Bytes) -> Difference:
-        """What it means that a search over some units (rising) found some hits for some views.
+        """Determine the effect of a search over some units (ascending) for some views.
 
-        `views` are their rows, -1 where a view sleeps; `who` is the view of each hit, a place in `views`. `reach` says
-        by slot of a first leg whether the search went there; see `board.changes`.
+        `views` are their rows, -1 for a suspended view; `who` is each hit's index in `views`. `reach` is, by slot
+        of a first leg, the scope of the search; see `board.changes`.
         """
         self._heads(0, int(units.max(initial=0)) + 1)
         ends, expired_ends = np.empty(views.size * units.size + 1, np.int64), np.empty(views.size + 1, np.int64)
@@ -275,14 +275,14 @@ class OpenTable:
             hits.kind, hits.legs, hits.figures, reach, status, old, gone, expired_ends, touched, touched_ends,
         )  # fmt: skip
         gone = gone[: expired_ends[-1]]
-        # In an order that no earlier step has a part in: a replay tells of them in the same one.
+        # In an order that does not depend on earlier steps, so that a replay reports them in the same order.
         of = np.repeat(np.arange(views.size), np.diff(expired_ends))
         order = np.lexsort((self.id[gone], self.kind[gone], self.unit[gone], of))
         touched = touched[: touched_ends[-1]]
         return Difference(ends, status, old, gone[order], expired_ends, touched, touched_ends)
 
     def commit(self, views: Longs, units: Longs, hits: Hits, difference: Difference, now: int) -> None:
-        """Make it so."""
+        """Apply a difference."""
         self._room(self.top + hits.size + 1)
         self.top, self.spares = _commit(
             views, units, self.head, self.following, self.id, self.kind, self.unit, self.legs, self.figures, self.born,
@@ -291,7 +291,7 @@ class OpenTable:
         )  # fmt: skip
 
     def rehome(self, unit: Ints) -> None:
-        """Units have new numbers; `unit` has them by slot of the board. An opportunity is where its first leg is."""
+        """Assign new unit numbers; `unit` has them by slot. An opportunity belongs to the unit of its first leg."""
         held = [self.places(row) for row in range(self.head.shape[0])]
         every = np.concatenate(held)
         self.unit[every] = unit[self.legs[every, 0]]
@@ -300,7 +300,7 @@ class OpenTable:
             _chain(places, self.unit, self.head[row], self.following)
 
     def places(self, row: int) -> Ints:
-        """Places of everything that a view holds, rising."""
+        """Places of all opportunities of a view, ascending."""
         room = 1024
         while True:
             out = np.empty(room, np.int32)
@@ -311,18 +311,18 @@ class OpenTable:
 
 
 class OpenSet:
-    """What one view holds open: places in the table of all views."""
+    """The open opportunities of one view: places in the table of all views."""
 
     def __init__(self, table: OpenTable, row: int = -1) -> None:
         self.table = table
-        self.row = row  # -1: the view sleeps
+        self.row = row  # -1: suspended
 
     def places(self) -> Ints:
-        """Places of everything that is open."""
+        """Places of all open opportunities."""
         return self.table.places(self.row) if self.row >= 0 else np.empty(0, np.int32)
 
     def drop(self) -> None:
-        """Hold nothing from now on."""
+        """Clear the set permanently."""
         if self.row >= 0:
             row, self.row = self.row, -1
             self.table.drop(row)

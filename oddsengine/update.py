@@ -1,4 +1,4 @@
-"""Updates: what one step did, for whoever passes it on. Immutable; frames and JSON are made when asked for."""
+"""Updates: the immutable result of one step. Frames and JSON are made on demand."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ _LINE = itemgetter(-1)
 
 
 def iso(micros: int) -> str | None:
-    """A moment as the wire writes it."""
+    """Format a time for JSON."""
     return None if micros == NO_TIME else f"{np.datetime64(micros, 'us')}Z"
 
 
 class Delta(msgspec.Struct, gc=False):
-    """A row by its id, and all of it that can move."""
+    """A row's id and all fields that can change."""
 
     id: str
     odds_american: float
@@ -47,7 +47,7 @@ class Delta(msgspec.Struct, gc=False):
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What one step did to one view: opportunities new or changed, and those that are no more."""
+    """The effect of one step on one view: new, changed and expired opportunities."""
 
     hits: Hits  # new or changed
     status: Bytes  # of each: `open_opportunities.NEW` or `open_opportunities.CHANGED`
@@ -61,37 +61,37 @@ class Change:
         return f"<Change: {born:,} born, {self.hits.size - born:,} changed, {self.expired.size:,} expired>"
 
     def ids(self, kind: str, *, new: bool) -> list[str]:
-        """Ids of one kind that are new, or that changed."""
+        """Ids of one kind that are new or have changed."""
         which = (self.hits.kind == KINDS.index(kind)) & ((self.status == BORN) == new)
         return hexadecimal(self.hits.id[which])
 
     def gone(self, kind: str) -> list[str]:
-        """Ids of one kind that are no more."""
+        """Ids of one kind that have expired."""
         return hexadecimal(self.expired[self.expired_kind == KINDS.index(kind)])
 
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """What one step did.
+    """The result of one step.
 
-    `number` counts the steps of an engine; `moment` is the whole second that ages were judged at.
+    `number` counts the steps of an engine; `moment` is the whole second at which ages were judged.
     """
 
     number: int
     now: int
     moment: int
     facts: Facts  # of the rows below and of the legs of opportunities
-    rows: Longs  # places in `facts` of the rows that are on the board and not what they were
-    what: Bytes  # of each; see `board.rows`
-    judged: Longs  # places in `facts` of rows on the board that a guard now rejects, or no longer, or another one
-    relined: Mapping[int, int]  # place in `rows` of a new row -> place in `gone` of the one whose line moved to it
+    rows: Longs  # indices in `facts` of rows on the board that changed
+    what: Bytes  # effects per row; see `board.rows`
+    judged: Longs  # indices in `facts` of rows on the board whose rejection changed
+    relined: Mapping[int, int]  # index in `rows` of a new row -> index in `gone` of the row whose line moved to it
     gone: Facts
     views: Mapping[View, Change]
-    rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`, and rows that a suspended quote without a price named in vain
+    rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`, including suspended quotes without a price for unknown rows
     late: int
     again: Words  # ids of rows that were only seen again
     again_key: Longs  # their terms and books
-    again_seen: Longs  # and when
+    again_seen: Longs  # and times
 
     @property
     def new(self) -> Facts:
@@ -100,16 +100,16 @@ class Update:
 
     @property
     def seen(self) -> int:
-        """How many rows were only seen again."""
+        """Number of rows that were only seen again."""
         return int(self.again.size)
 
     @property
     def renewed(self) -> list[str]:
-        """Ids of rows that were only seen again: nothing but their freshness moved."""
+        """Ids of rows that were only seen again, without any other change."""
         return hexadecimal(self.again)
 
     def of(self, view: View) -> Change:
-        """What the step did to one view; an empty change where it did nothing."""
+        """The effect on one view; empty if there is none."""
         found = self.views.get(view)
         if found is None:
             none = np.empty(0, np.int64)
@@ -128,7 +128,7 @@ class Update:
 
     @cached_property
     def changed(self) -> pl.DataFrame:
-        """Rows that are new or moved: id, what moved, and what they are now."""
+        """Rows that are new or have changed: id, what changed, and current values."""
         facts = self.facts.take(self.rows)
         moved = {name: (self.what & bit) != 0 for name, bit in _MOVES}
         new = (self.what & NEW) != 0
@@ -146,24 +146,24 @@ class Update:
 
     @cached_property
     def removed(self) -> pl.DataFrame:
-        """Rows that left the board: id, book, event and when."""
+        """Removed rows: id, book, event and time."""
         frame = self.gone.frame().select("sportsbook", "event_id", "market_type", "selection", "line")
         return frame.with_columns(
             pl.Series("id", hexadecimal(self.gone.id), dtype=pl.String), moments_of(self.gone.moved).alias("removed_at")
         ).select("id", "sportsbook", "event_id", "market_type", "selection", "line", "removed_at")
 
     def json(self, view: View | None = None) -> bytes:
-        """The update as JSON: rows as they changed, removals, and what one view gained and lost."""
+        """The update as JSON: changed rows, removals, and the changes of one view."""
         return _encoder.encode(self._told(self._encoded, view))
 
     def plain(self, view: View | None = None) -> dict[str, Any]:
-        """The update as plain lists and mappings: full rows where new, else what can move."""
+        """The update as plain lists and mappings: full rows if new, else the fields that can change."""
         found: dict[str, Any] = msgspec.to_builtins(self._told(self._rows, view))
         return found
 
     @cached_property
     def _rows(self) -> dict[str, Any]:
-        """What became of the board's rows, the same for every view."""
+        """Changes of the board's rows, the same for every view."""
         new = (self.what & NEW) != 0
         return {
             "new": _full(self.facts.take(self.rows[new])),
@@ -173,7 +173,7 @@ class Update:
 
     @cached_property
     def _encoded(self) -> dict[str, Any]:
-        """The same as JSON, made once however many views tell of it."""
+        """`_rows` as JSON, encoded once for all views."""
         return {name: msgspec.Raw(_encoder.encode(rows)) for name, rows in self._rows.items()}
 
     def _told(self, rows: dict[str, Any], view: View | None) -> dict[str, Any]:
@@ -185,7 +185,7 @@ class Update:
         return out
 
     def _moves(self, which: npt.NDArray[np.bool_]) -> list[Delta]:
-        """What can move of some rows; the start where the row's status moved, for that may be what moved."""
+        """The changeable fields of some rows; the start only if the row's status changed."""
         facts = self.facts.take(self.rows[which])
         deltas = list(map(Delta, *_figures_of(facts)))
         for at in np.flatnonzero(self.what[which] & STATUS).tolist():
@@ -203,7 +203,7 @@ def _figures_of(facts: Facts) -> tuple[list[Any], ...]:
 
 
 def _full(facts: Facts) -> list[dict[str, Any]]:
-    """Rows by id with everything that is known of them."""
+    """Rows by id with all fields."""
     if not facts.key.size:
         return []
     columns = (*_figures_of(facts), facts.sportsbooks, _isos(facts.seen), _isos(facts.start))
@@ -258,12 +258,12 @@ def _opportunities(change: Change, facts: Facts) -> list[dict[str, Any]]:
 
 
 def _published(wording: Any) -> str:
-    """The market type under which opportunities on a wording are published."""
+    """The market type under which opportunities of a wording are published."""
     return catalog.published_name(wording[5] or "", wording[1] or "", wording[10] or "", wording[6] or "")
 
 
 def _figures(kind: int, figures: list[float]) -> dict[str, float]:
-    """The figures of an opportunity by their names; see `find`."""
+    """The named figures of an opportunity; see `find`."""
     if kind == EV:
         return {"ev_percentage": figures[0] * 100.0, "fair_probability": figures[1], "market_width": figures[2] * 100.0}
     if kind == ARBITRAGE:

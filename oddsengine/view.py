@@ -1,7 +1,7 @@
-"""Views: what one set of books, references and thresholds makes of the live board.
+"""Views: the opportunities of the live board for one set of books, references and thresholds.
 
-The engine keeps a view's open set up to date while the view is awake. A view answers from it, whole, as of one
-update; the full frames of `find_all` are made by the finders themselves over the units that hold something open.
+The engine keeps a view's open set up to date while the view is active. A view reads from it the state of exactly one
+update. The frames are made by the same finders as those of `find_all`, over the units with open opportunities.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ _SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of 
 
 
 class ViewKey(NamedTuple):
-    """What a view is of; two views that want the same are one. Thresholds are in percent."""
+    """The parameters of a view; equal keys share one view. Thresholds are in percent."""
 
     books: tuple[str, ...] | None
     sharp: Any
@@ -71,7 +71,7 @@ class ViewKey(NamedTuple):
         commission: Mapping[str, float] | None, kinds: Iterable[str] = KINDS, include: Iterable[str] = (), /,
         **limits: float | None,
     ) -> "ViewKey":  # fmt: skip
-        """Read the parameters of `Engine.view`."""
+        """Validate the parameters of `Engine.view`."""
         method = chosen_method(method, sharp)
         if isinstance(books, str) or not isinstance(books, Iterable | None):
             raise ValueError(f"books takes a list of book ids, got {books!r}")
@@ -104,16 +104,16 @@ class ViewKey(NamedTuple):
 
     @property
     def shared(self) -> tuple[Any, ...]:
-        """What it shares with other views: all but the books and thresholds."""
+        """The part of the key that views can share: all but books and thresholds."""
         return self.sharp, self.method, self.commission, self.referred
 
     @property
     def referred(self) -> bool:
-        """Whether any of its kinds asks what is fair; sums of prices do not."""
+        """Whether any of its kinds needs a reference; sums of prices do not."""
         return "ev" in self.kinds or "middles" in self.kinds
 
     def wants(self) -> Wants:
-        """Its thresholds as a search takes them."""
+        """Its thresholds as fractions for a search."""
         least = -np.inf if self.min_middle_ev is None else self.min_middle_ev
         return Wants.of(
             min_ev=self.min_ev if "ev" in self.kinds else None,
@@ -126,7 +126,7 @@ class ViewKey(NamedTuple):
 
     @property
     def reference(self) -> Sharp:
-        """`sharp` as it was given."""
+        """`sharp` as given."""
         weighted = isinstance(self.sharp, tuple) and self.sharp and isinstance(self.sharp[0], tuple)
         return dict(self.sharp) if weighted else self.sharp
 
@@ -144,7 +144,7 @@ class BoardRows:
 
 @dataclass(frozen=True, eq=False)
 class Shown(Question):
-    """A question whose prices are on the live board."""
+    """A `Question` over the prices of the live board."""
 
     known: Facts
     slots: Ints  # per row of the groups
@@ -159,11 +159,11 @@ class Shown(Question):
 
 
 class Host(Protocol):
-    """What a view needs of the engine that keeps it up to date."""
+    """The parts of an engine that a view uses."""
 
     @property
     def off(self) -> frozenset[int]:
-        """Codes of the guards that are off."""
+        """Codes of disabled guards."""
 
     @property
     def fair(self) -> catalog.FairTable:
@@ -171,23 +171,23 @@ class Host(Protocol):
 
     @property
     def opened(self) -> OpenTable:
-        """What its views hold open."""
+        """The open opportunities of its views."""
 
     def reading(self, view: "View") -> AbstractContextManager[Board]:
-        """Hold the board still while a view reads it; the view is awake."""
+        """Lock the board for reading a view, which is active meanwhile."""
 
     def still(self) -> AbstractContextManager[Board]:
-        """Hold the board still, whatever the view does."""
+        """Lock the board, whether or not the view is active."""
 
     def set_aside(self) -> dict[str, int]:
-        """How many rows are kept away, by reason."""
+        """Number of rejected rows, by reason."""
 
     def close(self, view: "View") -> None:
-        """Let a view sleep."""
+        """Suspend a view."""
 
 
 class View:
-    """One view; made by `Engine.view`."""
+    """One view; created by `Engine.view`."""
 
     def __init__(self, engine: Host, wanted: ViewKey) -> None:
         self._engine = engine
@@ -207,12 +207,12 @@ class View:
     # ---- for the engine ----
 
     def sleep(self) -> None:
-        """Forget the open set and take no part in steps."""
+        """Drop the open set and stop taking part in steps."""
         self.awake = False
         self.open.drop()
 
     def spec(self, names: Names) -> ViewSpec:
-        """What it is of, by the codes of the books that are known by now."""
+        """Its parameters resolved to the codes of the current books."""
         if self._spec is None or self._books != len(names.books):
             w = self.wanted
             books = names.sorted_books()
@@ -228,7 +228,7 @@ class View:
     def opportunities(
         self, kinds: Iterable[str] = KINDS, *, ids: Words | None = None, counted: bool = True
     ) -> Opportunities:
-        """Everything that is open, in the frames of `find_all`; `detected_at` is when each was first found.
+        """All open opportunities in the frames of `find_all`; `detected_at` is when each was first found.
 
         The frames of other kinds are empty. With `ids`, only these opportunities are returned, at a cost that depends
         on their number. Rejected prices are counted unless `ids` is given or `counted` is false.
@@ -278,20 +278,20 @@ class View:
         return Opportunities(first, second, third, fourth, counts)
 
     def counts(self) -> dict[str, int]:
-        """How many are open, by kind; reading this does not keep the view awake."""
+        """Number of open opportunities by kind; reading it does not keep the view active."""
         with self._engine.still():
             counts = np.bincount(self.open.table.kind[self.open.places()], minlength=len(KINDS))
         return dict(zip(KINDS, counts.tolist(), strict=True))
 
     def ids(self) -> dict[str, list[str]]:
-        """Ids of everything that is open, by kind, as `Update` has them."""
+        """Ids of all open opportunities by kind, as in `Update`."""
         with self._engine.reading(self):
             held, at = self.open.table, self.open.places()
             kind, ident = held.kind[at], held.id[at]
         return {name: sorted(hexadecimal(ident[kind == code])) for code, name in enumerate(KINDS)}
 
     def close(self) -> None:
-        """Give the view up."""
+        """Close the view."""
         self._engine.close(self)
 
 
@@ -338,7 +338,7 @@ def _common(
 
 
 def _priced(view: Offers, cases: Cases) -> Any:
-    """Figures of markets: the sum of 1/odds, the price of each leg, and whether a leg is in doubt."""
+    """Figures of markets: the sum of 1/odds, the price of each leg, and whether a leg is doubtful."""
     rows = cases.legs.rows[:, :LEGS]
     prices = np.where(rows >= 0, view.net[np.maximum(rows, 0)], np.nan)
     figures = np.full((rows.shape[0], FIGURES), np.nan)
@@ -349,7 +349,7 @@ def _priced(view: Offers, cases: Cases) -> Any:
 
 
 def _hits(some: Gathered, parts: list[tuple[int, Longs, Words, Any, Any, Any]]) -> tuple[Longs, Hits]:
-    """The kinds together, in order of view and unit."""
+    """All kinds together, sorted by view and unit."""
     if not parts:
         return np.empty(0, np.int64), Hits.none()
     g = some.groups
@@ -399,6 +399,6 @@ def _among(found: Words, ids: Words) -> Longs:
 
 
 def _since(frame: pl.DataFrame, born: dict[str, int]) -> pl.DataFrame:
-    """Put the time of first detection in."""
+    """Add the time of first detection."""
     times = [born[ident[-16:]] for ident in frame["id"].to_list()]
     return frame.with_columns(detected_at=moments_of(np.array(times, np.int64)))

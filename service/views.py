@@ -1,8 +1,8 @@
-"""Views of callers: which books and thresholds are asked for, kept so that the next request finds them.
+"""Views of callers, by books and thresholds, retained for later requests.
 
-A view costs the engine a little every step and memory all the time. So a node keeps a bounded number, of which one
-account has a share, and closes those that nobody reads. What a view holds is read once an update and then filtered,
-sorted and encoded without the engine.
+A view costs the engine a little in every step, and memory. So a node keeps a limited number, of which one account has a
+share, and closes those that nobody reads. A view is read once per update, and then filtered, sorted and encoded without
+the engine.
 """
 
 import threading
@@ -24,8 +24,8 @@ from oddsengine.query.values import league_id, sport_id
 from oddsengine_service.wire.columns import Encoding
 
 MOST_VIEWS = 32  # of a node
-SHARE = 8  # that one account alone reads
-IDLE_S = 30.0  # after which a view that nobody reads is closed
+SHARE = 8  # for views that only one account reads
+IDLE_S = 30.0  # after this time without a reader, a view is closed
 Bools = npt.NDArray[np.bool_]
 Value = TypeVar("Value")
 
@@ -33,22 +33,22 @@ Value = TypeVar("Value")
 class Coded(NamedTuple):
     """A column as distinct values and their codes."""
 
-    values: list[Any]  # in order
+    values: list[Any]  # sorted
     codes: Longs
 
     def where(self, meant: Sequence[bool]) -> Bools:
-        """The rows whose value is meant."""
+        """Whether each row has one of the values."""
         return np.array(meant, bool)[self.codes] if self.values else np.zeros(0, bool)
 
     def counts(self, at: Longs) -> dict[str, int]:
-        """How many of some rows have each value, most frequent first."""
+        """The number of rows per value, most frequent first."""
         found = np.bincount(self.codes[at], minlength=len(self.values))
         order = np.argsort(-found, kind="stable")[: np.count_nonzero(found)]
         return dict(zip([self.values[code] or "" for code in order.tolist()], found[order].tolist(), strict=True))
 
 
 class Table:
-    """Opportunities of one kind: columns for filters and sorts, and rows that are encoded when first listed."""
+    """Opportunities of one kind: columns for filters and sort orders, and rows encoded on first use."""
 
     def __init__(self, frame: pl.DataFrame, encoding: Encoding) -> None:
         self.frame = frame
@@ -58,7 +58,7 @@ class Table:
         self._encoded: dict[int, msgspec.Raw] = {}
 
     def cached(self, name: Hashable, make: Callable[[], Value]) -> Value:
-        """Compute something once."""
+        """Compute a value once."""
         found: Value | None = self._made.get(name)
         if found is None:
             found = self._made[name] = make()
@@ -73,11 +73,11 @@ class Table:
         return found
 
     def coded(self, *names: str) -> Coded:
-        """One column, or several together."""
+        """One column, or several combined."""
         return self.cached(names, lambda: _coded([self.column(name).to_list() for name in names]))
 
     def numbers(self, name: str) -> Floats:
-        """A column of numbers, nan where there is none."""
+        """A column of numbers, nan if missing."""
         return self.cached(("#", name), lambda: self.column(name).cast(pl.Float64).fill_null(np.nan).to_numpy())
 
     def flags(self, name: str) -> Bools:
@@ -85,11 +85,11 @@ class Table:
         return self.cached(("?", name), lambda: self.column(name).fill_null(False).to_numpy())  # noqa: FBT003
 
     def times(self, name: str) -> Longs:
-        """A column of times in microseconds, NO_TIME where there is none."""
+        """A column of times in microseconds, NO_TIME if missing."""
         return self.cached(("@", name), lambda: self.column(name).dt.epoch("us").fill_null(int(NO_TIME)).to_numpy())
 
     def order(self, name: str, key: Callable[[], Floats], *, falling: bool = False) -> Longs:
-        """Places in order of a key; equal ones stay as they are, nan comes last."""
+        """Indices in order of a key; the sort is stable, with nan last."""
 
         def sort() -> Longs:
             by = key()
@@ -98,7 +98,7 @@ class Table:
         return self.cached(("order", name, falling), sort)
 
     def rows(self, at: Sequence[int]) -> list[msgspec.Raw]:
-        """The bytes of some rows."""
+        """Encoded rows."""
         encoded = self._encoded
         missing = [row for row in at if row not in encoded]
         if missing:
@@ -106,7 +106,7 @@ class Table:
         return [encoded[row] for row in at]
 
     def computed(self, expression: pl.Expr) -> Floats:
-        """Numbers that an expression makes of the columns."""
+        """Numbers computed by an expression over the columns."""
         return self.cached(id(expression), lambda: self.frame.select(expression).to_series().to_numpy())
 
 
@@ -124,7 +124,7 @@ def _coded(columns: list[list[Any]]) -> Coded:
 
 
 def _named(frame: pl.DataFrame) -> pl.DataFrame:
-    """Sports, leagues and books by their ids, as prices have them."""
+    """Sports, leagues and books with the ids used for prices."""
     places = _coded([frame["sport"].to_list(), frame["league"].to_list()])
     sports = [sport_id(sport) for sport, _ in places.values]
     leagues = [league_id(league, sport) if league else "" for sport, league in places.values]
@@ -141,7 +141,7 @@ def _named(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 class Opened:
-    """What was open in a view at one update."""
+    """The open opportunities of a view at one update."""
 
     def __init__(self, number: int, now: datetime, view: View) -> None:
         self.number, self.now, self._view = number, now, view
@@ -152,7 +152,7 @@ class Opened:
         """The opportunities of a kind."""
         table = self.tables.get(kind)
         if table is None:
-            with self._lock:  # one makes the frame, the others wait for it
+            with self._lock:  # one thread makes the frame, the others wait for it
                 table = self.tables.get(kind)
                 if table is None:
                     frame = getattr(self._view.opportunities([kind], counted=False), kind)
@@ -161,10 +161,10 @@ class Opened:
 
 
 class _Place:
-    """One view of a caller, and what was last read of it."""
+    """A view of a caller, and the last result read from it."""
 
     def __init__(self, account: str) -> None:
-        self.account = account  # who asked for it; empty once two did
+        self.account = account  # the account that reads it; empty for several
         self.read_at = time.monotonic()
         self.lock = threading.Lock()
         self.view: View | None = None
@@ -173,22 +173,22 @@ class _Place:
 
 
 class Views:
-    """The views of a node's callers: a bounded number in all and for each account, none that nobody reads."""
+    """The views of a node's callers: a limited number in total and per account."""
 
     def __init__(
         self, most: int = MOST_VIEWS, share: int = SHARE, idle: float = IDLE_S, *, method: str = "close"
     ) -> None:
         self._most, self._share, self._idle, self._method = most, share, idle, method
         self._lock = threading.Lock()
-        self._places: OrderedDict[Hashable, _Place] = OrderedDict()  # read longest ago first
+        self._places: OrderedDict[Hashable, _Place] = OrderedDict()  # least recently read first
 
     def __len__(self) -> int:
         return len(self._places)
 
     def at(self, board: Engine, books: frozenset[str] | None, account: str = "", **wanted: Any) -> Opened:
-        """What is open now in the view over some books; `wanted` as for `Engine.view`.
+        """The open opportunities of the view over some books; `wanted` as for `Engine.view`.
 
-        Without a method it is that of the node, or power where a reference is named.
+        The default method is that of the node, or power if a reference is given.
         """
         if wanted.get("method") is None:
             wanted["method"] = self._method if wanted.get("sharp") is None else "power"
@@ -213,7 +213,7 @@ class Views:
                     return self._read(place, board, books, wanted)
 
     def _surplus(self, account: str) -> list[_Place]:
-        """Make room for one more view of an account: its own oldest where it has its share, else the oldest of all."""
+        """Close a view of an account that has reached its share, else the oldest of all, to make room for another."""
         mine = [key for key, place in self._places.items() if account and place.account == account]
         surplus = mine[: max(0, len(mine) + 1 - self._share)]
         others = [key for key in self._places if key not in surplus]
@@ -221,7 +221,7 @@ class Views:
         return [self._places.pop(key) for key in surplus]
 
     def sweep(self) -> int:
-        """Close what nobody read for a while; returns how many views that were."""
+        """Close views without recent readers. Returns how many."""
         since = time.monotonic() - self._idle
         with self._lock:
             idle = [key for key, place in self._places.items() if place.read_at < since]
@@ -232,7 +232,7 @@ class Views:
 
     def _read(self, place: _Place, board: Engine, books: frozenset[str] | None, wanted: Mapping[str, Any]) -> Opened:
         opened = place.opened
-        if opened is not None and opened.number == board.number:  # somebody else read it meanwhile
+        if opened is not None and opened.number == board.number:  # another thread read it meanwhile
             return opened
         if place.view is None:
             place.view = board.view(books, **wanted, wider=True)

@@ -38,14 +38,14 @@ class Facts(NamedTuple):
     moved: Longs
     flags: Bytes
     rejected: Bytes
-    confirmed: Bytes  # a second look agreed
+    confirmed: Bytes  # confirmed by a second look
     links: list[str | None]
-    wordings: list[Wording]  # by term; only ever grows
+    wordings: list[Wording]  # by term; only appended to
     books: list[str]
 
     @classmethod
     def of(cls, rows: Rows, names: Names, slots: Ints, agree: int) -> "Facts":
-        """Take the facts of some distinct slots; `agree` looks in a row at one price confirm it."""
+        """Copy some distinct slots; `agree` is the number of consecutive looks that confirm a price."""
         slots = np.sort(slots)
         links = rows.links
         own: list[str | None] = []
@@ -59,17 +59,17 @@ class Facts(NamedTuple):
         )  # fmt: skip
 
     def places(self, slots: Ints | Longs) -> Longs:
-        """Where some slots stand in these columns."""
+        """Indices of some slots in these columns."""
         return np.searchsorted(self.slot, slots)
 
     def take(self, at: Longs) -> "Facts":
-        """Some of the rows, in any order (`places` then has no meaning)."""
+        """Some of the rows, in any order (`places` cannot be used on the result)."""
         links = [self.links[i] for i in at.tolist()] if self.links else []
         return Facts._make((*(column[at] for column in self.columns), links, self.wordings, self.books))
 
     @property
     def columns(self) -> tuple[npt.NDArray[Any], ...]:
-        """The arrays, one value a row."""
+        """The arrays, one value per row."""
         return cast(tuple[npt.NDArray[Any], ...], self[: self._fields.index("links")])
 
     @property
@@ -84,17 +84,17 @@ class Facts(NamedTuple):
 
     @property
     def live(self) -> npt.NDArray[np.bool_]:
-        """Which rows are in play."""
+        """Whether each row is live."""
         return np.asarray((self.flags & LIVE) != 0)
 
     @property
     def active(self) -> npt.NDArray[np.bool_]:
-        """Which rows are not suspended."""
+        """Whether each row is active, not suspended."""
         return np.asarray((self.flags & SUSPENDED) == 0)
 
     @property
     def prices(self) -> Floats:
-        """American prices: as given, else as they follow from the decimal."""
+        """American prices: as given, else converted from the decimal price."""
         return quoted_american(self.odds, self.american)
 
     @property
@@ -181,7 +181,7 @@ _MADE: dict[str, Callable[[Facts], Any]] = {
 
 
 def moments_of(micros: Longs) -> pl.Series:
-    """Microseconds as times; null where there is none."""
+    """Convert microseconds to times; null if unknown."""
     column = pl.Series(micros, dtype=pl.Int64)
     if (micros == NO_TIME).any():
         column = pl.Series(micros.view("M8[us]"))

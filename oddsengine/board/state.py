@@ -1,7 +1,7 @@
-"""The board: the latest price of every book, wording and line, and what each batch did to it.
+"""The board: the latest price of every book, wording and line, and the effects of each batch.
 
-`Board` owns the columns and is the only one that writes them. It knows prices, events and time, and nothing of callers:
-who may see what, and what is worth showing, is decided over what `gather` makes of its units.
+`Board` owns the columns and is the only one that writes to them. It has prices, events and times, but no callers: which
+books a caller may see, and which opportunities are shown, is decided from what `gather` returns.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -46,23 +46,23 @@ from oddsengine.reasons import CODES
 from oddsengine.references import read
 
 SECOND = 1_000_000
-REMEMBERED_S = 600  # removals
+REMEMBERED_S = 600  # seconds for which removals are remembered
 STATUSES = ("upcoming", "live", "ended", "postponed", "cancelled")
 UPCOMING, IN_PLAY, ENDED, POSTPONED, CANCELLED = range(5)
 _BOOK = (1 << BOOK_BITS) - 1
-_FEW = 65_536  # terms that are kept whether used or not
-_MANY = 4096  # quotes in a batch that is applied in order of units
-_NOTICES_S = 86_400  # a notice of an event without prices is remembered
-_EVERY = 10 * SECOND  # how often events are looked at
-_AGED = np.array([CODES["stale"], CODES["duplicate_outcome"]], np.uint8)  # verdicts that a new time may lift
+_FEW = 65_536  # terms that are retained even if unused
+_MANY = 4096  # larger batches are applied in order of units
+_NOTICES_S = 86_400  # how long a notice about an event without prices is retained
+_EVERY = 10 * SECOND  # interval between two checks of events
+_AGED = np.array([CODES["stale"], CODES["duplicate_outcome"]], np.uint8)  # verdicts that a newer time may lift
 
 
 class Batch(NamedTuple):
-    """One batch in codes: all that a step does to a board. The same batches in order make the same board."""
+    """One batch in codes: all input of a step. The same batches in order produce the same board."""
 
     now: int
-    wordings: list[Wording]  # new with this batch, in order of their codes
-    books: list[str]  # new with this batch
+    wordings: list[Wording]  # new in this batch, in order of their codes
+    books: list[str]  # new in this batch
     quoted: Quoted
     links: list[str | None]
     removed: Words  # ids
@@ -72,44 +72,44 @@ class Batch(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What a batch did, by slot."""
+    """Effects of a batch, by slot."""
 
-    slots: Ints  # per quote, -1 where it names no row
+    slots: Ints  # per quote, -1 if its row does not exist
     what: Bytes  # per quote, see `rows`
-    gone: Ints  # slots that left
+    gone: Ints  # removed slots
     late: int
-    unknown: int  # suspended quotes without a price of rows that are not there
-    aged: bool  # time passed a whole second
+    unknown: int  # suspended quotes without a price, for unknown rows
+    aged: bool  # a new whole second has begun
 
 
 class Undo(NamedTuple):
-    """What a batch is about to change, as it was; enough to take the batch back."""
+    """The state before a batch, as far as needed to undo it."""
 
-    slots: Ints  # rows that its quotes name
-    columns: list[Any]  # of those rows
+    slots: Ints  # rows named in its quotes
+    columns: list[Any]  # their columns
     top: int
     spare: Ints
-    lost: list[tuple[Ints, Bytes, Longs]]  # rows that left or were forgotten: slot, state, moved
-    verdicts: list[tuple[Ints, Bytes, Longs]]  # rows that were judged otherwise: slot, rejected, judged
+    lost: list[tuple[Ints, Bytes, Longs]]  # removed or forgotten rows: slot, state, moved
+    verdicts: list[tuple[Ints, Bytes, Longs]]  # rows with a new verdict: slot, rejected, judged
     links: dict[int, str | None]
     facts: dict[str, Any]
 
 
 class EventNotice(NamedTuple):
-    """What a source last said of an event."""
+    """The last notice of a source about an event."""
 
     status: int
     when: int
-    begins: int  # its start, NO_TIME if none ever said
+    begins: int  # its start, NO_TIME if unknown
 
 
 class Standing(NamedTuple):
-    """How events stand, by code."""
+    """Status of events, by code."""
 
     status: Bytes
     begins: Longs
-    over: Longs  # when each ended, NO_TIME where it did not
-    last: Longs  # when any price of it was last seen
+    over: Longs  # when each ended, NO_TIME if it has not
+    last: Longs  # when any of its prices was last seen
 
 
 @kernel
@@ -117,9 +117,9 @@ def _age(
     before, moment, u_start, u_size, pool, wake, seen, start, state, flags, moved, prematch, live, leg, silent,
     silent_live, leave, remembered, dirty, left, freed,
 ):  # fmt: skip
-    """Mark units in which time alone changed something; list rows to leave, and rows to forget. Returns both counts.
+    """Mark units in which time alone changed something; list rows to remove and rows to forget. Returns both counts.
 
-    A limit that passed lies in [before, moment). `wake` becomes the next one of a unit: until then it is passed over.
+    A limit was passed if it lies in [before, moment). `wake` is set to a unit's next limit, before which it is skipped.
     """
     n_left, n_freed = 0, 0
     limits = np.empty(4, np.int64)
@@ -157,7 +157,7 @@ def _age(
 
 @kernel
 def _watch(key, seen, start, state, flags, t_event, last, last_live, begins, told):
-    """Of every event: when any of its prices was last seen, and any live one; the start its newest price gives."""
+    """For every event: when any of its prices, and any live one, was last seen; and the start by its newest price."""
     for i in range(seen.size):
         if state[i] != ON:
             continue
@@ -172,7 +172,7 @@ def _watch(key, seen, start, state, flags, t_event, last, last_live, begins, tol
 
 @kernel
 def _unlisted(slots, key, state, seen, book, listed, time, out):
-    """Rows of a book among `slots` that are on the board, not listed, and not seen after a time. Returns how many."""
+    """Rows of a book among `slots` that are on the board, not listed, and not seen after a time. Returns a count."""
     n = 0
     for i in range(slots.size):
         s = slots[i]
@@ -184,7 +184,7 @@ def _unlisted(slots, key, state, seen, book, listed, time, out):
 
 @kernel
 def _judge(slots, verdicts, why, low, unsure, reason, rejected, not_reference, doubt, state, other, before):
-    """Write verdicts down; list rows on the board that are rejected otherwise than before. Returns how many."""
+    """Store verdicts; list rows on the board whose rejection changed. Returns their number."""
     n = 0
     for i in range(slots.size):
         s = slots[i]
@@ -199,7 +199,7 @@ def _judge(slots, verdicts, why, low, unsure, reason, rejected, not_reference, d
 
 @kernel
 def _until(units, ladder_unit, markets, segments, rows, seen, reason, gap, until):
-    """Of each unit the oldest time of its prices in use plus the gap; the least number there is if they are wider."""
+    """Per unit: the oldest time of its accepted prices plus the gap; the smallest integer if they are further apart."""
     at = 0
     for u in range(units.size):
         low, high = np.int64(9223372036854775807), np.int64(-9223372036854775808)
@@ -218,32 +218,32 @@ def _until(units, ladder_unit, markets, segments, rows, seen, reason, gap, until
 
 
 class Board:
-    """Prices, names, units, events; one writer."""
+    """Prices, names, units and events; written by one thread."""
 
     def __init__(self, off: frozenset[int] = frozenset(), limits: catalog.Thresholds | None = None) -> None:
-        self.off = off  # codes of guards that are switched off
+        self.off = off  # codes of disabled guards
         self.limits = limits or catalog.thresholds()
         self.names = Names(off)
         self.momentum = Memory()
         self.rows = Rows()
         self.units = Units()
         self.now = int(NO_TIME)
-        self.moment = int(NO_TIME)  # `now` in whole seconds: ages are judged at it
+        self.moment = int(NO_TIME)  # `now` in whole seconds, at which ages are judged
         self._watched = int(NO_TIME)
-        self._said: dict[str, EventNotice] = {}  # by event id, also of events that have no price yet
+        self._said: dict[str, EventNotice] = {}  # by event id, including events without a price
         self.rejected: dict[str, int] = {}
         self._tidy_at = _FEW
         self._left = np.empty(0, np.int32)
-        self._rejudged: list[Ints] = []  # rows that are rejected, or no longer, since the last step that was kept
+        self._rejudged: list[Ints] = []  # rows whose rejection changed since the last completed step
         self._reach = np.empty(0, np.uint8)
-        self._undo: Undo | None = None  # while a batch may be taken back
+        self._undo: Undo | None = None  # while a batch can be undone
 
-    # ---- what a batch does ----
+    # ---- batches ----
 
     def apply(self, batch: Batch) -> Applied:
-        """Do what a batch says. Names come first, then quotes, removals, snapshots, events, time.
+        """Apply a batch in a fixed order: names, quotes, removals, snapshots, events, time.
 
-        If anything fails, the board is as it was.
+        If anything fails, the board is unchanged.
         """
         self._undo = self._remember(batch)
         try:
@@ -261,7 +261,7 @@ class Board:
         return Undo(slots, columns, rows.top, rows.spare[: rows.spares].copy(), [], [], {}, facts)
 
     def take_back(self) -> None:
-        """Make the board what it was before the last batch; slow, and for the failure of whoever looks at it."""
+        """Undo the last batch; slow, and meant for failures after it was applied."""
         past, rows = self._undo, self.rows
         if past is None:
             return
@@ -284,18 +284,18 @@ class Board:
         self._undo = None
 
     def keep(self) -> None:
-        """The last batch is not taken back any more."""
+        """Make the last batch permanent."""
         self._undo = None
         self._rejudged.clear()
 
     def mend(self) -> None:
-        """Make names whole again if learning one was interrupted; codes of terms stay."""
+        """Repair names if adding one was interrupted; codes of terms do not change."""
         if not self.names.whole:
             self.names = self.names.renewed(np.arange(self.names.terms_held))
             self.rebuild()
 
     def rebuild(self) -> None:
-        """Make anew all that follows from the columns: tables, units, counts. Everything is to be looked at again."""
+        """Rebuild everything derived from the columns: tables, units, counts. All units are marked for a new search."""
         rows, names = self.rows, self.names
         rows.index()
         held = np.flatnonzero(rows.state[: rows.top] != FREE).astype(np.int32)
@@ -335,7 +335,7 @@ class Board:
         left = self._left if aged else gone[:0]
         touched = slots[(what & MOVED) != 0]
         again = slots[what == SEEN]
-        # A duplicate's time may decide which of two equal prices is the one.
+        # A duplicate's time may decide which of two equal prices is used.
         unit = rows.unit[again]
         moves = ((rows.flags[again] & LIVE) != 0) | np.isin(rows.rejected[again], _AGED) | (rows.doubt[again] != 0)
         again = again[moves | (rows.seen[again] > self.units.until[unit])]
@@ -356,7 +356,7 @@ class Board:
         rows.room_for(n)
         order = None
         if n >= _MANY:
-            # Rows of one unit get slots that stand together; quotes of one row keep their order.
+            # Rows of one unit get adjacent slots; quotes for one row keep their order.
             order = np.argsort(self.names.units.values[quoted.key >> BOOK_BITS, 0], kind="stable")
             quoted = Quoted._make(column[order] for column in quoted)
         term, book = quoted.key >> BOOK_BITS, quoted.key & ((1 << BOOK_BITS) - 1)
@@ -377,7 +377,7 @@ class Board:
         return slots, what
 
     def _link(self, slot: int, link: str) -> bool:
-        """Keep a row's own texts; True if they are not what they were."""
+        """Store a row's own texts. Returns True if they changed."""
         links = self.rows.links
         if slot >= len(links):
             links.extend([None] * (slot + 1 - len(links)))
@@ -389,7 +389,7 @@ class Board:
         return True
 
     def _enrol(self, slots: Ints, what: Bytes) -> None:
-        """Put rows that are new, or whose liveness moved, into their units."""
+        """Move rows that are new, or whose live flag changed, to their units."""
         rows, names = self.rows, self.names
         moved = distinct(slots[(what & (NEW | LIVENESS)) != 0])
         if not moved.size:
@@ -406,7 +406,7 @@ class Board:
         self.units.enrol(moved[enter], rows.unit)
 
     def _removals(self, batch: Batch, slots: Ints) -> Ints:
-        """Rows that leave: those named, and those that a snapshot does not list."""
+        """Rows to remove: those named, and those missing from a complete snapshot."""
         rows, names = self.rows, self.names
         out: list[Ints] = []
         if batch.removed.size:
@@ -441,7 +441,7 @@ class Board:
         self.units.wake[rows.unit[gone]] = NO_TIME
 
     def _teams(self, new: Ints, gone: Ints) -> None:
-        """Count who names which teams, and turn events whose majority changed."""
+        """Count the orders in which teams are named, and swap home and away of events whose majority changed."""
         names, rows = self.names, self.rows
         came = names.pair.values[rows.key[new] >> BOOK_BITS]
         went = names.pair.values[rows.key[gone] >> BOOK_BITS]
@@ -456,29 +456,29 @@ class Board:
     def _notices(self, batch: Batch) -> None:
         if not batch.events:
             return
-        self._said = dict(self._said)  # whoever holds the old one may need it again
+        self._said = dict(self._said)  # a copy: the old one may be needed to undo the batch
         for event, status, start in batch.events:
             before = self._said.get(event)
             begins = before.begins if start == NO_TIME and before is not None else start
             self._said[event] = EventNotice(STATUSES.index(status), batch.now, begins)
 
     def refuse(self, counts: Mapping[str, int]) -> None:
-        """Count rows that were refused."""
+        """Count rejected rows."""
         self.rejected = {name: self.rejected.get(name, 0) + counts.get(name, 0) for name in {**self.rejected, **counts}}
 
-    # ---- what time does ----
+    # ---- time ----
 
     def watch_gaps(self, some: Gathered, reason: Bytes) -> None:
-        """Note until when prices of units may be seen again, their times apart, and nothing change by that alone.
+        """Set, per unit, until when prices may be seen again without any effect on the gaps between them.
 
-        A later time may bring two prices of a unit too far apart for one opportunity, or an older one near enough.
+        A later time may move two prices too far apart for one opportunity, or bring an older one close enough.
         """
         g = some.groups
         gap = round(self.limits.stale_prematch_gap_s * SECOND)
         _until(some.units, some.ladder_unit, g.markets, g.segments, g.rows, g.seen, reason, gap, self.units.until)
 
     def _time(self, now: int) -> bool:
-        """Let time pass; True when it passed a whole second."""
+        """Advance the time. Returns True if a new whole second has begun."""
         moment = now - now % SECOND
         self.now = now
         if moment <= self.moment:
@@ -505,7 +505,7 @@ class Board:
         return True
 
     def _rouse(self, slots: Ints, what: Bytes) -> None:
-        """Have time look at units again no later than at the first limit that their new prices may pass."""
+        """Schedule units for the first limit that their new prices may pass."""
         rows, limits, wake = self.rows, self.limits, self.units.wake
         seen = slots[what == SEEN]
         live = (rows.flags[seen] & LIVE) != 0
@@ -515,7 +515,7 @@ class Board:
         wake[rows.unit[slots[(what & MOVED) != 0]]] = NO_TIME
 
     def _standing(self) -> Standing:
-        """How every event stands, by its prices and by what sources said of it."""
+        """Status of every event, from its prices and from notices of sources."""
         names, rows, limits = self.names, self.rows, self.limits
         last, last_live, begins, told = (np.full(len(names.events), NO_TIME) for _ in range(4))
         _watch(
@@ -542,7 +542,7 @@ class Board:
         return Standing(status.astype(np.uint8), begins, over, last)
 
     def _watch(self) -> Ints:
-        """The rows of events that ended a while ago, and were not quoted since."""
+        """Rows of events that ended a while ago and have not been quoted since."""
         names, rows, limits = self.names, self.rows, self.limits
         _, _, over, last = self._standing()
         leave = (over != NO_TIME) & (over < self.moment - round(limits.event_leave_s * SECOND)) & (last != NO_TIME)
@@ -550,12 +550,12 @@ class Board:
             return np.empty(0, np.int32)
         on = np.flatnonzero(rows.state[: rows.top] == ON).astype(np.int32)
         event = names.event.values[rows.key[on] >> BOOK_BITS]
-        # A price that is still quoted so long after the end stays: it would come back at once.
+        # A price still quoted this long after the end stays: it would come back at once.
         quoted = rows.seen[on] > over[event] + round(limits.event_leave_s * SECOND)
         return cast(Ints, on[leave[event] & ~quoted])
 
     def _forget(self, slots: Ints) -> None:
-        """Free the slots of rows that left long ago."""
+        """Free the slots of rows that were removed long ago."""
         if slots.size:
             rows, links = self.rows, self.rows.links
             if self._undo is not None:
@@ -566,7 +566,7 @@ class Board:
             rows.release(slots)
 
     def tidy(self) -> bool:
-        """Drop the names that no row has any more, once they are most of all; True if the codes have changed."""
+        """Drop names without rows once they are the majority. Returns True if codes have changed."""
         names, rows = self.names, self.rows
         if len(names.wordings) < self._tidy_at:
             return False
@@ -587,7 +587,7 @@ class Board:
         return True
 
     def judge(self, slots: Ints, guarded: Guarded, verdicts: Bytes, rejected: Bytes) -> None:
-        """Take the guards' verdicts on some rows; the first are those of `guarded`."""
+        """Store the guards' verdicts on some rows; the first ones are those of `guarded`."""
         rows, other, before = self.rows, np.empty(slots.size, np.int32), np.empty(slots.size, np.uint8)
         n = _judge(
             slots, verdicts, rejected, guarded.not_reference, guarded.doubt,
@@ -601,21 +601,21 @@ class Board:
             self._rejudged.append(other)
 
     def rejudged(self) -> Ints:
-        """Slots of rows that are rejected, no longer, or for another reason, since the step before."""
+        """Slots of rows that are rejected, accepted again, or rejected for another reason, since the previous step."""
         if not self._rejudged:
             return np.empty(0, np.int32)
         slots = np.unique(np.concatenate(self._rejudged))
         return cast(Ints, slots[self.rows.state[slots] == ON])
 
     def warm_up(self) -> None:
-        """Run what otherwise runs only now and then, so that it is compiled."""
+        """Run code that otherwise runs only rarely, so that it is compiled."""
         self.rows.index()
         self.units.pack(self.units.pool.size)
 
     # ---- reading ----
 
     def gather(self, units: Longs) -> Gathered:
-        """Some units as a board of their own."""
+        """Some units sorted as a board of their own."""
         return gather(
             self.rows,
             self.names,
@@ -628,9 +628,9 @@ class Board:
     def estimated(
         self, some: Gathered, reason: Bytes, slots: Ints, table: catalog.FairTable, voting: Bytes | None = None
     ) -> tuple[Estimated, Sampled]:
-        """What some units, judged, say to the estimator; and what the momentum's memory has to keep of them.
+        """Input of the estimator from some judged units, and the momentum to store.
 
-        `voting` says which of their ladders, None all.
+        `voting` selects ladders (None: all).
         """
         g, names = some.groups, self.names
         of = names.estimator(table)
@@ -651,7 +651,7 @@ class Board:
         return board, made[0]
 
     def due(self, before: int, table: catalog.FairTable) -> Bytes:
-        """Mark units dirty whose event began a minute of its own since a moment, and say which, by unit."""
+        """Mark units dirty whose event began its own minute since a time. Returns them as flags."""
         units = self.names.unit_event.size
         if before in (NO_TIME, self.moment):
             return np.zeros(units, np.uint8)
@@ -663,7 +663,7 @@ class Board:
 
     @contextmanager
     def reached(self, some: Gathered, scope: Scope) -> Iterator[Bytes]:
-        """Say by slot, for a while, which rows of some units a search goes to: bits of `changes`."""
+        """Within a with statement: by slot, the scopes that rows of some units are searched in, bits of `changes`."""
         if self._reach.size < self.rows.key.size:
             self._reach = np.full(self.rows.key.size, ELSEWHERE, np.uint8)
         try:
@@ -673,11 +673,11 @@ class Board:
             self._reach[some.groups.row] = ELSEWHERE
 
     def facts(self, slots: Ints) -> Facts:
-        """What the board says of some distinct rows now."""
+        """The current facts of some distinct rows."""
         return Facts.of(self.rows, self.names, slots, self.limits.flap_agree)
 
     def said_hash(self) -> int:
-        """A number of what sources said of events."""
+        """Hash of the notices about events."""
         said = sorted((id_, *said) for id_, said in self._said.items())
         return word(repr(said)) if said else 0
 

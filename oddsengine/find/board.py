@@ -1,7 +1,7 @@
-"""What the four finders share over a table: the prepared board, the caller's question, ages, the making of frames.
+"""Shared by the four finders over a table: the prepared board, the caller's question, ages, and frames.
 
-`prepare` does what depends on the prices alone (identity, guards); `ask` looks at it for one caller.
-Figures in percent and American odds appear in this folder and nowhere before.
+`prepare` computes what depends only on prices (identity, guards); `ask` resolves one caller's parameters. Percentages
+and American odds appear only from here on.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,13 +37,13 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Prepared(NamedTuple):
-    """A table with everything that is known of it before anybody asks."""
+    """A table with its identity and verdicts, independent of callers."""
 
     table: OddsTable
     identity: Identity
     guarded: Guarded
     off: frozenset[int]
-    shown: pl.DataFrame  # the columns of the table that results show
+    shown: pl.DataFrame  # the table's columns that results include
 
 
 class RowColumns(Protocol):
@@ -61,7 +61,7 @@ class Question(Search):
 
     @property
     def table(self) -> OddsTable:
-        """The prices, as they were checked."""
+        """The validated prices."""
         return self.prepared.table
 
     def facts(self, rows: Ints | Longs) -> "RowColumns":
@@ -69,34 +69,34 @@ class Question(Search):
         return self.prepared.shown[self.view.groups.row[rows]]
 
     def moments(self, n: int) -> pl.Series:
-        """The moment that ages are judged at, n times."""
+        """The time at which ages are judged, n times."""
         now = self.view.now
         return repeated(None if now == NO_TIME else now, n, pl.Int64).cast(pl.Datetime("us", "UTC"))
 
     def moment(self) -> datetime | None:
-        """The moment that ages are judged at."""
+        """The time at which ages are judged."""
         now = self.view.now
         return None if now == NO_TIME else cast(datetime, pl.Series([now]).cast(pl.Datetime("us", "UTC")).item())
 
 
 def microseconds(now: datetime | None) -> int:
-    """A moment as integer microseconds UTC; one without a zone is UTC."""
+    """A time as integer microseconds UTC; one without a zone is taken as UTC."""
     if now is None:
         return int(NO_TIME)
     return int(pl.Series([now]).dt.epoch("us").item())
 
 
 def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None) -> Prepared:
-    """Check a table, give every price its market and run the guards.
+    """Validate a table, identify its markets and run the guards.
 
     Parameters
     ----------
     odds
         A frame of prices; see `ODDS_SCHEMA`.
     guards
-        Names of the guards to run, None meaning all; or what is different, `{"stale": 300, "flap": False}`.
+        Names of the guards to run (None: all), or a mapping of changes, such as `{"stale": 300, "flap": False}`.
     now
-        The moment to judge ages at; None is the newest `last_seen_at`.
+        The time at which ages are judged; None is the newest `last_seen_at`.
     """
     if now is not None and not isinstance(now, datetime):
         raise TypeError(f"now must be a datetime or None, got {type(now).__name__} {now!r}")
@@ -109,7 +109,7 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
         seen = times(table, "last_seen_at")
         moment = int(seen.max())
     shown = table.select(_SHOWN)
-    if "row_id" in table.columns:  # a live board's own ids
+    if "row_id" in table.columns:  # the ids of a live board
         shown = shown.with_columns(id=table["row_id"])
     return Prepared(table, identity, guard(table, identity, off, moment, limits), off, shown)
 
@@ -119,7 +119,7 @@ def ask(
     commission: Mapping[str, float] | None, wants: Wants, *, include: Iterable[str] = (),
     fair: catalog.FairTable | None = None,
 ) -> Question:  # fmt: skip
-    """Look at a prepared board for one caller; `fair` as for `Engine`."""
+    """Resolve one caller's parameters against a prepared board; `fair` as in `Engine`."""
     method, more = chosen_method(method, sharp), included(include)
     if isinstance(books, str) or not isinstance(books, Iterable | None):
         raise ValueError(f"books takes a list of book ids, got {books!r}")
@@ -146,7 +146,7 @@ INCLUDED = ("suspect",)
 
 
 def chosen_method(method: str | None, sharp: Sharp) -> str:
-    """Check a method: None is `close`, or `power` where a reference is named."""
+    """Validate a method; None is `close`, or `power` if a reference is given."""
     if method is None:
         return CLOSE if sharp is None else "power"
     if method not in METHODS:
@@ -159,7 +159,7 @@ def chosen_method(method: str | None, sharp: Sharp) -> str:
 
 
 def included(include: Iterable[str]) -> tuple[str, ...]:
-    """Check what is listed beside what no guard sets aside."""
+    """Validate `include`."""
     some = (include,) if isinstance(include, str) else tuple(include)
     if not set(some) <= set(INCLUDED):
         raise ValueError(f"include must be a list of {', '.join(INCLUDED)}, got {include!r}")
@@ -183,7 +183,7 @@ def estimated(prepared: Prepared, table: catalog.FairTable | None = None) -> fai
 
 
 def _momentum(prepared: Prepared) -> Floats | None:
-    """Momentum of the ladders as a live board's table has it, per row: that of the row's outcome."""
+    """Momentum of ladders from the table of a live board, where each row has that of its outcome."""
     if "momentum" not in prepared.table.columns:
         return None
     identity, g = prepared.identity, prepared.identity.groups
@@ -197,7 +197,7 @@ def _momentum(prepared: Prepared) -> Floats | None:
 
 
 def hashes(prepared: Prepared) -> ids.Hashes:
-    """What the ids of a table's opportunities are made of."""
+    """Hashes from which the ids of a table's opportunities are computed."""
     identity = prepared.identity
     g = identity.groups
     _, at, event_of = np.unique(g.event, return_index=True, return_inverse=True)
@@ -210,14 +210,14 @@ def hashes(prepared: Prepared) -> ids.Hashes:
 
 
 def market_hash(question: Question, markets: Longs) -> Words:
-    """A stable hash of the keys of some markets."""
+    """Hash the keys of some markets, the same on every machine."""
     g = question.view.groups
     ladder = g.ladder[markets]
     return mix(question.hashes.ladder[ladder], g.threshold[markets].astype(np.int64))
 
 
 def subject(identity: Identity, subject: int) -> str:
-    """The name of a market's subject; empty where it has none."""
+    """Name of a market's subject; empty without one."""
     if subject < 3:
         return ("", "home", "away")[subject]
     return str(identity.names[subject - 3])
@@ -236,7 +236,7 @@ def _game_names(event: pl.Series, home: pl.Series, away: pl.Series) -> pl.Series
 
 
 def warned(flags: dict[str, Bools]) -> pl.Series:
-    """Lists of the names whose flag is set."""
+    """Names of the warnings whose flag is set."""
     codes = sum(flag.astype(np.int64) << at for at, flag in enumerate(flags.values()))
     known, of = np.unique(codes, return_inverse=True)
     names = [[name for at, name in enumerate(flags) if code >> at & 1] for code in known.tolist()]
@@ -244,7 +244,7 @@ def warned(flags: dict[str, Bools]) -> pl.Series:
 
 
 def oldest(seen: Longs) -> Longs:
-    """Smallest time of each row of legs; NO_TIME if any leg has none."""
+    """Oldest time of each row of legs; NO_TIME if any leg has none."""
     return cast(Longs, seen.min(axis=1))
 
 
@@ -257,12 +257,12 @@ def stale_flags(view: Offers, age: Floats, live: Bools) -> tuple[Bools, Bools]:
 
 
 def nullable(values: Floats) -> pl.Series:
-    """Give a column in which nan is null."""
+    """A column with null for nan."""
     return pl.Series(values, nan_to_null=True)
 
 
 def repeated(value: Any, n: int, dtype: Any = None) -> pl.Series:
-    """One value, n times."""
+    """A column of one repeated value."""
     return pl.Series([value], dtype=dtype).new_from_index(0, n)
 
 
@@ -284,7 +284,7 @@ def market_types(question: Question, markets: Longs) -> pl.Series:
 
 
 def market_facts(question: Question, rows: Ints) -> dict[str, Any]:
-    """Columns that belong to the market and event of some rows of the groups, not to the price."""
+    """Columns of the market and event of some rows of the groups, as opposed to the price."""
     identity = question.prepared.identity
     g, kinds = question.view.groups, identity.kinds
     markets = g.market[rows]
@@ -315,7 +315,7 @@ def market_facts(question: Question, rows: Ints) -> dict[str, Any]:
 
 
 def frame(columns: dict[str, Any], schema: Mapping[str, Any]) -> pl.DataFrame:
-    """Columns in the order and types of a schema; those that are not given are null."""
+    """Columns in the order and types of a schema; missing ones are null."""
     n = len(next(iter(columns.values())))
     made = []
     for name, dtype in schema.items():
@@ -340,7 +340,7 @@ def sides(question: Question, rows: Ints) -> pl.Series:
 
 
 def market_lines(question: Question, markets: Longs) -> pl.Series:
-    """Lines of markets as they are published: the total's, or the home handicap; null where there is none."""
+    """Published lines of markets: the total's, or the home handicap; null without one."""
     g, kinds = question.view.groups, question.prepared.identity.kinds
     kind = g.kind[g.ladder[markets]]
     sign = np.array([(-1.0 if k.spread else 1.0) if k.has_line else np.nan for k in kinds])
@@ -348,7 +348,7 @@ def market_lines(question: Question, markets: Longs) -> pl.Series:
 
 
 def row_lines(question: Question, rows: Ints) -> pl.Series:
-    """Lines of some rows of the groups from their own side; null where the family has none."""
+    """Lines of some rows of the groups from their own side; null if the family has none."""
     g, kinds = question.view.groups, question.prepared.identity.kinds
     market = g.market[rows]
     kind = g.kind[g.ladder[market]]
@@ -359,13 +359,13 @@ def row_lines(question: Question, rows: Ints) -> pl.Series:
 
 
 def known_age(view: Offers, age: Floats) -> Floats:
-    """Ages for a score: an unknown one counts as the oldest that is allowed, unless nothing here has a time."""
+    """Ages for a score: an unknown one counts as the maximum allowed, unless all are unknown."""
     unknown = 0.0 if view.now == NO_TIME else view.limits.stale_prematch_s
     return np.where(np.isnan(age), unknown, age)
 
 
 def lists(case: Longs, values: pl.Series, cases: int) -> pl.Series:
-    """Values gathered into one list a case; `case` rises and says which list each value belongs to."""
+    """Group values into one list per case; `case` is ascending and gives the list of each value."""
     flat = pl.DataFrame({"case": pl.Series(case).set_sorted(), "value": values})
     grouped = flat.group_by("case", maintain_order=True).agg("value")
     if grouped.height == cases:

@@ -1,8 +1,8 @@
-"""The hub: updates in, bytes out, and who gets which.
+"""The hub: turns updates into encoded events for groups of subscribers.
 
 One thread receives every update in order, mirrors the board, and encodes each group's events once. It posts them to the
-event loop, where subscribers are, so everything that concerns a group happens in the order of these posts. Snapshots
-are made in another thread: meanwhile a new subscriber queues its group's events, and gets those after the snapshot's
+event loop, where the subscribers are, so everything about a group happens in the order of these posts. Snapshots are
+made in another thread: meanwhile a new subscriber queues its group's events, and gets those after the snapshot's
 update. So nothing is missed and nothing arrives twice. Opportunities are read in a third thread, as often as their
 number allows, so that prices do not wait for them.
 """
@@ -29,9 +29,9 @@ from oddsengine_service.stream.sending import Group, Lines
 from oddsengine_service.stream.subscriber import Subscriber
 from oddsengine_service.stream.watch import OpportunityId, ViewSnapshot, Watch
 
-MOST_WATCHES = 64  # sets of books and thresholds whose opportunities are followed
-REPLAY_S = 120.0  # for which a client may resume
-_SLACK_S = 15.0  # that what a replay needs is kept longer, for a client that connects at the last moment
+MOST_WATCHES = 64  # sets of books and thresholds with followed opportunities
+REPLAY_S = 120.0  # period for which a client may resume
+_SLACK_S = 15.0  # margin, for a client that connects at the last moment
 _REACH_S = 5.0
 _NEAR = 1 << 16  # updates; a number that is farther ahead is none that this node will get to
 SHARE = 16  # that one account may ask for
@@ -39,7 +39,7 @@ READ_EVERY_S = 0.05  # between two reads of what is open; longer where a read is
 
 
 class Subscription(NamedTuple):
-    """What a subscriber gets: prices, opportunities, games; None for those it does not get."""
+    """Contents of a subscription: prices, opportunities, games; None for those not included."""
 
     prices: Filter | None
     finds: OpportunityFilter | None
@@ -47,18 +47,18 @@ class Subscription(NamedTuple):
     form: Form = Form()
     seen: bool = False  # for a node that passes prices on
     wire: Wire = SSE
-    since: int | None = None  # the update from which on changes are sent instead of a snapshot
+    since: int | None = None  # send changes since this update instead of a snapshot
 
 
 class _PendingRead(NamedTuple):
-    """The result of a read of the board, to be published after its update."""
+    """The result of a read, to be published after its update."""
 
     number: int
     settle: Callable[[], None]
 
 
 class Stream:
-    """All streams of a node; made in the event loop that serves them."""
+    """All streams of a node; created in the event loop that serves them."""
 
     def __init__(self, node: Node, index: Index, log: Log, **settings: Any) -> None:
         self.lines = Lines(node, log, **settings)
@@ -78,11 +78,11 @@ class Stream:
         self._coming_lock = threading.Lock()
         self._pending_reads: list[_PendingRead] = []
         self._read_at = 0.0
-        self._pauses: dict[Hashable, float] = {}  # until when nothing is read for an account
-        self._following = False  # while there are prices to tell, or somebody may resume
-        self._always = False  # whether somebody may resume who never was here
-        self._followed = 0.0  # when there last were prices to tell
-        self._since: int | None = None  # the update from which on all changes are remembered
+        self._pauses: dict[Hashable, float] = {}  # until when reads are suspended for an account
+        self._following = False  # while there are price subscribers, or clients that may resume
+        self._always = False  # clients of other gateways may resume
+        self._followed = 0.0  # when there last were price subscribers
+        self._since: int | None = None  # all changes are remembered from this update on
         self._heard_at: deque[tuple[float, int]] = deque()
         self._lost: deque[tuple[int, TermIndex, list[RowChanges]]] = deque()
         self._removed_games: deque[tuple[int, str]] = deque()
@@ -111,7 +111,7 @@ class Stream:
             await listening
         except asyncio.CancelledError:
             subscriber.end()
-            if not subscriber.gone:  # what waits is not taken
+            if not subscriber.gone:  # discard what is pending
                 raise
         finally:
             self.leave(subscriber)
@@ -122,7 +122,7 @@ class Stream:
         self._jobs.put(lambda: self._change(subscriber, wants))
 
     def resumable(self, wants: Subscription, global_seq: int | None) -> Subscription:
-        """The subscription with `since` if what was missed from there on can be sent; from any thread."""
+        """The subscription with `since` if the missed events can be sent; thread-safe."""
         first, known = self._since, tuple(self._heard_at)
         if global_seq is None or not known:
             return wants
@@ -137,7 +137,7 @@ class Stream:
         return wants._replace(since=number)
 
     async def reach(self, global_seq: int | None) -> bool:
-        """Wait for an update that a client got from another gateway; False if it does not arrive in five seconds."""
+        """Wait for an update that a client got from another gateway; False after five seconds."""
         until = time.monotonic() + _REACH_S
         while global_seq is not None and self._heard_at:
             if not 0 < self.lines.number_of(global_seq) - self._heard_at[-1][1] < _NEAR:
@@ -162,11 +162,11 @@ class Stream:
         self._reads.end()
 
     def games(self, states: Mapping[str, Any], removed: Iterable[str] = ()) -> None:
-        """Publish game states, by event; from any thread."""
+        """Publish game states, by event; thread-safe."""
         self._jobs.put(lambda: self._play(dict(states), tuple(removed)))
 
     def _follow_update(self, update: Update) -> None:
-        """Note the main lines after an update; in the writer."""
+        """Store the main lines after an update; in the writer."""
         if self._following:
             self._marks[update.number] = self._index.follow(update)
 
@@ -203,14 +203,14 @@ class Stream:
         self._post(self.lines.end_all)
 
     def _patience(self) -> float | None:
-        """How long to wait for a job before reading what is open."""
+        """How long to wait for a job before reading open opportunities."""
         due = [self._pauses.get(watch.payer, 0.0) for watch in self._watches.values() if watch.outdated]
         return max(0.0, max(self._read_at, min(due)) - time.monotonic()) if due else None
 
     def _post(self, call: Callable[..., None], *args: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(call, *args)
-        except RuntimeError:  # the loop has ended
+        except RuntimeError:  # the loop is closed
             self._jobs.put(None)
 
     def _update(self, update: Update) -> None:
@@ -230,7 +230,7 @@ class Stream:
             self._pending_reads.pop(0).settle()
 
     def _remember(self, moves: Moves) -> None:
-        """Remember what clients that resume need, and forget what is too old."""
+        """Remember what resuming clients need, and drop what is too old."""
         now = time.monotonic()
         self._heard_at.append((now, moves.number))
         if any(rows.term.size for rows in moves.lost):
@@ -276,7 +276,7 @@ class Stream:
                 self._reads.put(watch.payer, lambda w=watch, s=outdated: self._read(w, s))  # type: ignore[misc]
 
     def _after_update(self, number: int, settle: Callable[[], None]) -> None:
-        """Do something once an update was processed, and all before it."""
+        """Schedule a call for after an update and all before it have been processed."""
         if self._mirror is None:
             return
         if number <= self._mirror.number:
@@ -286,7 +286,7 @@ class Stream:
             self._pending_reads.sort(key=lambda read: read.number)
 
     def _settle(self, watch: Watch, outdated: set[OpportunityId], found: ViewSnapshot, spent: float) -> None:
-        """Publish what opened and expired."""
+        """Publish new and expired opportunities."""
         self._pause(watch.payer, spent)
         changes = watch.settle(outdated, found)
         batches: list[tuple[Group, int, list[StreamEvent]]] = [
@@ -371,13 +371,13 @@ class Stream:
         self._begin_mirror()
         if not self._following:
             self._following, self._followed = True, time.monotonic()
-            self._since = self._node.engine.number  # what earlier updates changed may have gone unnoticed in the writer
+            self._since = self._node.engine.number  # earlier updates may have been missed in the writer
 
     def _resume(self, subscriber: Subscriber, wants: Subscription, prices: Prices, until: float = 0.0) -> None:
         """Encode what a subscriber missed, while the board is not ahead of the updates processed here.
 
-        Rows that are newer than the number that a client is given would be followed by older ones. Where streams stay
-        behind the board there is no such moment: after five seconds it is made all the same.
+        Rows newer than the number given to the client would be followed by older ones. If streams stay behind the
+        board, this never holds, so after five seconds it is done anyway.
         """
         if self._mirror is None or wants.since is None or subscriber.wants is not wants:
             return
@@ -395,13 +395,13 @@ class Stream:
         self._beginnings.put(make)
 
     def _change(self, subscriber: Subscriber, wants: Subscription) -> None:
-        """Join the new groups before leaving the old ones, so that shared groups are not made again."""
+        """Join the new groups before leaving the old ones, so that shared groups are not recreated."""
         before, subscriber.groups = subscriber.groups, []
         self._join(subscriber, wants)
         self._leave(before)
 
     def _follow(self, subscriber: Subscriber, wants: Subscription) -> bool:
-        """Make a group of opportunities; False if the subscriber has to wait for it, or cannot have it."""
+        """Create a group of opportunities; False if the subscriber has to wait for it, or may not have it."""
         assert wants.finds is not None
         view = wants.finds.view
         if view in self._making:
@@ -427,7 +427,7 @@ class Stream:
         return True
 
     def _watches_of(self, account: str) -> int:
-        """How many watches an account has alone, and waits for."""
+        """Number of watches that only this account has or waits for."""
         making = [waiting[0][0].account for waiting in self._making.values()].count(account)
         return making + sum(
             watch.account == account for view, watch in self._watches.items() if view not in self._making
@@ -465,12 +465,12 @@ class Stream:
             _drop(self._watches, group.watch)
 
     def _close_idle(self) -> None:
-        """Close groups without subscribers that are only there for clients to resume."""
+        """Close groups without subscribers, after the time in which clients may resume."""
         for group in [group for group in self._finds.values() if group.idle is not None]:
             self._close_finds(group)
 
     def _begin(self, subscribers: list[tuple[Subscriber, Subscription]], taken: Taken) -> None:
-        """Send new subscribers their snapshot: prices of one update, and what else is open now."""
+        """Send new subscribers their snapshot: prices of one update, and other open items."""
         made: dict[Group, list[bytes]] = {}
         heard = self._mirror.number if self._mirror is not None else 0
         for subscriber, wants in subscribers:
@@ -494,7 +494,7 @@ class Stream:
             *group.beginning(self._states),
         ]
 
-    # ---- in threads that only read ----
+    # ---- read-only threads ----
 
     def _read_all(self) -> None:
         while (read := self._reads.next()) is not None:
@@ -505,7 +505,7 @@ class Stream:
                 self._jobs.put(self._begin_anew)
 
     def _make(self, view: ViewKey, account: str) -> None:
-        """Begin to watch a view. It receives updates before it is read, so that none falls between."""
+        """Start watching a view. It receives updates before it is read, so that none is missed."""
         watch = Watch(self._node.engine, self._node.method, *view, account=account)
         self._jobs.put(lambda: self._watches.__setitem__(view, watch))
         found = watch.read(None)
@@ -537,7 +537,7 @@ class Stream:
             return True
         if taken is None:
             return False
-        # Not before its update was heard: an older number would let another gateway show older prices.
+        # Not before its update was processed: an older number would let another gateway show older prices.
         self._jobs.put(lambda: self._after_update(taken.number, lambda: self._begin(subscribers, taken)))
         return True
 

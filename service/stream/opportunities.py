@@ -1,7 +1,6 @@
-"""Opportunities for subscribers: which of what a watch has open is open for a group.
+"""Opportunities for subscribers: which of a watch's open opportunities are open for a group.
 
-Groups have filters and thresholds of their own: what falls below those of a group is expired there, though it lives on
-for others.
+Groups have filters and thresholds of their own: what falls below those of a group expires there, but not for others.
 """
 
 from collections.abc import Callable, Container, Mapping
@@ -37,14 +36,14 @@ class OpportunityFilter(NamedTuple):
     min_ev: float
     min_profit: float
     form: Form
-    game: Callable[[str], GameState | None] | None = None  # how a game stands, for tiers with game states
+    game: Callable[[str], GameState | None] | None = None  # state of a game, for tiers with game states
     low: float | None = None  # American prices of all legs
     high: float | None = None
-    include: tuple[str, ...] = ()  # as of `Engine.view`
+    include: tuple[str, ...] = ()  # as in `Engine.view`
 
     @property
     def view(self) -> ViewKey:
-        """Books, thresholds and `include` of the view it needs: lowest steps, so that there are few views."""
+        """Books, thresholds and `include` of the view to use; few threshold steps limit the number of views."""
         return self.books, step(self.min_ev, EV_STEPS), step(self.min_profit, PROFIT_STEPS), self.include
 
 
@@ -56,7 +55,7 @@ class OpportunityGroup:
         self.members = 0
         self._places: dict[tuple[str, str, str], bool] = {}
         self._open = {word: find for word, find in watch.open.items() if self._matches(find)}
-        self.since: int | None = None  # the update from which on what follows is complete
+        self.since: int | None = None  # events are complete from this update on
         self.idle: float | None = None  # when the last member left, while a client may resume
         self._changed: dict[OpportunityId, int] = {}
         self._gone: dict[tuple[str, str], int] = {}
@@ -85,7 +84,7 @@ class OpportunityGroup:
         return out + self._detections(here, fresh)
 
     def beginning(self) -> list[bytes]:
-        """Frames of what is open now."""
+        """Frames of the open opportunities."""
         here: dict[str, list[Opportunity]] = {kind: [] for kind in KINDS if kind in self.filter.kinds}
         for find in self._open.values():
             here[find.kind].append(find)
@@ -109,7 +108,7 @@ class OpportunityGroup:
         return bodies(out + self._detections(here, ()))
 
     def forget(self, before: int) -> None:
-        """Forget what expired before an update."""
+        """Drop opportunities that expired before an update."""
         self._gone = {each: number for each, number in self._gone.items() if number >= before}
 
     def _detections(self, here: Mapping[str, list[Opportunity]], fresh: Container[str]) -> list[StreamEvent]:

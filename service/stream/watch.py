@@ -25,12 +25,12 @@ OpportunityId = int  # id of an opportunity as the engine has it
 
 
 class Opportunity(NamedTuple):
-    """One opportunity as it goes out."""
+    """One encoded opportunity."""
 
     id: str
     kind: str
-    value: float  # percent; what thresholds are compared with
-    low: float  # American prices: the lowest and the highest
+    value: float  # percent; compared with thresholds
+    low: float  # lowest and highest American price
     high: float
     event: str
     sport: str
@@ -42,15 +42,15 @@ class Opportunity(NamedTuple):
 
 
 class ViewSnapshot(NamedTuple):
-    """What was open when it was read."""
+    """The open opportunities at a time."""
 
     open: dict[OpportunityId, Opportunity]
-    before: int  # number of the board's last update, and that when the read was over
+    before: int  # numbers of the board's last update, before and after the read
     number: int
 
 
 class Watch:
-    """What a view holds open."""
+    """The open opportunities of a view."""
 
     def __init__(
         self, engine: Engine, method: str, books: frozenset[str] | None, min_ev: float, min_profit: float,
@@ -66,17 +66,17 @@ class Watch:
         self.open: dict[OpportunityId, Opportunity] = {}
         self.number = 0  # of the update that `open` is of; 0 while it is of no single one
         self._last_update = 0
-        self._outdated: dict[OpportunityId, int] = {}  # and by which update first
+        self._outdated: dict[OpportunityId, int] = {}  # with the update by which each became outdated first
         self._reading = True  # until `fill`
 
     @property
     def payer(self) -> Hashable:
-        """The account that pays for its reads; a watch of several accounts pays itself."""
+        """The account charged for its reads; a watch of several accounts is charged itself."""
         return self.account or self
 
     @property
     def outdated(self) -> bool:
-        """Whether there is something to read, and nobody is reading."""
+        """Whether there is something to read, and no read under way."""
         return bool(self._outdated) and not self._reading
 
     def on_update(self, update: Update) -> None:
@@ -97,12 +97,12 @@ class Watch:
         self._end_read((), found)
 
     def begin_read(self) -> set[OpportunityId]:
-        """Opportunities to read; pass the result to `settle`."""
+        """The opportunities to read; pass the result to `settle`."""
         outdated, self._outdated, self._reading = set(self._outdated), {}, True
         return outdated
 
     def settle(self, outdated: set[OpportunityId], found: "ViewSnapshot") -> dict[OpportunityId, Opportunity | None]:
-        """Opportunities that are new or changed, and None for expired ones."""
+        """Apply a read. Returns new and changed opportunities, and None for expired ones."""
         out: dict[OpportunityId, Opportunity | None] = {}
         for word in outdated:
             find, before = found.open.get(word), self.open.get(word)
@@ -116,7 +116,7 @@ class Watch:
         return out
 
     def _end_read(self, read: Container[OpportunityId], found: "ViewSnapshot") -> None:
-        """Go on; what is open is of one update if nothing else was outdated up to it."""
+        """Finish a read; the set is the state of one update if nothing else was outdated up to it."""
         self._reading = False
         still = found.before == found.number
         missed = any(first <= found.number and not (still and word in read) for word, first in self._outdated.items())
@@ -128,7 +128,7 @@ class Watch:
             self._view.kept = False
 
     def read(self, words: set[OpportunityId] | None) -> "ViewSnapshot":
-        """What is open now of some opportunities, or of all; from any thread."""
+        """Read some open opportunities, or all; thread-safe."""
         before = self._engine.number
         if self._view is None:
             return ViewSnapshot({}, before, before)

@@ -1,8 +1,8 @@
-"""Rows of opportunities from columns to bytes.
+"""Encodes rows of opportunities from columns to bytes.
 
-The fields of a struct say what becomes of a frame's columns: floats are rounded, times are written as RFC 3339, null
-becomes an empty text where a field is never null. An `Encoding` names what follows none of these rules. The same bytes
-go out in answers and in events of streams.
+The fields of a struct determine the conversion of a frame's columns: floats are rounded, times are formatted as RFC
+3339, null becomes an empty text if a field is never null. An `Encoding` lists the fields that need anything else.
+Responses and stream events have the same bytes.
 """
 # mypy: allow-untyped-calls
 

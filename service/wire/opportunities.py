@@ -14,7 +14,7 @@ from oddsengine_service.wire.references import with_leg_references
 
 
 class Ev(msgspec.Struct, frozen=True):
-    """A price that beats the fair probability."""
+    """A price above the fair probability's."""
 
     id: str
     game_id: str | None
@@ -148,7 +148,7 @@ ARBITRAGE = Encoding(Arbitrage, _arbitrage)
 
 
 class HoldOdds(msgspec.Struct, frozen=True):
-    """A price in its forms, and the fair probability; `probability` is another name of the implied one."""
+    """A price in several formats, and the fair probability; `probability` is the implied one."""
 
     american: float
     decimal: float
@@ -158,7 +158,7 @@ class HoldOdds(msgspec.Struct, frozen=True):
 
 
 class HoldSide(msgspec.Struct, frozen=True):
-    """One outcome, and all books that have its best price."""
+    """One outcome, and all books with its best price."""
 
     selection: str
     books: list[str]
@@ -169,7 +169,7 @@ class HoldSide(msgspec.Struct, frozen=True):
 
 
 class LowHold(msgspec.Struct, frozen=True):
-    """A market whose best prices sum to little more than one."""
+    """A market whose best prices sum to slightly more than one."""
 
     id: str
     event_id: str
@@ -200,11 +200,11 @@ class LowHold(msgspec.Struct, frozen=True):
     unconfirmed: bool
     team_side: str | None
     market_segment: str | None
-    game_state: GameState | None = None  # for tiers that may know
+    game_state: GameState | None = None  # for tiers with game states
 
 
 def _low_hold(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
-    """The confidence fades with the oldest price, as that of a +EV row does."""
+    """The confidence decreases with the age of the oldest price, as in a +EV row."""
     limits = catalog.thresholds()
     age = frame["oldest_odds_age_seconds"].fill_null(limits.stale_prematch_s).to_numpy()
     fades = np.where(frame["is_live"].to_numpy(), limits.confidence_age_live_s, limits.confidence_age_s)
@@ -223,7 +223,7 @@ LOW_HOLD = Encoding(LowHold, _low_hold)
 
 
 class MiddleOdds(msgspec.Struct, frozen=True):
-    """A price in its forms, and the fair probability."""
+    """A price in several formats, and the fair probability."""
 
     american: float
     decimal: float
