@@ -331,13 +331,13 @@ class Engine:
             newest = int(read.seen.max()) if read.seen.size else int(NO_TIME)
             moment = max(last, newest)
             if moment == NO_TIME:
-                raise ValueError("step needs now: neither the quotes nor an earlier step say what time it is")
+                raise ValueError("step needs `now`: neither the quotes nor an earlier step have a time")
             return _possible(moment)
         if not isinstance(now, datetime):
             raise ValueError(f"now must be a datetime, got {type(now).__name__} {now!r}")
         moment = micros(now)
         if moment < last:
-            raise ValueError(f"now went back: {now.isoformat()} is before {_text(last)}, the last step's")
+            raise ValueError(f"now must not go back: got {now.isoformat()}, the last step was at {_text(last)}")
         return _possible(moment)
 
     # ---- the search of a step ----
@@ -804,7 +804,7 @@ class Engine:
         applies each batch again; without views of its own, it does not search.
         """
         if not (isinstance(seconds, int | float) and 0 < seconds <= REMEMBERED_S):
-            raise ValueError(f"delayed takes seconds above 0 and up to {REMEMBERED_S}, got {seconds!r}")
+            raise ValueError(f"delayed must be in seconds, above 0 and at most {REMEMBERED_S}, got {seconds!r}")
         with self._lock:
             if seconds not in self._delayed:
                 self._delayed[seconds] = Delayed(self, seconds)
@@ -991,13 +991,13 @@ def _ids(removed: Iterable[str]) -> Words:
     ids = list(_listed("removed", removed))
     for given in ids:
         if not (isinstance(given, str) and _ID.fullmatch(given)):
-            raise ValueError(f"removed takes row ids of 16 hexadecimal digits, got {given!r}")
+            raise ValueError(f"removed must be row ids of 16 hexadecimal digits, got {given!r}")
     return np.array([int(given, 16) for given in ids], np.uint64)
 
 
 def _listed(name: str, given: Any) -> Iterable[Any]:
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise ValueError(f"{name} takes a list, got {given!r}")
+        raise ValueError(f"{name} must be a list, got {given!r}")
     return given
 
 
@@ -1006,15 +1006,15 @@ def _snapshot(given: Any) -> tuple[str, str | None]:
         return readable(given), None
     if isinstance(given, Sequence) and len(given) == 2 and isinstance(given[0], str):
         return readable(given[0]), None if given[1] is None else readable(str(given[1]))
-    raise ValueError(f"complete takes books or (book, event) pairs, got {given!r}")
+    raise ValueError(f"complete must be books or (book, event) pairs, got {given!r}")
 
 
 def _notice(given: Mapping[str, Any]) -> tuple[str, str, int]:
     if not isinstance(given, Mapping):
-        raise ValueError(f"events takes mappings with event_id and status, got {given!r}")
+        raise ValueError(f"events must be mappings with event_id and status, got {given!r}")
     event, status, start = given.get("event_id"), given.get("status"), given.get("event_start_time")
     if not isinstance(event, str) or not event:
-        raise ValueError(f"an event has an event_id, got {dict(given)!r}")
+        raise ValueError(f"events must have an event_id, got {dict(given)!r}")
     if status not in STATUSES:
         raise ValueError(f"status of {event} must be one of {', '.join(STATUSES)}, got {status!r}")
     if isinstance(start, str):

@@ -176,7 +176,7 @@ def thresholds_of(guards: Guards) -> catalog.Thresholds:
             continue
         field = MAIN_THRESHOLDS.get(name, name)
         if field in _NOT_A_CALLERS or (name in GUARDS and name not in MAIN_THRESHOLDS):
-            raise ValueError(f"guards: {name} takes true or false, got {value!r}")
+            raise ValueError(f"guards: {name} must be true or false, got {value!r}")
         if field not in limits._fields or field == "epsilon":
             allowed = ", ".join((*GUARDS, *(field for field in limits._fields if field != "epsilon")))
             raise ValueError(f"guards: {name!r} is neither a guard nor a threshold; allowed: {allowed}")

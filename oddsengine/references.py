@@ -40,7 +40,7 @@ class Reference(NamedTuple):
             return cls((sharp,), None)
         books = tuple(sharp) if isinstance(sharp, Sequence | Mapping) else ()
         if not isinstance(sharp, Sequence | Mapping) or not all(isinstance(book, str) for book in books):
-            raise TypeError(f"sharp takes a book, books in order of preference or {{book: weight}}, got {sharp!r}")
+            raise TypeError(f"sharp must be a book, books in order of preference or {{book: weight}}, got {sharp!r}")
         if not isinstance(sharp, Mapping):
             return cls(books, None)
         bad = {b: w for b, w in sharp.items() if not (isinstance(w, Real) and 0.0 < float(w) < np.inf)}

@@ -74,7 +74,7 @@ class ViewKey(NamedTuple):
         """Validate the parameters of `Engine.view`."""
         method = chosen_method(method, sharp)
         if isinstance(books, str) or not isinstance(books, Iterable | None):
-            raise ValueError(f"books takes a list of book ids, got {books!r}")
+            raise ValueError(f"books must be a list of book ids, got {books!r}")
         named = {kinds} if isinstance(kinds, str) else set(kinds)
         if not named or not named <= set(KINDS):
             raise ValueError(f"kinds must be a list of {', '.join(KINDS)}, got {kinds!r}")

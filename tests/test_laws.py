@@ -725,7 +725,7 @@ def test_words_that_nobody_knows(find: Find) -> None:
         find(odds, guards=["guess"])
     with pytest.raises(ValueError, match=r"method must be one of .*power.*got 'magic'"):
         find(odds, method="magic")
-    with pytest.raises(ValueError, match="books takes a list"):
+    with pytest.raises(ValueError, match="books must be a list"):
         find(odds, books="pinnacle")
     with pytest.raises(TypeError, match="now must be a datetime"):
         find(odds, now=12)

@@ -155,10 +155,10 @@ def test_a_suspended_row_without_a_price_beside_a_bad_one() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ({"removed": 5}, "removed takes a list, got 5"),
-        ({"complete": "fanduel"}, "complete takes a list, got 'fanduel'"),
-        ({"events": "x"}, "events takes a list, got 'x'"),
-        ({"events": [3]}, "events takes mappings with event_id and status, got 3"),
+        ({"removed": 5}, "removed must be a list, got 5"),
+        ({"complete": "fanduel"}, "complete must be a list, got 'fanduel'"),
+        ({"events": "x"}, "events must be a list, got 'x'"),
+        ({"events": [3]}, "events must be mappings with event_id and status, got 3"),
     ],
 )
 def test_lists_that_are_none(words: dict[str, Any], said: str) -> None:

@@ -98,7 +98,7 @@ def test_what_sharp_may_be() -> None:
     assert one.equals(two)
     assert set(one["sharp_book"]) == {"consensus"}
     for wrong in ({"pinnacle", "circa"}, 5, [5]):
-        with pytest.raises(TypeError, match="sharp takes a book"):
+        with pytest.raises(TypeError, match="sharp must be a book"):
             oe.find_ev(board, sharp=wrong)  # type: ignore[arg-type]
 
 

@@ -122,7 +122,7 @@ def ask(
     """Resolve one caller's parameters against a prepared board; `fair` as in `Engine`."""
     method, more = chosen_method(method, sharp), included(include)
     if isinstance(books, str) or not isinstance(books, Iterable | None):
-        raise ValueError(f"books takes a list of book ids, got {books!r}")
+        raise ValueError(f"books must be a list of book ids, got {books!r}")
     wanted = None if books is None else list(books)
     identity = prepared.identity
     naming.check(identity.books, wanted, sharp, commission)
