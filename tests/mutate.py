@@ -3,12 +3,13 @@
     make mutate                                               # 200 places, about two hours on one core
     python tests/mutate.py --minutes 60 --seed "$(date +%j)"  # each night other places
     python tests/mutate.py --count 20 --only oddsengine/tails.py
+    python tests/mutate.py --files 1                          # only the first test file of each: quick, more survive
     python tests/mutate.py --places 17,30-39                  # some of the 200 again
 
 A place is a comparison, an operator, a number, a condition or a statement in kernels, detectors, guards, the wire or
-authentication. Each is changed in a copy of the checkout. `TESTS` lists the test files of each file, in stages: the
-second stage runs only if the first one passes with the change. A test that fails must pass without the change. A change
-that no test detects survives: either a test is missing, or behavior is the same, and `equivalent_mutants.txt` says why.
+authentication. Each is changed in a copy of the checkout, where the test files that `TESTS` lists run one after the
+other until a test fails, which must pass without the change. A change that no test detects survives: either a test is
+missing, or behavior is the same, and `equivalent_mutants.txt` says why.
 
 Exit status: 0 if no change survived, 1 if one did, 2 if tests fail without a change.
 """
@@ -35,7 +36,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
-CPU_S, WALL_S = 240, 900  # per stage; tests that never end have detected the change
+CPU_S, WALL_S = 240, 900  # per test file; tests that never end have detected the change
 FOLDERS = ("oddsengine", "service", "tests", "docs", "notebooks", "scripts")
 FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "Makefile", "setup.py", "MANIFEST.in", "constraints.txt")
 
@@ -53,51 +54,51 @@ AREAS: dict[str, tuple[float, tuple[str, ...]]] = {
 
 _OPEN = "engine open_sets"
 _WIRE = "service_wire service_samples service_odds service_opportunities stream"
-TESTS: dict[str, tuple[str, ...]] = {
-    "oddsengine/arbitrage.py": ("arbitrage", "laws detect_units"),
-    "oddsengine/kelly.py": ("kelly", "laws portfolio"),
-    "oddsengine/value.py": ("value", "laws"),
-    "oddsengine/commission.py": ("commission", "fair laws"),
-    "oddsengine/devig.py": ("devig",),
-    "oddsengine/fair_close.py": ("estimator", f"fair {_OPEN}"),
-    "oddsengine/momentum.py": ("estimator", f"fair {_OPEN}"),
-    "oddsengine/expressions.py": ("expressions",),
-    "oddsengine/middle.py": ("middle", "tails naive"),
-    "oddsengine/portfolio.py": ("portfolio",),
-    "oddsengine/timestamps.py": ("service_odds", "service_wire"),
-    "oddsengine/outcomes.py": ("stakes", "strategy"),
-    "oddsengine/identity.py": ("identity identity_terms", f"groups {_OPEN}"),
-    "oddsengine/groups.py": ("groups detect_units", f"laws naive {_OPEN}"),
-    "oddsengine/markets.py": ("detect_units", f"laws naive public {_OPEN}"),
-    "oddsengine/guards.py": ("guard_units", f"guards laws naive {_OPEN}"),
-    "oddsengine/twins.py": ("twins guard_units", f"guards {_OPEN}"),
-    "oddsengine/detect.py": ("detect_units", f"laws naive {_OPEN}"),
-    "oddsengine/references.py": ("detect_units", f"laws naive {_OPEN}"),
-    "oddsengine/tails.py": ("tails", f"estimator laws naive {_OPEN}"),
-    "oddsengine/find/*.py": ("detect_units public", f"laws naive service_opportunities explain {_OPEN}"),
-    "oddsengine/query/scan.py": ("service_odds", "service_history service_fuzz"),
-    "oddsengine/open_opportunities.py": ("engine", f"live_reading service_opportunities {_OPEN}"),
-    "oddsengine/board/scan.py": ("json_quotes", f"live_rows live_reading schema {_OPEN}"),
-    "oddsengine/board/quotes.py": ("json_quotes schema", f"live_reading {_OPEN}"),
-    "oddsengine/board/*.py": ("live_rows", f"live_reading {_OPEN}"),
-    "service/wire/reference.py": ("service_reference", _WIRE),
-    "service/wire/references.py": ("service_references", _WIRE),
-    "service/wire/splits.py": ("service_splits", _WIRE),
-    "service/wire/futures.py": ("service_futures", _WIRE),
-    "service/wire/health.py": ("service_node", "service_http"),
-    "service/wire/odds.py": ("service_odds", f"service_deeplinks {_WIRE}"),
-    "service/wire/games.py": ("service_gamestate", _WIRE),
-    "service/wire/*.py": ("wire_columns", f"service_opportunities {_WIRE}"),
-    "service/ws/wire.py": ("ws", "ws_fuzz"),
-    "service/stream/sse.py": ("stream", "stream_moves stream_slow"),
-    "service/params.py": ("service_odds", "service_opportunities service_http service_fuzz stream"),
-    "service/keys.py": ("service_keys", "keys_cli service_limits service_http"),
-    "service/limits.py": ("service_limits", "service_keys service_http"),
-    "service/tiers.py": ("service_limits", "service_keys service_opportunities"),
-    "service/middleware/cache.py": ("service_cache", "service_http"),
-    "service/middleware/*.py": ("service_limits", "service_keys service_http service_metrics"),
+TESTS: dict[str, str] = {
+    "oddsengine/arbitrage.py": "arbitrage laws detect_units",
+    "oddsengine/kelly.py": "kelly laws portfolio",
+    "oddsengine/value.py": "value laws",
+    "oddsengine/commission.py": "commission fair laws",
+    "oddsengine/devig.py": "devig",
+    "oddsengine/fair_close.py": f"estimator fair {_OPEN}",
+    "oddsengine/momentum.py": f"estimator fair {_OPEN}",
+    "oddsengine/expressions.py": "expressions",
+    "oddsengine/middle.py": "middle tails naive",
+    "oddsengine/portfolio.py": "portfolio",
+    "oddsengine/timestamps.py": "service_odds service_wire",
+    "oddsengine/outcomes.py": "stakes strategy",
+    "oddsengine/identity.py": f"identity identity_terms groups {_OPEN}",
+    "oddsengine/groups.py": f"groups detect_units laws naive {_OPEN}",
+    "oddsengine/markets.py": f"detect_units laws naive public {_OPEN}",
+    "oddsengine/guards.py": f"guard_units guards laws naive {_OPEN}",
+    "oddsengine/twins.py": f"twins guard_units guards {_OPEN}",
+    "oddsengine/detect.py": f"detect_units laws naive {_OPEN}",
+    "oddsengine/references.py": f"detect_units laws naive {_OPEN}",
+    "oddsengine/tails.py": f"tails estimator laws naive {_OPEN}",
+    "oddsengine/find/*.py": f"detect_units public laws naive service_opportunities explain {_OPEN}",
+    "oddsengine/query/scan.py": "service_odds service_history service_fuzz",
+    "oddsengine/open_opportunities.py": f"engine live_reading service_opportunities {_OPEN}",
+    "oddsengine/board/scan.py": f"json_quotes live_rows live_reading schema {_OPEN}",
+    "oddsengine/board/quotes.py": f"json_quotes schema live_reading {_OPEN}",
+    "oddsengine/board/*.py": f"live_rows live_reading {_OPEN}",
+    "service/wire/reference.py": f"service_reference {_WIRE}",
+    "service/wire/references.py": f"service_references {_WIRE}",
+    "service/wire/splits.py": f"service_splits {_WIRE}",
+    "service/wire/futures.py": f"service_futures {_WIRE}",
+    "service/wire/health.py": "service_node service_http",
+    "service/wire/odds.py": f"service_odds service_deeplinks {_WIRE}",
+    "service/wire/games.py": f"service_gamestate {_WIRE}",
+    "service/wire/*.py": f"wire_columns service_opportunities {_WIRE}",
+    "service/ws/wire.py": "ws ws_fuzz",
+    "service/stream/sse.py": "stream stream_moves stream_slow",
+    "service/params.py": "params service_odds service_opportunities service_http service_fuzz stream",
+    "service/keys.py": "service_keys keys_cli service_limits service_http",
+    "service/limits.py": "service_limits service_keys service_http",
+    "service/tiers.py": "service_limits service_keys service_opportunities",
+    "service/middleware/cache.py": "service_cache service_http",
+    "service/middleware/*.py": "service_limits service_keys service_http service_metrics",
 }
-"""Stages of test files per file, most likely to fail first; the first matching pattern counts."""
+"""Test files of a file, the one most likely to fail first; the first matching pattern counts."""
 
 
 class Mutant(NamedTuple):
@@ -243,13 +244,11 @@ def numbers(text: str) -> set[int]:
 # ---- running ----
 
 
-def stages(file: str) -> list[list[str]]:
-    """Return the test files of a file, in stages; its doctests belong to the first one."""
+def concern(file: str) -> list[list[str]]:
+    """Return the test files of a file, its doctests with the first one."""
     names = next(names for pattern, names in TESTS.items() if fnmatch(file, pattern))
-    out = [[f"tests/test_{name}.py" for name in stage.split()] for stage in names]
-    if file.startswith("oddsengine/"):
-        out[0] = ["--doctest-modules", file, *out[0]]
-    return out
+    first, *others = [[f"tests/test_{name}.py"] for name in dict.fromkeys(names.split())]
+    return [[*(["--doctest-modules", file] if file.startswith("oddsengine/") else []), *first], *others]
 
 
 def failure(tree: Path, tests: list[str], kernels: Path) -> str:
@@ -288,6 +287,7 @@ def main() -> int:
     parser.add_argument("--only", default="*", metavar="PATTERN", help="places in matching files only")
     parser.add_argument("--places", default="", metavar="LIST", help="only these of the places, as in 3,7-9")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no place after so many minutes")
+    parser.add_argument("--files", type=int, default=None, help="run at most so many test files per place")
     parser.add_argument("--list", action="store_true", help="print the places and run nothing")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
@@ -307,10 +307,10 @@ def main() -> int:
             for at, mutant in places:
                 print(f"{at} {mutant.file}:{mutant.line} {mutant.describe((tree / mutant.file).read_bytes())}")
             return 0
-        return run(tree, places, equivalent, time.monotonic() + 60 * options.minutes)
+        return run(tree, places, equivalent, time.monotonic() + 60 * options.minutes, options.files)
 
 
-def run(tree: Path, places: list[tuple[int, Mutant]], equivalent: set[str], until: float) -> int:
+def run(tree: Path, places: list[tuple[int, Mutant]], equivalent: set[str], until: float, most: int | None) -> int:
     """Test each change, and return the exit status."""
     kernels, changed_kernels = tree / "kernels", tree / "changed_kernels"
     if (known := os.environ.get("ODDSENGINE_CACHE")) and Path(known).is_dir():
@@ -328,19 +328,19 @@ def run(tree: Path, places: list[tuple[int, Mutant]], equivalent: set[str], unti
             same += 1
             continue
         began, failed = time.monotonic(), ""
-        for tests in stages(mutant.file):
-            shutil.rmtree(changed_kernels, ignore_errors=True)
-            shutil.copytree(kernels, changed_kernels)
-            (tree / mutant.file).write_bytes(mutant.apply(source))
-            failed = failure(tree, tests, changed_kernels)
-            (tree / mutant.file).write_bytes(source)
-            if failed:
-                again = [failed] if "::" in failed else tests
-                if not passed.issuperset(again) and (fails := failure(tree, again, kernels)):
-                    print(f"{fails} fails without a change")
-                    return 2
-                passed.update(again)
+        shutil.rmtree(changed_kernels, ignore_errors=True)
+        shutil.copytree(kernels, changed_kernels)
+        (tree / mutant.file).write_bytes(mutant.apply(source))
+        for tests in concern(mutant.file)[:most]:
+            if failed := failure(tree, tests, changed_kernels):
                 break
+        (tree / mutant.file).write_bytes(source)
+        if failed:
+            again = [failed] if "::" in failed else tests
+            if not passed.issuperset(again) and (fails := failure(tree, again, kernels)):
+                print(f"{fails} fails without a change")
+                return 2
+            passed.update(again)
         said = f"caught by {failed}" if failed else "SURVIVED"
         print(f"{at} {said} ({time.monotonic() - began:.0f} s, line {mutant.line}): {line}", flush=True)
         caught += bool(failed)

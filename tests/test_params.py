@@ -1,0 +1,137 @@
+"""Query parameters: every limit on both of its sides, without a server."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from oddsengine_service.params import (
+    MOST_QUERY,
+    MOST_TEXT,
+    MOST_WORDS,
+    by_name,
+    choice,
+    choices,
+    flag,
+    moment,
+    number,
+    parse,
+    text,
+    whole,
+    words,
+)
+from oddsengine_service.problems import Problem
+
+PARAMS = by_name([
+    words("books", "Books.", aliases=("sportsbook",)),
+    choices("sports", "Sports.", ("tennis", "soccer")),
+    text("name", "A name."),
+    flag("live", "Live only."),
+    number("edge", "Edge."),
+    number("odds", "Odds.", 1.0, 10.0),
+    whole("limit", "Rows.", 1, 500, default=50),
+    choice("order", "Order.", ("ev", "age"), signed=True),
+    moment("since", "Since."),
+    moment("until", "Until.", unix=True),
+])  # fmt: skip
+WORDS = [f"w{at}" for at in range(MOST_WORDS + 1)]
+MALFORMED = "malformed query string: it must be up to 200 percent-encoded name=value pairs in UTF-8"
+NOON = datetime(2026, 2, 8, 12, tzinfo=UTC)
+
+
+def read(query: str | bytes | dict[str, Any], params: Any = PARAMS) -> tuple[dict[str, Any], list[str]]:
+    text = urlencode(query) if isinstance(query, dict) else query
+    values, ignored = parse(text if isinstance(text, bytes) else text.encode(), params)
+    return {name: value for name, value in values.items() if value != params[name].default}, ignored
+
+
+@pytest.mark.parametrize(("query", "values"), [
+    ("", {}),
+    ("books=", {}),
+    ("books=+", {}),
+    ("books=a,b,,a", {"books": ("a", "b")}),
+    ("books=a&books=b&sportsbook=c", {"books": ("a", "b", "c")}),
+    ("name=a&name=a", {"name": "a"}),
+    ({"name": "x" * MOST_TEXT}, {"name": "x" * MOST_TEXT}),
+    ({"books": ",".join(WORDS[:-1])}, {"books": tuple(WORDS[:-1])}),
+    ("sports=soccer,tennis", {"sports": ("soccer", "tennis")}),
+    ("live=true", {"live": True}),
+    ("live=+1", {"live": True}),
+    ("live=False", {"live": False}),
+    ("live=0", {"live": False}),
+    ("edge=1e9", {"edge": 1e9}),
+    ("edge=-1e9", {"edge": -1e9}),
+    ("odds=1", {"odds": 1.0}),
+    ("odds=10", {"odds": 10.0}),
+    ("limit=1", {"limit": 1}),
+    ("limit=%2B500", {"limit": 500}),
+    ("order=-ev", {"order": "-ev"}),
+    ("since=2026-02-08T12:00:00Z", {"since": NOON}),
+    ("since=2026-02-08T12:00:00", {"since": NOON}),
+    ("since=2026-02-08T13:00:00+01:00", {"since": NOON}),
+    (f"until={int(NOON.timestamp())}", {"until": NOON}),
+])  # fmt: skip
+def test_values(query: str | dict[str, Any], values: dict[str, Any]) -> None:
+    assert read(query) == (values, [])
+
+
+@pytest.mark.parametrize(("query", "said"), [
+    ({"books": ",".join(WORDS)}, "books must have at most 500 entries, got 501"),
+    ({"books": "x" * (MOST_TEXT + 1)}, "books must have at most 200 characters, got 201"),
+    ({"name": "x" * (MOST_TEXT + 1)}, "name must have at most 200 characters, got 201"),
+    ("name=%00", "name must not contain NUL characters"),
+    ("name=a&name=b", "name must be given once, got 'a' and 'b'"),
+    ("sports=tennis,golf", "sports must be a list of tennis, soccer, got 'golf'"),
+    ("live=2", "live must be true or false, got '2'"),
+    ("edge=1_0", "edge must be a number from -1e+09 to 1e+09, got '1_0'"),
+    ("edge=1000000001", "edge must be a number from -1e+09 to 1e+09, got '1000000001'"),
+    ("edge=-1000000001", "edge must be a number from -1e+09 to 1e+09, got '-1000000001'"),
+    ("edge=nan", "edge must be a number from -1e+09 to 1e+09, got 'nan'"),
+    ({"edge": "\u0661"}, "edge must be a number from -1e+09 to 1e+09, got '\u0661'"),
+    ("odds=0.99", "odds must be a number from 1 to 10, got '0.99'"),
+    ("odds=10.01", "odds must be a number from 1 to 10, got '10.01'"),
+    ("limit=0", "limit must be a whole number from 1 to 500, got '0'"),
+    ("limit=501", "limit must be a whole number from 1 to 500, got '501'"),
+    ("limit=1.0", "limit must be a whole number from 1 to 500, got '1.0'"),
+    ({"limit": "0" * 18 + "1"}, "limit must be a whole number from 1 to 500, got '0000000000000000001'"),
+    ("order=roi", "order must be one of ev, age, -ev, -age, got 'roi'"),
+    ("since=1", "since must be a time (RFC 3339, such as 2026-02-08T18:00:00Z), got '1'"),
+    ("until=x", "until must be a time (RFC 3339 or Unix seconds, such as 2026-02-08T18:00:00Z), got 'x'"),
+    ("since=", "since must be a time (RFC 3339, such as 2026-02-08T18:00:00Z), got ''"),
+    (b"name=\xff", MALFORMED),
+    ("&".join(["name=a"] * 201), MALFORMED),
+])  # fmt: skip
+def test_errors(query: str | bytes | dict[str, Any], said: str) -> None:
+    with pytest.raises(Problem) as caught:
+        read(query)
+    assert (caught.value.status, caught.value.code, str(caught.value)) == (400, "validation_error", said)
+
+
+def test_a_query_string_may_have_16_kib() -> None:
+    longest = b"x=" + b"a" * (MOST_QUERY - 2)
+    assert read(longest) == ({}, ["x"])
+    with pytest.raises(Problem, match=r"^query string must be at most 16,384 bytes, got 16,385$"):
+        read(longest + b"a")
+
+
+def test_unknown_parameters_are_named() -> None:
+    assert read({"nonsense": 1, "y" * (MOST_TEXT + 1): 2, "limit": 5}) == ({"limit": 5}, ["nonsense", "y" * MOST_TEXT])
+
+
+@pytest.mark.parametrize(("name", "code"), [("event_id", "invalid_request"), ("team", "validation_error")])
+def test_what_is_required(name: str, code: str) -> None:
+    params = by_name([text(name, "Some id.", required=True), text("other", "Other.")])
+    assert read(f"{name}=x", params) == ({name: "x"}, [])
+    for query in ("", "other=x", f"{name}=+"):
+        with pytest.raises(Problem, match=f"^{name} is required: some id.$") as caught:
+            read(query, params)
+        assert caught.value.code == code
+
+
+@pytest.mark.parametrize("param", [words("books", "Books."), choices("books", "Books.", WORDS)])
+def test_the_patterns_say_what_is_read(param: Any) -> None:
+    schema = re.compile(param.kind["pattern"])
+    assert schema.search(",".join(WORDS[:-1]))
+    assert not schema.search(",".join(WORDS))
