@@ -260,6 +260,16 @@ def test_extreme_prices_are_answered_or_none(method: str) -> None:
             assert method == "worst_case" or fair.sum() >= 1.0 - 1e-12
 
 
+@EVERY
+def test_the_largest_finite_price_is_a_price(method: str) -> None:
+    largest = float(np.finfo(np.float64).max)
+    pairs = [[largest, 2.0], [2.0, largest]] if method in ("additive", "shin", "power") else []
+    for odds in (*pairs, [largest, 2.2, 2.2], [2.0, 4.0, largest]):
+        fair = devig(odds, method)
+        assert_twin(odds, fair, method)
+        assert not np.isnan(fair).any()
+
+
 def test_additive_that_leaves_the_unit_interval_is_none() -> None:
     assert np.isnan(devig([1.1, 3.0, 100.0], "additive")).all()
 

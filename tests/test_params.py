@@ -57,6 +57,7 @@ def read(query: str | bytes | dict[str, Any], params: Any = PARAMS) -> tuple[dic
     ({"name": "x" * MOST_TEXT}, {"name": "x" * MOST_TEXT}),
     ({"books": ",".join(WORDS[:-1])}, {"books": tuple(WORDS[:-1])}),
     ("sports=soccer,tennis", {"sports": ("soccer", "tennis")}),
+    ("sports=soccer&sports=tennis", {"sports": ("soccer", "tennis")}),
     ("live=true", {"live": True}),
     ("live=+1", {"live": True}),
     ("live=False", {"live": False}),
