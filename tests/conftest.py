@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from effort import ALL
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 import oddsengine
 
@@ -31,6 +31,9 @@ for name, examples in {"few": 10, "quick": 12, "dev": 50, "ci": 500, "nightly": 
         derandomize=name in ("few", "quick", "dev"),
         deadline=None,  # the first example of a kernel compiles it
         suppress_health_check=[HealthCheck.too_slow],
+        phases=[
+            phase for phase in Phase if name != "few" or phase is not Phase.shrink
+        ],  # mutation tests need no small example
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev" if ALL else "quick"))
 

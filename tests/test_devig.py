@@ -222,7 +222,9 @@ def test_a_price_that_is_none_costs_its_market_only(method: str, data: st.DataOb
 
 
 @EVERY
-@pytest.mark.parametrize("odds", [[1.0, 3.0], [1.0, 1.0], [2.0, np.nan], [2.0, np.inf, 3.0], [0.0, 2.0, 2.0]])
+@pytest.mark.parametrize(
+    "odds", [[1.0, 3.0], [1.0, 1.0], [1.0, 3.0, 3.0], [2.0, np.nan], [2.0, np.inf, 3.0], [0.0, 2.0, 2.0]]
+)
 def test_not_a_market(method: str, odds: Market) -> None:
     assert np.isnan(devig(odds, method)).all()
 
@@ -239,7 +241,9 @@ def test_one_outcome_is_no_market(method: str) -> None:
     [
         ("multiplicative", [1.001, 1e18]),
         ("power", [1.0001, 1.0001, 1e300]),
+        ("multiplicative", [1e18, 1.001]),
         ("odds_ratio", [1.001, 1e40]),
+        ("odds_ratio", [1e40, 1.001]),
         ("odds_ratio", [1.001, 1e40, 1e41]),
         ("worst_case", [1.001, 1e40]),
     ],

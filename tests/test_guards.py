@@ -294,6 +294,8 @@ def test_two_books_that_agree_cast_doubt_on_a_third() -> None:
 @pytest.mark.parametrize(("over", "other", "fields", "doubt"), [
     (2.45, 2.1, {}, False),  # within the bound of `outlier`
     (2.6, 2.4, {}, False),  # the others do not agree
+    (2.9, 1.0 + 1.1 * math.exp(0.1), {}, True),  # by just as much as they may
+    (2.9, 1.0 + 1.1 * math.exp(0.1001), {}, False),
     (2.6, 2.1, {"confirmed": True}, False),
     (2.6, 2.1, {}, True),
 ])  # fmt: skip
@@ -484,6 +486,12 @@ def test_two_sides_that_sum_to_exactly_one_are_mid_prices() -> None:
     # American prices are rounded, a mid price is not less one for that
     assert set(aside(table(moneyline("a", 2.5, 1.6667)))) == {0, 1}
     assert not aside(table(moneyline("a", 2.5, 1.663)))
+
+
+@pytest.mark.parametrize(("beyond", "exact"), [(0.0005, True), (0.00051, False)])
+def test_how_far_from_one_mid_prices_may_sum(beyond: float, exact: bool) -> None:
+    board = table(total("a", 220.5, 2.0, 1.0 / (0.5 + beyond)), total("b", 220.5, 1.8, 1.95))
+    assert (aside(board).get(0) == "mid_price_source") == exact
 
 
 def test_a_book_whose_markets_mostly_sum_to_one_publishes_mid_prices() -> None:

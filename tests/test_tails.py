@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import oddsengine
+from oddsengine import catalog
 
 LEVEL, LOWER = ((1.80, 2.05), (2.05, 1.80)), ((1.91, 1.91), (1.96, 1.86))  # over and under at 220.5, at 224.5
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
@@ -99,3 +100,75 @@ def test_windows_of_one_ladder_are_told_apart() -> None:
     assert len(every) == 6
     assert len(set(every.values())) == 6
     assert every == pytest.approx(alone)
+
+
+def test_ladders_of_equal_lines_are_told_apart() -> None:
+    """Two games with one pair of lines, for two callers."""
+    quotes = [
+        {**row, "event_id": event}
+        for event, prices in (("e", LEVEL), ("f", LOWER))
+        for book in ("bet365", "fanduel", "betmgm")
+        for row in rows(book, prices)
+    ]
+    engine = oddsengine.Engine(guards=[])
+    views = [
+        engine.view(some, method="multiplicative", min_middle_ev=-100.0, kinds=("middles",))
+        for some in (["bet365", "fanduel", "betmgm"], ["bet365", "fanduel"])
+    ]
+    engine.step(quotes, NOW)
+    for view in views:
+        chances = view.open.table.figures[view.open.places(), 1]
+        assert sorted(chances) == pytest.approx(sorted([between(LEVEL), between(LOWER)]))
+
+
+def margins(favourite: str, league: str, *quotes: tuple[str, str, float | None, tuple[float, ...]]) -> pl.DataFrame:
+    """Prices of (book, market, line of the favourite, favourite and other and draw)."""
+    other = {"Home": "Away", "Away": "Home"}[favourite]
+    return pl.DataFrame([
+        {
+            "sportsbook": book, "event_id": "e", "sport": catalog.league(league).sport, "league": league,
+            "market_type": market, "home_team": "Home", "away_team": "Away", "selection": side,
+            "line": None if line is None else line if side == favourite else -line, "odds_decimal": odds,
+            "is_live": False,
+        }
+        for book, market, line, prices in quotes
+        for side, odds in zip((favourite, other, "Draw"), prices, strict=False)
+    ])  # fmt: skip
+
+
+def test_a_fitted_margin_is_the_same_from_either_side() -> None:
+    """Scaled to the moneyline above 0 as below."""
+    chances = []
+    for favourite in ("Home", "Away"):
+        board = margins(
+            favourite, "nba", ("fanduel", "point_spread", -3.5, (1.91, 1.91)),
+            ("betmgm", "point_spread", -6.5, (2.3, 1.62)), ("caesars", "moneyline", None, (1.5, 2.6)),
+        )  # fmt: skip
+        found = oddsengine.find_middles(board, min_ev=-100, guards=[], sharp="fanduel", method="power")
+        chances.append(found["middle_probability"].to_list())
+    assert 0.05 < chances[0][0] < 0.3
+    assert chances[0] == pytest.approx(chances[1], abs=1e-6)
+
+
+def test_a_fitted_margin_across_zero() -> None:
+    board = margins(
+        "Home", "nba", ("fanduel", "point_spread", 3.5, (1.7, 2.15)), ("betmgm", "point_spread", -3.5, (2.15, 1.7)),
+        ("caesars", "moneyline", None, (1.91, 1.91)),
+    )  # fmt: skip
+    (chance,) = oddsengine.find_middles(board, min_ev=-100, guards=[], sharp="fanduel", method="power")[
+        "middle_probability"
+    ]
+    assert chance == pytest.approx(0.2, abs=0.1)
+
+
+def test_three_ways_say_what_a_ladder_lacks_around_zero() -> None:
+    """Favourite wins by exactly one: moneyline less the half line, on a board that begins with this moneyline."""
+    three, half = (2.0, 4.0, 3.5), (3.2, 1.35)
+    for favourite in ("Home", "Away"):
+        board = margins(
+            favourite, "epl", ("bet365", "moneyline", None, three), ("betmgm", "asian_handicap", 0.0, (2.5, 1.6)),
+            ("bet365", "asian_handicap", -1.5, half),
+        )  # fmt: skip
+        found = oddsengine.find_middles(board, min_ev=-100, guards=[], method="multiplicative")
+        win, clear = (1.0 / prices[0] / sum(1.0 / odds for odds in prices) for prices in (three, half))
+        assert found["middle_probability"].to_list() == pytest.approx([win - clear])

@@ -20,8 +20,9 @@ from oddsengine.query import values
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine_service.kinds import KINDS
 from oddsengine_service.wire.columns import AGES, steady
-from oddsengine_service.wire.numbers import american, moment, rounded
-from oddsengine_service.wire.opportunities import Ev, HoldSide, Leg, LowHold, MiddleSide
+from oddsengine_service.wire.envelopes import GameState
+from oddsengine_service.wire.numbers import american, exact, moment, rounded
+from oddsengine_service.wire.opportunities import Ev, HoldSide, Leg, LowHold, MiddleSide, decorated
 
 SCHEMAS = {"ev": EV_SCHEMA, "arbitrage": ARBITRAGE_SCHEMA, "low_hold": LOW_HOLD_SCHEMA, "middles": MIDDLES_SCHEMA}
 SIX = {"odds_decimal", "decimal", "fair_probability", "implied_probability", "probability", "middle_probability",
@@ -239,6 +240,31 @@ def test_the_probability_of_key_numbers(inside: list[int], keys: list[int], chan
     frame = pl.DataFrame([row | {"middle_numbers": inside, "key_numbers": keys}], schema=MIDDLES_SCHEMA)
     (raw,) = KINDS["middles"].encoding.raw(frame)
     assert msgspec.json.decode(raw)["key_number_probability"] == chance
+
+
+@pytest.mark.parametrize("share", [33.333349, 12.345651])
+def test_the_stakes_of_a_middle_sum_to_100(share: float) -> None:
+    odds = {"american": 100.0, "decimal": 2.0, "probability": 0.5, "fair_probability": 0.5}
+    sides = [
+        {"book": "b", "selection": "a", "line": 1.5, "odds": odds, "stake_percent": percent}
+        for percent in (share, 100.0 - share)
+    ]
+    row = dict.fromkeys(MIDDLES_SCHEMA) | {"side1": sides[0], "side2": sides[1], "key_numbers": []}
+    (raw,) = KINDS["middles"].encoding.raw(pl.DataFrame([row], schema=MIDDLES_SCHEMA))
+    shown = [msgspec.json.decode(raw)[side]["stake_percent"] for side in ("side1", "side2")]
+    assert shown == [round(share, 4), round(100.0 - round(share, 4), 4)]
+
+
+def test_only_a_row_that_has_a_state_gets_one() -> None:
+    game = GameState("3rd quarter", "4:20", 70, 68)
+    assert decorated(msgspec.Raw(b'{"game_state":null}'), game) == {"game_state": game}
+    assert decorated(msgspec.Raw(b'{"id":"a"}'), game) == {"id": "a"}
+    assert decorated(msgspec.Raw(b'{"game_state":null,"id":"a"}')) == {"game_state": None, "id": "a"}
+
+
+def test_numbers_have_four_digits() -> None:
+    assert [rounded(value) for value in (1.23456, -0.00001, None)] == [1.2346, 0.0, None]
+    assert [rounded(1.23456, 2), exact(1.23456), american(-100.001)] == [1.23, 1.2346, 100.0]
 
 
 AGED = (
