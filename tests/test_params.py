@@ -11,7 +11,7 @@ from oddsengine_service.params import (
     MOST_QUERY,
     MOST_TEXT,
     MOST_WORDS,
-    by_name,
+    Declared,
     choice,
     choices,
     flag,
@@ -24,7 +24,7 @@ from oddsengine_service.params import (
 )
 from oddsengine_service.problems import Problem
 
-PARAMS = by_name([
+PARAMS = Declared([
     words("books", "Books.", aliases=("sportsbook",)),
     choices("sports", "Sports.", ("tennis", "soccer")),
     text("name", "A name."),
@@ -54,6 +54,8 @@ def read(query: str | bytes | dict[str, Any], params: Any = PARAMS) -> tuple[dic
     ("books=a,b,,a", {"books": ("a", "b")}),
     ("books=a&books=b&sportsbook=c", {"books": ("a", "b", "c")}),
     ("name=a&name=a", {"name": "a"}),
+    ("&".join(["name=a"] * 200), {"name": "a"}),
+    ("&".join(["name=%61"] * 200), {"name": "a"}),
     ({"name": "x" * MOST_TEXT}, {"name": "x" * MOST_TEXT}),
     ({"books": ",".join(WORDS[:-1])}, {"books": tuple(WORDS[:-1])}),
     ("sports=soccer,tennis", {"sports": ("soccer", "tennis")}),
@@ -103,6 +105,7 @@ def test_values(query: str | dict[str, Any], values: dict[str, Any]) -> None:
     ("since=", "since must be a time (RFC 3339, such as 2026-02-08T18:00:00Z), got ''"),
     (b"name=\xff", MALFORMED),
     ("&".join(["name=a"] * 201), MALFORMED),
+    ("&".join(["name=%61"] * 201), MALFORMED),
 ])  # fmt: skip
 def test_errors(query: str | bytes | dict[str, Any], said: str) -> None:
     with pytest.raises(Problem) as caught:
@@ -123,7 +126,7 @@ def test_unknown_parameters_are_named() -> None:
 
 @pytest.mark.parametrize(("name", "code"), [("event_id", "invalid_request"), ("team", "validation_error")])
 def test_what_is_required(name: str, code: str) -> None:
-    params = by_name([text(name, "Some id.", required=True), text("other", "Other.")])
+    params = Declared([text(name, "Some id.", required=True), text("other", "Other.")])
     assert read(f"{name}=x", params) == ({name: "x"}, [])
     for query in ("", "other=x", f"{name}=+"):
         with pytest.raises(Problem, match=f"^{name} is required: some id.$") as caught:
