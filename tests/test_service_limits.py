@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,8 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oddsengine import catalog
 from oddsengine_service.limits import USAGE_DAYS, Limits, Room, Usage, Used, period
 from oddsengine_service.middleware import access
+from oddsengine_service.problems import Problem
+from oddsengine_service.tiers import TIERS, allowed, books_of
 
 SUNDAY = datetime(2026, 2, 8, 23, 59, 30, tzinfo=UTC)
 
@@ -368,3 +372,27 @@ def test_usage_that_is_closed_holds_neither_a_file_nor_the_process(tmp_path: Pat
     assert not usage._thread.is_alive()
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         usage.used("acme")
+
+
+# ---- books of tiers ----
+
+
+def test_books_of_a_tier() -> None:
+    sets = [books_of(tier) for tier in ("free", "hobby", "pro")]
+    assert [len(some or ()) for some in sets] == [TIERS[tier].books for tier in ("free", "hobby", "pro")]
+    assert all((low or set()) < (high or set()) for low, high in pairwise(sets))
+    assert books_of("sharp") is books_of("enterprise") is None
+
+
+def test_books_of_an_answer() -> None:
+    free, sharp = TIERS["free"], TIERS["sharp"]
+    first, second = sorted(books_of("free") or ())
+    other = next(book for book in catalog.books() if book not in (first, second))
+    assert allowed(free, None) == frozenset((first, second))
+    assert allowed(free, [first], [second]) == frozenset((first, second))
+    assert allowed(free, [first]) == frozenset((first,))
+    assert allowed(sharp, None) is None
+    assert allowed(sharp, [other], [first]) == frozenset((other, first))
+    for wanted, more in (([other], []), ([first], [other])):
+        with pytest.raises(Problem, match=f"{other} requires the"):
+            allowed(free, wanted, more)
