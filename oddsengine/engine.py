@@ -650,7 +650,7 @@ class Engine:
         include
             `suspect` also lists pre-match prices that are too good to be true as +EV.
         keep
-            Never suspend the view.
+            Never suspend the view, until `View.release`.
         wider
             Allow returning an existing `keep` view with more kinds and otherwise equal parameters. It costs
             nothing, and its detection times are those of that view.
@@ -672,15 +672,22 @@ class Engine:
                 view = next((each for each in more if each.wanted._replace(kinds=wanted.kinds) == wanted), None)
             if view is None:
                 view = self._views[wanted] = View(self, wanted)
-            view.kept |= keep
+            view.kept += keep
             view.read_at = self._board.now
         self._wake(view)
         return view
 
-    def close(self, view: View) -> None:
-        """Suspend a view; reading it wakes it again."""
+    def release(self, view: View) -> None:
+        """Undo one `keep`; a view that nobody else keeps is suspended."""
         with self._lock:
-            view.kept = False
+            view.kept -= view.kept > 0
+            if not view.kept:
+                self.close(view)
+
+    def close(self, view: View) -> None:
+        """Suspend a view, whoever keeps it; reading it wakes it again."""
+        with self._lock:
+            view.kept = 0
             if view.awake:
                 self._note("sleep", view)
                 self._sleep(view)

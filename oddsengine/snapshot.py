@@ -42,8 +42,10 @@ def dump(engine: Engine) -> dict[str, Any]:
             "wordings": names.wordings, "books": names.books,
             "momentum": _memory(board.momentum) if engine._samples else None,
             "views": [
-                [view.wanted._asdict(), view.kept, *(_plain(getattr(view.open.table, name)[view.open.places()])
-                                                     for name in ("id", "kind", "born"))]
+                [
+                    view.wanted._asdict(), view.kept > 0,
+                    *(_plain(getattr(view.open.table, name)[view.open.places()]) for name in ("id", "kind", "born")),
+                ]
                 for view in engine.views
             ],
         }  # fmt: skip

@@ -182,6 +182,9 @@ class Host(Protocol):
     def set_aside(self) -> dict[str, int]:
         """Number of rejected rows, by reason."""
 
+    def release(self, view: "View") -> None:
+        """Undo one `keep`."""
+
     def close(self, view: "View") -> None:
         """Suspend a view."""
 
@@ -195,7 +198,7 @@ class View:
         self.wants = wanted.wants()
         self.open = OpenSet(engine.opened)
         self.awake = False
-        self.kept = False
+        self.kept = 0  # how many callers keep it awake
         self.read_at = 0
         self._spec: ViewSpec | None = None
         self._books = -1
@@ -289,6 +292,10 @@ class View:
             held, at = self.open.table, self.open.places()
             kind, ident = held.kind[at], held.id[at]
         return {name: sorted(hexadecimal(ident[kind == code])) for code, name in enumerate(KINDS)}
+
+    def release(self) -> None:
+        """Undo one `keep`; a view that nobody else keeps is suspended at once."""
+        self._engine.release(self)
 
     def close(self) -> None:
         """Close the view."""

@@ -190,6 +190,23 @@ def test_some_kinds_alone_are_those_of_all(seed: int, some: set[str], words: dic
             assert all(one.gone(kind) == other.gone(kind) for kind in some)
 
 
+def test_a_view_is_awake_while_anybody_keeps_it() -> None:
+    """A stream that ends releases its view, which closing lines follow too."""
+    engine = Engine()
+    engine.step([*total("fanduel", 220.5, 1.95, None), *total("draftkings", 220.5, None, 1.95)], MOMENT)
+    one, other = engine.view(keep=True), engine.view(keep=True)
+    assert one is other
+    one.release()
+    engine.step([], MOMENT + timedelta(hours=1))
+    assert engine.views == (one,)
+    other.release()
+    assert not engine.views
+    other.release()  # once more than it was kept
+    engine.view(keep=True)
+    engine.step([], MOMENT + timedelta(hours=2))
+    assert engine.views == (one,)
+
+
 def test_a_wider_view_may_stand_in_where_it_is_kept() -> None:
     engine = Engine()
     usual, other = engine.view(keep=True), engine.view(min_ev=2.0)

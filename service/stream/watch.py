@@ -125,7 +125,7 @@ class Watch:
     def close(self) -> None:
         """Release the view."""
         if self._view is not None:
-            self._view.kept = False
+            self._view.release()
 
     def read(self, words: set[OpportunityId] | None) -> "ViewSnapshot":
         """Read some open opportunities, or all; thread-safe."""
