@@ -47,9 +47,13 @@ FRESH = {"last_seen_at", "odds_changed_at", "timestamp", "probability"}  # what 
 
 
 def without_ages(value: Any) -> Any:
-    """An opportunity without its ages."""
+    """An opportunity without its ages, fair probabilities in percent."""
     if isinstance(value, dict):
-        return {name: without_ages(each) for name, each in value.items() if name not in AGES}
+        return {
+            name: f"{each:.6f}"[:4] if name == "fair_probability" and each is not None else without_ages(each)
+            for name, each in value.items()
+            if name not in AGES
+        }
     return [without_ages(each) for each in value] if isinstance(value, list) else value
 
 

@@ -290,6 +290,20 @@ def shortened(row: dict[str, Any]) -> bytes:
     return steady(msgspec.json.encode(row))
 
 
+@pytest.mark.parametrize(
+    ("fair", "other", "same"),
+    [(0.502046, 0.501921, True), (0.509999, 0.51, False), (0.049999, 0.05, False), (1.0, 0.995, False)],
+)
+def test_fair_probabilities_count_in_percent(fair: float, other: float, same: bool) -> None:
+    """Whoever follows a low hold does not get it again for a fraction of a percent, nor lose a whole one."""
+    texts = [
+        shortened({"id": "a", "side1": {"odds": {"fair_probability": value, "decimal": 1.9}}})
+        for value in (fair, other)
+    ]
+    assert (texts[0] == texts[1]) is same
+    assert shortened({"side1": {"probability": fair}}) != shortened({"side1": {"probability": other}})
+
+
 @settings(max_examples=less(200, 60))
 @given(opportunities())
 def test_the_text_without_ages_tells_the_same_rows_apart(row: dict[str, Any]) -> None:

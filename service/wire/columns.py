@@ -28,6 +28,7 @@ AGES = (
 )  # fmt: skip
 """Fields that time alone changes: numbers, flags, times and lists of texts."""
 _AGE = re.compile(rb'"(?:%b)":(?:\[[^\]]*\]|[^,}]*)' % "|".join(AGES).encode())  # no text has a name in quotes
+_FAIR = re.compile(rb'("fair_probability":[01]\.\d\d?)\d*')
 _SIX_DIGITS = frozenset({
     "odds_decimal", "decimal", "odds_decimal_net", "fair_probability", "implied_probability", "probability",
     "middle_probability", "key_number_probability", "push_probability", "prob_positive", "kelly_percent",
@@ -68,7 +69,7 @@ class Encoding:
         return [msgspec.Raw(_encode(row)) for row in _rows(self.struct, frame, "", own)]
 
     def with_prints(self, frame: pl.DataFrame) -> tuple[list[msgspec.Raw], list[int]]:
-        """The bytes of each row, and a 64-bit hash of the row without its ages."""
+        """The bytes of each row, and a 64-bit hash of its `steady` text."""
         raw = self.raw(frame)
         return raw, [hash(steady(row)) for row in raw]
 
@@ -163,8 +164,11 @@ def book_id(name: str) -> str:
 
 
 def steady(row: bytes | msgspec.Raw) -> bytes:
-    """The text of an opportunity without its ages."""
-    return _AGE.sub(b"", row)
+    """What of an opportunity is a reason to send it again: its text without ages, fair probabilities in percent.
+
+    Fair probabilities move a little with every price of the market, also where neither an edge nor a hold does.
+    """
+    return _FAIR.sub(rb"\1", _AGE.sub(b"", row))
 
 
 def american_of(column: pl.Expr) -> pl.Expr:
