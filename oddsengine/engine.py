@@ -661,8 +661,8 @@ class Engine:
         )  # fmt: skip
         return self.awake(wanted, keep=keep, wider=wider)
 
-    def awake(self, wanted: ViewKey, *, keep: bool = False, wider: bool = False) -> View:
-        """The active view with some parameters; see `view`."""
+    def awake(self, wanted: ViewKey, *, keep: bool = False, wider: bool = False, restored: bool = False) -> View:
+        """The active view with some parameters; see `view`. The first to keep one that was `restored` takes it over."""
         with self._lock:
             view = self._views.get(wanted)
             if view is None and wider:
@@ -672,22 +672,26 @@ class Engine:
                 view = next((each for each in more if each.wanted._replace(kinds=wanted.kinds) == wanted), None)
             if view is None:
                 view = self._views[wanted] = View(self, wanted)
-            view.kept += keep
+            view.kept += keep and not view.restored
+            view.restored = (view.restored and not keep) or (keep and restored)
             view.read_at = self._board.now
-        self._wake(view)
+        try:
+            self._wake(view)
+        except BaseException:
+            if keep:
+                self.release(view)
+            raise
         return view
 
     def release(self, view: View) -> None:
-        """Undo one `keep`; a view that nobody else keeps is suspended."""
+        """Undo one `keep`; a view that nobody else keeps is suspended once it is not read for five minutes."""
         with self._lock:
             view.kept -= view.kept > 0
-            if not view.kept:
-                self.close(view)
 
     def close(self, view: View) -> None:
         """Suspend a view, whoever keeps it; reading it wakes it again."""
         with self._lock:
-            view.kept = 0
+            view.kept, view.restored = 0, False
             if view.awake:
                 self._note("sleep", view)
                 self._sleep(view)

@@ -86,7 +86,9 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
             engine._samples, board.momentum = True, _remembered(held["momentum"])
         engine.restored(held["number"])
         for spec, keep, *columns in held["views"]:
-            view = engine.awake(ViewKey(**{name: _tuples(value) for name, value in spec.items()}), keep=keep)
+            view = engine.awake(
+                ViewKey(**{name: _tuples(value) for name, value in spec.items()}), keep=keep, restored=True
+            )
             ids, kinds, born = map(_array, columns)
             since = dict(zip(zip(ids.tolist(), kinds.tolist(), strict=True), born.tolist(), strict=True))
             table = view.open.table

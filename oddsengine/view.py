@@ -199,6 +199,7 @@ class View:
         self.open = OpenSet(engine.opened)
         self.awake = False
         self.kept = 0  # how many callers keep it awake
+        self.restored = False  # kept by a snapshot until somebody keeps it
         self.read_at = 0
         self._spec: ViewSpec | None = None
         self._books = -1
@@ -294,7 +295,7 @@ class View:
         return {name: sorted(hexadecimal(ident[kind == code])) for code, name in enumerate(KINDS)}
 
     def release(self) -> None:
-        """Undo one `keep`; a view that nobody else keeps is suspended at once."""
+        """Undo one `keep`; a view that nobody else keeps is suspended once it is not read for five minutes."""
         self._engine.release(self)
 
     def close(self) -> None:

@@ -47,10 +47,10 @@ FRESH = {"last_seen_at", "odds_changed_at", "timestamp", "probability"}  # what 
 
 
 def without_ages(value: Any) -> Any:
-    """An opportunity without its ages, fair probabilities in percent."""
+    """An opportunity without its ages, fair probabilities in two digits."""
     if isinstance(value, dict):
         return {
-            name: f"{each:.6f}"[:4] if name == "fair_probability" and each is not None else without_ages(each)
+            name: f"{each:.2g}" if name == "fair_probability" and each is not None else without_ages(each)
             for name, each in value.items()
             if name not in AGES
         }

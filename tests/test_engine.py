@@ -22,8 +22,9 @@ from polars.testing import assert_frame_equal
 from rows import MOMENT, prop, total
 
 import oddsengine as oe
+from oddsengine import snapshot
 from oddsengine.board.quotes import LINKS
-from oddsengine.engine import Engine
+from oddsengine.engine import IDLE_S, Engine
 from oddsengine.update import Update
 from oddsengine.view import View
 
@@ -200,11 +201,31 @@ def test_a_view_is_awake_while_anybody_keeps_it() -> None:
     engine.step([], MOMENT + timedelta(hours=1))
     assert engine.views == (one,)
     other.release()
-    assert not engine.views
     other.release()  # once more than it was kept
-    engine.view(keep=True)
-    engine.step([], MOMENT + timedelta(hours=2))
+    one.ids()
+    engine.step([], MOMENT + timedelta(hours=1, seconds=IDLE_S))
     assert engine.views == (one,)
+    engine.step([], MOMENT + timedelta(hours=2))
+    assert not engine.views
+    engine.view(keep=True)
+    engine.step([], MOMENT + timedelta(hours=3))
+    assert engine.views == (one,)
+
+
+def test_who_keeps_a_restored_view_takes_it_over() -> None:
+    """A snapshot keeps the views of whoever had them; when these come back and go, nobody does."""
+    first = Engine()
+    first.step([*total("fanduel", 220.5, 1.95, None), *total("draftkings", 220.5, None, 1.95)], MOMENT)
+    first.view(keep=True)
+    engine = Engine()
+    snapshot.restore(engine, snapshot.dump(first))
+    (view,) = engine.views
+    assert engine.view(keep=True) is view
+    assert engine.view(keep=True).kept == 2
+    view.release()
+    view.release()
+    engine.step([], MOMENT + timedelta(hours=1))
+    assert not engine.views
 
 
 def test_a_wider_view_may_stand_in_where_it_is_kept() -> None:

@@ -68,6 +68,21 @@ def test_what_is_only_shown_outdates_its_market() -> None:
     assert all(id_ not in outdated(update, view) for id_ in map(_number, _of(view, "two")))
 
 
+def test_a_watch_is_released_once() -> None:
+    """After an internal error a watch is closed, and again when its streams leave: whoever came meanwhile stays."""
+    engine = Engine()
+    engine.step([*total("fanduel", 220.5, 1.95, None), *total("draftkings", 220.5, None, 1.95)], MOMENT)
+    old = Watch(engine, "close", None, 0.0, 0.5)
+    old.close()
+    new = Watch(engine, "close", None, 0.0, 0.5)
+    old.close()
+    engine.step([], MOMENT + timedelta(hours=1))
+    assert engine.views == (new._view,)
+    new.close()
+    engine.step([], MOMENT + timedelta(hours=2))
+    assert not engine.views
+
+
 def _of(view: View, event: str) -> list[str]:
     frames = view.opportunities()
     return [*frames.low_hold.filter(event_id=event)["id"], *frames.ev.filter(game_id=event)["id"]]

@@ -292,9 +292,12 @@ def shortened(row: dict[str, Any]) -> bytes:
 
 @pytest.mark.parametrize(
     ("fair", "other", "same"),
-    [(0.502046, 0.501921, True), (0.509999, 0.51, False), (0.049999, 0.05, False), (1.0, 0.995, False)],
-)
-def test_fair_probabilities_count_in_percent(fair: float, other: float, same: bool) -> None:
+    [
+        (0.502046, 0.501921, True), (0.5, 0.500001, True), (0.504, 0.506, False), (0.001, 0.009, False),
+        (0.0012, 0.00123, True), (5e-05, 6e-05, False), (1.0, 0.99, False),
+    ],
+)  # fmt: skip
+def test_fair_probabilities_count_in_two_digits(fair: float, other: float, same: bool) -> None:
     """Whoever follows a low hold does not get it again for a fraction of a percent, nor lose a whole one."""
     texts = [
         shortened({"id": "a", "side1": {"odds": {"fair_probability": value, "decimal": 1.9}}})

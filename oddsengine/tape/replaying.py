@@ -120,7 +120,7 @@ class _ViewKeeper:
         """Let the views fall asleep normally when they are not read."""
         now = self._engine.now
         for view in self._held.values():
-            view.kept = 0
+            view.kept, view.restored = 0, False
             view.read_at = int(NO_TIME) if now is None else micros(now)
 
 

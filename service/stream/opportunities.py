@@ -86,8 +86,8 @@ class OpportunityGroup:
     def beginning(self) -> list[bytes]:
         """Frames of the open opportunities."""
         here: dict[str, list[Opportunity]] = {kind: [] for kind in KINDS if kind in self.filter.kinds}
-        for find in self._open.values():
-            here[find.kind].append(find)
+        for word, find in self._open.items():
+            here[find.kind].append(self.watch.open.get(word, find))  # as it is now
         out = list[bytes]()
         for kind, finds in here.items():
             out += self.wire.opened(

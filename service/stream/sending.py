@@ -113,6 +113,7 @@ class Lines:
 
     def end_all(self) -> None:
         """End every stream after sending what is pending."""
+        self._hand_out()
         for subscriber in tuple(self._subscribers):
             subscriber.end()
 
@@ -144,10 +145,14 @@ class Lines:
 
     def _hand_out(self) -> None:
         """Pass queued events to all subscribers."""
-        for cohort in self._cohorts.values():
-            batches = [batch for batch in self._queue if batch.group in cohort.groups]
-            if not batches:
+        queued: dict[Group, list[int]] = {}
+        for place, batch in enumerate(self._queue):
+            queued.setdefault(batch.group, []).append(place)
+        for cohort in self._cohorts.values() if queued else ():
+            places = sorted(place for group in cohort.groups for place in queued.get(group, ()))
+            if not places:
                 continue
+            batches = [self._queue[place] for place in places]
             first = min((batch.number for batch in batches if isinstance(batch.group, Prices)), default=math.inf)
             packed: Any = None
             count = sum(len(batch.events) for batch in batches)
@@ -207,6 +212,11 @@ class Lines:
 
     def _caught_up(self, subscriber: Subscriber, backlog: Backlog) -> None:
         """Send a slow subscriber what it missed, once it has received everything pending."""
+        subscriber.backlog = backlog  # what is queued belongs to it too
+        self._hand(subscriber)
+        subscriber.backlog = None
+        if subscriber.gone:
+            return
         frames = backlog.frames()
         self.merged += max(backlog.events - len(frames), 0)
         self.events += len(frames)
@@ -337,6 +347,7 @@ class Lines:
             if subscriber.key not in valid:
                 valid[subscriber.key] = _holds(subscriber.check)
             if not valid[subscriber.key]:
+                self._hand(subscriber)
                 subscriber.revoke()
             if subscriber.lingers(now) or (subscriber.turn % self._looks == self._look and subscriber.stalls(now)):
                 subscriber.cut("it takes nothing")

@@ -63,6 +63,7 @@ class Watch:
                 books, method=method, min_ev=min_ev, min_profit=min_profit, include=include, keep=True
             )  # fmt: skip
         self.members = 0
+        self._closed = False
         self.open: dict[OpportunityId, Opportunity] = {}
         self.number = 0  # of the update that `open` is of; 0 while it is of no single one
         self._last_update = 0
@@ -107,8 +108,9 @@ class Watch:
         for word in outdated:
             find, before = found.open.get(word), self.open.get(word)
             if find is not None:
+                self.open[word] = find
                 if before is None or find.steady != before.steady:
-                    out[word] = self.open[word] = find
+                    out[word] = find
             elif before is not None:
                 out[word] = None
                 del self.open[word]
@@ -123,8 +125,9 @@ class Watch:
         self.number = 0 if missed else found.number if self._outdated else max(self._last_update, found.number)
 
     def close(self) -> None:
-        """Release the view."""
-        if self._view is not None:
+        """Release the view; once, however often it is called."""
+        if self._view is not None and not self._closed:
+            self._closed = True
             self._view.release()
 
     def read(self, words: set[OpportunityId] | None) -> "ViewSnapshot":

@@ -28,7 +28,7 @@ AGES = (
 )  # fmt: skip
 """Fields that time alone changes: numbers, flags, times and lists of texts."""
 _AGE = re.compile(rb'"(?:%b)":(?:\[[^\]]*\]|[^,}]*)' % "|".join(AGES).encode())  # no text has a name in quotes
-_FAIR = re.compile(rb'("fair_probability":[01]\.\d\d?)\d*')
+_FAIR = re.compile(rb'"fair_probability":([0-9.e-]+)')
 _SIX_DIGITS = frozenset({
     "odds_decimal", "decimal", "odds_decimal_net", "fair_probability", "implied_probability", "probability",
     "middle_probability", "key_number_probability", "push_probability", "prob_positive", "kelly_percent",
@@ -164,11 +164,15 @@ def book_id(name: str) -> str:
 
 
 def steady(row: bytes | msgspec.Raw) -> bytes:
-    """What of an opportunity is a reason to send it again: its text without ages, fair probabilities in percent.
+    """What of an opportunity is a reason to send it again: its text without ages, fair probabilities in two digits.
 
     Fair probabilities move a little with every price of the market, also where neither an edge nor a hold does.
     """
-    return _FAIR.sub(rb"\1", _AGE.sub(b"", row))
+    return _FAIR.sub(_rounded, _AGE.sub(b"", row))
+
+
+def _rounded(fair: re.Match[bytes]) -> bytes:
+    return b"%.2g" % float(fair[1])
 
 
 def american_of(column: pl.Expr) -> pl.Expr:
