@@ -1,0 +1,106 @@
+"""Events that are queued for all subscribers, and those who get theirs at another moment."""
+
+import asyncio
+import io
+
+import msgspec
+import pytest
+
+from oddsengine.engine import Engine
+from oddsengine.query import Filter
+from oddsengine_service.bus import Bus
+from oddsengine_service.log import Log
+from oddsengine_service.node import Node
+from oddsengine_service.stream.events import RESUMABLE, SSE, StreamEvent, Wire
+from oddsengine_service.stream.hub import Subscription
+from oddsengine_service.stream.moves import Form
+from oddsengine_service.stream.prices import Prices, Taken
+from oddsengine_service.stream.sending import Lines
+from oddsengine_service.stream.subscriber import Subscriber
+
+
+class Client:
+    """Takes what is sent to it, while its gate is open."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def __call__(self, message: dict[str, object]) -> None:
+        await self.open.wait()
+        body = message.get("body", b"")
+        assert isinstance(body, bytes)
+        self.bodies.append(body)
+
+    @property
+    def text(self) -> bytes:
+        """All that it got."""
+        return b"".join(self.bodies)
+
+
+def lines_and_group(wire: Wire, **bounds: int) -> tuple[Lines, Prices]:
+    """Lines of a node without a server, and a group."""
+    node = Node(Engine(), None, None, Bus())  # type: ignore[arg-type]
+    group = Prices(Filter(), Form(), node.index(node.engine), node.engine, wire)
+    return Lines(node, Log(io.StringIO(), quiet=True), **bounds), group
+
+
+def admitted(lines: Lines, group: Prices, wire: Wire, client: Client) -> Subscriber:
+    """A subscriber that has its snapshot of update 1."""
+    wants = Subscription(group.wanted, None, None, wire=wire)
+    subscriber = lines.enter(client, "account", "key", lambda: True, wants, [])
+    lines.register(group, subscriber, wants, 0)
+    lines.admit(subscriber, wants, Taken(1, [], b"data: complete\n\n"), [], 1)
+    return subscriber
+
+
+def moved(row: str, value: int) -> StreamEvent:
+    """A change of one row."""
+    body = b'event: odds:update\ndata: {"id":"%b","n":%d}\n\n' % (row.encode(), value)
+    raw = msgspec.Raw(b'{"id":"%b","n":%d}' % (row.encode(), value))
+    return StreamEvent(body, "odds", [row], [raw], partly=True, book="b", total=1)
+
+
+def pause(lines: Lines) -> None:
+    """Let the next flush wait a little, so that events are queued."""
+    lines._flush_at = asyncio.get_running_loop().time() + 0.02
+
+
+def test_a_slow_reader_that_catches_up_gets_what_is_queued_before_the_number_of_its_update() -> None:
+    async def run() -> None:
+        lines, group = lines_and_group(RESUMABLE, behind=10)
+        client = Client()
+        subscriber = admitted(lines, group, RESUMABLE, client)
+        await asyncio.sleep(0)
+        client.open.clear()
+        for number in (2, 3, 4):
+            lines.deliver([(group, number, [moved("a", number)])], number)
+            await asyncio.sleep(0.05)
+        assert subscriber.backlog is not None
+        pause(lines)
+        lines.deliver([(group, 5, [moved("z", 5)])], 5)
+        lines.note(6)
+        client.open.set()
+        await asyncio.sleep(0.1)
+        assert client.text.count(b'"id":"z"') == 1
+        ids = [int(line[8:]) for line in client.text.splitlines() if line.startswith(b"id: evt_")]
+        assert ids == sorted(ids)
+        assert client.text.index(b'"id":"z"') > client.text.index(b"id: evt_%d" % ids[-1])
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("wire", [SSE, RESUMABLE])
+def test_queued_events_are_sent_before_a_stream_ends(wire: Wire) -> None:
+    async def run() -> None:
+        lines, group = lines_and_group(wire)
+        client = Client()
+        admitted(lines, group, wire, client)
+        pause(lines)
+        lines.deliver([(group, 2, [moved("a", 2)])], 2)
+        lines.end_all()
+        await asyncio.sleep(0.05)
+        assert b'"n":2' in client.text
+
+    asyncio.run(run())
