@@ -217,7 +217,7 @@ class SharedUsage:
         while not self._link.closing:
             try:
                 config = await self._follow(config)
-            except _TROUBLE:
+            except Exception:  # whatever the client raises: totals go on
                 await asyncio.sleep(1.0)
 
     async def _follow(self, config: ConsumerConfig) -> ConsumerConfig:
