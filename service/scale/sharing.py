@@ -212,20 +212,25 @@ class SharedUsage:
 
     async def follow(self) -> None:
         """Copy totals as they change."""
-        since = datetime.now(UTC) - timedelta(_USAGE_SEEN_D)
-        config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_TIME, opt_start_time=since)
+        after: int | None = None
         while not self._link.closing:
             try:
-                config = await self._follow(config)
-            except Exception:  # whatever the client raises: totals go on
+                after = await self._follow(after)
+            except _TROUBLE:
                 await asyncio.sleep(1.0)
 
-    async def _follow(self, config: ConsumerConfig) -> ConsumerConfig:
-        """Copy totals until none arrives for a while. Returns where to continue.
+    async def _follow(self, after: int | None) -> int | None:
+        """Copy totals after a place in the stream until none arrives for a while. Returns where to continue.
 
-        A consumer that starts by time ends after its first message: the client cannot recreate such a consumer.
+        Each consumer gets a configuration of its own: the client writes into it when it recreates a consumer, which
+        fails for one that starts by time. Such a consumer therefore ends after its first message.
         """
-        jetstream = self._link.client.jetstream()
+        jetstream, by_time = self._link.client.jetstream(), after is None
+        if after is None:
+            since = datetime.now(UTC) - timedelta(_USAGE_SEEN_D)
+            config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_TIME, opt_start_time=since)
+        else:
+            config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=after + 1)
         messages = await jetstream.subscribe(f"{_USAGE}.>", stream=_USAGE, ordered_consumer=True, config=config)
         try:
             while True:
@@ -235,11 +240,10 @@ class SharedUsage:
                 totals = {_account_day(one.subject): int(msgspec.json.decode(one.data)["val"]) for one in new}
                 await asyncio.to_thread(self._usage.take, totals)
                 after = new[-1].metadata.sequence.stream
-                by_time, config = config.opt_start_time is not None, _after(after)
                 if by_time:
-                    return config
+                    return after
         except TimeoutError:
-            return config
+            return after
         finally:
             with suppress(*_TROUBLE):
                 await messages.unsubscribe()
@@ -264,10 +268,6 @@ class SharedUsage:
             return key, int(stored.val or 0)  # no value for a repeated message
 
         return dict(await asyncio.gather(*[add(key, count) for key, count in counts.items()]))
-
-
-def _after(sequence: int) -> ConsumerConfig:
-    return ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=sequence + 1)
 
 
 def _account_day(subject: str) -> AccountDay:
