@@ -237,6 +237,8 @@ class View:
         The frames of other kinds are empty. With `ids`, only these opportunities are returned, at a cost that depends
         on their number. Rejected prices are counted unless `ids` is given or `counted` is false.
         """
+        if ids is not None and getattr(ids, "dtype", None) != np.uint64:
+            raise ValueError(f"ids must be an array of uint64, such as `Change.touched`, got {ids!r}")
         engine, w = self._engine, self.wanted
         asked_for = [KINDS.index(kind) for kind in kinds if kind in w.kinds]
         with engine.reading(self) as board:

@@ -2,7 +2,9 @@
 
 import random
 from datetime import timedelta
+from typing import Any
 
+import numpy as np
 import pytest
 from rows import MOMENT, total
 
@@ -66,6 +68,12 @@ def test_what_is_only_shown_outdates_its_market() -> None:
     update = engine.step([link], MOMENT + timedelta(seconds=1))
     assert int(one, 16) in outdated(update, view)
     assert all(id_ not in outdated(update, view) for id_ in map(_number, _of(view, "two")))
+
+
+@pytest.mark.parametrize("ids", [["a82eaa812e35fde1"], [1], "a82eaa812e35fde1", np.array([1.0])])
+def test_ids_are_those_of_changes(ids: Any) -> None:
+    with pytest.raises(ValueError, match="ids must be an array of uint64"):
+        Engine().view().opportunities(ids=ids)
 
 
 def test_a_watch_is_released_once() -> None:
