@@ -59,7 +59,7 @@ class Difference(NamedTuple):
     old: Ints  # per hit: its place, -1 if new
     expired: Ints  # places that were not found again, by view
     expired_ends: Longs  # (views + 1)
-    touched: Ints  # places that stay as they are while prices around them moved, view after view
+    touched: Ints  # unchanged places in ladders where prices moved, by view
     touched_ends: Longs  # (views + 1)
 
 

@@ -54,7 +54,7 @@ class Change:
     born: Longs  # when each was first found
     expired: Words
     expired_kind: Bytes
-    touched: Words  # open ones whose figures stay while prices in their ladder moved: their rows may show something new
+    touched: Words  # unchanged figures, but prices of the ladder moved: the row may show other prices
 
     def __repr__(self) -> str:
         born = int((self.status == BORN).sum())

@@ -142,7 +142,7 @@ class Node:
 
 
 def _collect_rarely() -> None:
-    """Set up the garbage collector: a full collection walks all texts of the board, 0.1 s for 100,000 prices."""
+    """Make full garbage collections rare: each walks all texts of the board, 0.1 s for 100,000 prices."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)

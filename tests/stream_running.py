@@ -47,7 +47,7 @@ FRESH = {"last_seen_at", "odds_changed_at", "timestamp", "probability"}  # what 
 
 
 def without_ages(value: Any) -> Any:
-    """An opportunity without its ages, fair probabilities in two digits."""
+    """An opportunity without its ages, fair probabilities to two digits."""
     if isinstance(value, dict):
         return {
             name: f"{each:.2g}" if name == "fair_probability" and each is not None else without_ages(each)

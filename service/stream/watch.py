@@ -125,7 +125,7 @@ class Watch:
         self.number = 0 if missed else found.number if self._outdated else max(self._last_update, found.number)
 
     def close(self) -> None:
-        """Release the view; once, however often it is called."""
+        """Release the view. Closing again has no effect."""
         if self._view is not None and not self._closed:
             self._closed = True
             self._view.release()

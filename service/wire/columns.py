@@ -164,9 +164,9 @@ def book_id(name: str) -> str:
 
 
 def steady(row: bytes | msgspec.Raw) -> bytes:
-    """What of an opportunity is a reason to send it again: its text without ages, fair probabilities in two digits.
+    """The part of a row that decides whether it is sent again: no ages, and fair probabilities to two digits.
 
-    Fair probabilities move a little with every price of the market, also where neither an edge nor a hold does.
+    Fair probabilities move slightly with every price of the market, even if no edge or hold does.
     """
     return _FAIR.sub(_rounded, _AGE.sub(b"", row))
 
