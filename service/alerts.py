@@ -145,10 +145,7 @@ def _parsed(target: str) -> httpx.URL:
 def checked(host: str, port: int, *, private: bool) -> Address:
     """Resolve a host, and reject one in a private network.
 
-    Raises
-    ------
-    ValueError
-        If it cannot be resolved, or has an address that is not public.
+    Raises `ValueError` if it cannot be resolved, or has an address that is not public.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -177,13 +174,7 @@ class Sender:
         self.private, self._mail = private, mail
 
     def check(self, target: str) -> None:
-        """Reject an unusable target.
-
-        Raises
-        ------
-        ValueError
-            If the target is not valid; the message says why.
-        """
+        """Reject an unusable target. Raises `ValueError` if the target is not valid; the message says why."""
         if not target.isprintable() or any(c.isspace() for c in target):
             raise ValueError("a target must be one address, without spaces")
         scheme = _scheme(target)
@@ -201,13 +192,7 @@ class Sender:
             raise ValueError(f"a target must begin with https://, tgram://, discord:// or mailto:, got {scheme[:20]!r}")
 
     def send(self, target: str, title: str, lines: list[str], rows: list[Any]) -> None:
-        """Send one message.
-
-        Raises
-        ------
-        ValueError
-            If it could not be delivered.
-        """
+        """Send one message. Raises `ValueError` if it could not be delivered."""
         if _scheme(target) in ("http", "https"):
             self._post(target, {"title": title, "text": "\n".join(lines), "opportunities": rows})
             return
@@ -496,7 +481,6 @@ def edit(records: Records, owner: str, name: str, change: Callable[[Alert], Aler
 
 
 def store(records: Records, owner: str, alert: Alert) -> None:
-    """Store an alert."""
     records.put(owner, "alert", alert.id, alert, "active" if alert.active else None)
 
 

@@ -56,7 +56,6 @@ class Api:
         self.requests = Requests(self.cache, BASE, log, metrics, trusted, origin)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         await self.requests(scope, receive, send)
 
     async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,7 +71,6 @@ class Api:
         await self.router({**scope, "path": path, "root_path": ""}, receive, send)
 
     async def answer(self, request: Request, receive: Receive) -> CachedResponse:
-        """Compute the response to an authorised request."""
         endpoint = request.endpoint
         body = await _body(endpoint, request, receive) if endpoint.body is not None else None
         if endpoint.path == HEALTH:  # not queued: the threads may be busy for seconds
@@ -108,13 +106,7 @@ class Api:
         return self._last_health
 
     def context(self, request: Request, body: Any = None) -> Context:
-        """Build the context of a request.
-
-        Raises
-        ------
-        Problem
-            400 if a parameter is not valid.
-        """
+        """Build the context of a request. Raises `Problem` 400 if a parameter is not valid."""
         endpoint, caller, node = request.endpoint, request.caller, self.node
         query, ignored = parse(request.query, endpoint.by_name)
         if ignored and endpoint.query_key:
@@ -132,7 +124,6 @@ class Methods:
         self.endpoints: dict[str, Endpoint] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         request: Request = scope["state"]["request"]
         endpoint = self.endpoints.get("GET" if request.method == "HEAD" else request.method)
         if endpoint is None:
@@ -158,13 +149,10 @@ class Methods:
 
 
 class _Nothing:
-    """The route for unknown paths."""
-
     def __init__(self, api: Api) -> None:
         self._access = api.access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond with 404."""
         request: Request = scope["state"]["request"]
         self._access.unrouted(request)
         asked = masked(request.path)[:100]
@@ -172,7 +160,6 @@ class _Nothing:
 
 
 async def _body(endpoint: Endpoint, request: Request, receive: Receive) -> Any:
-    """Read and validate a JSON body."""
     raw = await read_body(receive, MOST_BODY, "request body")
     raw = _unpacked(raw, request.coded.strip().lower())
     assert endpoint.body is not None

@@ -85,10 +85,7 @@ class NodeArchive:
     def of(self, event_id: str, until: int) -> Moves:
         """Price movements of an event up to a time: from the table and from the buffer.
 
-        Raises
-        ------
-        Problem
-            503 if the table cannot be read.
+        Raises `Problem` 503 if the table cannot be read.
         """
         mine = pl.col("event_id") == event_id
         while True:
@@ -110,7 +107,6 @@ class NodeArchive:
             )
 
     def close(self) -> None:
-        """Commit buffered quotes and close."""
         self._ended.set()
         self._thread.join()
         self._engine.stop_recording(self)

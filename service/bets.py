@@ -148,7 +148,6 @@ def _start(bet: NewBet) -> datetime | None:
 
 
 def graded(bet: Bet, home: int, away: int) -> Bet:
-    """A bet settled by the final score."""
     result = result_of(bet, home, away)
     by: Any = None if result is None else "score"
     return figures(msgspec.structs.replace(bet, result=result, graded_by=by, home_score=home, away_score=away))
@@ -175,7 +174,6 @@ def with_close(bet: Bet, lines: pl.DataFrame) -> Bet:
 
 
 def summary(bets: Iterable[Bet]) -> Summary:
-    """Totals of bets."""
     bets = list(bets)
     done = [bet for bet in bets if bet.result is not None and bet.result != "void"]
     closed = [bet for bet in bets if bet.clv_percent is not None]

@@ -20,7 +20,6 @@ class Bus:
         self._loop = asyncio.get_running_loop()
 
     def publish(self, update: Update) -> None:
-        """Publish an update."""
         if self._listeners and self._loop is not None:
             self._loop.call_soon_threadsafe(self._deliver, update)
 

@@ -107,13 +107,11 @@ class Closings:
         self._base.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._base.close()
 
     @contextmanager
     def _writing(self) -> Any:
-        """Run a transaction."""
         with self._lock:
             self._base.execute("BEGIN IMMEDIATE")
             try:

@@ -35,10 +35,7 @@ class Connections:
     def enter(self, address: str) -> None:
         """Count a connection; call `leave` when it closes.
 
-        Raises
-        ------
-        Problem
-            429 if the address has reached its limit; 503 if the node has.
+        Raises `Problem` 429 if the address has reached its limit; 503 if the node has.
         """
         who = network(address)
         taken = self._open.get(who, 0)
@@ -69,7 +66,6 @@ class Connections:
 
 
 def _files() -> int:
-    """Return the limit of open files."""
     if sys.platform == "win32":
         return 8192
     import resource  # noqa: PLC0415  not on every platform

@@ -33,7 +33,6 @@ class Cors(CORSMiddleware):
         await self.app(scope, receive, send)
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """Answer a preflight."""
         response = super().preflight_response(request_headers)
         if response.status_code == 200:
             return response

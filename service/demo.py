@@ -31,7 +31,6 @@ def take(node: Node, batch: Batch, scores: Sequence[Reading], teams: Mapping[str
 
 
 def teams_of(world: World) -> dict[str, Teams]:
-    """Return the teams of a simulation by event."""
     return {
         fixture.id: Teams(fixture.league.sport, fixture.league.id, fixture.home, fixture.away)
         for fixture in world.fixtures

@@ -66,7 +66,6 @@ class Endpoint:
 
     @property
     def cacheable(self) -> bool:
-        """Whether a response may be cached."""
         return self.lasts not in ("never", "records")
 
     def __post_init__(self) -> None:

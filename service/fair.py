@@ -31,13 +31,7 @@ def table_file(settings: Settings) -> Path:
 
 
 def table_in_force(settings: Settings) -> catalog.FairTable:
-    """Load the constants that the settings specify.
-
-    Raises
-    ------
-    SettingsError
-        If the file cannot be used.
-    """
+    """Load the constants that the settings specify. Raises `SettingsError` if the file cannot be used."""
     file = table_file(settings)
     if not file.is_file():
         if settings.fair.table:
@@ -69,7 +63,6 @@ class Calibrator:
         self._thread = threading.Thread(target=self._run, name="calibrator", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:

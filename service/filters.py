@@ -95,7 +95,6 @@ def in_places(sport: Words, league: Words, places: Sequence[tuple[str, str]]) ->
 
 
 def in_place(sport: Words, league: Words, place: tuple[str, str]) -> bool:
-    """`in_places` for one place."""
     return (sport is None and league is None) or in_places(sport, league, [place])[0]
 
 

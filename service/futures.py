@@ -59,7 +59,6 @@ class Futures:
             raise
 
     def state(self, fields: Sequence[FuturesField]) -> None:
-        """Replace the stated contestants."""
         self.on_change("fields", *fields)
         self.board = self.board.with_fields(fields)
 
@@ -79,13 +78,7 @@ class Futures:
 
 
 def stated_fields(settings: Settings) -> tuple[FuturesField, ...]:
-    """The contestants in the operator's file.
-
-    Raises
-    ------
-    SettingsError
-        If the file is not valid.
-    """
+    """The contestants in the operator's file. Raises `SettingsError` if the file is not valid."""
     name = settings.matching.fields
     if not name:
         return ()

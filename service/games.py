@@ -67,12 +67,10 @@ class Games:
             self._board.drop(source, event)
 
     def dump(self) -> dict[str, Any]:
-        """All contents as plain data, for `restore`."""
         with self._lock:
             return {"board": self._board.dump(), "teams": dict(self._teams), "rows": list(self._past)}
 
     def restore(self, held: Mapping[str, Any]) -> None:
-        """Replace the contents with those of a `dump`."""
         with self._lock:
             self._board.restore(held["board"])
             self._teams = msgspec.convert(held["teams"], dict[str, Teams])

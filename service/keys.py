@@ -116,7 +116,6 @@ class Terms:
     streams: int | None = None  # concurrent streams
 
     def checked(self) -> "Terms":
-        """Reject invalid terms."""
         if self.tier not in TIERS:
             raise UnfitError(f"tier must be one of {', '.join(TIERS)}, got {quoted(self.tier)}")
         if self.features is not None and (strange := sorted(self.features - FEATURES)):
@@ -132,7 +131,6 @@ class Terms:
         return self
 
     def caller(self, account: str, ident: str) -> Caller:
-        """The caller for a key with these terms."""
         tier = TIERS[self.tier]
         streams = max(tier.streams, ADD_ON_STREAMS if self.streaming and tier.rank else 0)
         return Caller(
@@ -174,7 +172,6 @@ class Record:
 
     @property
     def caller(self) -> Caller:
-        """The caller for this key."""
         return self.terms.caller(self.account, self.id)
 
     @property
@@ -240,7 +237,6 @@ def _record(row: Any) -> Record:
 
 
 def _row(row: Any) -> dict[str, Any]:
-    """A row as plain data."""
     names = _COLUMNS.split(", ")
     return {**dict(zip(names, row, strict=True)), "hash": row[0].hex(), "used": None}
 
@@ -276,7 +272,6 @@ class KeyStore:
         self._stamps = ThreadPoolExecutor(1, thread_name_prefix="keys")
 
     def close(self) -> None:
-        """Finish writing, and close the file."""
         self._stamps.shutdown()
         with self._reading, self._writing_lock:
             self._reader.close()
@@ -285,7 +280,6 @@ class KeyStore:
     # ---- authentication ----
 
     def find(self, key: str) -> Caller | None:
-        """The caller with this key."""
         if time.monotonic() >= self._due:
             self._refresh()
         if self._failure:
@@ -356,7 +350,6 @@ class KeyStore:
         return fixed + [_record(row) for row in rows]
 
     def record(self, ident: str, by: Caller | None = None) -> Record:
-        """One key."""
         with self._writing_lock, self._translated():
             return self._own(self._writer, ident, by)
 
@@ -428,10 +421,7 @@ class KeyStore:
     def take(self, rows: "Iterable[Mapping[str, Any]]", *, offer: bool = False) -> int:
         """Store keys from another store. Returns their number. With `offer`, they are replicated.
 
-        Raises
-        ------
-        UnfitError
-            If a row is not valid.
+        Raises `UnfitError` if a row is not valid.
         """
         names = _COLUMNS.split(", ")
         n = 0
@@ -624,7 +614,6 @@ def _prepared(writer: sqlite3.Connection, file: Path, pepper: Path) -> bytes:
 
 
 def _make_pepper(file: Path) -> None:
-    """Write a pepper atomically."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = file.with_name(f"{file.name}.new")
     new.unlink(missing_ok=True)  # left by a crashed process
@@ -636,5 +625,4 @@ def _make_pepper(file: Path) -> None:
 
 
 def _check(pepper: bytes) -> bytes:
-    """The stored check value of the pepper."""
     return hashlib.blake2b(b"pepper", key=pepper, digest_size=16).digest()

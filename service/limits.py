@@ -77,7 +77,6 @@ class Usage:
         self._thread.start()
 
     def add(self, account: str, now: float) -> None:
-        """Count a request."""
         key = account, int(now) // _DAY_S
         with self._lock:
             self._waiting[key] = self._waiting.get(key, 0) + 1
@@ -101,7 +100,6 @@ class Usage:
         return today, week, (period(self._clock())[0].date() - _EPOCH).days
 
     def totals(self) -> dict[AccountDay, int]:
-        """The file's totals of this week and month."""
         with self._writing:
             rows = self._file.execute(
                 "SELECT account, day, requests FROM usage WHERE day >= ?", (min(self._periods()),)
@@ -114,7 +112,6 @@ class Usage:
             self._write("max(requests, excluded.requests)", totals)
 
     def flush(self) -> None:
-        """Write pending counts."""
         today = self._periods()[0]
         with self._flushing:
             with self._lock:
@@ -154,7 +151,6 @@ class Usage:
             self.on_failure(failure)
 
     def close(self) -> None:
-        """Write pending counts, and close the file."""
         self._ended.set()
         self._thread.join()
         self.flush()
@@ -193,7 +189,6 @@ class Limits:
         return len(self._counts)
 
     def take(self, who: str, rate: int) -> Room:
-        """Count one request."""
         now = self._clock()
         account = " " not in who
         key = who if account else _counted(who)
@@ -242,13 +237,7 @@ class Limits:
             return True
 
     def close(self, who: str) -> None:
-        """Release a stream slot.
-
-        Raises
-        ------
-        RuntimeError
-            If there is none: a slot was released twice.
-        """
+        """Release a stream slot. Raises `RuntimeError` if there is none: a slot was released twice."""
         with self._lock:
             taken = self._open.get(who, 0)
             if not taken:

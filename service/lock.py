@@ -31,10 +31,7 @@ else:
 class FolderLock:
     """Locks a data folder for this process until closed.
 
-    Raises
-    ------
-    SettingsError
-        If another node holds the lock, or the folder is not writable.
+    Raises `SettingsError` if another node holds the lock, or the folder is not writable.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -62,7 +59,6 @@ class FolderLock:
             raise _unwritable(settings, error) from None
 
     def close(self) -> None:
-        """Release the folder."""
         self._file.close()
 
 

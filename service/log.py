@@ -56,7 +56,6 @@ class Log:
         atexit.register(self.close)
 
     def event(self, event: str, **facts: Any) -> None:
-        """Log an event."""
         self._lines.append({"at": time.time(), "event": event, **facts})
 
     def request(
@@ -68,7 +67,6 @@ class Log:
         self._lines.append((time.time(), ident, method, route, path, status, spent, caller, address))
 
     def failure(self, ident: bytes, path: str, error: BaseException) -> None:
-        """Log an internal error with its traceback."""
         trace = "".join(traceback.format_exception(error))
         self.event("failure", id=ident.decode(), path=path[:200], error=type(error).__name__, trace=trace)
 
@@ -86,7 +84,6 @@ class Log:
             logger.setLevel(before)
 
     def flush(self) -> None:
-        """Write pending lines."""
         with self._lock:
             lines: list[Any] = []
             text, waiting = "", self._lines
@@ -103,7 +100,6 @@ class Log:
                 self._out.flush()
 
     def close(self) -> None:
-        """Write pending lines, and stop."""
         self._ended = True
         self._wake.set()
         self.flush()
@@ -140,8 +136,6 @@ def _millisecond(time_: int) -> str:
 
 
 class _Forwarder(logging.Handler):
-    """Forwards records of the standard logging module."""
-
     def __init__(self, log: Log, event: str, level: int) -> None:
         super().__init__(level)
         self._log, self._event = log, event

@@ -37,7 +37,6 @@ class Histogram:
         self._counts: dict[str, list[float]] = {}  # by label: a count per bucket, then the sum of seconds
 
     def observe(self, seconds: float, label: str = "") -> None:
-        """Count one duration."""
         counts = self._counts.get(label)
         if counts is None:
             counts = self._counts[label] = [0] * len(self._names) + [0.0]
@@ -45,7 +44,6 @@ class Histogram:
         counts[-1] += seconds
 
     def family(self) -> Metric:
-        """The histogram as a metric family."""
         family = HistogramMetricFamily(self._name, self._doc, labels=self._labels)
         for label, counts in tuple(self._counts.items()):
             buckets = [*zip(self._names, accumulate(counts[:-1]), strict=True)]
@@ -77,7 +75,6 @@ class Metrics(Collector):
             self._requests.observe(spent, route)
 
     def collect(self) -> Iterable[Metric]:
-        """The metric families."""
         counts = CounterMetricFamily("oddsengine_requests", "Requests answered", labels=["route", "method", "status"])
         for (route, method, status), count in tuple(self._counts.items()):
             counts.add_metric([route, method, str(status)], count)
@@ -90,7 +87,6 @@ class Metrics(Collector):
         self.registry.register(collector)
 
     def text(self) -> bytes:
-        """All metrics as text."""
         return generate_latest(self.registry)
 
 
@@ -102,12 +98,7 @@ def allowed(authorization: str, token: str) -> bool:
 class Listener:
     """A separate port for metrics, served by threads, so that it responds even if the event loop does not.
 
-    With a token, only requests with the token are accepted.
-
-    Raises
-    ------
-    OSError
-        If the port is not available.
+    With a token, only requests with the token are accepted. Raises `OSError` if the port is not available.
     """
 
     def __init__(self, metrics: Metrics, host: str, port: int, token: str) -> None:
@@ -120,7 +111,6 @@ class Listener:
         threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
 
     def close(self) -> None:
-        """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
 

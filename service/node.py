@@ -93,7 +93,6 @@ class Node:
         self.ready = not self.waits_for
 
     def board(self, tier: Tier) -> Engine:
-        """The board that a tier may see."""
         return self._late[tier.delay] if tier.delay else self.engine
 
     def index(self, board: Engine) -> query.Index:

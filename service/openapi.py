@@ -62,10 +62,7 @@ class ErrorBody(msgspec.Struct):
 def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Build the document; `samples` are example responses by operation, such as `GET /odds`.
 
-    Raises
-    ------
-    TypeError
-        If a body or response has a type without a schema; the message names the operation.
+    Raises `TypeError` if a body or response has a type without a schema; the message names the operation.
     """
     every = [endpoint for endpoint in endpoints if not endpoint.path.startswith("/_")]
     for endpoint in every:

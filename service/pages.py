@@ -111,7 +111,6 @@ def _facts() -> dict[str, Any]:
 
 
 def reference(document: Mapping[str, Any]) -> str:
-    """The API reference as a page."""
     parts = [f"<h1>{escape(document['info']['title'])}: API {escape(document['info']['version'])}</h1>"]
     base = document["servers"][0]["url"]
     parts.append(
@@ -163,7 +162,6 @@ def _marked(text: str) -> str:
 
 
 def _body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
-    """The fields of a request body."""
     if "requestBody" not in operation:
         return ""
     schema = schemas[operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]]

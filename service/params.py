@@ -39,7 +39,6 @@ TEXT_PATTERN, NAME_PATTERN = r"^[^\x00]*$", r"^[^\x00]*[^\x00\s][^\x00]*$"
 
 
 def words(name: str, doc: str, **more: Any) -> Param:
-    """A comma-separated list of values."""
     kind = {"type": "string", "pattern": WORDS_PATTERN}
     return Param(name, _words, kind, doc + " Several are separated by commas.", several=True, **more)
 
@@ -53,24 +52,20 @@ def choices(name: str, doc: str, allowed: Sequence[str], **more: Any) -> Param:
 
 
 def text(name: str, doc: str, **more: Any) -> Param:
-    """A text."""
     pattern = NAME_PATTERN if more.get("required") else TEXT_PATTERN
     return Param(name, _text, {"type": "string", "maxLength": MOST_TEXT, "pattern": pattern}, doc, **more)
 
 
 def flag(name: str, doc: str, **more: Any) -> Param:
-    """A boolean: true or false, also 1 and 0."""
     return Param(name, _flag, {"type": "boolean"}, doc, **more)
 
 
 def number(name: str, doc: str, low: float = -1e9, high: float = 1e9, **more: Any) -> Param:
-    """A number within limits."""
     kind = {"type": "number", "minimum": low, "maximum": high}
     return Param(name, lambda n, v: _number(n, v, low, high), kind, doc, **more)
 
 
 def whole(name: str, doc: str, low: int, high: int, **more: Any) -> Param:
-    """An integer within limits."""
     kind = {"type": "integer", "minimum": low, "maximum": high}
     return Param(name, lambda n, v: _whole(n, v, low, high), kind, doc, **more)
 

@@ -102,6 +102,5 @@ class Past:
         self._pool.submit(lambda: None).result()
 
     def close(self) -> None:
-        """Write everything queued, and close the files."""
         self._pool.shutdown(wait=True)
         self.closings.close()

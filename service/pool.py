@@ -186,7 +186,6 @@ class Turns:
             self._ready.notify()
 
     def end(self) -> None:
-        """Release a waiting thread."""
         with self._ready:
             self._ended = True
             self._ready.notify_all()

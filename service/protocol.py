@@ -37,7 +37,6 @@ class Protocol(HttpToolsProtocol):
         return self.client[0] if self.client else ""
 
     def connection_made(self, transport: Any) -> None:
-        """Start the timer."""
         super().connection_made(transport)
         try:
             self._connections.enter(self._address)
@@ -48,7 +47,6 @@ class Protocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(HEAD_S, self._late)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer."""
         self._stop()
         if self._counted:
             self._counted = False
@@ -97,7 +95,6 @@ class Protocol(HttpToolsProtocol):
             self.refuse(Problem(400, "validation_error", message))
 
     def admit(self) -> None:
-        """Start the application for the request."""
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -124,7 +121,6 @@ class Protocol(HttpToolsProtocol):
             self._timer = self.loop.call_later(HEAD_S, self._late)
 
     def send_400_response(self, msg: str) -> None:
-        """Respond to a malformed request."""
         self.refuse(Problem(400, "validation_error", f"malformed request: {msg}"))
 
     def refuse(self, problem: Problem) -> None:

@@ -49,7 +49,6 @@ class NodeTape(TapeWriter):
             self._end_with(error)
 
     def flush(self) -> None:
-        """Write pending batches."""
         try:
             super().flush()
         except (OSError, TapeError) as error:
@@ -61,12 +60,10 @@ class NodeTape(TapeWriter):
             self._failed(error)
 
     def note(self, *note: Any) -> None:
-        """Record that a view was woken or suspended."""
         if not self._ended:
             super().note(*note)
 
     def close(self) -> None:
-        """Write pending batches, and close the files."""
         try:
             super().close()
         except (OSError, TapeError) as error:

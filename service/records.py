@@ -81,7 +81,6 @@ class Records:
             raise RecordsError(f"{file} cannot be opened as a database of records: {error}") from None
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._base.close()
 
@@ -112,10 +111,7 @@ class Records:
     def put(self, owner: str, kind: str, name: str, body: msgspec.Struct, event: str | None = None) -> None:
         """Store a record, replacing one of the same name; `event` marks one that waits for a result.
 
-        Raises
-        ------
-        Problem
-            400 if a limit of the key is reached.
+        Raises `Problem` 400 if a limit of the key is reached.
         """
         encoded = _encode(body)
         with self.changing() as base:
@@ -156,13 +152,7 @@ class Records:
             base.execute("INSERT OR REPLACE INTO followed VALUES (1, ?, ?)", place)
 
     def get(self, owner: str, kind: str, name: str, as_: type[Body]) -> Body:
-        """One record.
-
-        Raises
-        ------
-        Problem
-            404 if the key has no record of that name.
-        """
+        """One record. Raises `Problem` 404 if the key has no record of that name."""
         found = self.find(owner, kind, name, as_)
         if found is None:
             raise unknown(kind, name)
@@ -185,13 +175,7 @@ class Records:
         return [msgspec.json.decode(body, type=as_) for (body,) in rows]
 
     def delete(self, owner: str, kind: str, name: str) -> None:
-        """Delete one record.
-
-        Raises
-        ------
-        Problem
-            404 if the key has no record of that name.
-        """
+        """Delete one record. Raises `Problem` 404 if the key has no record of that name."""
         if not self.forget(owner, kind, name):
             raise unknown(kind, name)
 
@@ -206,7 +190,6 @@ class Records:
         return there is not None
 
     def drop(self, owners: Set[str]) -> None:
-        """Delete all records of some owners."""
         for owner in owners:
             with self._lock:
                 rows = self._base.execute("SELECT kind, name FROM records WHERE owner = ?", (owner,)).fetchall()

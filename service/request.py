@@ -67,7 +67,6 @@ class Request:
         return self.caller.account or self.address
 
     async def send(self, send: Send, whole: RawResponse) -> None:
-        """Send the response."""
         self.status = whole.status
         headers = self.headers + whole.headers
         await send({"type": "http.response.start", "status": whole.status, "headers": headers})
@@ -93,10 +92,7 @@ class Request:
 async def read_body(receive: Receive, most: int, what: str) -> bytes:
     """Read the body of a request.
 
-    Raises
-    ------
-    Problem
-        413 if it is longer than `most` bytes, 408 if it takes longer than `BODY_S`.
+    Raises `Problem` 413 if it is longer than `most` bytes, 408 if it takes longer than `BODY_S`.
     """
     parts, size = list[bytes](), 0
     try:
@@ -148,7 +144,6 @@ def bearer(value: bytes) -> bytes:
 
 
 def _scheme(value: bytes) -> bytes:
-    """The scheme of an Authorization header."""
     return value.partition(b" ")[0].lower()
 
 

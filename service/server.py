@@ -150,7 +150,6 @@ class Service:
 
     @cached_property
     def page(self) -> str:
-        """The API reference as a page."""
         return pages.reference(self.document)
 
     @cached_property
@@ -174,7 +173,6 @@ class Service:
 
     @cached_property
     def live(self) -> pages.Live:
-        """The page at `/`."""
         return pages.live(BASE, "demo_enterprise" if self.node.demo else "")
 
     async def _live(self, _: Request) -> Response:
@@ -311,13 +309,7 @@ class Service:
             self.log.failure(b"-", "(start)", error)
 
     def listen_for_metrics(self) -> None:
-        """Serve metrics on a separate port.
-
-        Raises
-        ------
-        ValueError
-            If the port is not available.
-        """
+        """Serve metrics on a separate port. Raises `ValueError` if the port is not available."""
         host, port = self.settings.service.metrics_host, self.settings.service.metrics_port
         try:
             listener = Listener(self.metrics, host, port, self._metrics_token)
@@ -342,7 +334,6 @@ class Gauges(Collector):
         self._node = node
 
     def collect(self) -> Iterable[Metric]:
-        """All gauges."""
         node = self._node
         if not node.ready:
             return
@@ -447,12 +438,10 @@ def _with_headers(send: Any) -> Any:
 
 
 def demonstrate(service: Service) -> None:
-    """Run the demo's simulated market."""
     demo.run(service.node, service.log, hazards=service.settings.service.demo_hazards)
 
 
 def tick(service: Service) -> None:
-    """Advance the time."""
     while not service.node.closing.wait(_TICK):
         with contextlib.suppress(StalledError):
             service.node.write(service.node.step).result()
@@ -501,7 +490,6 @@ def build(
     settings: Settings, environ: Mapping[str, str], *, demonstration: bool, log: Log | None = None,
     clock: Clock | None = None,
 ) -> Service:  # fmt: skip
-    """Build a service without starting it."""
     log = Log(quiet=settings.service.quiet) if log is None else log
     clock = Clock() if clock is None else clock
     clock.on_fault = lambda text: log.event("clock", message=text)
@@ -569,10 +557,7 @@ def build(
 def _member(settings: Settings, environ: Mapping[str, str], node: Node, log: Log) -> "Member":
     """Make the node a member of a cluster; only here is the NATS client imported.
 
-    Raises
-    ------
-    SettingsError
-        If the client is not installed, or settings contradict each other.
+    Raises `SettingsError` if the client is not installed, or settings contradict each other.
     """
     if settings.data.tape:
         raise SettingsError(
@@ -617,7 +602,6 @@ def _broke(node: Node, log: Log, error: Exception) -> None:
 
 
 def configured(service: Service, host: str, port: int) -> uvicorn.Config:
-    """The uvicorn configuration of a service."""
     return uvicorn.Config(
         service, host=host, port=port, http=Protocol, log_config=None, access_log=False, server_header=False,
         timeout_graceful_shutdown=10, timeout_keep_alive=75, backlog=2048, proxy_headers=False,
@@ -689,7 +673,6 @@ class Server(uvicorn.Server):
         service.exit = lambda: setattr(self, "should_exit", True)
 
     async def startup(self, sockets: Any = None) -> None:
-        """Start listening."""
         await super().startup(sockets)
         if self.started:
             host, port = self.config.host, self.servers[0].sockets[0].getsockname()[1]
@@ -704,7 +687,6 @@ class Server(uvicorn.Server):
         return over
 
     async def shutdown(self, sockets: Any = None) -> None:
-        """Stop."""
         await self._service.stop()
         await super().shutdown(sockets)
 

@@ -313,10 +313,7 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
 def learn(settings: Settings) -> None:
     """Load the operator's own catalog file; call it before any lookup in the catalog.
 
-    Raises
-    ------
-    SettingsError
-        If the file is not valid.
+    Raises `SettingsError` if the file is not valid.
     """
     if settings.data.catalog:
         try:
@@ -326,13 +323,7 @@ def learn(settings: Settings) -> None:
 
 
 def make_folder(settings: Settings) -> None:
-    """Create the data folder if it does not exist.
-
-    Raises
-    ------
-    SettingsError
-        If it cannot be created.
-    """
+    """Create the data folder if it does not exist. Raises `SettingsError` if it cannot be created."""
     try:
         Path(settings.data.folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -345,10 +336,7 @@ def make_folder(settings: Settings) -> None:
 def secret(settings: Settings, place: str, environ: Mapping[str, str]) -> str:
     """The secret in the environment variable that a setting such as `alerts.mail_env` names; empty if the setting is.
 
-    Raises
-    ------
-    SettingsError
-        If the variable is not set.
+    Raises `SettingsError` if the variable is not set.
     """
     section, _, field = place.rpartition(".")
     of = settings.feeds[section.removeprefix("feeds.")] if "." in section else getattr(settings, section)
@@ -416,11 +404,9 @@ class _Section:
         self._environ, self._used = environ, used
 
     def error(self, why: str) -> SettingsError:
-        """An error for contradictory settings."""
         return SettingsError(f"{self._file}: {self._place} {why}")
 
     def refused(self, key: str, value: Any, allowed: str) -> SettingsError:
-        """An error for an invalid setting."""
         variable = self._variable(key)
         where = f"environment: {variable}" if variable in self._environ else f"{self._file}: {self._place}.{key}"
         return SettingsError(f"{where} must be {allowed}, got {_quoted(value)}")
@@ -458,7 +444,6 @@ class _Section:
 
 
 def _allowed(kind: Any) -> str:
-    """Description of the allowed values of a type."""
     for meta in getattr(kind, "__metadata__", ()):
         if isinstance(meta, Meta) and meta.description:
             return meta.description

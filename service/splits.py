@@ -56,7 +56,6 @@ class Series:
         self.forget(time)
 
     def forget(self, now: int) -> None:
-        """Drop snapshots before a time."""
         old = 0
         while old < len(self.times) and self.times[old] < now - KEPT_S * SECOND:
             old += 1
@@ -102,7 +101,6 @@ class Splits:
             return True
 
     def dump(self) -> list[Any]:
-        """All contents as plain data, for `restore`."""
         with self._lock:
             return [
                 [*key, series.about, series.times.tobytes(), series.values.tobytes()]
@@ -110,7 +108,6 @@ class Splits:
             ]
 
     def restore(self, held: Iterable[Any]) -> None:
-        """Replace the contents with those of a `dump`."""
         with self._lock:
             self._known.clear()
             for event, book, about, times, values in held:

@@ -160,7 +160,6 @@ class BetfairSource:
         )
 
     async def _log_in(self, web: Web) -> None:
-        """Open a session."""
         login = self._login
         headers = {"x-application": login.key_env, "accept": "application/json"}
         form = {"username": login.user_env, "password": login.password_env}

@@ -30,10 +30,7 @@ BUILDERS: dict[str, _Build] = {
 def source(settings: Settings, feed: Feed, environ: Mapping[str, str], secrets: Secrets) -> Source:
     """Create the fetcher of a feed; its secrets are resolved and masked in all output.
 
-    Raises
-    ------
-    SettingsError
-        If the environment lacks a variable that the feed names.
+    Raises `SettingsError` if the environment lacks a variable that the feed names.
     """
     named = [name for name in feed.__struct_fields__ if name.endswith("_env")]
     held = {name: secret(settings, f"feeds.{feed.name}.{name}", environ) for name in named}
@@ -42,5 +39,4 @@ def source(settings: Settings, feed: Feed, environ: Mapping[str, str], secrets: 
 
 
 def sources(settings: Settings, environ: Mapping[str, str], secrets: Secrets) -> list[Source]:
-    """Create the fetchers of all feeds."""
     return [source(settings, feed, environ, secrets) for feed in settings.feeds.values()]

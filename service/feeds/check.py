@@ -34,12 +34,10 @@ class Checked(NamedTuple):
     notes: tuple[str, ...]
 
     def cells(self) -> list[str]:
-        """Format as a table row."""
         counts = [self.events, self.quotes, len(self.books), sum(one.times for one in self.unmapped)]
         return [self.name, self.kind, self.status, *(f"{count:,}" for count in counts), self.reason]
 
     def plain(self) -> dict[str, Any]:
-        """Convert to plain lists and dicts."""
         return {**self._asdict(), "unmapped": [one._asdict() for one in self.unmapped]}
 
 
@@ -127,10 +125,7 @@ class _State(msgspec.Struct):
 def unmapped_of(settings: Settings) -> list[Unmapped]:
     """Return market names of the last run that were not in the catalog, most frequent first.
 
-    Raises
-    ------
-    SettingsError
-        If no run has left anything.
+    Raises `SettingsError` if no run has left anything.
     """
     path = state_file(settings)
     try:

@@ -78,7 +78,6 @@ def _within(starts: Sequence[float], until: float) -> float:
 
 
 def _weights(targets: Sequence[Target]) -> list[float]:
-    """Return the weight of every class."""
     weights = [0.0] * len(CLASSES)
     for target in targets:
         if target.live:

@@ -113,7 +113,6 @@ class _Tables:
         self._books: dict[str, set[str]] = {}
 
     def read(self, body: bytes, name: str) -> list[Payload]:
-        """Read one."""
         found = odds_table.read(body, PurePosixPath(urlsplit(name).path).suffix)
         if not found.complete:
             return [found]

@@ -69,8 +69,6 @@ class Unmapped(NamedTuple):
 
 
 class _Applied(NamedTuple):
-    """Result of applying a payload."""
-
     update: Update
     events: set[str]  # events of the source that are matched
     doubtful: set[str]
@@ -199,7 +197,6 @@ class Hub:
             await asyncio.sleep(seconds)
 
     async def _override(self) -> None:
-        """Reload the overrides if they changed."""
         if self._overrides is None:
             return
         try:
@@ -230,13 +227,7 @@ class Hub:
         return self._clock() if self._clock is not None else self.engine.now or datetime.fromtimestamp(0, UTC)
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
-        """Apply a payload to the board.
-
-        Raises
-        ------
-        Failure
-            If the board rejects it; nothing is changed then.
-        """
+        """Apply a payload to the board. Raises `Failure` if the board rejects it; nothing is changed then."""
         try:
             done: _Applied = await self._written(self._apply, source, payload)
         except (ValueError, StalledError) as error:
@@ -278,7 +269,6 @@ class Hub:
         self._tracks[source].part(part).well(self.now())
 
     def failed(self, source: str, failure: Failure, part: str = "") -> None:
-        """Report a failed request."""
         track = self._tracks[source]
         track.failures_total += 1
         self._failed[source].set()
@@ -546,7 +536,6 @@ class Hub:
         await self._failed[source].wait()
 
     def statuses(self) -> list[SourceStatus]:
-        """Each source, by name."""
         now = self.now()
         return [self._tracks[name].status(now) for name in sorted(self._tracks)]
 

@@ -28,7 +28,6 @@ _STEP = timedelta(seconds=1)
 
 
 def source(feed: Settings, key: str, secrets: Secrets) -> "InterfaceSource | InterfacePages":
-    """Create the fetcher for the settings."""
     return InterfaceSource(feed, key, secrets) if feed.stream else InterfacePages(feed, key, secrets)
 
 

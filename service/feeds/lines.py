@@ -18,7 +18,6 @@ class Lines:
         self._reader, self._writer = reader, writer
 
     async def send(self, line: bytes) -> None:
-        """Send a line."""
         try:
             self._writer.write(line + b"\r\n")
             await self._writer.drain()

@@ -57,8 +57,6 @@ class OpticSource:
 
 
 class _Sport:
-    """The stream of one sport."""
-
     def __init__(self, feed: Settings, sport: str, web: Web) -> None:
         self._feed, self._sport, self._web = feed, sport, web
         self._stream = Stream(feed.silence, feed.body_bytes)
@@ -119,7 +117,6 @@ class _Sport:
         self._begun = True
 
     async def _request_odds(self, sink: Sink, fixtures: Sequence[str]) -> None:
-        """Request the odds of some fixtures."""
         feed = self._feed
         for some in _chunks(fixtures, _FIXTURES):
             for books in _chunks(feed.books, _BOOKS):

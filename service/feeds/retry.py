@@ -28,7 +28,6 @@ class Backoff:
         self._failed = 0
 
     def reset(self) -> None:
-        """Reset after a success."""
         self._failed = 0
 
     def wait(self, failure: Failure) -> float:

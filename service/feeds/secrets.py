@@ -23,7 +23,6 @@ class Secrets:
         self.add(*values)
 
     def add(self, *values: str) -> None:
-        """Add secrets."""
         self._values.update(value for value in values if len(value) >= _LEAST)
 
     def clean(self, text: str) -> str:

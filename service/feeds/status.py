@@ -97,13 +97,11 @@ class Part:
         self.seen_at, self.failing, self.failures, self.reason, self.fatal = now, None, 0, "", False
 
     def failed(self, failure: Failure, now: datetime) -> None:
-        """Record a failure."""
         self.failing = self.failing or now
         self.failures += 1
         self.reason, self.fatal = str(failure), failure.fatal
 
     def assess(self, now: datetime, down_after: float) -> tuple[str, str]:
-        """Return status and reason."""
         if self.failing is not None:
             down = self.fatal or _age(self.failing, now) >= down_after
             return (DOWN if down else DEGRADED), self.reason
@@ -160,7 +158,6 @@ class Track:
         return self.warning or self.conflict
 
     def assess(self, now: datetime) -> tuple[str, str]:
-        """Return status and reason."""
         found = {name: part.assess(now, self.down_after) for name, part in self.parts.items()}
         kinds = {status for status, _ in found.values()}
         if not kinds:

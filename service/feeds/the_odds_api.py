@@ -226,7 +226,6 @@ class TheOddsApiSource:
         return ""
 
     def cost(self) -> str:
-        """Describe the cost in one sentence."""
         found = self._plan
         left = "an unknown number" if self._left is None else f"{self._left:,}"
         stale = self._stale()

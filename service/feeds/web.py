@@ -122,10 +122,7 @@ class Web:
 async def _decoded(response: httpx.Response) -> AsyncIterator[bytes]:
     """Yield a body without its content coding, in pieces.
 
-    Raises
-    ------
-    Failure
-        If the coding is not supported, or the body does not have it.
+    Raises `Failure` if the coding is not supported, or the body does not have it.
     """
     named = response.headers.get("content-encoding", "")
     decoder = decoder_of(named)

@@ -41,7 +41,6 @@ class Mcp:
         self._ready, self._stopping = asyncio.Event(), asyncio.Event()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one message."""
         request = self._api.requests.begin({**scope, "path": PATHS[0], "raw_path": None})
         try:
             body = await self._admitted(request, scope, receive)
@@ -87,7 +86,6 @@ class Mcp:
             await self._stopping.wait()
 
     async def stop(self) -> None:
-        """Stop the session manager."""
         self._stopping.set()
         if self._running is not None:
             with contextlib.suppress(asyncio.CancelledError):

@@ -25,7 +25,6 @@ _FORWARDED = (b"x-api-key", b"authorization", b"x-forwarded-for", b"host")
 
 
 def endpoint_of(api: "Api", tool: Tool) -> Endpoint:
-    """The endpoint of a tool."""
     if isinstance(tool.endpoint, Endpoint):
         return tool.endpoint
     return api.routes[tool.endpoint].endpoints["GET"]
@@ -56,13 +55,7 @@ def build(api: "Api", key: bytes | None = None) -> Server[Any]:
 
 
 async def call(api: "Api", name: str, arguments: Mapping[str, Any], scope: Mapping[str, Any]) -> str:
-    """Execute one call.
-
-    Raises
-    ------
-    Problem
-        If the endpoint rejects the call.
-    """
+    """Execute one call. Raises `Problem` if the endpoint rejects the call."""
     tool = BY_NAME.get(name)
     if tool is None:
         raise invalid(f"unknown tool {quoted(name)}; allowed: {', '.join(BY_NAME)}")

@@ -38,7 +38,6 @@ def fields(*names: str, **renamed: str) -> Shape:
 
 
 def price(row: Row, now: datetime) -> Row:
-    """One price."""
     names = (
         "id", "sportsbook", "event_id", "market_type", "selection", "line", "odds_american", "odds_decimal", "is_live",
         "market_segment", "player_name", "stat_category", "max_bet", "volume", "open_interest",
@@ -59,13 +58,11 @@ def price(row: Row, now: datetime) -> Row:
 
 
 def event(row: Row, _: datetime) -> Row:
-    """One event."""
     out = chosen(row, ("id", "sport", "league", "start_time", "status", "is_live", "book_count"), {"id": "event_id"})
     return out | {"event": f"{row['away_team']} @ {row['home_team']}", "markets": row["markets"][:12]}
 
 
 def positive(row: Row, _: datetime) -> Row:
-    """One +EV price."""
     names = ("id", "game_id", "game", "sport", "league", "start_time", "is_live", "sportsbook", "market", "line",
              "selection", "odds_american", "odds_decimal")  # fmt: skip
     out = chosen(row, names, {"game_id": "event_id", "game": "event", "start_time": "starts_at"})
@@ -99,7 +96,6 @@ def arbitrage(row: Row, now: datetime) -> Row:
 
 
 def middle(row: Row, _: datetime) -> Row:
-    """One middle."""
     out = chosen(
         row,
         ("id", "event_id", "event_name", "sport", "league", "start_time", "is_live", "market_type", "middle_numbers",
@@ -113,7 +109,6 @@ def middle(row: Row, _: datetime) -> Row:
 
 
 def low_hold(row: Row, _: datetime) -> Row:
-    """One low hold."""
     out = chosen(
         row,
         ("id", "event_id", "event_name", "sport", "league", "start_time", "is_live", "market_type", "hold_percentage",
@@ -153,7 +148,6 @@ def comparison(lists: Mapping[str, Sequence[Row]], now: datetime) -> list[Row]:
 
 
 def future(row: Row, now: datetime) -> Row:
-    """One price of a future."""
     out = chosen(
         row,
         ("future_market_id", "future_market_name", "selection", "sportsbook", "odds_american", "odds_decimal", "line",

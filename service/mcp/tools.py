@@ -151,10 +151,7 @@ def schema(tool: Tool, endpoint: Endpoint) -> dict[str, Any]:
 def query(tool: Tool, endpoint: Endpoint, arguments: Mapping[str, Any]) -> tuple[dict[str, str], int, int]:
     """Convert the arguments of a call to a query of the endpoint, and the limit and offset of the rows to show.
 
-    Raises
-    ------
-    Problem
-        400 for an argument that the tool does not have, or of another type.
+    Raises `Problem` 400 for an argument that the tool does not have, or of another type.
     """
     allowed = {*tool.args, *(_PAGED if paged(tool) else ())}
     if strange := sorted(set(arguments) - allowed):
@@ -244,7 +241,6 @@ def _fitting(out: dict[str, Any], rows: list[Row], offset: int, total: int, tool
 
 
 def described(tools: Iterable[Tool] = TOOLS) -> str:
-    """The instructions of the server."""
     names = ", ".join(tool.name for tool in tools)
     return (
         "Sports odds of many books and what they are worth. Begin with get_events or a find_ tool; ids of one answer "

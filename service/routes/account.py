@@ -202,7 +202,6 @@ _managing = _Managing()
 
 
 def account(context: Context) -> Any:
-    """Rights of the key."""
     caller = context.caller
     with _managing:
         record = context.node.keys.record(caller.key, caller)
@@ -223,7 +222,6 @@ def account(context: Context) -> Any:
 
 
 def usage(context: Context) -> Any:
-    """Usage of the account."""
     caller, limits = context.caller, context.node.limits
     room = limits.room(caller.account, caller.rate)
     minute = RateNow(room.limit, room.remaining, datetime.fromtimestamp(room.reset, UTC))
@@ -233,27 +231,23 @@ def usage(context: Context) -> Any:
 
 
 def keys(context: Context) -> Any:
-    """All keys of the account."""
     with _managing:
         return data(context, [_key(record) for record in context.node.keys.list(context.caller.account)])
 
 
 def create(context: Context) -> Any:
-    """Create a key."""
     with _managing:
         made = context.node.keys.create_like(context.caller, context.body.tier, context.body.name)
     return Answer(_encode(data(context, _made(made))), 201)
 
 
 def revoke(context: Context) -> Any:
-    """Revoke a key."""
     with _managing:
         record = context.node.keys.revoke(context.path["id"], context.caller)
     return data(context, DeletedKey(deleted=True, key_id=record.id, message="The key was revoked."))
 
 
 def rotate(context: Context) -> Any:
-    """Rotate a key."""
     with _managing:
         made = context.node.keys.rotate(context.path["id"], context.caller)
     key = _made(made)

@@ -75,12 +75,10 @@ def _checked(context: Context, alert: Alert, before: Sequence[str] = ()) -> Aler
 
 
 def alerts(context: Context) -> Any:
-    """All alerts of the key."""
     return data(context, [redacted(alert) for alert in context.node.records.all(context.caller.key, "alert", Alert)])
 
 
 def create(context: Context) -> Any:
-    """Create an alert."""
     new: NewAlert = context.body
     alert = _checked(context, Alert(**msgspec.structs.asdict(new), id=secrets.token_hex(8)))
     store(context.node.records, context.caller.key, alert)
@@ -88,7 +86,6 @@ def create(context: Context) -> Any:
 
 
 def change(context: Context) -> Any:
-    """Change an alert."""
     changes: AlertChanges = context.body
     before = context.node.records.get(context.caller.key, "alert", context.path["alertId"], Alert)
     targets = _checked(context, changed(before, changes), before.targets).targets
@@ -103,14 +100,12 @@ def change(context: Context) -> Any:
 
 
 def delete(context: Context) -> Any:
-    """Delete an alert."""
     context.node.records.delete(context.caller.key, "alert", context.path["alertId"])
     context.node.records.forget(context.caller.key, "sent", context.path["alertId"])
     return data(context, Deleted(deleted=True))
 
 
 def test(context: Context) -> Any:
-    """Send a test message."""
     alert = context.node.records.get(context.caller.key, "alert", context.path["alertId"], Alert)
     with _reaching(context) as alerts:
         wrong = alerts.deliver(alert, f"{alert.filter}: test", ["This is a test of an alert."], [])

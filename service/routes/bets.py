@@ -42,7 +42,6 @@ def _records(context: Context) -> Records:
 
 
 def bets(context: Context) -> Any:
-    """The key's bets, newest first, as JSON or CSV."""
     query = context.query
     found = sorted(_records(context).all(context.caller.key, "bet", Bet), key=lambda bet: (bet.placed_at, bet.id))[::-1]
     if query["status"] is not None:
@@ -66,7 +65,6 @@ def _download(found: list[Bet]) -> Answer:
 
 
 def place(context: Context) -> Any:
-    """Record a bet."""
     new: NewBet = context.body
     bet = figures(Bet(**msgspec.structs.asdict(new), id=secrets.token_hex(8), placed_at=_now()))
     keep(_records(context), context.caller.key, bet)
@@ -74,7 +72,6 @@ def place(context: Context) -> Any:
 
 
 def change(context: Context) -> Any:
-    """Change or settle a bet."""
     changes: BetChanges = context.body
     scores = (changes.home_score, changes.away_score)
     if (None in scores or UNSET in scores) and scores not in ((None, None), (UNSET, UNSET)):
@@ -97,7 +94,6 @@ def change(context: Context) -> Any:
 
 
 def delete(context: Context) -> Any:
-    """Delete a bet."""
     _records(context).delete(context.caller.key, "bet", context.path["betId"])
     return data(context, Deleted(deleted=True))
 

@@ -34,7 +34,6 @@ def _numbers(context: Context, name: str, low: float, high: float) -> list[float
 
 
 def arbitrage(context: Context) -> Any:
-    """Stakes with the same payout for every outcome."""
     odds, total, step = _numbers(context, "odds", 1.0, 1e6), context.query["total"], context.query["step"]
     limits = [np.inf] * len(odds) if context.query["limits"] is None else _numbers(context, "limits", -1.0, 1e15)
     if min(limits) < 0.0:
@@ -54,20 +53,17 @@ def arbitrage(context: Context) -> Any:
 
 
 def hedge(context: Context) -> Any:
-    """The hedge of an existing bet."""
     q = context.query
     return data(context, calculators.hedge(q["stake"], q["odds"], q["against"])._asdict())
 
 
 def free_bet(context: Context) -> Any:
-    """The value of a free bet when the other side is bet too."""
     q = context.query
     found = calculators.free_bet(q["stake"], q["odds"], q["against"], returned=bool(q["returned"]))
     return data(context, found._asdict())
 
 
 def boost(context: Context) -> Any:
-    """A boosted price: EV and Kelly stake from a fair probability."""
     q = context.query
     odds = calculators.boost(q["odds"], q["boost"] / 100.0)
     p = q["probability"]
@@ -75,7 +71,6 @@ def boost(context: Context) -> Any:
 
 
 def parlay(context: Context) -> Any:
-    """Several bets combined into one."""
     odds, probs = _numbers(context, "odds", 1.0, 1e6), _numbers(context, "probabilities", 0.0, 1.0)
     if len(odds) != len(probs):
         raise invalid(f"probabilities must have as many numbers as odds, {len(odds)}, got {len(probs)}")
@@ -86,7 +81,6 @@ def parlay(context: Context) -> Any:
 
 
 def middle(context: Context) -> Any:
-    """Stakes on both sides of a middle."""
     q = context.query
     found = calculators.middle_stakes(q["total"], q["odds"], q["against"], q["probability"])
     return data(context, {**found._asdict(), "stakes": list(found.stakes)})

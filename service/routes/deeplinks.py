@@ -46,7 +46,6 @@ class LinkRequest(msgspec.Struct):
 
 
 def redirect(context: Context) -> Answer:
-    """Redirect to the closest page of a book."""
     query = context.query
     state = query["state"] or ""
     fallback = None if query["fallback"] is None else _fallback(query["fallback"])
@@ -63,7 +62,6 @@ def redirect(context: Context) -> Answer:
 
 
 def batch(context: Context) -> Any:
-    """Link paths for many prices or opportunities."""
     body: LinkRequest = context.body
     given = list(dict.fromkeys(body.ids))
     if not 1 <= len(given) <= MOST_IDS:
@@ -86,7 +84,6 @@ def batch(context: Context) -> Any:
 
 
 def _safe(url: str) -> bool:
-    """Whether an address may be redirected to."""
     return len(url) <= MOST_URL and url.isascii() and allowed(url)
 
 

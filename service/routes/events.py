@@ -46,7 +46,6 @@ def _event(stats: BoardStats, at: int, games: Mapping[str, Standing]) -> Event:
 
 
 def _matching(context: Context, stats: BoardStats) -> Bools:
-    """Events that match a request."""
     query = context.query
     places = list(zip(stats.sports, stats.leagues, strict=True))
     out = np.array(filters.in_places(query["sport"], query["league"], places), bool)
@@ -68,7 +67,6 @@ def _matching(context: Context, stats: BoardStats) -> Bools:
 
 
 def events(context: Context) -> Any:
-    """Events, sorted by start."""
     books, strange = selected(context)
     stats = context.node.stats.at(context.board, books)
     order = stats.order
@@ -88,12 +86,10 @@ def _own_event(context: Context) -> tuple[BoardStats, int]:
 
 
 def event(context: Context) -> Any:
-    """One event."""
     return data(context, _event(*_own_event(context), states(context)))
 
 
 def markets(context: Context) -> Any:
-    """Market types of one event."""
     stats, at = _own_event(context)
     return data(context, stats.markets_of(at))
 

@@ -82,7 +82,6 @@ def _selected(context: Context, *, by_selection: bool) -> _Selection:
 
 
 def markets(context: Context) -> Any:
-    """All futures markets."""
     found = _selected(context, by_selection=False)
     wanted = context.query["is_complete"]
     sheets = [sheet for sheet in found.sheets if wanted is None or bool(found.judged(sheet).complete) == wanted]
@@ -134,7 +133,6 @@ def _arbitrage(judged: Evaluation) -> FutureArbitrage | None:
 
 
 def odds(context: Context) -> Any:
-    """Prices of futures, sorted by market, selection and book."""
     found = _selected(context, by_selection=True)
     masks = [_matching(context, sheet, found) for sheet in found.sheets]
     counts = [int(mask.sum()) for mask in masks]
@@ -150,7 +148,6 @@ def odds(context: Context) -> Any:
 
 
 def _matching(context: Context, sheet: Sheet, found: _Selection) -> Bools:
-    """Which prices of a market match the request."""
     meant = found.visible(sheet)
     query = context.query
     if query["selection"] is not None:

@@ -52,12 +52,10 @@ def _rows(context: Context) -> Rows:
 
 
 def states(context: Context) -> Any:
-    """All games, by sport."""
     return data(context, *_matching(context, _rows(context)))
 
 
 def states_of_sport(context: Context) -> Any:
-    """The games of one sport."""
     rows, sport = _rows(context), values.sport_id(context.path["sport"])
     mine = {event: row for event, row in rows.items() if row.sport == sport}
     if not mine and sport not in catalog.sports():

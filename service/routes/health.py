@@ -107,7 +107,6 @@ def _fair(node: Node) -> FairPrices:
 
 
 def health(context: Context) -> Any:
-    """Run all checks."""
     node = context.node
     checks = {"cache": _timed(_store, node), "data": _timed(_data, node), "schema": _timed(_schema, node)}
     worst = max((check.status for check in checks.values()), key=_ORDER.index)

@@ -192,7 +192,6 @@ def _now(context: Context) -> int | None:
 
 
 def closing(context: Context) -> Any:
-    """The last prices of one event before it started."""
     id_, now = context.query["event_id"], _now(context)
     books = books_for(context, context.query["sportsbook"])
     found = _past(context).closings.closing(id_)
@@ -209,10 +208,7 @@ def closing(context: Context) -> Any:
 def _without_lines(context: Context, id_: str) -> tuple[Closing, str]:
     """An event on the board without closing lines, and the reason.
 
-    Raises
-    ------
-    Problem
-        404 if the board does not have the event.
+    Raises `Problem` 404 if the board does not have the event.
     """
     with index_of(context).reader() as reader:
         event, moment = reader.event(id_), reader.moment
@@ -226,7 +222,6 @@ def _without_lines(context: Context, id_: str) -> tuple[Closing, str]:
 
 
 def _reason(context: Context, id_: str, event: BoardEvent, moment: int) -> str:
-    """Why an event has no closing lines."""
     begun = event.start != NO_TIME and event.start <= moment
     if event.status == "cancelled":
         return "it was cancelled"
@@ -293,7 +288,6 @@ def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) ->
 
 
 def closings(context: Context) -> Any:
-    """Closing lines of the events that started on a day."""
     query, now, past = context.query, _now(context), _past(context)
     books = books_for(context, query["sportsbook"])
     missing: dict[str, list[str]] = {}
@@ -326,7 +320,6 @@ def closings(context: Context) -> Any:
 
 
 def history(context: Context) -> Any:
-    """Price movements of one event."""
     query, id_, past = context.query, context.query["event"], _past(context)
     books, now = books_for(context, query["sportsbook"]), _now(context)
     since, until = _window(query["since"], query["until"])
@@ -388,7 +381,6 @@ def _movement(ident: str, said: Any, book: str, moves: Moves, at: Longs | Ints, 
 
 
 def clv(context: Context) -> Any:
-    """Results of the +EV prices that were shown, against the close."""
     query, now, past = context.query, _now(context), _past(context)
     missing = filters.unknown_ids({**query, "market": None}, lambda: BoardIds((), (), (), ()))
     there, book = reference(context, missing)

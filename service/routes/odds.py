@@ -84,7 +84,6 @@ CURSOR = Param(
 
 
 def index_of(context: Context) -> Index:
-    """The index of the caller's board."""
     return context.node.index(context.board)
 
 
@@ -103,7 +102,6 @@ def books_for(
 
 
 def filter_of(context: Context, now: int, **more: Any) -> Filter:
-    """The conditions of a query."""
     q = context.query
     part = q.get("q")
     player = q.get("player_name")
@@ -153,7 +151,6 @@ class _Listing(NamedTuple):
 
 
 def listing(context: Context) -> dict[str, Any]:
-    """A page of matching prices."""
     q = context.query
     grouped = q["group_by"] is not None
     names, cut = q["fields"] or None, _Listing.of(context, q["sort"] or "")
@@ -205,7 +202,6 @@ def _grouped(context: Context, cut: _Listing, names: Sequence[str] | None) -> di
 
 
 def _event(found: OddsRows, names: Sequence[str] | None, state: str, *, refs: bool) -> Any:
-    """One event with its prices."""
     first = odds(found._replace(**{name: getattr(found, name)[:1] for name in _SLICED}, links=None))[0]
     away, home = first.away_team, first.home_team
     facts = (
@@ -226,7 +222,6 @@ _SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start",
 
 
 def best(context: Context) -> dict[str, Any]:
-    """A page of the best prices of selections."""
     q = context.query
     missing: dict[str, list[str]] = {}
     names, cut = q["fields"] or None, _Listing.of(context, q["sort"] or "")
@@ -240,7 +235,6 @@ def best(context: Context) -> dict[str, Any]:
 
 
 def comparison(context: Context) -> dict[str, Any]:
-    """All prices of one event, by market type."""
     missing: dict[str, list[str]] = {}
     with index_of(context).reader(judged=True) as reader:
         rows = reader.rows(filter_of(context, reader.now, event=(context.query["event"],)), missing)
@@ -254,7 +248,6 @@ def comparison(context: Context) -> dict[str, Any]:
 
 
 def batch(context: Context) -> dict[str, Any]:
-    """All prices of several events, by event."""
     body: Batch = context.body
     most = context.caller.tier.batch
     ids = tuple(dict.fromkeys(body.event_ids))
@@ -287,7 +280,6 @@ def batch(context: Context) -> dict[str, Any]:
 
 
 def delta(context: Context) -> dict[str, Any]:
-    """Prices that changed on the board after a time, and those removed, in the order of change."""
     seen = bool(context.query["seen"])
     cut = _Listing.of(context, "renewed" if seen else "moved")
     missing: dict[str, list[str]] = {}
@@ -314,7 +306,6 @@ def delta(context: Context) -> dict[str, Any]:
 
 
 def of_event(context: Context) -> dict[str, Any]:
-    """A page of the prices of one event."""
     id_ = context.path["eventId"]
     with index_of(context).reader(judged=True) as reader:
         if not reader.has_rows(id_):

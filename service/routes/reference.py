@@ -30,12 +30,10 @@ _EMPTY = flag("include_empty", "Include entries without events.", default=False)
 
 
 def own(context: Context) -> BoardStats:
-    """Statistics of the caller's books."""
     return context.node.stats.at(context.board, books_of(context.caller.tier.id))
 
 
 def unknown_ids(context: Context) -> dict[str, list[str]]:
-    """Unknown ids of the request."""
     return filters.unknown_ids(context.query, lambda: context.node.stats.at(context.board, None).ids)
 
 
@@ -68,7 +66,6 @@ def _grouped(keys: list[Any]) -> dict[Any, list[int]]:
 
 
 def sports(context: Context) -> Any:
-    """All sports."""
     stats = own(context)
     found = _grouped(stats.sports)
     if context.query["include_empty"]:
@@ -77,7 +74,6 @@ def sports(context: Context) -> Any:
 
 
 def sport(context: Context) -> Any:
-    """One sport."""
     stats = own(context)
     ident = values.sport_id(context.path["sportId"])
     at = _grouped(stats.sports).get(ident, [])
@@ -111,7 +107,6 @@ def _leagues(stats: BoardStats) -> dict[tuple[str, str], list[int]]:
 
 
 def leagues(context: Context) -> Any:
-    """All leagues."""
     stats, strange = own(context), unknown_ids(context)
     found = _leagues(stats)
     if context.query["include_empty"]:
@@ -188,7 +183,6 @@ def _source_statuses(context: Context) -> dict[str, str]:
 
 
 def books(context: Context) -> Any:
-    """All books."""
     query = context.query
     stats = context.node.stats.at(context.board, None)
     found, reported = _books(stats), _source_statuses(context)
@@ -211,7 +205,6 @@ def books(context: Context) -> Any:
 
 
 def book(context: Context) -> Any:
-    """One book."""
     ident = catalog.book(context.path["bookId"]).id
     stats = context.node.stats.at(context.board, None)
     count, seen = _books(stats).get(ident, (0, int(NO_TIME)))
@@ -224,7 +217,6 @@ def book(context: Context) -> Any:
 
 
 def markets(context: Context) -> Any:
-    """Market types with prices, under their published names."""
     stats = own(context)
     counts = stats.markets.sum(axis=0)
     rows = []
@@ -249,7 +241,6 @@ def markets(context: Context) -> Any:
 
 
 def teams(context: Context) -> Any:
-    """Teams with an event on the board."""
     query, stats, strange = context.query, own(context), unknown_ids(context)
     known = {(each.sport, each.id): each for each in catalog.teams()}
     rows = []

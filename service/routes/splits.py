@@ -35,7 +35,6 @@ def _late(context: Context) -> datetime:
 
 
 def splits(context: Context) -> Any:
-    """The last record of each event and book."""
     query = context.query
     rows = context.node.splits.latest(_late(context))
     seen = BoardIds([r.sport for r in rows], [r.league for r in rows], [r.sportsbook for r in rows], ())
@@ -89,7 +88,6 @@ def history(context: Context) -> Any:
 
 
 def post(context: Context) -> Any:
-    """Store records of an operator's source."""
     token = context.node.splits_token
     if not token or not hmac.compare_digest(context.token.encode("utf-8", "replace"), token.encode()):
         raise Problem(401, "unauthorized", "operator token required: Authorization: Bearer TOKEN")

@@ -114,10 +114,7 @@ async def _disconnected(receive: Any) -> None:
 def slot(api: "Api", caller: Caller) -> Iterator[None]:
     """Take one of the concurrent streams of a caller.
 
-    Raises
-    ------
-    Problem
-        429 if all are in use; 503 if the node is stopping.
+    Raises `Problem` 429 if all are in use; 503 if the node is stopping.
     """
     if hub_of(api).lines.closed:
         raise Problem(503, "not_ready", "the node is stopping; retry in a few seconds")
@@ -165,10 +162,7 @@ def unknown_ids(context: Context) -> dict[str, list[str]]:
 def _wants(context: Context, channels: frozenset[str]) -> Subscription:
     """The subscription of a request.
 
-    Raises
-    ------
-    Problem
-        400 if `live` is combined with `seen`; 403 if the tier lacks streams, the channel or a book.
+    Raises `Problem` 400 if `live` is combined with `seen`; 403 if the tier lacks streams, the channel or a book.
     """
     caller, query = context.caller, context.query
     _check_streaming(caller)
@@ -201,10 +195,7 @@ def wants_of(
 ) -> Subscription:  # fmt: skip
     """The subscription of a caller from the filters of a query.
 
-    Raises
-    ------
-    Problem
-        403 if the tier lacks streams or a book.
+    Raises `Problem` 403 if the tier lacks streams or a book.
     """
     caller, query = context.caller, context.query
     _check_streaming(caller)

@@ -119,10 +119,7 @@ class SharedRecords:
     async def forward(self, endpoint: Endpoint, context: Context) -> Answer:
         """Have the writer execute a request; its changes are visible here afterwards.
 
-        Raises
-        ------
-        Problem
-            The writer's, or 503 if it does not respond.
+        Raises `Problem`: the writer's, or 503 if it does not respond.
         """
         caller = context.caller
         forwarded = Forwarded(

@@ -40,7 +40,6 @@ class RemoteFeeds:
         self.of_books: list[BookStatus] = []
 
     def statuses(self) -> list[SourceStatus]:
-        """Each source, by name."""
         return self.sources
 
     def books(self) -> list[BookStatus]:
@@ -75,12 +74,8 @@ class Follower:
     def apply(self, message: Message) -> None:
         """Apply a message; one from a replaced writer is ignored.
 
-        Raises
-        ------
-        DivergedError
-            If the state here turns out to differ from the writer's.
-        FormError
-            If it was written by a newer version.
+        Raises `DivergedError` if the state here turns out to differ from the writer's; `FormError` if it was written by
+        a newer version.
         """
         if message.sequence != self.sequence + 1:
             raise DivergedError(f"message {message.sequence} came after {self.sequence}")
@@ -176,13 +171,7 @@ def closed(data: bytes) -> bytes:
 
 
 def opened(data: bytes) -> dict[str, Any]:
-    """Parse a snapshot.
-
-    Raises
-    ------
-    ValueError
-        If it is damaged.
-    """
+    """Parse a snapshot. Raises `ValueError` if it is damaged."""
     try:
         return msgspec.msgpack.decode(
             zstandard.ZstdDecompressor().decompress(data, max_output_size=1 << 32), type=dict[str, Any]

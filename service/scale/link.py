@@ -50,7 +50,6 @@ class Link:
     # ---- from other threads ----
 
     def start(self, work: Coroutine[Any, Any, Any]) -> "Future[Any]":
-        """Schedule a coroutine on the link's loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def call(self, work: Coroutine[Any, Any, Any], timeout: float = 5.0) -> Any:
@@ -73,7 +72,6 @@ class Link:
         return self._closing.is_set()
 
     def close(self) -> None:
-        """Close the connection and end the thread."""
         if self._closing.is_set():
             return
         self._closing.set()

@@ -103,7 +103,6 @@ class Lease:
         return True
 
     async def release(self) -> None:
-        """Release the lease."""
         await self._bucket.delete(self._key, last=self._revision)
 
 
@@ -134,14 +133,8 @@ class Log:
     async def append(self, body: bytes, after: int, epoch: int, below: str = "") -> int:
         """Store a message right after a sequence, and return its own; `below` is added to its subject.
 
-        Raises
-        ------
-        RefusedError
-            If another message is stored there.
-        LostError
-            If the stream was recreated.
-        UnstoredError
-            If it is too large, or was not stored for half a minute.
+        Raises `RefusedError` if another message is stored there; `LostError` if the stream was recreated;
+        `UnstoredError` if it is too large, or was not stored for half a minute.
         """
         ident = f"{self.scale.shard}-{epoch}-{after}-{self._own}"
         headers = {"epoch": str(epoch), "Nats-Msg-Id": ident, "Nats-Expected-Last-Sequence": str(after)}
@@ -180,10 +173,7 @@ class Log:
     async def follow(self, after: int) -> AsyncIterator[Message | None]:
         """Messages after a sequence, in order and without gaps; None now and then while there are none.
 
-        Raises
-        ------
-        LostError
-            If the log lacks the next message, or is another one.
+        Raises `LostError` if the log lacks the next message, or is another one.
         """
         short = float("inf")  # since when the log has seemed to end before what was read
         while not self._link.closing:
@@ -219,13 +209,7 @@ class Log:
                     await messages.unsubscribe()
 
     async def bounds(self) -> Bounds:
-        """The range of the stream.
-
-        Raises
-        ------
-        LostError
-            If it is another stream than before, or does not exist.
-        """
+        """The range of the stream. Raises `LostError` if it is another stream than before, or does not exist."""
         try:
             found = await self._js.stream_info(self.name)
         except NotFoundError:
@@ -267,7 +251,6 @@ class Log:
         return None
 
     async def newest(self) -> Mapping[str, str] | None:
-        """Metadata of the newest snapshot."""
         found = await self._saved(await self._snapshots())
         return found[-1].headers if found else None
 

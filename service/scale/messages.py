@@ -99,19 +99,12 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def packed(entries: Sequence[Entry]) -> bytes:
-    """Serialise entries to a body."""
     plain = [[kind, _plain(value) if kind == "step" else value] for kind, value in entries]
     return bytes([FORM]) + zstandard.ZstdCompressor(3).compress(_encode(plain))
 
 
 def unpacked(body: bytes) -> list[Entry]:
-    """Parse the entries of a body.
-
-    Raises
-    ------
-    FormError
-        If it was written by a newer version.
-    """
+    """Parse the entries of a body. Raises `FormError` if it was written by a newer version."""
     if body[0] != FORM:
         raise FormError(
             f"the log holds messages of form {body[0]}, and this version reads form {FORM}; "

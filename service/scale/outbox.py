@@ -41,10 +41,7 @@ class Outbox:
     def add(self, kind: str, *what: Any) -> None:
         """Add a change that is not a step.
 
-        Raises
-        ------
-        StalledError
-            If the log accepts nothing; the caller must not have changed anything yet.
+        Raises `StalledError` if the log accepts nothing; the caller must not have changed anything yet.
         """
         if kind == "futures" and what[0] is None:  # the step with these prices failed
             with self._lock:
@@ -58,12 +55,8 @@ class Outbox:
     def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
         """Add a step.
 
-        Raises
-        ------
-        StalledError
-            If ten seconds of steps are pending; the engine rolls this one back.
-        TooLargeError
-            If it does not fit into a message; the engine rolls it back too.
+        Raises `StalledError` if ten seconds of steps are pending; the engine rolls this one back; `TooLargeError` if it
+        does not fit into a message; the engine rolls it back too.
         """
         self._check(STALLED_S)
         number, quotes, most = self._engine.number + 1, len(batch.links), self._max_payload()
@@ -134,6 +127,5 @@ class Outbox:
 
     @property
     def waiting_s(self) -> float:
-        """Age of the oldest entry."""
         with self._lock:
             return time.monotonic() - self._entries[0][1] if self._entries else 0.0

@@ -33,7 +33,6 @@ class Records:
         self._put("show", _plain(bets))
 
     def put(self, close: Close) -> None:
-        """Add the close of an event."""
         self._put("close", _plain(close))
 
     def take_back(self, event_id: str) -> None:
@@ -53,7 +52,6 @@ class Records:
 
     @property
     def waiting_s(self) -> float:
-        """Age of the oldest record."""
         with self._lock:
             return time.monotonic() - self._waiting[0][1] if self._waiting else 0.0
 

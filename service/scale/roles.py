@@ -135,7 +135,6 @@ class Member(Collector):
         node.closing.wait()
 
     def close(self) -> None:
-        """Release the lease and disconnect."""
         if self.node.limits.usage is not None:
             self.node.limits.usage.flush()
         if self._lease is not None:
@@ -286,7 +285,6 @@ class Member(Collector):
                 node.ready, node.waits_for, self._target = False, "no connection to the log", 0
 
     async def _store_records(self) -> None:
-        """Store closing lines and bets from the stream."""
         assert self.node.past is not None
         closings = self.node.past.closings
         born = (await self.past.bounds()).born
@@ -431,7 +429,6 @@ class Member(Collector):
             return Check(last, self.node.engine.state_hash(views=False))
 
     async def _publish_records(self) -> None:
-        """Store closing lines and bets."""
         epoch = self.follower.epoch
         after = (await self._until_answered(self.past.bounds)).last
         while True:

@@ -47,10 +47,7 @@ class SharedKeys:
     async def attach(self) -> None:
         """Copy all keys; `watch` follows changes from there.
 
-        Raises
-        ------
-        KeysError
-            If the pepper here differs from the one used for those keys.
+        Raises `KeysError` if the pepper here differs from the one used for those keys.
         """
         config = KeyValueConfig("keys", history=5, storage=StorageType.FILE, replicas=self._link.scale.replicas)
         self._bucket = await bucket_of(self._link.client.jetstream(), config)
@@ -70,7 +67,6 @@ class SharedKeys:
         await asyncio.to_thread(self._store.take, rows)
 
     async def watch(self) -> None:
-        """Apply changes as they arrive."""
         while True:
             try:
                 entry = await self._changes.updates(timeout=3600.0)
@@ -211,7 +207,6 @@ class SharedUsage:
         self._usage.share = self._share
 
     async def follow(self) -> None:
-        """Copy totals as they change."""
         after: int | None = None
         while not self._link.closing:
             try:

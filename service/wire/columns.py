@@ -159,7 +159,6 @@ def parts(entries: list[Any], lists: pl.Series) -> list[list[Any]]:
 
 @lru_cache(maxsize=4096)
 def book_id(name: str) -> str:
-    """The id of a book."""
     return catalog.book(name).id
 
 

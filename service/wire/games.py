@@ -36,7 +36,6 @@ class Teams(msgspec.Struct, frozen=True):
 
 
 def standing(state: State, teams: Teams) -> Standing:
-    """Encode a state for a response."""
     return Standing(
         home_team=teams.home, away_team=teams.away, sport=teams.sport, league=teams.league, home_score=state.home,
         away_score=state.away, is_live=not state.over, game_period=state.period or None,

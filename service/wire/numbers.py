@@ -32,7 +32,6 @@ def rounded(value: Number, digits: int = 4) -> Number:
 
 
 def exact(value: float, digits: int = 4) -> float:
-    """Round a number."""
     return round(value, digits) + 0.0
 
 

@@ -195,7 +195,6 @@ _encode = msgspec.json.Encoder().encode
 
 
 def odds(found: OddsRows) -> list[Odds]:
-    """Encode rows of `/odds`."""
     return list(map(Odds, *_columns(found)))
 
 
@@ -256,7 +255,6 @@ def fields_of(names: Sequence[str], state: str = "") -> Callable[..., list[dict[
 
 
 def removed(found: OddsRows) -> list[Removed]:
-    """Encode removed rows."""
     books = [found.books[b] for b in found.book]
     return list(map(Removed, hexadecimal(found.id), books, timestamps(found.moved)))
 

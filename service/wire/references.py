@@ -21,7 +21,6 @@ def with_references(rows: Sequence[dict[str, Any]], fields: Sequence[str] | None
 
 
 def references(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The references of one row."""
     return _of_event(row, row["market_type"]) | _of_book(row["sportsbook"])
 
 

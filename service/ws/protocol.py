@@ -31,7 +31,6 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._left, self._at = float(BURST), self.loop.time()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Release the connection."""
         super().connection_lost(exc)
         if self.release is not None:
             self.release()

@@ -87,13 +87,7 @@ _decode = msgspec.json.Decoder(Message).decode
 
 
 def refuse_plain(_: Context) -> Any:
-    """Respond to a request without an upgrade.
-
-    Raises
-    ------
-    Problem
-        426, always.
-    """
+    """Respond to a request without an upgrade. Raises `Problem` 426, always."""
     raise Problem(426, "upgrade_required", "connect with a WebSocket client: ws:// or wss://, not http://")
 
 

@@ -29,7 +29,6 @@ class Socket(Subscriber):
         return batches
 
     def take(self, packed: Any) -> None:
-        """Queue messages."""
         if not (self.gone or self._ending):
             self.grow(sum(self._queue(messages, number) for messages, number in packed))
 
@@ -78,7 +77,6 @@ class Socket(Subscriber):
         return body
 
     async def sending(self, body: bytes, *, last: bool) -> None:
-        """Write frames, or close."""
         try:
             if last:
                 await self._send({"type": "websocket.close", "code": self.code, "reason": self.reason})
@@ -98,6 +96,5 @@ class Socket(Subscriber):
         self.refuse("invalid_api_key", "the key was revoked, or has other rights now", BAD_KEY)
 
     def close(self, code: int, reason: str) -> None:
-        """Send what is pending, and close."""
         self.code, self.reason = code, reason
         self.end()

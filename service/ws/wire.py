@@ -53,24 +53,19 @@ class Messages(Wire):
     # ---- payloads ----
 
     def event(self, name: str, **fields: Any) -> bytes:
-        """One message."""
         return message(name, **fields)
 
     def price_event(self, name: str, book: str, rows: Sequence[Any], *, more: bool = False) -> bytes:
-        """A message with prices of a book."""
         del more
         return message(name, source=book, data=rows, count=len(rows))
 
     def removal(self, book: str, ids: Sequence[str]) -> bytes:
-        """A message with prices that left the board or the filters."""
         return message("odds:removed", source=book, ids=ids, count=len(ids))
 
     def detection(self, kind: str, rows: Sequence[Any]) -> bytes:
-        """A message with opportunities."""
         return message(f"{kind}:detected", data=rows)
 
     def expiration(self, kind: str, ids: Sequence[str]) -> bytes:
-        """A message with expired opportunities."""
         return message(f"{kind}:expired", data={"expired": ids})
 
     def parts(self, rows: Sequence[Any]) -> list[slice]:
@@ -90,7 +85,6 @@ class Messages(Wire):
     def added(
         self, ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool], total: int, books: Sequence[str] = ()
     ) -> list[StreamEvent]:  # fmt: skip
-        """Complete prices, by book."""
         out = []
         for book in sorted(set(books)):
             at = [i for i, each in enumerate(books) if each == book]
@@ -122,7 +116,6 @@ class Messages(Wire):
         return out
 
     def empty(self) -> list[bytes]:
-        """No messages."""
         return []
 
     def opened(self, kind: str, ids: Sequence[str], rows: Sequence[Any]) -> list[bytes]:
@@ -140,7 +133,6 @@ class Messages(Wire):
     # ---- the connection ----
 
     def complete(self, books: list[str], total: int, *, resumed: bool) -> bytes:
-        """The message that ends the snapshot."""
         return message("snapshot:complete", books=books, total=total, resumed=resumed, progressive=False)
 
     def beginning(self, prices: list[bytes], others: list[bytes]) -> list[bytes]:
@@ -148,7 +140,6 @@ class Messages(Wire):
         return [*others, *prices]
 
     def opening(self, connected: list[bytes], _: Iterator[int]) -> list[bytes]:
-        """The first message."""
         return connected
 
     def numbered(self, frames: Sequence[bytes], _: Iterator[int], number: int = 0) -> list[bytes]:

@@ -24,7 +24,6 @@ _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.])")
 
 
 def download(rows: Iterable[Mapping[str, Any]], now: datetime | None) -> Answer:
-    """Arbitrages as a file."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(_HEADER)

@@ -29,10 +29,8 @@ _FEATURES = {"ev": "ev", "arbitrage": "arbitrage", "low_hold": "low_hold", "midd
 def explained(context: Context, wanted: str, event: str) -> dict[str, Any]:
     """Explain an open opportunity over the books that a caller may see.
 
-    Raises
-    ------
-    Problem
-        404 if the event or the opportunity does not exist, 403 if the tier lacks its kind or one of the named books.
+    Raises `Problem` 404 if the event or the opportunity does not exist, 403 if the tier lacks its kind or one of the
+    named books.
     """
     query, own = context.query, books_of(context.caller.tier.id)
     books = books_for(context, query["sportsbook"])
@@ -149,7 +147,6 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def explanation(context: Context) -> Any:
-    """Explain one opportunity."""
     return data(context, explained(context, context.path["opportunityId"], context.query["event_id"]))
 
 

@@ -77,13 +77,7 @@ class Selection(NamedTuple):
 
 
 def selected(context: Context) -> Selection:
-    """The requested books, or those of the tier, that exist.
-
-    Raises
-    ------
-    Problem
-        403 if a book is above the tier.
-    """
+    """The requested books, or those of the tier, that exist. Raises `Problem` 403 if a book is above the tier."""
     query = context.query
     unknown = filters.unknown_ids(query, lambda: _seen(context))
     if query.get("event") is not None:
@@ -126,7 +120,6 @@ def opened(context: Context, kind: Kind, books: frozenset[str] | None, **view: A
 
 
 def listed(context: Context, own: _List) -> Listed:
-    """The opportunities that match a request."""
     query, kind = context.query, own.kind
     books, unknown = selected(context)
     view = own.view(context, unknown)

@@ -31,7 +31,6 @@ _KIND = MIDDLES.kind
 
 
 def one_middle(context: Context) -> Any:
-    """One middle by its id."""
     ident = context.path["id"]
     if not _ID.fullmatch(ident):
         raise invalid(f"middle id must be 16 hexadecimal digits, got {quoted(ident)}")
@@ -46,7 +45,6 @@ def one_middle(context: Context) -> Any:
 
 
 def summary(context: Context) -> Any:
-    """Summary of middles."""
     found = listed(context, MIDDLES)
     return data(context, _summed(found.table, found.places), found.unknown)
 
