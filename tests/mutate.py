@@ -1,14 +1,14 @@
 """Mutation tests: change the program at random places, one at a time, and run the tests that concern each.
 
-    make mutate                                               # 200 places, about two hours on one core
+    make mutate                                               # 200 places, half an hour on two cores
     python tests/mutate.py --minutes 60 --seed "$(date +%j)"  # each night other places
     python tests/mutate.py --count 20 --only oddsengine/tails.py
-    python tests/mutate.py --files 1                          # only the first test file of each: quick, more survive
-    python tests/mutate.py --places 17,30-39                  # some of the 200 again
+    python tests/mutate.py --again survivors.txt              # the changes of an earlier run that a file lists
 
 A place is a comparison, an operator, a number, a condition or a statement in kernels, detectors, guards, the wire or
-authentication. Each is changed in a copy of the checkout, where the test files that `TESTS` lists run one after the
-other until a test fails, which must pass without the change. A change that no test detects survives: either a test is
+authentication. Each is changed in a copy of the checkout, one copy per worker, where the test files that `TESTS` lists
+run one after the other until a test fails; that test must pass without the change. Kernels are interpreted, not
+compiled, for changes of `oddsengine/`. A change that no test detects survives: either a test is
 missing, or behavior is the same, and `equivalent_mutants.txt` says why.
 
 Exit status: 0 if no change survived, 1 if one did, 2 if tests fail without a change.
@@ -18,6 +18,7 @@ import argparse
 import ast
 import contextlib
 import copy
+import itertools
 import os
 import random
 import re
@@ -30,8 +31,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatch
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
@@ -217,8 +220,8 @@ def mutants(file: str, source: bytes, *, compiled: bool) -> Iterator[Mutant]:
         yield mutant._replace(copy=seen[change])
 
 
-def chosen(tree: Path, seed: int, count: int, only: str) -> list[Mutant]:
-    """Draw places from every area."""
+def chosen(tree: Path, seed: str, count: int, only: str, again: set[str] | None) -> list[Mutant]:
+    """Draw places from every area, or take those described in `again`."""
     out = list[Mutant]()
     for area, (share, patterns) in AREAS.items():
         files = sorted({path.relative_to(tree).as_posix() for each in patterns for path in tree.glob(each)})
@@ -230,15 +233,12 @@ def chosen(tree: Path, seed: int, count: int, only: str) -> list[Mutant]:
             if fnmatch(file, only)
             for mutant in mutants(file, (tree / file).read_bytes(), compiled=area == "kernels")
         ]
-        draw = random.Random(f"{seed} {area}")
-        out += draw.sample(every, min(len(every), count if only != "*" else round(count * share)))
+        if again is not None:
+            out += [mutant for mutant in every if mutant.describe((tree / mutant.file).read_bytes()) in again]
+        else:
+            drawn = round(count * share) if only == "*" else count
+            out += random.Random(f"{seed} {area}").sample(every, min(len(every), drawn))
     return out
-
-
-def numbers(text: str) -> set[int]:
-    """Parse `3,7-9`."""
-    parts = [part.partition("-") for part in text.split(",")]
-    return {at for first, _, last in parts for at in range(int(first), int(last or first) + 1)}
 
 
 # ---- running ----
@@ -251,12 +251,12 @@ def concern(file: str) -> list[list[str]]:
     return [[*(["--doctest-modules", file] if file.startswith("oddsengine/") else []), *first], *others]
 
 
-def failure(tree: Path, tests: list[str], kernels: Path) -> str:
-    """Run tests; return the first that fails, or an empty string. `kernels` is the folder of compiled kernels."""
+def failure(tree: Path, tests: list[str], *, interpreted: bool) -> str:
+    """Run tests, with kernels interpreted or compiled; return the first that fails, or an empty string."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-o", "addopts=", "-p", "no:cacheprovider", *tests]
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(tree), str(tree / "typings")]), "HYPOTHESIS_PROFILE": "few",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "ODDSENGINE_CACHE": str(kernels), "KERNELS": "lazy",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "KERNELS": "lazy", "NUMBA_DISABLE_JIT": str(int(interpreted)),
     }  # fmt: skip
     with (tree / "output").open("w+b") as output:
         process = subprocess.Popen(command, cwd=tree, env=environment, stdout=output, stderr=output, process_group=0)
@@ -275,6 +275,57 @@ def failure(tree: Path, tests: list[str], kernels: Path) -> str:
     return "" if status == 0 else failed[1] if failed else f"status {status}"
 
 
+class BaselineError(Exception):
+    """A test fails without a change."""
+
+
+class Runner:
+    """Copies of the checkout, each used by one worker at a time."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self._idle = SimpleQueue[Path]()
+        self._passed = set[str]()  # tests that pass without a change
+        self._times = itertools.count(1)
+        for worker in range(workers):
+            self._idle.put(_copied(folder / str(worker)))
+
+    def failure(self, mutant: Mutant) -> str:
+        """Return the first test that fails with a change, or an empty string."""
+        tree = self._idle.get()
+        file, failed, interpreted = tree / mutant.file, "", mutant.file.startswith("oddsengine/")
+        source = file.read_bytes()
+        try:
+            self._write(file, mutant.apply(source))
+            for tests in concern(mutant.file):
+                if failed := failure(tree, tests, interpreted=interpreted):
+                    break
+            self._write(file, source)
+            again = [failed] if "::" in failed else tests
+            if failed and not self._passed.issuperset(again):
+                if fails := failure(tree, again, interpreted=interpreted):
+                    raise BaselineError(fails)
+                self._passed.update(again)
+            return failed
+        finally:
+            self._idle.put(tree)
+
+    def _write(self, file: Path, source: bytes) -> None:
+        """Write a file with a time of its own, which Python recognizes outdated bytecode by."""
+        file.write_bytes(source)
+        os.utime(file, (at := next(self._times), at))
+
+
+def _copied(tree: Path) -> Path:
+    """Copy the checkout."""
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in FILES:
+        shutil.copy(ROOT / name, tree / name)
+    (tree / "typings").mkdir()
+    (tree / "typings" / "oddsengine_service").symlink_to(tree / "service")
+    return tree
+
+
 def main() -> int:
     """Change, test, count."""
     parser = argparse.ArgumentParser(
@@ -285,70 +336,54 @@ def main() -> int:
     parser.add_argument("--seed", default="1", help="of the random places (1)")
     parser.add_argument("--count", type=int, default=200, help="number of places (200)")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="places in matching files only")
-    parser.add_argument("--places", default="", metavar="LIST", help="only these of the places, as in 3,7-9")
+    parser.add_argument("--again", type=Path, metavar="FILE", help="the changes that a file lists, as printed, instead")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no place after so many minutes")
-    parser.add_argument("--files", type=int, default=None, help="run at most so many test files per place")
+    parser.add_argument("--workers", type=int, default=2, help="number of places tested at a time (2)")
     parser.add_argument("--list", action="store_true", help="print the places and run nothing")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
-    equivalent = {line.strip() for line in EQUIVALENT.read_text(encoding="utf-8").splitlines()}
+    again = set(options.again.read_text(encoding="utf-8").splitlines()) if options.again else None
+    places = chosen(ROOT, options.seed, options.count, options.only, again)
+    if options.list:
+        for mutant in places:
+            print(f"{mutant.file}:{mutant.line} {mutant.describe((ROOT / mutant.file).read_bytes())}")
+        return 0
     with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder)
-        for name in FOLDERS:
-            shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-        for name in FILES:
-            shutil.copy(ROOT / name, tree / name)
-        (tree / "typings").mkdir()
-        (tree / "typings" / "oddsengine_service").symlink_to(tree / "service")
-        places = list(enumerate(chosen(tree, options.seed, options.count, options.only)))
-        if options.places:
-            places = [places[at] for at in sorted(numbers(options.places)) if at < len(places)]
-        if options.list:
-            for at, mutant in places:
-                print(f"{at} {mutant.file}:{mutant.line} {mutant.describe((tree / mutant.file).read_bytes())}")
-            return 0
-        return run(tree, places, equivalent, time.monotonic() + 60 * options.minutes, options.files)
+        runner = Runner(Path(folder), options.workers)
+        return run(runner, places, time.monotonic() + 60 * options.minutes, options.workers)
 
 
-def run(tree: Path, places: list[tuple[int, Mutant]], equivalent: set[str], until: float, most: int | None) -> int:
+def run(runner: Runner, places: list[Mutant], until: float, workers: int) -> int:
     """Test each change, and return the exit status."""
-    kernels, changed_kernels = tree / "kernels", tree / "changed_kernels"
-    if (known := os.environ.get("ODDSENGINE_CACHE")) and Path(known).is_dir():
-        shutil.copytree(known, kernels)
-    kernels.mkdir(exist_ok=True)
-    survivors, caught, same = list[str](), 0, 0
-    passed = set[str]()  # tests that pass without a change
-    for at, mutant in places:
-        if time.monotonic() > until:
-            break
-        source = (tree / mutant.file).read_bytes()
-        line = mutant.describe(source)
+    equivalent = {line.strip() for line in EQUIVALENT.read_text(encoding="utf-8").splitlines()}
+    survivors, counts = list[str](), Counter[str]()
+
+    def judge(mutant: Mutant) -> None:
+        line, began, failed = mutant.describe((ROOT / mutant.file).read_bytes()), time.monotonic(), ""
         if line in equivalent:
-            print(f"{at} equivalent: {line}", flush=True)
-            same += 1
-            continue
-        began, failed = time.monotonic(), ""
-        shutil.rmtree(changed_kernels, ignore_errors=True)
-        shutil.copytree(kernels, changed_kernels)
-        (tree / mutant.file).write_bytes(mutant.apply(source))
-        for tests in concern(mutant.file)[:most]:
-            if failed := failure(tree, tests, changed_kernels):
-                break
-        (tree / mutant.file).write_bytes(source)
-        if failed:
-            again = [failed] if "::" in failed else tests
-            if not passed.issuperset(again) and (fails := failure(tree, again, kernels)):
-                print(f"{fails} fails without a change")
-                return 2
-            passed.update(again)
-        said = f"caught by {failed}" if failed else "SURVIVED"
-        print(f"{at} {said} ({time.monotonic() - began:.0f} s, line {mutant.line}): {line}", flush=True)
-        caught += bool(failed)
-        if not failed:
+            said = "equivalent"
+        elif began > until:
+            said = "not run"
+        elif failed := runner.failure(mutant):
+            said = "caught"
+        else:
+            said = "SURVIVED"
             survivors.append(f"{mutant.file}:{mutant.line}\n{line}")
-    judged = caught + len(survivors)
-    print(f"{caught} of {judged} changes caught, {same} equivalent, {len(places) - judged - same} not run")
-    print("\n\n".join(survivors))
+        counts[said] += 1
+        by = f" by {failed}" if failed else ""
+        print(f"{said}{by} ({time.monotonic() - began:.0f} s, line {mutant.line}): {line}", flush=True)
+
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for _ in pool.map(judge, places):
+                pass
+        except BaselineError as error:
+            pool.shutdown(cancel_futures=True)
+            print(f"{error} fails without a change")
+            return 2
+    judged = counts["caught"] + counts["SURVIVED"]
+    print(f"{counts['caught']} of {judged} changes caught", f"{counts['equivalent']} equivalent", sep=", ", end=", ")
+    print(f"{counts['not run']} not run", *survivors, sep="\n\n")
     return 1 if survivors else 0
 
 
