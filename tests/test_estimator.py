@@ -5,7 +5,7 @@ import math
 import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import naive_estimator as naive
 import numpy as np
@@ -45,8 +45,9 @@ def price(book: str, market: str, line: float | None, odds: tuple[float, ...], *
     start = NOW + timedelta(hours=said.get("hours", 8.0))
     return [
         {
-            "sportsbook": book, "event_id": "e", "sport": sport, "league": league, "home_team": "Home",
-            "away_team": "Away", "market_type": "moneyline" if market == "match_result" else market, "selection": side,
+            "sportsbook": book, "event_id": said.get("event", "e"), "sport": sport, "league": league,
+            "home_team": "Home", "away_team": "Away", "selection": side,
+            "market_type": "moneyline" if market == "match_result" else market,
             "line": -line if line is not None and side == "Away" else line, "odds_decimal": d,
             "last_seen_at": NOW - timedelta(seconds=age), "event_start_time": start, "is_live": live,
             "odds_changed_at": None if since is None else NOW - timedelta(seconds=since),
@@ -58,18 +59,21 @@ def price(book: str, market: str, line: float | None, odds: tuple[float, ...], *
 class Board:
     """A table of prices with the estimator's answers; no guard runs, no commission counts."""
 
-    def __init__(self, rows: list[Row], pushed: list[float] | None = None, table: Any = None) -> None:
-        table = table or catalog.fair_table()
+    def __init__(self, rows: list[Row], pushed: list[float] | dict[str, list[float]] | None = None) -> None:
+        table = catalog.fair_table()
         schema: Any = {"odds_changed_at": pl.Datetime("us", "UTC"), "line": pl.Float64}
         self.prepared: Prepared = prepare(pl.DataFrame(rows, schema_overrides=schema), [], NOW)
         identity = self.prepared.identity
         g = self.groups = identity.groups
         of = fair_close.estimator(identity.kinds, identity.sports, identity.books, table)
         changed, start = (times(self.prepared.table, c)[g.row] for c in ("odds_changed_at", "event_start_time"))
-        self.minute = fair_close.minutes(ids.words(["e"] * g.event.size), self.prepared.guarded.now, table)
+        first = np.unique(g.ladder[g.market], return_index=True)[1]  # a row of each ladder
+        self.events = [rows[at]["event_id"] for at in g.row[first].tolist()]
+        self.minute = fair_close.minutes(ids.words(self.events), self.prepared.guarded.now, table)
         ballot = self.ballot = fair_close.votes(g, g.odds, changed, self.prepared.guarded.reason, 3, table)
         known = fair_close.Times(changed, fair_close.starts(g, start, self.prepared.guarded.reason), self.minute)
-        moved = None if pushed is None else np.tile(np.array(pushed, np.float64), (g.event.size, 1))
+        by_event = pushed if isinstance(pushed, dict) else {event: pushed or [0.0] * 3 for event in self.events}
+        moved = None if pushed is None else np.array([by_event[event] for event in self.events])
         self.fair = fair_close.estimate(
             of, g, identity.traits, g.odds, self.prepared.guarded.reason, np.zeros(len(identity.books), np.uint8),
             known, moved, ballot,
@@ -81,11 +85,11 @@ class Board:
             np.zeros(len(identity.books), np.uint8), known, moved, ballot,
         )  # fmt: skip
 
-    def of(self, book: str, line: float | None = None) -> list[float]:
+    def of(self, book: str, line: float | None = None, event: str = "e") -> list[float]:
         """The plain fair probabilities of a book's prices on a line (what outcome 0 must beat), by outcome."""
         g, at = self.groups, self.prepared.identity.books.index(book)
-        cut = 0 if line is None else round(line * 100.0)
-        rows = np.flatnonzero((g.book == at) & (g.threshold[g.market] == cut))
+        cut, ladder = 0 if line is None else round(line * 100.0), self.events.index(event)
+        rows = np.flatnonzero((g.book == at) & (g.threshold[g.market] == cut) & (g.ladder[g.market] == ladder))
         return [float(self.plain.row[i]) for i in rows[np.argsort(g.side[rows])]]
 
 
@@ -104,8 +108,18 @@ def books_of(prepared: Prepared) -> naive.Books:
     )
 
 
+class Case(NamedTuple):
+    """The prices of one market, as rows and as the twin reads them."""
+
+    event: str
+    market: str
+    rows: list[Row]
+    prices: list[naive.Price]
+    pushed: list[float]
+
+
 @st.composite
-def boards(draw: st.DrawFn) -> tuple[str, list[Row], list[naive.Price], list[float]]:
+def cases(draw: st.DrawFn, event: str) -> Case:
     market = draw(st.sampled_from(sorted(MARKETS)))
     outcomes = len(MARKETS[market][2])
     live, hours = draw(st.booleans()), draw(st.sampled_from([0.05, 0.5, 3.0, 8.0, 100.0]))
@@ -122,47 +136,57 @@ def boards(draw: st.DrawFn) -> tuple[str, list[Row], list[naive.Price], list[flo
             age = draw(st.sampled_from([0.0, 5.0, 12.0, 25.0, 500.0, 880.0, 1200.0]))
             since = draw(st.sampled_from([None, 0.0, 60.0, 3000.0]))
             shown = line if market != "run_line" or line is None else -line
-            rows += price(book, market, shown, odds, age=age, since=since, live=live, hours=hours)
+            rows += price(book, market, shown, odds, age=age, since=since, live=live, hours=hours, event=event)
             at = NOW.timestamp()
             prices.append(naive.Price(book, line or 0.0, odds, at - age, None if since is None else at - since))
-    pushed = [draw(st.sampled_from([0.0, 0.03, -0.1, 0.4])) for _ in range(3)]
-    return market, rows, prices, pushed
+    return Case(event, market, rows, prices, [draw(st.sampled_from([0.0, 0.03, -0.1, 0.4])) for _ in range(3)])
+
+
+def boards() -> st.SearchStrategy[dict[str, Case]]:
+    """Up to three markets, each of another event."""
+    some = st.integers(1, 3).flatmap(lambda n: st.tuples(*(cases(f"e{at}") for at in range(n))))
+    return some.map(lambda each: {case.event: case for case in each})
+
+
+def board_of(some: dict[str, Case]) -> Board:
+    rows = [row for case in some.values() for row in case.rows]
+    return Board(rows, {event: case.pushed for event, case in some.items()})
 
 
 @given(boards())
-def test_agreeing_books_are_their_twin(case: tuple[str, list[Row], list[naive.Price], list[float]]) -> None:
-    _, rows, prices, _ = case
-    board = Board(rows)
+def test_agreeing_books_are_their_twin(some: dict[str, Case]) -> None:
+    board = board_of(some)
     g, identity = board.groups, board.prepared.identity
     every = np.arange(g.row.size, dtype=np.int32)
     others, agree = fair_close.agreeing(g, board.ballot, identity.traits, every, g.odds)
     for at in every.tolist():
         book, line = identity.books[g.book[at]], g.threshold[g.market[at]] / 100.0
-        odds = float(g.odds[at])
+        odds, prices = float(g.odds[at]), some[board.events[g.ladder[g.market[at]]]].prices
         expected = naive.agreeing(prices, book, line, int(g.side[at]), odds, books_of(board.prepared), PARAMS)
         assert (others[at], agree[at]) == expected
 
 
 @given(boards())
-def test_it_is_its_twin(case: tuple[str, list[Row], list[naive.Price], list[float]]) -> None:
-    market, rows, prices, pushed = case
-    board = Board(rows, pushed)
-    books = books_of(board.prepared)
+def test_it_is_its_twin(some: dict[str, Case]) -> None:
+    board = board_of(some)
+    books, g = books_of(board.prepared), board.groups
     of = PARAMS["lines"]["mlb"]
-    slope = {"total_runs": -1.6 / of["total"], "run_line": -1.6 / of["spread"]}.get(market)
-    start, live = rows[0]["event_start_time"].timestamp(), rows[0]["is_live"]
-    at = naive.Moment(board.minute[0] / 1e6, start, live, slope, pushed)
-    for mine in prices:
-        expected = naive.fair(prices, mine.book, mine.line, mine.seen, at, books, PARAMS)
-        found = board.of(mine.book, mine.line)
-        wanted = [math.nan] * len(mine.odds) if expected is None else expected
-        assert found == pytest.approx(wanted, rel=1e-9, nan_ok=True)
-    g = board.groups
-    for m in range(g.threshold.size):
-        expected = naive.fair(prices, None, g.threshold[m] / 100.0, 0.0, at, books, PARAMS)
-        found = board.fair.segment[g.segments[m] : g.segments[m + 1]].tolist()
-        assert found == pytest.approx([math.nan] * len(found) if expected is None else expected, rel=1e-9, nan_ok=True)
-    assert board.fair.se[0] == pytest.approx(naive.standard_error(at, PARAMS), nan_ok=True)
+    for ladder, event in enumerate(board.events):
+        _, market, rows, prices, pushed = some[event]
+        slope = {"total_runs": -1.6 / of["total"], "run_line": -1.6 / of["spread"]}.get(market)
+        start, live = rows[0]["event_start_time"].timestamp(), rows[0]["is_live"]
+        at = naive.Moment(board.minute[ladder] / 1e6, start, live, slope, pushed)
+        for mine in prices:
+            expected = naive.fair(prices, mine.book, mine.line, mine.seen, at, books, PARAMS)
+            wanted = [math.nan] * len(mine.odds) if expected is None else expected
+            assert board.of(mine.book, mine.line, event) == pytest.approx(wanted, rel=1e-9, nan_ok=True)
+        for m in range(g.markets[ladder], g.markets[ladder + 1]):
+            expected = naive.fair(prices, None, g.threshold[m] / 100.0, 0.0, at, books, PARAMS)
+            found = board.fair.segment[g.segments[m] : g.segments[m + 1]].tolist()
+            assert found == pytest.approx(
+                [math.nan] * len(found) if expected is None else expected, rel=1e-9, nan_ok=True
+            )
+        assert board.fair.se[ladder] == pytest.approx(naive.standard_error(at, PARAMS), nan_ok=True)
 
 
 # ---- laws ----
@@ -410,89 +434,129 @@ def test_an_exchange_before_its_commission_is_no_opportunity_and_a_suspect_only_
 
 # ---- momentum ----
 
-Step = tuple[int, dict[str, tuple[float, float]]]
+Said = dict[str, dict[float, float | tuple[float, ...]]]  # by book and line: a logit, or three of shares
+Step = tuple[int, Said]
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Step]:
-    """Steps: seconds since the one before, and what the books say then, {book: (line, logit)}."""
-    said: dict[str, tuple[float, float]] = {}
+def histories(draw: st.DrawFn, most: int = 3) -> list[Step]:
+    """Steps: seconds since the one before, and the lines of each book then; books with one line may leave."""
+    said: Said = {}
     out: list[Step] = []
+    lines, three = draw(st.integers(1, most)), draw(st.booleans()) and most > 1
+    x: st.SearchStrategy[Any] = st.floats(-0.8, 0.8)
     for _ in range(draw(st.integers(1, 7))):
         for book in draw(st.sets(st.sampled_from((*SOME, "betonline", "lowvig")), max_size=4)):
-            if book in said and draw(st.integers(0, 5)) == 0:
+            if lines == 1 and book in said and draw(st.integers(0, 5)) == 0:
                 del said[book]
+            elif three:
+                said[book] = {0.0: draw(st.tuples(x, x, x))}
             else:
-                said[book] = (draw(st.sampled_from([8.5, 9.0, 10.5])), draw(st.floats(-0.5, 0.5)))
+                where = st.sampled_from([8.5, 9.0, 10.5])
+                said[book] = draw(st.dictionaries(where, x, min_size=1, max_size=lines))
         out.append((draw(st.sampled_from([3, 40, 90, 3600])), dict(said)))
     return out
 
 
-class Tape:
-    """A memory that is fed with states of one ladder."""
+def odds_of(x: float | tuple[float, ...]) -> tuple[float, ...]:
+    if isinstance(x, float):
+        return two(x)
+    shares = [math.exp(each) for each in x]
+    return tuple(sum(shares) / share / 1.05 for share in shares)
 
-    KEY = np.array([77], np.uint64)
+
+def everywhere(lines: dict[float, float]) -> Said:
+    return {book: {**lines} for book in SOME}
+
+
+class Tape:
+    """A memory that is fed with states of ladders, each of an event of its own."""
+
     SLOPE, REACH = -1.6 / 4.4, 1.0
 
     def __init__(self) -> None:
         self.memory = momentum.Memory()
         self.table = catalog.fair_table()
-        self.book_sets: list[tuple[str, ...]] = []
 
-    def step(
-        self, at: float, said: dict[str, tuple[float, float]], *, commit: bool = True, needed: bool = True
-    ) -> float:
-        rows = [row for b, (line, x) in said.items() for row in price(b, "total_runs", line, two(x))]
+    def steps(self, at: float, saids: list[Said], *, commit: bool = True, needed: bool = True) -> list[list[float]]:
+        rows: list[Row] = []
+        for event, said in enumerate(saids):
+            for book, lines in said.items():
+                for line, x in lines.items():
+                    market, shown = ("total_runs", line) if isinstance(x, float) else ("match_result", None)
+                    rows += price(book, market, shown, odds_of(x), event=f"e{event}")
+        out = [[math.nan] * 3 for _ in saids]
         if not rows:
-            return math.nan
-        prepared = prepare(pl.DataFrame(rows), [], NOW)
+            return out
+        prepared = prepare(pl.DataFrame(rows, schema_overrides={"line": pl.Float64}), [], NOW)
         g, identity = prepared.identity.groups, prepared.identity
+        first = np.unique(g.ladder[g.market], return_index=True)[1]
+        events = [int(rows[each]["event_id"][1:]) for each in g.row[first].tolist()]
         never = np.full(g.row.size, NO_TIME)
         ballot = fair_close.votes(g, g.odds, never, prepared.guarded.reason, 3, self.table)
         minute = np.full(g.event.size, round(at // 60 * 60 * 1e6), np.int64)
+        slope = np.where(np.array(g.outcomes[g.markets[:-1]]) == 2, self.SLOPE, np.nan)
         made = self.memory.refresh(
-            self.KEY, g, ballot, minute, np.full(1, self.SLOPE), np.full(1, 100), identity.traits.feed, identity.books,
-            self.table, np.full(1, needed, np.uint8),
+            np.array(events, np.uint64) + np.uint64(77), g, ballot, minute, slope, np.full(len(events), 100),
+            identity.traits.feed, identity.books, self.table, np.full(len(events), needed, np.uint8),
         )  # fmt: skip
         if commit:
             self.memory.commit(made)
-        return float(made.momentum[0, 0])
+        for event, found in zip(events, made.momentum.tolist(), strict=True):
+            out[event] = found
+        return out
+
+    def step(self, at: float, said: Said, **words: bool) -> float:
+        return self.steps(at, [said], **words)[0][0]
 
 
 FEED = {book: catalog.book(book).feed or book for book in (*SOME, "betonline", "lowvig")}
 
 
-@given(histories())
-def test_momentum_is_its_definition(history: list[Step]) -> None:
+@given(st.lists(histories(), min_size=1, max_size=3))
+def test_momentum_is_its_definition(histories: list[list[Step]]) -> None:
+    """A book's line is the one it had, while that is near even money, or else its most balanced."""
     tape, at = Tape(), 1_000_000.0
-    states: list[tuple[float, dict[str, tuple[float, list[float]]]]] = []
-    for wait, said in history:
-        at += wait
-        if not said:
-            continue
-        found = tape.step(at, said)
+    states: list[list[tuple[float, dict[str, tuple[float, list[float]]]]]] = [[] for _ in histories]
+    for step in range(max(map(len, histories))):
+        at += histories[0][min(step, len(histories[0]) - 1)][0]
+        saids = [history[step][1] if step < len(history) else {} for history in histories]
+        found = tape.steps(at, saids)
         now = at // 60 * 60
-        said_now = {b: (line, [x]) for b, (line, x) in said.items()}
-        if not states or states[-1][1] != said_now:
-            states.append((now, said_now))
-        expected = naive.momentum(states, now, FEED, Tape.SLOPE, Tape.REACH, PARAMS)
-        assert found == pytest.approx(expected[0], abs=1e-7)
+        for said, known, numbers in zip(saids, states, found, strict=True):
+            if not said:
+                continue
+            before, chosen = known[-1][1] if known else {}, dict[str, tuple[float, list[float]]]()
+            for book, lines in said.items():
+                logits = {line: naive.Price(book, line, odds_of(x), 0.0, None).logits for line, x in lines.items()}
+                line = before[book][0] if book in before else math.nan
+                if len(lines) > 1 and (line not in logits or abs(logits[line][0]) > PARAMS["momentum"]["line_keep"]):
+                    line = min(sorted(logits), key=lambda each: abs(logits[each][0]))
+                x = logits[line] if len(lines) > 1 else next(iter(logits.values()))
+                chosen[book] = (line if len(lines) > 1 else next(iter(logits)), x if len(x) == 3 else x[:1])
+            if not before or before != chosen:
+                known.append((now, chosen))
+            width = len(next(iter(chosen.values()))[1])
+            slope = Tape.SLOPE if width == 1 else None
+            expected = naive.momentum(known, now, FEED, slope, Tape.REACH, PARAMS)
+            assert numbers[:width] == pytest.approx(expected, abs=1e-7)
+            assert numbers[width:] == [0.0] * (3 - width)
 
 
 def test_a_ladder_that_is_not_needed_is_neither_sampled_nor_forgotten() -> None:
     one, other = Tape(), Tape()
-    before, after = dict.fromkeys(SOME, (8.5, 0.0)), dict.fromkeys(SOME, (8.5, 0.2))
+    before, after = everywhere({8.5: 0.0}), everywhere({8.5: 0.2})
     for tape in (one, other):
         tape.step(1_000_000.0, before)
     assert one.step(1_000_090.0, after, needed=False) == 0.0
     assert one.step(1_000_200.0, after) == other.step(1_000_200.0, after) > 0.0
 
 
-@given(histories(), st.integers(0, 1000))
+@given(histories(most=1), st.integers(0, 1000))
 def test_cuts_of_a_minute_change_nothing(history: list[Step], seed: int) -> None:
     rng = np.random.default_rng(seed)
     whole, cut, at = Tape(), Tape(), 1_000_000.0
-    before: dict[str, tuple[float, float]] = {}
+    before: Said = {}
     for wait, said in history:
         at += wait
         for _ in range(int(rng.integers(0, 3))):
@@ -505,40 +569,40 @@ def test_cuts_of_a_minute_change_nothing(history: list[Step], seed: int) -> None
 
 def test_time_alone_halves_momentum_every_two_hours_and_leaves_no_trace() -> None:
     tape = Tape()
-    still = dict.fromkeys(SOME, (8.5, 0.0))
+    still = everywhere({8.5: 0.0})
     tape.step(0.0, still)
-    moved = tape.step(600.0, still | {"fanduel": (8.5, 0.1)})
+    moved = tape.step(600.0, still | {"fanduel": {8.5: 0.1}})
     assert moved == pytest.approx(0.1 / 5, rel=1e-6)
     digest = tape.memory.digest()
     for hours in (1, 2, 4):
-        later = tape.step(600.0 + 3600.0 * hours, still | {"fanduel": (8.5, 0.1)})
+        later = tape.step(600.0 + 3600.0 * hours, still | {"fanduel": {8.5: 0.1}})
         assert later == pytest.approx(moved * 2.0 ** (-hours / 2.0), rel=1e-12)
     assert tape.memory.digest() == digest
 
 
 def test_what_is_not_committed_is_not_remembered() -> None:
     tape = Tape()
-    still = dict.fromkeys(SOME, (8.5, 0.0))
+    still = everywhere({8.5: 0.0})
     tape.step(0.0, still)
     digest = tape.memory.digest()
-    tape.step(600.0, still | {"fanduel": (8.5, 0.1)}, commit=False)
+    tape.step(600.0, still | {"fanduel": {8.5: 0.1}}, commit=False)
     assert tape.memory.digest() == digest
 
 
 def test_a_memory_of_a_market_that_emptied_has_a_digest() -> None:
     tape = Tape()
-    still = dict.fromkeys(SOME, (8.5, 0.0))
+    still = everywhere({8.5: 0.0})
     tape.step(0.0, still)
     before = tape.memory.digest()
-    tape.step(600.0, {"fanduel": (8.5, 0.1)})
+    tape.step(600.0, {"fanduel": {8.5: 0.1}})
     for at in (1200.0, 1800.0):
         rows = [row for book in SOME for row in price(book, "total_runs", 8.5, two(0.0))[:1]]  # nobody is complete
         prepared = prepare(pl.DataFrame(rows), [], NOW)
         g, identity = prepared.identity.groups, prepared.identity
         ballot = fair_close.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, tape.table)
         made = tape.memory.refresh(
-            Tape.KEY, g, ballot, np.full(1, round(at * 1e6)), np.full(1, np.nan), np.zeros(1, np.int64),
-            identity.traits.feed, identity.books, tape.table,
+            np.array([77], np.uint64), g, ballot, np.full(1, round(at * 1e6)), np.full(1, np.nan),
+            np.zeros(1, np.int64), identity.traits.feed, identity.books, tape.table,
         )  # fmt: skip
         tape.memory.commit(made)
     assert tape.memory.digest() != before
