@@ -428,7 +428,7 @@ class Alerts:
             context = Context(
                 caller, query | {"offset": offset}, {}, None, self._node.board(caller.tier), self._node, ()
             )  # fmt: skip
-            answer = msgspec.json.decode(msgspec.json.encode(endpoint.answer(context)))
+            answer = msgspec.json.decode(endpoint.response(context).body)
             rows += answer["data"]
             if not answer["pagination"]["has_more"]:
                 break

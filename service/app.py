@@ -26,7 +26,7 @@ from oddsengine_service.params import parse
 from oddsengine_service.pool import Pool
 from oddsengine_service.problems import Problem, invalid, masked
 from oddsengine_service.request import Request, read_body
-from oddsengine_service.responses import CachedResponse, encoded
+from oddsengine_service.responses import CachedResponse
 
 BASE = "/api/v1"
 MOST_BODY = 1 << 20
@@ -83,7 +83,7 @@ class Api:
             return CachedResponse(await shared.forward(endpoint, self.context(request, body)), cacheable=False)
 
         def computed(context: Context) -> CachedResponse:
-            kept = CachedResponse(encoded(endpoint.answer(context)), cacheable=endpoint.method == "GET")
+            kept = CachedResponse(endpoint.response(context), cacheable=endpoint.method == "GET")
             kept.sent(request.etag, request.codings)  # compressed here, not on the event loop
             return kept
 
@@ -102,7 +102,7 @@ class Api:
             self._second, self._computed = second, 0
         if self._last_health is None or self._computed < HEALTH_RATE:
             self._computed += 1
-            self._last_health = CachedResponse(encoded(request.endpoint.answer(self.context(request))))
+            self._last_health = CachedResponse(request.endpoint.response(self.context(request)))
         return self._last_health
 
     def context(self, request: Request, body: Any = None) -> Context:

@@ -12,7 +12,7 @@ Both tables are bounded by age and by number of rows; the oldest rows are delete
 import io
 import sqlite3
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -24,6 +24,7 @@ from oddsengine import catalog
 from oddsengine.closing import PLACE, Bets, Close, gain, others_close
 from oddsengine.clv import BETS_SCHEMA, means
 from oddsengine.columns import NO_TIME
+from oddsengine_service.database import connect, transaction
 
 FILE = "closing.sqlite"
 CLOSES_KEPT_D, BETS_KEPT_D = 30, 400  # days after the close, and after a bet was first shown
@@ -85,12 +86,8 @@ class Closings:
         self._lock = threading.Lock()
         self._puts = 0
         self._reached: tuple[int, int] | None = None
-        if file is not None:
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            self._base = sqlite3.connect(
-                ":memory:" if file is None else file, timeout=5.0, isolation_level=None, check_same_thread=False
-            )
+            self._base = connect(file)
             self._prepare()
         except sqlite3.DatabaseError as error:
             raise ClosingError(f"{file} cannot be opened as a database of closing lines: {error}") from None
@@ -99,7 +96,6 @@ class Closings:
         (version,) = self._base.execute("PRAGMA user_version").fetchone()
         if not 0 <= version <= _VERSION:
             raise sqlite3.DatabaseError(f"it has format {version}; this version reads format {_VERSION}")
-        self._base.execute("PRAGMA journal_mode = WAL").fetchall()
         self._base.execute("PRAGMA synchronous = NORMAL")
         if version == 1:
             adding = "".join(f"ALTER TABLE bets ADD COLUMN {name} {kind};" for name, kind in _NEW.items())
@@ -112,18 +108,11 @@ class Closings:
 
     @contextmanager
     def _writing(self) -> Any:
-        with self._lock:
-            self._base.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._base
-                if self._reached is not None:
-                    self._base.execute("DELETE FROM log")
-                    self._base.execute("INSERT INTO log VALUES (?, ?)", self._reached)
-                self._base.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    self._base.execute("ROLLBACK")
-                raise
+        with self._lock, transaction(self._base) as base:
+            yield base
+            if self._reached is not None:
+                base.execute("DELETE FROM log")
+                base.execute("INSERT INTO log VALUES (?, ?)", self._reached)
 
     # ---- writing ----
 

@@ -13,6 +13,8 @@ from oddsengine_service.tiers import Caller
 if TYPE_CHECKING:
     from oddsengine_service.node import Node
 
+_encode = msgspec.json.Encoder().encode
+
 
 class Context(NamedTuple):
     """A parsed and authorised request."""
@@ -28,7 +30,7 @@ class Context(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A response that is not plain JSON with status 200."""
+    """A response that is not plain JSON with the status of its endpoint."""
 
     body: bytes
     status: int = 200
@@ -67,6 +69,11 @@ class Endpoint:
     @property
     def cacheable(self) -> bool:
         return self.lasts not in ("never", "records")
+
+    def response(self, context: Context) -> Answer:
+        """The encoded response."""
+        found = self.answer(context)
+        return found if isinstance(found, Answer) else Answer(_encode(found), self.status)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", Declared(self.params))

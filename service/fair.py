@@ -54,7 +54,7 @@ class Calibrator:
         Called with each new table.
     """
 
-    def __init__(self, settings: Settings, adopt: Callable[[catalog.FairTable], None], log: Log) -> None:
+    def __init__(self, settings: Settings, adopt: Callable[[catalog.FairTable], object], log: Log) -> None:
         self._settings, self._adopt, self._log = settings, adopt, log
         self._file = table_file(settings)
         self._seen = self._changed()

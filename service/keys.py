@@ -23,12 +23,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from oddsengine_service.database import WAIT_S, connect, transaction
 from oddsengine_service.problems import Problem, quoted
 from oddsengine_service.settings import Settings
 from oddsengine_service.tiers import ADD_ON_STREAMS, TIERS, Caller
@@ -43,7 +44,7 @@ _ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")  # no space: see `li
 _MOST_KEY = 200  # maximum length of a key
 _LOOK_S = 0.25
 _REMEMBERED = 10_000
-_WAIT_S, _READ_WAIT_S = 5.0, 0.25  # for another process's lock
+_READ_WAIT_S = 0.25  # for another process's lock
 _RETRY_S = 1.0  # after a failed read; until then callers are rejected without another attempt
 _UNUSABLE = frozenset(
     {
@@ -53,21 +54,21 @@ _UNUSABLE = frozenset(
 )  # fmt: skip
 _PEPPER = 32  # bytes
 _VERSION = 1
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS keys (
+_SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS keys (
     id TEXT PRIMARY KEY, hash BLOB NOT NULL, account TEXT NOT NULL, name TEXT NOT NULL, tier TEXT NOT NULL,
     features TEXT, streaming INTEGER NOT NULL, rate INTEGER, streams INTEGER, active INTEGER NOT NULL,
     created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, used TEXT
-);
-CREATE INDEX IF NOT EXISTS keys_account ON keys (account);
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value);
-INSERT OR IGNORE INTO facts VALUES ('changes', 0);
-CREATE TRIGGER IF NOT EXISTS keys_changed
+)""",
+    "CREATE INDEX IF NOT EXISTS keys_account ON keys (account)",
+    "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value)",
+    "INSERT OR IGNORE INTO facts VALUES ('changes', 0)",
+    """CREATE TRIGGER IF NOT EXISTS keys_changed
     AFTER UPDATE OF id, hash, account, tier, features, streaming, rate, streams, active ON keys
-    BEGIN UPDATE facts SET value = value + 1 WHERE name = 'changes'; END;
-CREATE TRIGGER IF NOT EXISTS keys_deleted
-    AFTER DELETE ON keys BEGIN UPDATE facts SET value = value + 1 WHERE name = 'changes'; END;
-"""
+    BEGIN UPDATE facts SET value = value + 1 WHERE name = 'changes'; END""",
+    """CREATE TRIGGER IF NOT EXISTS keys_deleted
+    AFTER DELETE ON keys BEGIN UPDATE facts SET value = value + 1 WHERE name = 'changes'; END""",
+)
 _COLUMNS = "hash, id, account, name, tier, features, streaming, rate, streams, active, created_at, updated_at, used"
 
 
@@ -78,13 +79,19 @@ class KeysError(ValueError):
 class UnfitError(KeysError):
     """The request is not valid."""
 
+    status, code = 400, "validation_error"
+
 
 class UnknownKeyError(KeysError):
     """No such key, or not in the account."""
 
+    status, code = 404, "not_found"
+
 
 class BeyondError(KeysError):
     """More rights than the caller has."""
+
+    status, code = 403, "tier_restricted"
 
 
 class StoreError(KeysError):
@@ -190,36 +197,6 @@ class Made:
 
 # ---- the file ----
 
-_making = threading.Lock()
-
-
-def connect(file: Path, wait: float = _WAIT_S) -> sqlite3.Connection:
-    """Open the database, which is created readable only by its owner."""
-    # Closing a file releases all of a process's locks on it, SQLite's too. So the file is created before anything in
-    # this process opens it, and never opened here again.
-    with _making:
-        if not file.exists():
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with suppress(FileExistsError):  # another process was faster
-                os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    connection = sqlite3.connect(file, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
-    try:
-        # The timeout does not apply to this change, and two processes may open a new file at once.
-        until = time.monotonic() + _WAIT_S
-        while connection.execute("PRAGMA journal_mode").fetchall()[0][0] != "wal":
-            try:
-                if connection.execute("PRAGMA journal_mode = WAL").fetchall()[0][0] != "wal":
-                    break  # a file system without shared memory: slower, but correct
-            except sqlite3.OperationalError:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(0.01)
-        connection.execute(f"PRAGMA busy_timeout = {wait * 1000:.0f}")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
 
 def _record(row: Any) -> Record:
     _, ident, account, name, tier, features, streaming, rate, streams, active, created, updated, used = row
@@ -252,7 +229,7 @@ class KeyStore:
     def __init__(self, file: Path, pepper: Path, *, demo: bool = False, clock: Callable[[], float] = time.time) -> None:
         self._file, self._demo, self._clock = file, demo, clock
         self._reading, self._writing_lock = threading.Lock(), threading.Lock()
-        self._writer, self._reader = self._opened(_WAIT_S), self._opened(_READ_WAIT_S)
+        self._writer, self._reader = self._opened(WAIT_S), self._opened(_READ_WAIT_S)
         try:
             with self._writing() as writer:
                 self._pepper = _prepared(writer, file, pepper)
@@ -523,14 +500,8 @@ class KeyStore:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction, durable at its end; the next `find` rereads."""
         with self._writing_lock, self._translated():
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._writer
-                self._writer.execute("COMMIT")
-            except BaseException:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-                raise
+            with transaction(self._writer) as writer:
+                yield writer
             self._due = 0.0
 
     def _now(self) -> int:
@@ -576,16 +547,6 @@ def _fixed(now: datetime) -> dict[str, Record]:
     return out
 
 
-def _statements(script: str) -> Iterator[str]:
-    """The statements of a script one by one, since `executescript` would commit the transaction."""
-    part = ""
-    for line in script.splitlines(keepends=True):
-        part += line
-        if sqlite3.complete_statement(part):
-            yield part
-            part = ""
-
-
 def _prepared(writer: sqlite3.Connection, file: Path, pepper: Path) -> bytes:
     """Create missing tables, and read the pepper; the writer's lock excludes other processes."""
     (version,) = writer.execute("PRAGMA user_version").fetchone()
@@ -594,7 +555,7 @@ def _prepared(writer: sqlite3.Connection, file: Path, pepper: Path) -> bytes:
             f"{file} was written by a newer version of oddsengine: format {version}, this version reads {_VERSION}"
         )
     if version < _VERSION:
-        for statement in _statements(_SCHEMA):
+        for statement in _SCHEMA:
             writer.execute(statement)
         writer.execute(f"PRAGMA user_version = {_VERSION}")
     rows = writer.execute("SELECT value FROM facts WHERE name = 'pepper'").fetchall()

@@ -15,7 +15,7 @@ from ipaddress import IPv6Address
 from pathlib import Path
 from typing import NamedTuple
 
-from oddsengine_service.keys import connect
+from oddsengine_service.database import connect, transaction
 
 WINDOW_S = 60
 MOST_COUNTERS = 200_000  # the least recently used are dropped beyond this
@@ -129,8 +129,7 @@ class Usage:
                         self._write("max(requests, excluded.requests)", totals)
                     self._batch = {}
                     if self._swept != today:
-                        with self._file:
-                            self._file.execute("DELETE FROM usage WHERE day < ?", (today - USAGE_DAYS,))
+                        self._file.execute("DELETE FROM usage WHERE day < ?", (today - USAGE_DAYS,))
                         self._swept = today
             except (sqlite3.Error, OSError) as error:
                 self._fail(f"usage is not written: {error}")
@@ -138,9 +137,8 @@ class Usage:
                 self._fail("")
 
     def _write(self, change: str, counts: Mapping[AccountDay, int]) -> None:
-        with self._file:
-            self._file.execute("BEGIN IMMEDIATE")
-            self._file.executemany(
+        with transaction(self._file) as file:
+            file.executemany(
                 f"INSERT INTO usage VALUES (?, ?, ?) ON CONFLICT (account, day) DO UPDATE SET requests = {change}",
                 [(account, day, count) for (account, day), count in counts.items()],
             )

@@ -130,6 +130,13 @@ class Node:
             follow(update)
         self.bus.publish(update)
 
+    def report(self, name: str, failure: str) -> None:
+        """Set a current failure; an empty one ends it."""
+        if failure:
+            self.failures[name] = failure
+        else:
+            self.failures.pop(name, None)
+
     def write(self, job: Callable[..., Any], *args: Any, **words: Any) -> "Future[Any]":
         """Run a job in the writer, after those already queued."""
         return self._writer.submit(job, *args, **words)

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from oddsengine_service.database import connect, transaction
 from oddsengine_service.problems import Problem, invalid, unknown
 
 FILE = "records.sqlite"
@@ -62,19 +63,13 @@ class Records:
         self.share: Callable[[Change], tuple[int, int]] | None = None
         self._lock = threading.RLock()
         self.alone: AbstractContextManager[Any] = self._lock  # held from reading a record until writing it
-        if file is not None:
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with suppress(FileExistsError):
-                os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            os.chmod(file, 0o600)
         try:
-            self._base = sqlite3.connect(
-                ":memory:" if file is None else file, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
-            )
+            self._base = connect(file, _WAIT_S)
+            if file is not None:
+                os.chmod(file, 0o600)  # an older version may have created it
             (version,) = self._base.execute("PRAGMA user_version").fetchone()
             if version > _VERSION:
                 raise sqlite3.DatabaseError(f"its version is {version}; this program reads version {_VERSION}")
-            self._base.execute("PRAGMA journal_mode = WAL").fetchall()
             self._base.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
             self._followed = self._read_followed()
         except sqlite3.DatabaseError as error:
@@ -92,21 +87,14 @@ class Records:
         """A transaction; a Problem with status 507 or 503 if the file cannot be written."""
         with self._lock:
             try:
-                self._base.execute("BEGIN IMMEDIATE")
-                yield self._base
-                followed = self._read_followed()
-                self._base.execute("COMMIT")
+                with transaction(self._base) as base:
+                    yield base
+                    followed = self._read_followed()
                 self._followed = followed
-            except BaseException as error:
-                with suppress(sqlite3.Error):
-                    self._base.execute("ROLLBACK")
-                if isinstance(error, sqlite3.OperationalError):
-                    if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
-                        raise Problem(507, "insufficient_storage", "no space left; nothing was changed") from error
-                    raise Problem(
-                        503, "unavailable", "records cannot be written at the moment", retry_after=1
-                    ) from error
-                raise
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+                    raise Problem(507, "insufficient_storage", "no space left; nothing was changed") from error
+                raise Problem(503, "unavailable", "records cannot be written at the moment", retry_after=1) from error
 
     def put(self, owner: str, kind: str, name: str, body: msgspec.Struct, event: str | None = None) -> None:
         """Store a record, replacing one of the same name; `event` marks one that waits for a result.

@@ -3,7 +3,6 @@
 import gzip
 import re
 from functools import cached_property, lru_cache
-from typing import Any
 
 import msgspec
 import xxhash
@@ -88,11 +87,6 @@ class CachedResponse:
         if given in self.tags:
             return True
         return given.strip() == b"*" or any(part.strip().removeprefix(b"W/") in self.tags for part in given.split(b","))
-
-
-def encoded(found: Any) -> Answer:
-    """Encode the result of an endpoint."""
-    return found if isinstance(found, Answer) else Answer(encode(found))
 
 
 @lru_cache(maxsize=256)

@@ -17,7 +17,7 @@ from oddsengine_service.alerts import Alert, Alerts, Sender
 from oddsengine_service.bets import Bet
 from oddsengine_service.bus import Bus
 from oddsengine_service.demo import teams_of
-from oddsengine_service.endpoints import Answer, Context, Endpoint
+from oddsengine_service.endpoints import Context, Endpoint
 from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.limits import Limits
 from oddsengine_service.node import Node
@@ -157,9 +157,7 @@ def _answer(endpoint: Endpoint, context: Context, words: Mapping[str, str]) -> A
     body = None
     if endpoint.body is not None:
         body = msgspec.convert(_filled(_BODIES[endpoint.path], words), endpoint.body)
-    answer = endpoint.answer(context._replace(query=query, path=path, body=body))
-    if not isinstance(answer, Answer):
-        answer = Answer(msgspec.json.encode(answer))
+    answer = endpoint.response(context._replace(query=query, path=path, body=body))
     return msgspec.json.decode(answer.body) if answer.body and answer.type == "application/json" else None
 
 

@@ -5,33 +5,22 @@ import contextlib
 import logging
 import socket
 import sys
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import wait
-from datetime import datetime
 from email.utils import formatdate
-from functools import cached_property, partial
-from http import HTTPStatus
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from oddsengine import catalog
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine_service import bets, demo, keys, pages, recording, records, routes
+from oddsengine_service import bets, demo, keys, recording, records, routes
 from oddsengine_service.alerts import Alerts, Sender, ShareError
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.archiving import NodeArchive
@@ -39,48 +28,34 @@ from oddsengine_service.bus import Bus
 from oddsengine_service.clock import Clock
 from oddsengine_service.connections import Connections
 from oddsengine_service.cors import Cors
-from oddsengine_service.endpoints import Answer
 from oddsengine_service.fair import Calibrator, table_in_force
 from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import quarantine
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.status import DEGRADED, DOWN, OK, STARTING, SourceStatus
 from oddsengine_service.futures import stated_fields
+from oddsengine_service.gauges import Gauges
 from oddsengine_service.limits import Limits, Usage
 from oddsengine_service.lock import FolderLock
 from oddsengine_service.log import Log
 from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
 from oddsengine_service.mcp.endpoint import Mcp
 from oddsengine_service.memory import trim
-from oddsengine_service.metrics import CONTENT_TYPE, UNAUTHORIZED, Listener, Metrics, allowed
-from oddsengine_service.middleware.access import limited
+from oddsengine_service.metrics import Listener, Metrics
 from oddsengine_service.node import Node, StalledError
-from oddsengine_service.openapi import document
 from oddsengine_service.origins import Origins
 from oddsengine_service.past import Past
-from oddsengine_service.problems import INTERNAL, Problem, origin_of, quoted
 from oddsengine_service.protocol import Protocol
 from oddsengine_service.recording import NodeTape
-from oddsengine_service.request import Request as Head
-from oddsengine_service.responses import CachedResponse, encode
-from oddsengine_service.samples import samples
 from oddsengine_service.settings import Settings, SettingsError, secret
+from oddsengine_service.site import Site
 from oddsengine_service.stream.sending import LineMetrics
-from oddsengine_service.tiers import ANONYMOUS_RATE
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
 from oddsengine_service.ws.session import PATHS, Sockets
 
 if TYPE_CHECKING:
     from oddsengine_service.scale.roles import Member
 
-_SECURE = (
-    (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
-    (
-        b"content-security-policy",
-        b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
-    ),
-)  # fmt: skip
 _SWITCH = 0.0005  # seconds; how soon a computing thread yields to the event loop
 _LAG_EVERY = 0.25  # seconds between two measurements of the event loop's lag
 _SWEEP_EVERY = 10.0  # s
@@ -94,7 +69,7 @@ _CURLS = """  curl -H 'X-API-Key: demo_pro' '{at}/odds?market=main&limit=3'
 
 
 class Service:
-    """One ASGI application: the API by `Api`, the pages by Starlette, and the node behind both."""
+    """One ASGI application: the API, the pages, and the node behind both."""
 
     def __init__(
         self, node: Node, settings: Settings, environ: Mapping[str, str], log: Log, run: Callable[["Service"], Any]
@@ -126,58 +101,7 @@ class Service:
         self.again = ""  # reason to rebuild the node
         self.exit: Callable[[], None] = lambda: None  # stops the server
         self._run = run
-        self._describing = threading.Lock()
-        document(routes.ENDPOINTS, BASE)  # fails at startup, with a name, if an endpoint cannot be documented
-        own = [
-            Route("/", self._live),
-            Route("/openapi.json", partial(self._described, lambda: self._document)),
-            Route("/docs", partial(self._described, lambda: self._page)),
-            Route("/metrics", self._metrics),
-        ]
-        self.pages = Starlette(
-            routes=own, exception_handlers={HTTPException: _refused, Problem: _problem_answer, Exception: _failed}
-        )
-        self.pages.router.redirect_slashes = False  # it would redirect to the host that the request names
-
-    @cached_property
-    def document(self) -> Mapping[str, Any]:
-        """The OpenAPI document, with examples from a fictional board."""
-        return document(routes.ENDPOINTS, BASE, samples(routes.ENDPOINTS, partial(self.log.failure, b"(sample)")))
-
-    @cached_property
-    def _document(self) -> CachedResponse:
-        return CachedResponse(Answer(encode(self.document)))
-
-    @cached_property
-    def page(self) -> str:
-        return pages.reference(self.document)
-
-    @cached_property
-    def _page(self) -> CachedResponse:
-        return CachedResponse(Answer(self.page.encode(), type="text/html; charset=utf-8"))
-
-    async def _described(self, which: Callable[[], CachedResponse], request: Request) -> Response:
-        """Serve a document that is generated on first use, with a limit per address."""
-        head = Head(b"-", request.scope, "", self.api.requests.trusted)
-        room = self.node.limits.take(f"address {head.address}", ANONYMOUS_RATE)
-        if not room.allowed:
-            raise limited(room, "requests")
-        whole = (await run_in_threadpool(self._made, which)).sent(head.etag, head.codings)
-        response = Response(whole.body if request.method != "HEAD" else b"", whole.status)
-        response.raw_headers = list(whole.headers)
-        return response
-
-    def _made(self, which: Callable[[], CachedResponse]) -> CachedResponse:
-        with self._describing:
-            return which()
-
-    @cached_property
-    def live(self) -> pages.Live:
-        return pages.live(BASE, "demo_enterprise" if self.node.demo else "")
-
-    async def _live(self, _: Request) -> Response:
-        headers = {"content-security-policy": self.live.policy, "cache-control": "no-cache"}
-        return HTMLResponse(self.live.html, headers=headers)
+        self.site = Site(self.api, log, self.metrics, self._metrics_token, self.origin)
 
     async def stop(self) -> None:
         """Stop what would not end by itself: streams."""
@@ -201,11 +125,7 @@ class Service:
         elif scope["path"].startswith(BASE + "/"):
             await self.api.requests(scope, receive, send)
         else:
-            scope["oddsengine.origin"] = self.origin
-            try:
-                await self.pages(scope, receive, _with_headers(send))
-            except Exception as error:  # a response was already sent
-                self.log.failure(b"-", scope["path"], error)
+            await self.site(scope, receive, send)
 
     async def _lifespan(self, receive: Any, send: Any) -> None:
         await receive()
@@ -214,21 +134,18 @@ class Service:
         if self.node.alerts is not None:
             self.node.alerts.share = self._in_share
         running = asyncio.create_task(asyncio.to_thread(self._start))
-        measuring = asyncio.create_task(self._measure_lag())
-        sweeping = asyncio.create_task(self._sweep())
-        jobs = [
-            asyncio.create_task(self._regularly(name, every, job))
-            for name, every, job in (
-                ("bets", _SETTLE_EVERY, self._settle), ("alerts", self.settings.alerts.every, self._alert),
-                ("records", _TIDY_EVERY, self._tidy),
-            )
-        ]  # fmt: skip
+        jobs = (
+            self._measure_lag(),
+            self._sweep(),
+            self._regularly("bets", _SETTLE_EVERY, partial(bets.settle, self.node, self.node.records)),
+            self._regularly("alerts", self.settings.alerts.every, self._alert),
+            self._regularly("records", _TIDY_EVERY, self._tidy),
+        )
+        tasks = [asyncio.create_task(job) for job in jobs]
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        measuring.cancel()
-        sweeping.cancel()
-        for each in jobs:
-            each.cancel()
+        for task in tasks:
+            task.cancel()
         self.node.close()
         with contextlib.suppress(Exception):
             await running
@@ -272,9 +189,9 @@ class Service:
                 continue  # in a cluster, one process does it
             try:
                 await run_in_threadpool(job)
-                self.node.failures.pop(name, None)
+                self.node.report(name, "")
             except Exception as error:
-                self.node.failures[name] = f"{type(error).__name__}: {error}"
+                self.node.report(name, f"{type(error).__name__}: {error}")
                 self.log.failure(b"-", f"({name})", error)
 
     def _in_share(self, account: str, job: Callable[[], Any], seconds: float) -> Any:
@@ -286,9 +203,6 @@ class Service:
         if not running.done() and running.cancel():
             raise ShareError
         return running.result()
-
-    def _settle(self) -> None:
-        bets.settle(self.node, self.node.records)
 
     def _tidy(self) -> None:
         """Delete the records of revoked keys, which nobody can read."""
@@ -305,7 +219,7 @@ class Service:
             self.log.event("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
             self._run(self)
         except BaseException as error:
-            self.node.failures["feed"] = f"{type(error).__name__}: {error}"
+            self.node.report("feed", f"{type(error).__name__}: {error}")
             self.log.failure(b"-", "(start)", error)
 
     def listen_for_metrics(self) -> None:
@@ -318,120 +232,6 @@ class Service:
                 f"cannot listen on {host} port {port} for service.metrics_port: {error.strerror or error}"
             ) from None
         self.ends.callback(listener.close)
-
-    async def _metrics(self, request: Request) -> Response:
-        if not self._metrics_token:
-            raise HTTPException(404, "metrics are on a listener of their own; see [service] metrics_port")
-        if not allowed(request.headers.get("authorization", ""), self._metrics_token):
-            raise HTTPException(401, UNAUTHORIZED)
-        return Response(self.metrics.text(), headers={"content-type": CONTENT_TYPE})
-
-
-class Gauges(Collector):
-    """Gauges of a node, computed on request."""
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-
-    def collect(self) -> Iterable[Metric]:
-        node = self._node
-        if not node.ready:
-            return
-        engine = node.engine
-        yield CounterMetricFamily("oddsengine_updates", "Steps of the engine", engine.number)
-        yield GaugeMetricFamily("oddsengine_board_rows", "Prices on the board", engine.size)
-        aside = GaugeMetricFamily("oddsengine_set_aside", "Prices that each guard keeps away", labels=["guard"])
-        for guard, n in engine.set_aside().items():
-            aside.add_metric([guard], n)
-        yield aside
-        found = GaugeMetricFamily(
-            "oddsengine_opportunities", "Open opportunities, each once however many views show it", labels=["kind"]
-        )
-        for kind, n in engine.open_counts().items():
-            found.add_metric([kind], n)
-        yield found
-        yield GaugeMetricFamily("oddsengine_views", "Views that are kept up to date", len(engine.views))
-        yield node.steps.family()
-        node.clock.time()
-        yield GaugeMetricFamily(
-            "oddsengine_clock_ahead_seconds", "By how much the node's time is ahead of the wall clock", node.clock.ahead
-        )
-        yield from _of_sources(node.feeds.statuses() if node.feeds is not None else (), node.clock.now())
-
-
-def _of_sources(sources: Iterable[SourceStatus], now: datetime) -> Iterable[Metric]:
-    """Metrics of a node's sources; those that a source does not have are omitted."""
-    status = GaugeMetricFamily("oddsengine_feed_status", "1 for the status of a source", labels=["feed", "status"])
-    figures = [(kind(f"oddsengine_feed_{name}", doc, labels=["feed"]), of) for kind, name, doc, of in _FIGURES]
-    for source in sources:
-        for each in (STARTING, OK, DEGRADED, DOWN):
-            status.add_metric([source.name, each], float(source.status == each))
-        for family, of in figures:
-            value = of(source)
-            if isinstance(value, datetime):
-                value = (now - value).total_seconds()
-            if value is not None:
-                family.add_metric([source.name], value)
-    yield from (status, *(family for family, _ in figures))
-
-
-_Family = type[GaugeMetricFamily] | type[CounterMetricFamily]
-_FIGURES: tuple[tuple[_Family, str, str, Callable[[SourceStatus], Any]], ...] = (
-    (
-        GaugeMetricFamily,
-        "age_seconds",
-        "Since a source last delivered data or a heartbeat",
-        lambda s: s.last_seen or s.last_payload,
-    ),
-    (GaugeMetricFamily, "payload_age_seconds", "Since a source last sent data", lambda s: s.last_payload),
-    (GaugeMetricFamily, "credits_left", "Credits until they renew", lambda s: s.credits_left),
-    (CounterMetricFamily, "credits_used", "Credits used since they renewed", lambda s: s.credits_used),
-    (GaugeMetricFamily, "credits_per_hour", "Credits an hour as planned now", lambda s: s.credits_an_hour),
-    (GaugeMetricFamily, "prices", "Prices on the board that a source quotes", lambda s: s.prices),
-    (GaugeMetricFamily, "stale_ratio", "Share of these prices that are rejected as stale", lambda s: s.stale_share),
-    (CounterMetricFamily, "payloads", "Payloads applied", lambda s: s.payloads),
-    (CounterMetricFamily, "quotes", "Prices in those payloads", lambda s: s.quotes),
-    (CounterMetricFamily, "failures", "Failed tries", lambda s: s.failures_total),
-)
-
-
-# ---- pages ----
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    status, said = error.status_code, str(error.detail)
-    if said == HTTPStatus(status).phrase:  # no message was given
-        path = quoted(request.scope["path"])
-        said = f"there is no {path}" if status == 404 else f"{path} takes other methods, got {request.method[:20]}"
-    codes = {404: "not_found", 405: "method_not_allowed", 401: "unauthorized"}
-    return _problem(request, Problem(status, codes.get(status, "validation_error"), said), error.headers)
-
-
-async def _problem_answer(request: Request, problem: Exception) -> Response:
-    assert isinstance(problem, Problem)
-    return _problem(request, problem, {"retry-after": str(problem.extra["retry_after"])})
-
-
-async def _failed(request: Request, _: Exception) -> Response:
-    return _problem(request, Problem(500, "internal_error", INTERNAL))
-
-
-def _problem(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    host = request.headers.get("host", "").encode("latin-1")
-    body = problem.body(request.scope["oddsengine.origin"] or origin_of(host))
-    return JSONResponse(body, problem.status, headers={**(headers or {}), "cache-control": "no-store"})
-
-
-def _with_headers(send: Any) -> Any:
-    async def secured(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            headers = [*message.get("headers", ())]
-            own = {name for name, _ in headers}
-            message = {**message, "headers": [*headers, *(pair for pair in _SECURE if pair[0] not in own)]}
-        await send(message)
-
-    return secured
 
 
 # ---- sources of the board ----
@@ -510,28 +310,28 @@ def build(
             member = _member(settings, environ, node, log)
             held.callback(member.close)
             run = partial(member.run, feed=run)
-        usage.on_failure = partial(_unwritten, node, log)
+        usage.on_failure = partial(_usage_failed, node, log)
         if settings.data.tape and not demonstration:
             where = folder / recording.FOLDER
-            tape = NodeTape(node.engine, where, settings.data.tape_days, clock.now(), partial(_broke, node, log))
+            tape = NodeTape(node.engine, where, settings.data.tape_days, clock.now(), partial(_tape_ended, node, log))
             held.callback(tape.close)
         archive: NodeArchive | None = None
         if settings.archive.to:
             started = f"node {clock.now():%Y-%m-%dT%H:%M:%S.%fZ}"
             archive = NodeArchive(
                 node.engine, folder, settings.archive, lambda: started if member is None else member.origin,
-                partial(_not_archived, node), lambda: member is None or member.outbox is not None,
+                partial(node.report, "archive"), lambda: member is None or member.outbox is not None,
             )  # fmt: skip
             held.callback(archive.close)
         past = Past(
             node.engine, None if demonstration else folder, archive,
-            failed=lambda error: node.failures.__setitem__("closing", str(error)), method=node.method,
+            failed=lambda error: node.report("closing", str(error)), method=node.method,
             records=member is None or member.leads, store=None if member is None else member.records,
         )  # fmt: skip
         held.callback(past.close)
         node.past = past
         if not demonstration:
-            node.calibrator = Calibrator(settings, partial(_adopt, node), log)
+            node.calibrator = Calibrator(settings, partial(node.write, setattr, node.engine, "fair"), log)
             held.callback(node.calibrator.close)
             node.calibrator.start()
         node.games.listen(past.play)
@@ -572,32 +372,18 @@ def _member(settings: Settings, environ: Mapping[str, str], node: Node, log: Log
     return Member(settings, environ, node, log)
 
 
-def _adopt(node: Node, table: catalog.FairTable) -> None:
-    """Use a new fair-price table, in the writer."""
-    node.write(setattr, node.engine, "fair", table)
-
-
-def _unwritten(node: Node, log: Log, failure: str) -> None:
+def _usage_failed(node: Node, log: Log, failure: str) -> None:
     """Report that usage cannot be written, or can again."""
+    node.report("usage", failure)
     if failure:
-        node.failures["usage"] = failure
         log.event("usage not written", error=failure)
     else:
-        node.failures.pop("usage", None)
         log.event("usage written again")
 
 
-def _not_archived(node: Node, failure: str) -> None:
-    """Report that the archive cannot be written, or can again."""
-    if failure:
-        node.failures["archive"] = failure
-    else:
-        node.failures.pop("archive", None)
-
-
-def _broke(node: Node, log: Log, error: Exception) -> None:
+def _tape_ended(node: Node, log: Log, error: Exception) -> None:
     """Report that the tape ended early."""
-    node.failures["tape"] = str(error)
+    node.report("tape", str(error))
     log.event("tape ended", error=str(error))
 
 

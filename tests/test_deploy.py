@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from oddsengine_service.server import _FIGURES
+from oddsengine_service.gauges import FIGURES
 from oddsengine_service.settings import load
 
 ROOT = Path(__file__).parent.parent
@@ -22,7 +22,7 @@ def sources() -> str:
 
 
 def test_alerts_and_dashboard_name_metrics_that_exist() -> None:
-    code, of_feeds = sources(), {f"oddsengine_feed_{name}" for _, name, *_ in _FIGURES}
+    code, of_feeds = sources(), {f"oddsengine_feed_{name}" for _, name, *_ in FIGURES}
     alerts = yaml.safe_load((DEPLOY / "alerts.yaml").read_text())
     board = json.loads((DEPLOY / "dashboard.json").read_text())
     said = [rule["expr"] for group in alerts["groups"] for rule in group["rules"]]

@@ -276,7 +276,7 @@ def test_every_error(
         assert method not in answer.headers["allow"]
     if status == 401:
         assert answer.headers["www-authenticate"].startswith("Bearer")
-    page = service.service.page
+    page = service.service.site.page
     assert f'id="{code}"' in page, "what the error's docs point at"
 
 

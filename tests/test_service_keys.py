@@ -26,7 +26,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from oddsengine_service import keys as module
 from oddsengine_service.clock import Clock as NodeClock
-from oddsengine_service.endpoints import Answer, Context
+from oddsengine_service.endpoints import Context
 from oddsengine_service.keys import (
     FEATURES,
     BeyondError,
@@ -748,12 +748,9 @@ class Node:
         if endpoint.body is not None:
             body = msgspec.convert(body, endpoint.body)
         any_node: Any = self
-        found = endpoint.answer(Context(who, {}, values, body, any_node, any_node, ()))
-        if isinstance(found, Answer):
-            assert found.status == endpoint.status
-            return msgspec.json.decode(found.body) if found.body else None
-        assert endpoint.status == 200
-        answer = msgspec.json.decode(msgspec.json.encode(found))
+        found = endpoint.response(Context(who, {}, values, body, any_node, any_node, ()))
+        assert found.status == endpoint.status
+        answer = msgspec.json.decode(found.body)
         assert answer["success"] is True
         return answer
 

@@ -10,8 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from service_running import METRICS_TOKEN, PATIENCE_S, Running, until
 
 from oddsengine_service.feeds.status import SourceStatus
+from oddsengine_service.gauges import source_metrics
 from oddsengine_service.metrics import Metrics
-from oddsengine_service.server import _of_sources
 
 ROOT = Path(__file__).parent.parent
 
@@ -103,7 +103,7 @@ NEW = SourceStatus(
 
 
 def test_sources_are_measured() -> None:
-    found = {family.name.removeprefix("oddsengine_feed_"): family for family in _of_sources([METERED, NEW], NOW)}
+    found = {family.name.removeprefix("oddsengine_feed_"): family for family in source_metrics([METERED, NEW], NOW)}
     american = {
         name: value(family, "_total" if family.type == "counter" else "", feed="american")
         for name, family in found.items()
@@ -130,7 +130,7 @@ def test_methods_are_a_few(name: str) -> None:
 
 def test_every_metric_is_documented(service: Running) -> None:
     text = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
-    sources = {family.name for family in _of_sources([METERED], NOW)}
+    sources = {family.name for family in source_metrics([METERED], NOW)}
     for name in {name for name in metrics(service) if name.startswith("oddsengine_")} | sources:
         plain = name.removeprefix("oddsengine_")
         assert f"`{plain}`" in text or f"`{plain}_total`" in text, name

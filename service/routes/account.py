@@ -1,12 +1,14 @@
 """Account: rights of its key, usage, and management of its keys. A key manages the keys of its own account."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from oddsengine_service.endpoints import Answer, Context, Endpoint, data
+from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.keys import (
     FEATURES,
     MOST_NAME,
@@ -19,12 +21,11 @@ from oddsengine_service.keys import (
     UnknownKeyError,
 )
 from oddsengine_service.limits import period
-from oddsengine_service.problems import Problem, invalid
+from oddsengine_service.problems import Problem
 from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.envelopes import Data
 
 _ALL_BOOKS = 999  # stands for all books in responses
-_encode = msgspec.json.Encoder().encode
 
 
 class NewKey(msgspec.Struct):
@@ -178,24 +179,15 @@ def _made(made: Made) -> Key:
     return _key(made.record, made.key)
 
 
-class _Managing:
+@contextmanager
+def _managing() -> Iterator[None]:
     """Turn errors of the key store into problems."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
-        if isinstance(error, UnknownKeyError):
-            raise Problem(404, "not_found", str(error)) from None
-        if isinstance(error, BeyondError):
-            raise Problem(403, "tier_restricted", str(error)) from None
-        if isinstance(error, UnfitError):
-            raise invalid(str(error)) from None
-        if isinstance(error, StoreError):
-            raise error.problem() from error
-
-
-_managing = _Managing()
+    try:
+        yield
+    except (UnfitError, UnknownKeyError, BeyondError) as error:
+        raise Problem(error.status, error.code, str(error)) from None
+    except StoreError as error:
+        raise error.problem() from error
 
 
 # ---- endpoints ----
@@ -203,7 +195,7 @@ _managing = _Managing()
 
 def account(context: Context) -> Any:
     caller = context.caller
-    with _managing:
+    with _managing():
         record = context.node.keys.record(caller.key, caller)
     books = _ALL_BOOKS if caller.tier.books is None else caller.tier.books
     return data(
@@ -231,24 +223,24 @@ def usage(context: Context) -> Any:
 
 
 def keys(context: Context) -> Any:
-    with _managing:
+    with _managing():
         return data(context, [_key(record) for record in context.node.keys.list(context.caller.account)])
 
 
 def create(context: Context) -> Any:
-    with _managing:
+    with _managing():
         made = context.node.keys.create_like(context.caller, context.body.tier, context.body.name)
-    return Answer(_encode(data(context, _made(made))), 201)
+    return data(context, _made(made))
 
 
 def revoke(context: Context) -> Any:
-    with _managing:
+    with _managing():
         record = context.node.keys.revoke(context.path["id"], context.caller)
     return data(context, DeletedKey(deleted=True, key_id=record.id, message="The key was revoked."))
 
 
 def rotate(context: Context) -> Any:
-    with _managing:
+    with _managing():
         made = context.node.keys.rotate(context.path["id"], context.caller)
     key = _made(made)
     old = OldKey(id=key.id, revoked=True, expires_at=key.updated_at)

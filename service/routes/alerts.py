@@ -10,14 +10,13 @@ import msgspec
 from msgspec import UNSET
 
 from oddsengine_service.alerts import Alert, AlertChanges, Alerts, NewAlert, edit, masked, redacted, store
-from oddsengine_service.endpoints import Answer, Context, Endpoint, data
+from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.records import changed
 from oddsengine_service.routes.filters import Filter
 from oddsengine_service.wire.envelopes import Data, Deleted
 
 _TAG = "Alerts"
-_encode = msgspec.json.Encoder().encode
 
 
 class Tried(msgspec.Struct):
@@ -82,7 +81,7 @@ def create(context: Context) -> Any:
     new: NewAlert = context.body
     alert = _checked(context, Alert(**msgspec.structs.asdict(new), id=secrets.token_hex(8)))
     store(context.node.records, context.caller.key, alert)
-    return Answer(_encode(data(context, redacted(alert))), 201)
+    return data(context, redacted(alert))
 
 
 def change(context: Context) -> Any:

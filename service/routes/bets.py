@@ -19,7 +19,6 @@ from oddsengine_service.wire.envelopes import Counted, Data, Deleted, Pagination
 
 _TAG = "Bets"
 _FORMULA = ("=", "@", "+", "-", "\t", "\r", "\n")
-_encode = msgspec.json.Encoder().encode
 
 
 class BetMeta(Counted, kw_only=True):
@@ -68,7 +67,7 @@ def place(context: Context) -> Any:
     new: NewBet = context.body
     bet = figures(Bet(**msgspec.structs.asdict(new), id=secrets.token_hex(8), placed_at=_now()))
     keep(_records(context), context.caller.key, bet)
-    return Answer(_encode(data(context, bet)), 201)
+    return data(context, bet)
 
 
 def change(context: Context) -> Any:

@@ -20,7 +20,6 @@ from oddsengine_service.endpoints import Answer, Context, Endpoint
 from oddsengine_service.node import Node
 from oddsengine_service.problems import INTERNAL, Problem
 from oddsengine_service.records import Change
-from oddsengine_service.responses import encoded
 from oddsengine_service.scale.link import Link
 from oddsengine_service.scale.log import Log, LostError, RefusedError, UnstoredError
 from oddsengine_service.tiers import TIERS, Caller
@@ -222,8 +221,7 @@ class SharedRecords:
         )  # fmt: skip
         body = None if endpoint.body is None else msgspec.msgpack.decode(asked.body, type=endpoint.body)
         context = Context(caller, {}, asked.values, body, self._node.engine, self._node, asked.ignored)
-        answer: Answer = await service.api.pool.run(asked.account, lambda: encoded(endpoint.answer(context)))
-        return answer
+        return await service.api.pool.run(asked.account, lambda: endpoint.response(context))
 
 
 def _unavailable(message: str) -> Problem:

@@ -1,0 +1,79 @@
+"""Metrics of a node, computed when they are read; docs/service.md lists every metric."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from oddsengine_service.feeds.status import DEGRADED, DOWN, OK, STARTING, SourceStatus
+from oddsengine_service.node import Node
+
+
+class Gauges(Collector):
+    """Gauges of a node, computed on request."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def collect(self) -> Iterable[Metric]:
+        node = self._node
+        if not node.ready:
+            return
+        engine = node.engine
+        yield CounterMetricFamily("oddsengine_updates", "Steps of the engine", engine.number)
+        yield GaugeMetricFamily("oddsengine_board_rows", "Prices on the board", engine.size)
+        aside = GaugeMetricFamily("oddsengine_set_aside", "Prices that each guard keeps away", labels=["guard"])
+        for guard, n in engine.set_aside().items():
+            aside.add_metric([guard], n)
+        yield aside
+        found = GaugeMetricFamily(
+            "oddsengine_opportunities", "Open opportunities, each once however many views show it", labels=["kind"]
+        )
+        for kind, n in engine.open_counts().items():
+            found.add_metric([kind], n)
+        yield found
+        yield GaugeMetricFamily("oddsengine_views", "Views that are kept up to date", len(engine.views))
+        yield node.steps.family()
+        node.clock.time()
+        yield GaugeMetricFamily(
+            "oddsengine_clock_ahead_seconds", "By how much the node's time is ahead of the wall clock", node.clock.ahead
+        )
+        yield from source_metrics(node.feeds.statuses() if node.feeds is not None else (), node.clock.now())
+
+
+def source_metrics(sources: Iterable[SourceStatus], now: datetime) -> Iterable[Metric]:
+    """Metrics of a node's sources; those that a source does not have are omitted."""
+    status = GaugeMetricFamily("oddsengine_feed_status", "1 for the status of a source", labels=["feed", "status"])
+    figures = [(kind(f"oddsengine_feed_{name}", doc, labels=["feed"]), of) for kind, name, doc, of in FIGURES]
+    for source in sources:
+        for each in (STARTING, OK, DEGRADED, DOWN):
+            status.add_metric([source.name, each], float(source.status == each))
+        for family, of in figures:
+            value = of(source)
+            if isinstance(value, datetime):
+                value = (now - value).total_seconds()
+            if value is not None:
+                family.add_metric([source.name], value)
+    yield from (status, *(family for family, _ in figures))
+
+
+_Family = type[GaugeMetricFamily] | type[CounterMetricFamily]
+FIGURES: tuple[tuple[_Family, str, str, Callable[[SourceStatus], Any]], ...] = (
+    (
+        GaugeMetricFamily,
+        "age_seconds",
+        "Since a source last delivered data or a heartbeat",
+        lambda s: s.last_seen or s.last_payload,
+    ),
+    (GaugeMetricFamily, "payload_age_seconds", "Since a source last sent data", lambda s: s.last_payload),
+    (GaugeMetricFamily, "credits_left", "Credits until they renew", lambda s: s.credits_left),
+    (CounterMetricFamily, "credits_used", "Credits used since they renewed", lambda s: s.credits_used),
+    (GaugeMetricFamily, "credits_per_hour", "Credits an hour as planned now", lambda s: s.credits_an_hour),
+    (GaugeMetricFamily, "prices", "Prices on the board that a source quotes", lambda s: s.prices),
+    (GaugeMetricFamily, "stale_ratio", "Share of these prices that are rejected as stale", lambda s: s.stale_share),
+    (CounterMetricFamily, "payloads", "Payloads applied", lambda s: s.payloads),
+    (CounterMetricFamily, "quotes", "Prices in those payloads", lambda s: s.quotes),
+    (CounterMetricFamily, "failures", "Failed tries", lambda s: s.failures_total),
+)
