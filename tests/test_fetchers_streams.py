@@ -119,7 +119,7 @@ def test_a_stream_that_goes_silent_is_noticed() -> None:
             await until(lambda: status(hub)[0] == "down", "down")
             assert "no data within 0.1 s" in status(hub)[1]
             assert len(prices(hub)) == 1
-            assert [one.status for one in hub.not_ok(["draftkings"])] == ["down"]
+            assert [one.status for one in hub.books() if one.book == "draftkings"] == ["down"]
 
     asyncio.run(check())
 

@@ -101,7 +101,7 @@ class BetfairSource:
                 if b'"op":"status"' in line.replace(b" ", b""):
                     self._accept(line)  # a response says nothing about prices
                     continue
-                payload = await parsed(feed, sink, line, lambda held=line: reader.read(held))  # type: ignore[misc]
+                payload = await parsed(feed, sink, line, reader.read, line)
                 self._moment = payload.moment or self._moment
                 await self._pass_on(sink, payload)
                 if reader.clk:
@@ -196,7 +196,7 @@ class BetfairSource:
             answer = await web.post(
                 f"{feed.catalogue_url.rstrip('/')}/listMarketCatalogue/", headers, msgspec.json.encode(asked)
             )
-            payload = await parsed(feed, sink, answer.body, lambda: self._reader.add_catalogue(answer.body))
+            payload = await parsed(feed, sink, answer.body, self._reader.add_catalogue, answer.body)
         except Failure as failure:
             sink.failed(feed.name, failure, "names")
             return

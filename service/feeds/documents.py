@@ -28,8 +28,7 @@ class DocumentSource:
     """The fetcher; `read` parses documents."""
 
     def __init__(self, feed: FootballData | Table, read: Read, suffixes: tuple[str, ...], secrets: Secrets) -> None:
-        self.feed = feed
-        self._settings, self._read, self._suffixes, self._secrets = feed, read, suffixes, secrets
+        self.feed, self._read, self._suffixes, self._secrets = feed, read, suffixes, secrets
         self._stamps: dict[str, object] = {}  # a document's name -> its version when last read
 
     async def run(self, sink: Sink) -> None:
@@ -38,13 +37,13 @@ class DocumentSource:
             await keep_trying(self.feed, sink, lambda backoff: self._turn(web, sink, backoff))
 
     async def _turn(self, web: Web, sink: Sink, backoff: Backoff) -> float | None:
-        feed = self._settings
+        feed = self.feed
         sink.expect(feed.name, "", feed.interval + feed.timeout)
         payloads: list[Payload] = []
         stamps: dict[str, object] = {}
         async with aclosing(self._changed(web)) as documents:
             async for name, stamp, body in documents:
-                payloads += await parsed(feed, sink, body, lambda n=name, b=body: self._read(b, n))  # type: ignore[misc]
+                payloads += await parsed(feed, sink, body, self._read, body, name)
                 stamps[name] = stamp
         for payload in sorted(payloads, key=lambda one: one.moment or _FIRST):
             await sink.deliver(feed.name, payload)
@@ -56,11 +55,11 @@ class DocumentSource:
 
     async def _changed(self, web: Web) -> AsyncGenerator[tuple[str, object, bytes], None]:
         """Yield documents that changed: name, stamp, body."""
-        if self._settings.url:
-            body = (await web.get(self._settings.url)).body
+        if self.feed.url:
+            body = (await web.get(self.feed.url)).body
             stamp: object = hashlib.sha256(body).digest()
-            if self._stamps.get(self._settings.url) != stamp:
-                yield self._settings.url, stamp, body
+            if self._stamps.get(self.feed.url) != stamp:
+                yield self.feed.url, stamp, body
             return
         for path in await asyncio.to_thread(self._files):
             try:
@@ -75,7 +74,7 @@ class DocumentSource:
                 raise Failure(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
 
     def _files(self) -> list[Path]:
-        root = Path(self._settings.path)
+        root = Path(self.feed.path)
         if root.is_dir():
             return sorted(path for path in root.rglob("*") if path.suffix.lower() in self._suffixes)
         if not root.exists():

@@ -4,10 +4,10 @@ They are a separate part of the feed, so prices are not affected if the upstream
 """
 
 import asyncio
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 
 from oddsengine.feeds.gamestate import GameStates, read_states
-from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
+from oddsengine_service.feeds.retry import Backoff, alongside, keep_trying, parsed
 from oddsengine_service.feeds.sink import Failure, Sink
 from oddsengine_service.feeds.sse import Stream
 from oddsengine_service.feeds.web import Web
@@ -35,7 +35,7 @@ class GameStateSource:
         feed = self._feed
         sink.expect(feed.name, PART, feed.interval + feed.timeout)
         body = (await web.get(feed.url.rstrip("/") + "/gamestate", self._query)).body
-        await sink.deliver(feed.name, await parsed(feed, sink, body, lambda: read_states(body)), PART)
+        await sink.deliver(feed.name, await parsed(feed, sink, body, read_states, body), PART)
         backoff.reset()
         return feed.interval
 
@@ -43,26 +43,22 @@ class GameStateSource:
         feed = self._feed
         sink.expect(feed.name, PART, feed.silence)
         url = feed.url.rstrip("/") + "/stream/gamestate"
-        freshening = asyncio.create_task(self._freshen(sink))
-        try:
-            async with aclosing(self._stream.connect(web, url, self._query, {})) as events:
-                async for event in events:
-                    if freshening.done():
-                        await freshening
-                    if event is None:
-                        sink.alive(feed.name, PART)
-                        continue
-                    name, data = event.event, event.data
-                    payload = await parsed(feed, sink, data, lambda n=name, d=data: self._reader.read(n, d))  # type: ignore[misc]
-                    if payload.scores or payload.refused:
-                        await sink.deliver(feed.name, payload, PART)
-                        backoff.reset()
-                    else:
-                        sink.alive(feed.name, PART)
-        finally:
-            freshening.cancel()
-            with suppress(asyncio.CancelledError, Failure):
-                await freshening
+        async with (
+            alongside(self._freshen(sink)) as freshening,
+            aclosing(self._stream.connect(web, url, self._query)) as events,
+        ):
+            async for event in events:
+                if freshening.done():
+                    await freshening
+                if event is None:
+                    sink.alive(feed.name, PART)
+                    continue
+                payload = await parsed(feed, sink, event.data, self._reader.read, event.event, event.data)
+                if payload.scores or payload.refused:
+                    await sink.deliver(feed.name, payload, PART)
+                    backoff.reset()
+                else:
+                    sink.alive(feed.name, PART)
         raise Failure("the stream ended")
 
     async def _freshen(self, sink: Sink) -> None:

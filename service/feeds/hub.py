@@ -543,11 +543,6 @@ class Hub:
         """All books that a source delivers or is configured for."""
         return books_of(list(self._tracks.values()), self.now())
 
-    def not_ok(self, books: Iterable[str] | None = None) -> list[BookStatus]:
-        """Books that are not `ok`; having no opportunities there means nothing."""
-        wanted = None if books is None else set(books)
-        return [one for one in self.books() if one.status != "ok" and (wanted is None or one.book in wanted)]
-
     def quarantined(self) -> list[Quarantined]:
         """Return quarantined games; call it only while nothing is being written."""
         return self._matcher.quarantined()

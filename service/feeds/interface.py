@@ -5,9 +5,9 @@ asked for all of their prices every `freshen` seconds.
 """
 
 import asyncio
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,12 +15,11 @@ from oddsengine.feeds import Payload
 from oddsengine.feeds.interface import InterfaceStream, read_page
 from oddsengine_service.feeds.freshness import too_slow
 from oddsengine_service.feeds.gamestate import GameStateSource
-from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
+from oddsengine_service.feeds.retry import Backoff, alongside, keep_trying, parsed
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.sink import Failure, Sink
 from oddsengine_service.feeds.sse import Stream
 from oddsengine_service.feeds.web import Web
-from oddsengine_service.settings import Feed
 from oddsengine_service.settings import Interface as Settings
 
 _PAGE = 200  # maximum rows per page
@@ -40,20 +39,19 @@ class _Upstream:
     """Common parts of both ways to read another node: prices, and game states if configured."""
 
     def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
-        self.feed: Feed = feed
-        self._settings, self._secrets = feed, secrets
+        self.feed, self._secrets = feed, secrets
         self._headers = {"x-api-key": key} if key else {}
 
     async def run(self, sink: Sink) -> None:
         """Read until cancelled."""
         async with Web(self.feed, self._secrets, self._headers) as web:
             prices = keep_trying(self.feed, sink, lambda backoff: self._attempt(web, sink, backoff))
-            if not self._settings.games:
+            if not self.feed.games:
                 await prices
                 return
             async with asyncio.TaskGroup() as group:
                 group.create_task(prices)
-                group.create_task(GameStateSource(self._settings).run(web, sink))
+                group.create_task(GameStateSource(self.feed).run(web, sink))
 
     async def _attempt(self, web: Web, sink: Sink, backoff: Backoff) -> float:
         raise NotImplementedError
@@ -68,28 +66,24 @@ class InterfaceSource(_Upstream):
         self._reader = InterfaceStream()
 
     async def _attempt(self, web: Web, sink: Sink, backoff: Backoff) -> float:
-        feed = self._settings
+        feed = self.feed
         sink.expect(feed.name, "", feed.silence)
         url, query = feed.url.rstrip("/") + "/stream", {"channel": "odds", "seen": "true", **_filters(feed)}
-        freshening = asyncio.create_task(self._freshen(web, sink))
-        try:
-            async with aclosing(self._stream.connect(web, url, query, {})) as events:
-                async for event in events:
-                    if freshening.done():
-                        await freshening
-                    if event is None:
-                        sink.alive(feed.name)
-                        continue
-                    name, data = event.event, event.data
-                    payload = await parsed(feed, sink, data, lambda n=name, d=data: self._reader.read(n, d))  # type: ignore[misc]
-                    await self._pass_on(sink, payload)
-                    if self._reader.ready:
-                        backoff.reset()
-                        sink.caught_up(feed.name)
-        finally:
-            freshening.cancel()
-            with suppress(asyncio.CancelledError, Failure):
-                await freshening
+        async with (
+            alongside(self._freshen(web, sink)) as freshening,
+            aclosing(self._stream.connect(web, url, query)) as events,
+        ):
+            async for event in events:
+                if freshening.done():
+                    await freshening
+                if event is None:
+                    sink.alive(feed.name)
+                    continue
+                payload = await parsed(feed, sink, event.data, self._reader.read, event.event, event.data)
+                await self._pass_on(sink, payload)
+                if self._reader.ready:
+                    backoff.reset()
+                    sink.caught_up(feed.name)
         raise Failure("the stream ended")
 
     async def _pass_on(self, sink: Sink, payload: Payload) -> None:
@@ -103,7 +97,7 @@ class InterfaceSource(_Upstream):
 
     async def _freshen(self, web: Web, sink: Sink) -> None:
         """Request the times at which prices were last seen, if the upstream's stream does not report them."""
-        feed, backoff = self._settings, Backoff(self._settings.backoff, self._settings.backoff_cap)
+        feed, backoff = self.feed, Backoff(self.feed.backoff, self.feed.backoff_cap)
         wait = feed.freshen
         while True:
             await asyncio.sleep(wait)
@@ -137,7 +131,7 @@ class InterfacePages(_Upstream):
         self._all_at = 0.0  # time of the last complete request
 
     async def _attempt(self, web: Web, sink: Sink, backoff: Backoff) -> float:
-        feed = self._settings
+        feed = self.feed
         sink.expect(feed.name, "", feed.interval + feed.timeout)
         if self._since is None:
             await self._snapshot(web, sink)
@@ -151,7 +145,7 @@ class InterfacePages(_Upstream):
     async def _snapshot(self, web: Web, sink: Sink) -> None:
         """Fetch everything; prices that are no longer listed are removed."""
         self._all_at = asyncio.get_running_loop().time()
-        payloads, info = await _pages(self._settings, web, sink, "/odds", {})
+        payloads, info = await _pages(self.feed, web, sink, "/odds", {})
         listed = {row["id"] for payload in payloads for row in payload.quotes}
         gone = [] if info.cut else sorted(self._listed - listed)
         for payload in payloads:
@@ -162,7 +156,7 @@ class InterfacePages(_Upstream):
 
     async def _changes(self, web: Web, sink: Sink, since: str) -> None:
         try:
-            payloads, info = await _pages(self._settings, web, sink, "/odds/delta", {"since": since, "seen": "true"})
+            payloads, info = await _pages(self.feed, web, sink, "/odds/delta", {"since": since, "seen": "true"})
         except Failure as failure:
             if failure.fatal:
                 self._since = None  # `since` may be the reason for the failure
@@ -170,7 +164,7 @@ class InterfacePages(_Upstream):
         for payload in payloads:
             await self._apply(sink, payload)
         sink.conflict(self.feed.name, too_slow(self.feed, seen=info.seen))
-        due = not info.seen and asyncio.get_running_loop().time() - self._all_at >= self._settings.freshen
+        due = not info.seen and asyncio.get_running_loop().time() - self._all_at >= self.feed.freshen
         self._since = None if info.cut or info.clamped or due else info.since
 
     async def _apply(self, sink: Sink, payload: Payload) -> None:
@@ -193,7 +187,7 @@ async def _pages(
     while True:
         answer = await web.get(feed.url.rstrip("/") + path, {**base, **more})
         body = answer.body
-        page = await parsed(feed, sink, body, lambda b=body: read_page(b))  # type: ignore[misc]
+        page = await parsed(feed, sink, body, read_page, body)
         payloads.append(page.payload)
         info = _page_info(body, asked)
         first = first or info
@@ -228,7 +222,7 @@ class _Envelope(msgspec.Struct):
 _envelope = msgspec.json.Decoder(_Envelope)
 
 
-class _PageInfo(msgspec.Struct):
+class _PageInfo(NamedTuple):
     """Paging information of a response."""
 
     since: str  # to request changes from then on
@@ -236,9 +230,6 @@ class _PageInfo(msgspec.Struct):
     clamped: bool
     seen: bool  # rows that were only seen again are included
     cut: bool = False
-
-    def _replace(self, *, cut: bool) -> "_PageInfo":
-        return msgspec.structs.replace(self, cut=cut)
 
 
 def _page_info(body: bytes, asked: datetime) -> _PageInfo:

@@ -5,13 +5,13 @@ starts, later for unknown ones.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
 import msgspec
 
+from oddsengine.feeds import Payload
 from oddsengine.feeds.optic import OpticOdds
-from oddsengine_service.feeds.arrival import on_arrival
 from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.sink import Failure, Sink
@@ -78,7 +78,7 @@ class _Sport:
             query.append(("last_entry_id", reader.last_entry))
         url = f"{feed.url.rstrip('/')}/stream/odds/{self._sport}"
         try:
-            async with aclosing(self._stream.connect(self._web, url, query, {})) as events:
+            async with aclosing(self._stream.connect(self._web, url, query)) as events:
                 async for event in events:
                     if not self._begun:
                         await self._begin(sink)
@@ -86,9 +86,8 @@ class _Sport:
                     if event is None or event.event != "connected":
                         backoff.reset()
                     if event is not None and event.event in ("odds", "locked-odds", "fixture-status"):
-                        name, data = event.event, event.data
-                        payload = await parsed(feed, sink, data, lambda n=name, d=data: reader.frame(n, d))  # type: ignore[misc]
-                        await sink.deliver(feed.name, on_arrival(payload), self._sport)
+                        payload = await parsed(feed, sink, event.data, reader.frame, event.event, event.data)
+                        await sink.deliver(feed.name, _on_arrival(payload), self._sport)
                         await self._request_odds(sink, list(reader.unknown))
                     elif event is None or event.event != "connected":
                         sink.alive(feed.name, self._sport)
@@ -109,7 +108,7 @@ class _Sport:
         for page in range(1, _MOST_PAGES + 1):
             query: Rows = [("sport", self._sport), *(("league", one) for one in feed.leagues), ("page", str(page))]
             body = (await self._web.get(f"{feed.url.rstrip('/')}/fixtures/active", query)).body
-            payload = await parsed(feed, sink, body, lambda b=body: self._reader.read(b))  # type: ignore[misc]
+            payload = await parsed(feed, sink, body, self._reader.read, body)
             fixtures += [game.id for game in payload.games]
             if page >= _listed.decode(body).total_pages:
                 break
@@ -124,13 +123,21 @@ class _Sport:
                 query += [("sportsbook", one) for one in books]
                 query += [("market", one) for one in feed.markets] + [("odds_format", "AMERICAN")]
                 body = (await self._web.get(f"{feed.url.rstrip('/')}/fixtures/odds", query)).body
-                markets = feed.markets or None
-                payload = await parsed(feed, sink, body, lambda b=body, w=books, m=markets: self._reader.read(b, w, m))  # type: ignore[misc]
-                await sink.deliver(feed.name, on_arrival(payload), self._sport)
+                payload = await parsed(feed, sink, body, self._reader.read, body, books, feed.markets or None)
+                await sink.deliver(feed.name, _on_arrival(payload), self._sport)
             for one in some:
                 self._reader.unknown.pop(one, None)  # requested once, even if the source does not have it
 
 
-def _chunks(items: Iterable[str], size: int) -> list[list[str]]:
-    held = list(items)
-    return [held[at : at + size] for at in range(0, len(held), size)]
+def _on_arrival(payload: Payload) -> Payload:
+    """Remove the times of quotes, so that they count as seen now.
+
+    While a stream works, its prices are renewed at our own time. Its next message may carry an earlier time of the
+    source, because of latency and clock differences; the board would consider it late and keep the old price.
+    """
+    quotes = [{name: value for name, value in row.items() if name != "last_seen_at"} for row in payload.quotes]
+    return payload._replace(quotes=quotes)
+
+
+def _chunks(items: Sequence[str], size: int) -> list[Sequence[str]]:
+    return [items[at : at + size] for at in range(0, len(items), size)]

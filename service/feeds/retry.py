@@ -6,8 +6,9 @@ Waits have full jitter: after the n-th consecutive failure, anything from 0 to b
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
 
 from oddsengine.feeds import FeedError
 from oddsengine_service.feeds.sink import Failure, Sink
@@ -65,10 +66,22 @@ async def keep_trying(
         await asyncio.sleep(seconds)
 
 
-async def parsed(feed: Feed, sink: Sink, body: bytes, parse: Callable[[], T]) -> T:
+@asynccontextmanager
+async def alongside(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Task[None]]:
+    """Run a coroutine until the body of the with statement ends; the body has to check whether it failed."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError, Failure):
+            await task
+
+
+async def parsed(feed: Feed, sink: Sink, body: bytes, parse: Callable[..., T], *arguments: Any) -> T:
     """Parse a body, a large one in a thread; invalid bodies are saved, and raise `Failure`."""
     try:
-        return await asyncio.to_thread(parse) if len(body) > _LARGE else parse()
+        return await asyncio.to_thread(parse, *arguments) if len(body) > _LARGE else parse(*arguments)
     except FeedError as error:
         await sink.unreadable(feed.name, body, str(error))
         raise Failure(f"invalid payload: {error}") from error

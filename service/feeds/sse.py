@@ -1,7 +1,7 @@
 """A client of server-sent events that resumes after disconnects."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 
 from oddsengine.feeds import FeedError
 from oddsengine.feeds.sse import EventParser, ServerSentEvent
@@ -16,12 +16,10 @@ class Stream:
         self._silence, self._most = silence, most
         self.last_id = ""
 
-    async def connect(
-        self, web: Web, url: str, query: Query, headers: Mapping[str, str]
-    ) -> AsyncGenerator[ServerSentEvent | None, None]:
+    async def connect(self, web: Web, url: str, query: Query) -> AsyncGenerator[ServerSentEvent | None, None]:
         """Yield the events of one connection, None for heartbeats; its end is a failure like others."""
         events = EventParser(self._most)
-        sent = {"accept": "text/event-stream", "cache-control": "no-store", **headers}
+        sent = {"accept": "text/event-stream", "cache-control": "no-store"}
         if self.last_id:
             sent["last-event-id"] = self.last_id
         loop = asyncio.get_running_loop()

@@ -146,16 +146,16 @@ class TheOddsApiSource:
         path = f"/v4/sports/{sport}/events/{event}/odds" if event else f"/v4/sports/{sport}/odds"
         self._requested_at[name] = asyncio.get_running_loop().time()
         answer = await self._get(web, path, query)
-        asked = RequestScope.of(
+        scope = RequestScope.of(
             markets, sport="" if event else sport, events=[event] if event else None, books=feed.books or None
         )
-        payload = await parsed(feed, sink, answer.body, lambda: self._reader.read(answer.body, asked))
+        payload = await parsed(feed, sink, answer.body, self._reader.read, answer.body, scope)
         await sink.deliver(feed.name, payload, sport)
 
     async def _request_scores(self, web: Web, sink: Sink, name: str, sport: str) -> None:
         self._requested_at[name] = asyncio.get_running_loop().time()
         body = (await self._get(web, f"/v4/sports/{sport}/scores", {"dateFormat": "iso"})).body
-        payload = await parsed(self.feed, sink, body, lambda: self._scores.read(body, sport))
+        payload = await parsed(self.feed, sink, body, self._scores.read, body, sport)
         await sink.deliver(self.feed.name, payload, _part(name))
 
     async def _get(self, web: Web, path: str, query: dict[str, str | int]) -> Answer:

@@ -27,7 +27,6 @@ from oddsengine_service.routes.opportunities.explain import explained
 from oddsengine_service.stream.moves import Form, rows_in
 
 _TAG = "MCP"
-MOST_REJECTED = 200
 MOST_ODDS = 40
 _ODDS = text("odds", "Odds of all outcomes of one market, separated by commas: -110,-110 or 1.87,2.05.", required=True)
 _FORMAT = choice("format", "How the odds are written.", ("american", "decimal"))

@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
-from oddsengine_service.endpoints import Endpoint
+from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Endpoint
 from oddsengine_service.mcp import local, shapes
 from oddsengine_service.mcp.shapes import Row, Shape
-from oddsengine_service.params import Param
+from oddsengine_service.params import Param, whole
 from oddsengine_service.problems import invalid, quoted
 
 DEFAULT_ROWS, MOST_ROWS = 10, 50
 MOST_BYTES = 32_000  # bytes of one response
-_PAGED = ("limit", "offset")
+_LIMIT = whole("limit", "Most rows.", 1, MOST_ROWS, default=DEFAULT_ROWS)
+_OFFSET = whole("offset", "Rows before these.", 0, MOST_OFFSET, default=0)
 _TIME = "Times are UTC; `now` is the time of the prices, and ages are seconds before it. In `A @ B`, B is at home."
 _PRICES = (
     "odds_american: +150 wins 150 on 100 staked, -150 stakes 150 to win 100. implied_probability includes the book's "
@@ -126,25 +127,15 @@ def paged(tool: Tool) -> bool:
 
 def schema(tool: Tool, endpoint: Endpoint) -> dict[str, Any]:
     """The arguments of a tool as JSON Schema."""
+    own = dict(zip(tool.args, params_of(tool, endpoint), strict=True))
     properties: dict[str, Any] = {}
-    for name, param in zip(tool.args, params_of(tool, endpoint), strict=True):
+    for name, param in (own | ({"limit": _LIMIT, "offset": _OFFSET} if paged(tool) else {})).items():
         kind = {key: value for key, value in param.kind.items() if key != "pattern"}
         properties[name] = {**kind, "description": param.doc}
         default = tool.only.get(name, param.default)
         if default is not None:
             properties[name]["default"] = ",".join(default) if isinstance(default, tuple) else default
-    if paged(tool):
-        properties["limit"] = {
-            "type": "integer", "minimum": 1, "maximum": MOST_ROWS, "default": DEFAULT_ROWS, "description": "Most rows.",
-        }  # fmt: skip
-        properties["offset"] = {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": 5000,
-            "default": 0,
-            "description": "Rows before these.",
-        }
-    required = [name for name, param in zip(tool.args, params_of(tool, endpoint), strict=True) if param.required]
+    required = [name for name, param in own.items() if param.required]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
@@ -153,20 +144,20 @@ def query(tool: Tool, endpoint: Endpoint, arguments: Mapping[str, Any]) -> tuple
 
     Raises `Problem` 400 for an argument that the tool does not have, or of another type.
     """
-    allowed = {*tool.args, *(_PAGED if paged(tool) else ())}
+    allowed = {*tool.args, *(("limit", "offset") if paged(tool) else ())}
     if strange := sorted(set(arguments) - allowed):
         raise invalid(f"{tool.name} takes {', '.join(sorted(allowed)) or 'no arguments'}, got {quoted(strange[0])}")
     out = {name: str(value) for name, value in tool.only.items()}
     for name, value in arguments.items():
         if value is not None:
             out[name] = _text(name, value)
-    limit, offset = _whole(out, "limit", DEFAULT_ROWS, 1, MOST_ROWS), _whole(out, "offset", 0, 0, 5000)
-    if endpoint.by_name.get("limit") is None or tool.shape is None:
-        out.pop("limit", None), out.pop("offset", None)
-        if "limit" in endpoint.by_name:  # rows are joined here, so all of a page are needed
-            out["limit"] = "200"
-    elif paged(tool):
-        out |= {"limit": str(limit), "offset": str(offset)}
+    limit, offset = (
+        param.read(param.name, out.pop(param.name)) if param.name in out else param.default
+        for param in (_LIMIT, _OFFSET)
+    )
+    if "limit" in endpoint.by_name:
+        # Rows that are joined here need all of a page.
+        out |= {"limit": str(MOST_LIMIT)} if tool.shape is None else {"limit": str(limit), "offset": str(offset)}
     return out, limit, offset
 
 
@@ -178,15 +169,6 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, (str, int, float)):
         return str(value)
     raise invalid(f"{name} must be a string, a number, true or false")
-
-
-def _whole(given: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
-    word = given.get(name)
-    if word is None:
-        return default
-    if not word.isdecimal() or not low <= int(word) <= high:
-        raise invalid(f"{name} must be a whole number from {low} to {high}, got {quoted(word)}")
-    return int(word)
 
 
 class Page(NamedTuple):

@@ -5,7 +5,7 @@ bytes, which for one step is ten times faster than an Arrow stream.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -143,8 +143,3 @@ def _step(plain: list[Any]) -> Step:
             [tuple(pair) for pair in complete], [tuple(event) for event in events], rejected,
         ),
     )  # fmt: skip
-
-
-def utc(micros: int) -> datetime:
-    """A time from microseconds."""
-    return datetime.fromtimestamp(micros / 1e6, UTC)
