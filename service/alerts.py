@@ -148,10 +148,10 @@ def checked(host: str, port: int, *, private: bool) -> Address:
     Raises `ValueError` if it cannot be resolved, or has an address that is not public.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise ValueError(f"host {host!r} cannot be found") from None
-    addresses = [ipaddress.ip_address(str(info[4][0]).partition("%")[0]) for info in found]
+    addresses = [ipaddress.ip_address(str(info[4][0]).partition("%")[0]) for info in infos]
     for ip in addresses:
         if not private and not _public(ip):
             raise ValueError(f"host {host!r} is in a private network, which this node's operator does not allow")
@@ -293,8 +293,8 @@ def news(kind: str, rows: list[Any], sent: Sent, improve: float, now: float) -> 
             sent.values[row["id"]] = value, now
         else:
             sent.values[row["id"]] = last[0], now
-    kept = sorted(sent.values.items(), key=lambda item: -item[1][1])[:MOST_SENT]
-    sent.values = {name: each for name, each in kept if now - each[1] < REMEMBERED_S}
+    latest = sorted(sent.values.items(), key=lambda item: -item[1][1])[:MOST_SENT]
+    sent.values = {name: each for name, each in latest if now - each[1] < REMEMBERED_S}
     return out
 
 
@@ -302,16 +302,16 @@ def described(kind: str, row: Mapping[str, Any]) -> str:
     """One opportunity as a line of text."""
     value, game = row[KINDS[kind].value], row.get("game") or row.get("event_name") or ""
     if kind == "ev":
-        what = f"{row['selection']} {row['odds_american']:+g} at {row['sportsbook']}"
+        bet = f"{row['selection']} {row['odds_american']:+g} at {row['sportsbook']}"
     elif kind == "arbitrage":
-        what = " / ".join(f"{leg['selection']} {leg['odds_american']:+g} at {leg['sportsbook']}" for leg in row["legs"])
+        bet = " / ".join(f"{leg['selection']} {leg['odds_american']:+g} at {leg['sportsbook']}" for leg in row["legs"])
     else:
         sides = [row[name] for name in ("side1", "side2", "side3") if row.get(name)]
-        what = " / ".join(
+        bet = " / ".join(
             f"{side['selection']} {side['odds']['american']:+g} at {side.get('book') or ', '.join(side['books'])}"
             for side in sides
         )
-    return f"{value:.2f} % {what} ({game}, {row.get('market') or row.get('market_type')})"
+    return f"{value:.2f} % {bet} ({game}, {row.get('market') or row.get('market_type')})"
 
 
 class Alerts:
@@ -364,7 +364,7 @@ class Alerts:
 
     def _account(self, account: str, alerts: list[tuple[str, Alert]]) -> tuple[int, Exception | None]:
         """Check the alerts of one account, those checked longest ago first. Returns the number sent, and any error."""
-        sent, wrong, until = 0, None, time.monotonic() + SHARE_S
+        sent, failure, until = 0, None, time.monotonic() + SHARE_S
         for owner, alert in alerts:
             left = until - time.monotonic()
             if left <= 0.0 or self._node.closing.is_set():
@@ -375,9 +375,9 @@ class Alerts:
                 break
             except Exception as error:
                 self._put_off(owner, alert)
-                wrong = error
+                failure = error
             self._looked[owner, alert.id] = self._looks
-        return sent, wrong
+        return sent, failure
 
     def _one(self, account: str, owner: str, alert: Alert, left: float) -> int:
         now = self._clock()
@@ -403,13 +403,13 @@ class Alerts:
             lines.append(f"and {len(fresh) - MOST_LINES} more")
         title = f"{alert.filter}: {len(fresh)} {'opportunity' if len(fresh) == 1 else 'opportunities'}"
         self._records.put(owner, "sent", alert.id, sent)  # first: a full disk must not cause endless repeats
-        wrong = self.deliver(alert, title, lines, fresh)
-        if len(wrong) == len(alert.targets):
+        errors = self.deliver(alert, title, lines, fresh)
+        if len(errors) == len(alert.targets):
             self._records.put(owner, "sent", alert.id, Sent(before))
-            self._failed(owner, alert, "; ".join(wrong))
+            self._failed(owner, alert, "; ".join(errors))
             return 0
         self._retry.pop((owner, alert.id), None)
-        self._changed(owner, alert.id, sent=1, error="; ".join(wrong)[:500] or None)
+        self._changed(owner, alert.id, sent=1, error="; ".join(errors)[:500] or None)
         return 1
 
     def rows(self, owner: str, name: str) -> tuple[str, list[Any]]:

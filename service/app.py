@@ -83,9 +83,9 @@ class Api:
             return CachedResponse(await shared.forward(endpoint, self.context(request, body)), cacheable=False)
 
         def computed(context: Context) -> CachedResponse:
-            kept = CachedResponse(endpoint.response(context), cacheable=endpoint.method == "GET")
-            kept.sent(request.etag, request.codings)  # compressed here, not on the event loop
-            return kept
+            response = CachedResponse(endpoint.response(context), cacheable=endpoint.method == "GET")
+            response.sent(request.etag, request.codings)  # compressed here, not on the event loop
+            return response
 
         async def made() -> CachedResponse:
             context = self.context(request, body)
@@ -131,15 +131,14 @@ class Methods:
             raise self._other_methods(request)
         request.values = {name: value.replace(_SLASH, "/") for name, value in scope["path_params"].items()}
         self._api.access.admit(request, endpoint)
-        stream = getattr(endpoint.answer, "stream", None)
-        if stream is not None:
+        if endpoint.stream is not None:
             request.status, request.streamed = 200, request.method != "HEAD"
-            await stream(self._api, request, receive, send)
+            await endpoint.stream(self._api, request, receive, send)
             return
-        kept = await self._api.answer(request, receive)
-        whole = kept.at_hand(request.etag, request.codings)
+        response = await self._api.answer(request, receive)
+        whole = response.at_hand(request.etag, request.codings)
         if whole is None:
-            whole = await self._api.pool.run(request.account, lambda: kept.sent(request.etag, request.codings))
+            whole = await self._api.pool.run(request.account, lambda: response.sent(request.etag, request.codings))
         await request.send(send, whole)
 
     def _other_methods(self, request: Request) -> Problem:
@@ -155,8 +154,8 @@ class _Nothing:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request: Request = scope["state"]["request"]
         self._access.unrouted(request)
-        asked = masked(request.path)[:100]
-        raise Problem(404, "not_found", f"no such path: {BASE}{asked}; see /openapi.json")
+        path = masked(request.path)[:100]
+        raise Problem(404, "not_found", f"no such path: {BASE}{path}; see /openapi.json")
 
 
 async def _body(endpoint: Endpoint, request: Request, receive: Receive) -> Any:

@@ -44,7 +44,6 @@ class NodeArchive:
         self._thread.start()
 
     def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
-        """Buffer a batch."""
         if self._buffer.last < self._engine.number:  # a snapshot was restored
             self._buffer = QuoteBuffer(self._engine)
         self._buffer.add(batch)

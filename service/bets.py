@@ -211,20 +211,20 @@ def settle(node: Node, records: Records) -> int:
             closes[event] = None if close is None else close.lines
         return closes[event]
 
-    done, wrong = 0, None
+    changed, failure = 0, None
     for owner, bet in records.waiting("bet", Bet):
         try:
-            now = _settled(bet, close_of, scores)
-            if now != bet or _late(bet):
+            settled_bet = _settled(bet, close_of, scores)
+            if settled_bet != bet or _late(bet):
                 with records.alone:  # it may have been changed or deleted meanwhile
                     if records.find(owner, "bet", bet.id, Bet) == bet:
-                        done += 1
-                        keep(records, owner, now)
+                        changed += 1
+                        keep(records, owner, settled_bet)
         except Exception as error:  # one bet must not stop the others
-            wrong = error
-    if wrong is not None:
-        raise wrong
-    return done
+            failure = error
+    if failure is not None:
+        raise failure
+    return changed
 
 
 def _settled(bet: Bet, close_of: Callable[[str], pl.DataFrame | None], scores: Mapping[str, _Score]) -> Bet:

@@ -24,7 +24,6 @@ class Bus:
             self._loop.call_soon_threadsafe(self._deliver, update)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Subscribe a function to updates."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 

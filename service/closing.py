@@ -127,7 +127,6 @@ class Closings:
         return row[0] if row else 0
 
     def show(self, bets: Bets) -> None:
-        """Store bets that were shown, or shown again."""
         n = len(bets.id)
         outcome = bets.outcome.view(np.int64).tolist()
         start = [None if s == NO_TIME else s for s in bets.start.tolist()]
@@ -154,16 +153,16 @@ class Closings:
                 "INSERT OR REPLACE INTO closes VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (*close[:5], start, close.captured_at, buffer.getvalue()),
             )
-            known = base.execute(
+            bets = base.execute(
                 f"SELECT id, outcome, sportsbook, {', '.join(PLACE)} FROM bets WHERE event_id = ?",
                 (close.event_id,),
             ).fetchall()
-            others = others_close([row[2:] for row in known], close)
+            others = others_close([row[2:] for row in bets], close)
             base.executemany(
                 "UPDATE bets SET closed_at = ?, closing = ?, others = ?, start = ? WHERE id = ?",
                 [
                     (close.captured_at, fair.get(outcome), other, start, id_)
-                    for (id_, outcome, *_), other in zip(known, others, strict=True)
+                    for (id_, outcome, *_), other in zip(bets, others, strict=True)
                 ],
             )
             self._puts += 1
@@ -181,13 +180,13 @@ class Closings:
     def settle(self, event_id: str, home: int, away: int) -> None:
         """Settle the bets of an event by its final score."""
         with self._writing() as base:
-            known = base.execute(
+            bets = base.execute(
                 "SELECT id, family, period, subject, threshold_, side, sport, league FROM bets "
                 "WHERE event_id = ? AND family IS NOT NULL",
                 (event_id,),
             ).fetchall()
             base.executemany(
-                "UPDATE bets SET gain = ? WHERE id = ?", [(gain(row[1:], home, away), row[0]) for row in known]
+                "UPDATE bets SET gain = ? WHERE id = ?", [(gain(row[1:], home, away), row[0]) for row in bets]
             )
 
     def _prune(self, base: sqlite3.Connection, now: int) -> None:
@@ -238,24 +237,24 @@ class Closings:
             return 0, None, None, None
         games, ev, worth = zip(*rows, strict=True)
         codes = {game: at for at, game in enumerate(dict.fromkeys(games))}
-        found = means(worth, [0] * len(rows), [codes[game] for game in games], 1)
-        error = None if np.isnan(found.error[0]) else round(100.0 * float(found.error[0]), 4)
-        return len(rows), round(100.0 * float(np.mean(ev)), 4), round(100.0 * float(found.mean[0]), 4), error
+        stats = means(worth, [0] * len(rows), [codes[game] for game in games], 1)
+        error = None if np.isnan(stats.error[0]) else round(100.0 * float(stats.error[0]), 4)
+        return len(rows), round(100.0 * float(np.mean(ev)), 4), round(100.0 * float(stats.mean[0]), 4), error
 
     def by_book(self, bets: pl.DataFrame, book: str) -> pl.DataFrame:
         """Return bets graded by the de-vigged close of one book instead of the reference."""
-        found: dict[tuple[str, int], float] = {}
+        fair: dict[tuple[str, int], float] = {}
         for event_id in bets["event_id"].unique().to_list():
             close = self.closing(event_id)
             if close is not None and "outcome" in close.lines.columns:
                 of = [catalog.book(name).id == book for name in close.lines["sportsbook"].to_list()]
-                some = close.lines.filter(pl.Series(of, dtype=pl.Boolean) & pl.col("own_probability").is_not_null())
-                rows = some.select("outcome", "own_probability").iter_rows()
-                found |= {(event_id, outcome): p for outcome, p in rows}
+                lines = close.lines.filter(pl.Series(of, dtype=pl.Boolean) & pl.col("own_probability").is_not_null())
+                rows = lines.select("outcome", "own_probability").iter_rows()
+                fair |= {(event_id, outcome): p for outcome, p in rows}
         with self._lock:
             outcomes = dict(self._base.execute("SELECT id, outcome FROM bets").fetchall())
         mask = (1 << 64) - 1
-        own = [found.get((event, outcomes[id_] & mask)) for event, id_ in bets.select("event_id", "id").iter_rows()]
+        own = [fair.get((event, outcomes[id_] & mask)) for event, id_ in bets.select("event_id", "id").iter_rows()]
         closing = pl.Series("closing", own, dtype=pl.Float64)
         ended = pl.col("state").is_in(["graded", "without_close"])
         state = pl.when(~ended).then("state").when(closing.is_not_null()).then(pl.lit("graded"))

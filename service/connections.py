@@ -49,7 +49,6 @@ class Connections:
         self._total += 1
 
     def leave(self, address: str) -> None:
-        """Count a closed connection."""
         who = network(address)
         self._total -= 1
         if self._open[who] == 1:

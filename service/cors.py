@@ -1,5 +1,9 @@
-"""CORS: which origins may call the API from a browser, and which headers they may read."""
+"""Origins: which web pages may call the API from a browser, and which headers they may read.
 
+CORS does not apply to WebSockets and tools, so these check the origin themselves (`Origins`).
+"""
+
+from collections.abc import Iterable
 from typing import Any
 
 from starlette.datastructures import Headers
@@ -40,3 +44,18 @@ class Cors(CORSMiddleware):
         origin = self._address or origin_of(request_headers.get("host", "").encode("latin-1"))
         kept: dict[str, Any] = {n: v for n, v in response.headers.items() if not n.startswith("content-")}
         return JSONResponse(problem.body(origin), response.status_code, headers=kept)
+
+
+class Origins:
+    """The origins that the operator allows, and the node's own."""
+
+    def __init__(self, allowed: Iterable[str], address: str = "") -> None:
+        self._allowed, self._address = frozenset(allowed), address.rstrip("/")
+
+    def allow(self, headers: Iterable[tuple[bytes, bytes]], host: bytes) -> bool:
+        """Whether a request comes from an allowed origin, or not from a web page at all."""
+        origin = next((value.decode("latin-1") for name, value in headers if name == b"origin"), None)
+        if origin is None or "*" in self._allowed or origin in self._allowed:
+            return True
+        here = origin_of(host)
+        return origin in {here, here.replace("http://", "https://", 1), self._address}

@@ -1,6 +1,6 @@
 """Endpoint declarations, used for routing, request parsing and OpenAPI."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -64,6 +64,7 @@ class Endpoint:
     errors: Sequence[int] = ()  # statuses in addition to those implied by the declaration
     doc: str = ""
     path_kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # JSON Schema of path parameters
+    stream: Callable[..., Awaitable[None]] | None = None  # serves a stream in the event loop, instead of `answer`
     by_name: Declared = field(init=False)
 
     @property
@@ -79,11 +80,12 @@ class Endpoint:
         object.__setattr__(self, "by_name", Declared(self.params))
 
 
-def _nothing(_: Context) -> Any:
+def no_answer(_: Context) -> Any:
+    """The answer of endpoints that have none."""
     raise NotImplementedError
 
 
-NOWHERE = Endpoint("(none)", _nothing, "No endpoint", "", dict)  # the endpoint of requests that no route matches
+NOWHERE = Endpoint("(none)", no_answer, "No endpoint", "", dict)  # the endpoint of requests that no route matches
 
 
 # ---- envelopes ----
@@ -101,7 +103,6 @@ def answer_meta(context: Context, unknown: Mapping[str, Sequence[str]] | None = 
 def data(
     context: Context, found: Any, unknown: Mapping[str, Sequence[str]] | None = None, **meta: Any
 ) -> dict[str, Any]:
-    """Build the data envelope."""
     more = answer_meta(context, unknown, **meta)
     return {"success": True, "data": found, **({"meta": more} if more else {})}
 

@@ -26,7 +26,6 @@ _MOST_S = 6 * 3600.0  # timeout of a calibration
 
 
 def table_file(settings: Settings) -> Path:
-    """Return the path of the node's own constants."""
     return Path(settings.fair.table) if settings.fair.table else Path(settings.data.folder) / FILE
 
 
@@ -44,15 +43,7 @@ def table_in_force(settings: Settings) -> catalog.FairTable:
 
 
 class Calibrator:
-    """A thread that reloads a node's constants and, if configured, refits them.
-
-    Parameters
-    ----------
-    settings
-        The settings of the node.
-    adopt
-        Called with each new table.
-    """
+    """A thread that reloads a node's constants and, if configured, refits them; `adopt` gets each new table."""
 
     def __init__(self, settings: Settings, adopt: Callable[[catalog.FairTable], object], log: Log) -> None:
         self._settings, self._adopt, self._log = settings, adopt, log
@@ -66,7 +57,6 @@ class Calibrator:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop immediately."""
         self._ended.set()
         if self._child is not None:
             self._child.terminate()

@@ -103,15 +103,15 @@ def in_place(sport: Words, league: Words, place: tuple[str, str]) -> bool:
 
 def unknown_ids(query: Any, seen: Callable[[], BoardIds]) -> dict[str, list[str]]:
     """Ids in a request that neither the catalog nor the board has, by parameter; `seen` is called only if needed."""
-    found: dict[str, list[str]] = {}
+    unknown: dict[str, list[str]] = {}
     for name, (known, of) in _KNOWN.items():
         missing = [word for word in query.get(name) or () if not known(word)]
         if missing:
             here = {values.slug(value) for value in of(seen())}
             missing = [word for word in missing if values.slug(word) not in here]
         if missing:
-            found[name] = missing
-    return found
+            unknown[name] = missing
+    return unknown
 
 
 _KNOWN: dict[str, tuple[Callable[[str], bool], Callable[[BoardIds], Collection[str]]]] = {

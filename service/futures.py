@@ -67,14 +67,14 @@ class Futures:
     ) -> Evaluation:
         """The evaluation of a market at a time, over some books."""
         key = board, micros(now or board.now or datetime.fromtimestamp(0, UTC))
-        held = self._judged  # other threads may replace it
-        if held[0] != key or len(held[1]) > _MOST * max(len(board.markets), 1):
-            held = self._judged = key, {}
-        known = held[1]
-        found = known.get((books, market))
-        if found is None:
-            found = known[books, market] = evaluate(board.sheets[market], key[1], books, None, METHOD)
-        return found
+        cache = self._judged  # other threads may replace it
+        if cache[0] != key or len(cache[1]) > _MOST * max(len(board.markets), 1):
+            cache = self._judged = key, {}
+        evaluations = cache[1]
+        evaluation = evaluations.get((books, market))
+        if evaluation is None:
+            evaluation = evaluations[books, market] = evaluate(board.sheets[market], key[1], books, None, METHOD)
+        return evaluation
 
 
 def stated_fields(settings: Settings) -> tuple[FuturesField, ...]:

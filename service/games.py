@@ -47,7 +47,7 @@ class Games:
             self._teams |= teams or {}
             change = self._board.step(readings, micros(now))
             if len(self._teams) > len(self._board):
-                self._teams = {event: known for event, known in self._teams.items() if event in self._board}
+                self._teams = {event: team for event, team in self._teams.items() if event in self._board}
             if not (change.changed or change.removed):
                 return
             fresh = {
@@ -70,11 +70,11 @@ class Games:
         with self._lock:
             return {"board": self._board.dump(), "teams": dict(self._teams), "rows": list(self._past)}
 
-    def restore(self, held: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         with self._lock:
-            self._board.restore(held["board"])
-            self._teams = msgspec.convert(held["teams"], dict[str, Teams])
-            past = [(since, msgspec.convert(rows, dict[str, Standing])) for since, rows in held["rows"]]
+            self._board.restore(state["board"])
+            self._teams = msgspec.convert(state["teams"], dict[str, Teams])
+            past = [(since, msgspec.convert(rows, dict[str, Standing])) for since, rows in state["rows"]]
             self._past = deque(past)
             self._rows = past[-1][1]
 

@@ -264,8 +264,8 @@ class KeyStore:
         if len(key) > _MOST_KEY or not key.isascii():
             return None
         digest = self._hash(key)
-        found = self._cached.get(digest)
-        return self._read(key, digest) if found is None else found
+        caller = self._cached.get(digest)
+        return self._read(key, digest) if caller is None else caller
 
     def _hash(self, key: str) -> bytes:
         keyed = self._keyed.copy()
@@ -288,7 +288,7 @@ class KeyStore:
             self._due, self._failure = now + _LOOK_S, ""
 
     def _read(self, key: str, digest: bytes) -> Caller | None:
-        known = self._cached  # taken before reading the file: if a change comes in between, this one is discarded
+        cached = self._cached  # taken before reading the file: if a change comes in between, this one is discarded
         ident = key.partition(".")[0]
         with self._reading, self._read_or_wait():
             rows = self._reader.execute("SELECT hash FROM keys WHERE id = ?", (ident,)).fetchall()
@@ -302,9 +302,9 @@ class KeyStore:
         record = _record(rows[0])
         if record.account.startswith(DEMO) and not self._demo:
             return None
-        if len(known) >= _REMEMBERED:
-            known = self._cached = dict(self._callers)
-        caller = known[digest] = record.caller
+        if len(cached) >= _REMEMBERED:
+            cached = self._cached = dict(self._callers)
+        caller = cached[digest] = record.caller
         if str(record.used) != self._day():
             self._stamps.submit(self._stamp, record.id)
         return caller
@@ -356,36 +356,36 @@ class KeyStore:
     def revoke(self, ident: str, by: Caller | None = None) -> Record:
         """Revoke a key permanently; no effect if it is already revoked."""
         with self._writing() as writer:
-            found = self._changeable(writer, ident, by)
-            if found.active:
-                writer.execute("UPDATE keys SET active = 0, updated_at = ? WHERE id = ?", (self._now(), found.id))
-            return self._changed(writer, found.id)
+            record = self._changeable(writer, ident, by)
+            if record.active:
+                writer.execute("UPDATE keys SET active = 0, updated_at = ? WHERE id = ?", (self._now(), record.id))
+            return self._changed(writer, record.id)
 
     def rotate(self, ident: str, by: Caller | None = None) -> Made:
         """Rotate a key; the old secret stops working."""
         with self._writing() as writer:
-            found = self._changeable(writer, ident, by)
-            if not found.active:
-                raise UnfitError(f"key {quoted(found.id)} is revoked; create a new one")
-            if by is not None and not _within(found.caller, self._asking(writer, by).caller):
-                raise BeyondError(f"key {quoted(found.id)} has more rights than the API key of this request")
-            key = _new_key(found.id)
+            record = self._changeable(writer, ident, by)
+            if not record.active:
+                raise UnfitError(f"key {quoted(record.id)} is revoked; create a new one")
+            if by is not None and not _within(record.caller, self._asking(writer, by).caller):
+                raise BeyondError(f"key {quoted(record.id)} has more rights than the API key of this request")
+            key = _new_key(record.id)
             writer.execute(
-                "UPDATE keys SET hash = ?, updated_at = ? WHERE id = ?", (self._hash(key), self._now(), found.id)
+                "UPDATE keys SET hash = ?, updated_at = ? WHERE id = ?", (self._hash(key), self._now(), record.id)
             )
-            return Made(self._changed(writer, found.id), key)
+            return Made(self._changed(writer, record.id), key)
 
     def retier(self, ident: str, **changed: Any) -> Record:
         """Change fields of a key's `Terms`; for the operator."""
         with self._writing() as writer:
-            found = self._changeable(writer, ident, None)
-            terms = replace(found.terms, **changed).checked()
+            record = self._changeable(writer, ident, None)
+            terms = replace(record.terms, **changed).checked()
             writer.execute(
                 "UPDATE keys SET tier = ?, features = ?, streaming = ?, rate = ?, streams = ?, updated_at = ? "
                 "WHERE id = ?",
-                (*_columns(terms), self._now(), found.id),
+                (*_columns(terms), self._now(), record.id),
             )
-            return self._changed(writer, found.id)
+            return self._changed(writer, record.id)
 
     # ---- replication ----
 
@@ -446,25 +446,25 @@ class KeyStore:
         return Made(self._changed(writer, ident), key)
 
     def _own(self, connection: sqlite3.Connection, ident: str, by: Caller | None) -> Record:
-        found = self._fixed.get(ident)
-        if found is None:
+        record = self._fixed.get(ident)
+        if record is None:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM keys WHERE id = ?", (ident,)).fetchall()
-            found = _record(rows[0]) if rows else None
-        if found is None or (by is not None and found.account != by.account):
+            record = _record(rows[0]) if rows else None
+        if record is None or (by is not None and record.account != by.account):
             raise UnknownKeyError(f"unknown key {quoted(ident.partition('.')[0])}")  # it may be a complete key
-        return found
+        return record
 
     def _asking(self, connection: sqlite3.Connection, by: Caller) -> Record:
-        found = self._own(connection, by.key, by)
-        if not found.active:
+        record = self._own(connection, by.key, by)
+        if not record.active:
             raise UnknownKeyError("the API key of this request was revoked")
-        return found
+        return record
 
     def _changeable(self, writer: sqlite3.Connection, ident: str, by: Caller | None) -> Record:
-        found = self._own(writer, ident, by)
-        if found.id in self._fixed:
-            raise UnfitError(f"demo key {found.id} cannot be changed")
-        return found
+        record = self._own(writer, ident, by)
+        if record.id in self._fixed:
+            raise UnfitError(f"demo key {record.id} cannot be changed")
+        return record
 
     def _opened(self, wait: float) -> sqlite3.Connection:
         try:
@@ -509,7 +509,6 @@ class KeyStore:
 
 
 def of(settings: Settings, *, demo: bool = False) -> KeyStore:
-    """Open the keys that the settings specify."""
     folder = Path(settings.data.folder)
     return KeyStore(folder / settings.keys.file, folder / settings.keys.pepper, demo=demo)
 
@@ -562,16 +561,16 @@ def _prepared(writer: sqlite3.Connection, file: Path, pepper: Path) -> bytes:
     if not rows and not pepper.exists():
         _make_pepper(pepper)
     try:
-        found = pepper.read_bytes()
+        value = pepper.read_bytes()
     except FileNotFoundError:
         raise KeysError(f"{pepper} is missing; restore it, keys cannot be verified without it") from None
-    if len(found) != _PEPPER:
-        raise KeysError(f"{pepper} must have {_PEPPER} bytes, got {len(found):,}")
+    if len(value) != _PEPPER:
+        raise KeysError(f"{pepper} must have {_PEPPER} bytes, got {len(value):,}")
     if not rows:
-        writer.execute("INSERT INTO facts VALUES ('pepper', ?)", (_check(found),))
-    elif not hmac.compare_digest(_check(found), rows[0][0]):
+        writer.execute("INSERT INTO facts VALUES ('pepper', ?)", (_check(value),))
+    elif not hmac.compare_digest(_check(value), rows[0][0]):
         raise KeysError(f"{pepper} is not the pepper that these keys were created with; restore that file")
-    return found
+    return value
 
 
 def _make_pepper(file: Path) -> None:

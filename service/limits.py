@@ -82,7 +82,6 @@ class Usage:
             self._waiting[key] = self._waiting.get(key, 0) + 1
 
     def used(self, account: str) -> Used:
-        """Requests of an account so far."""
         today, week, month = self._periods()
         with self._writing:  # a batch that is being written is in neither place
             rows = self._file.execute(
@@ -222,7 +221,6 @@ class Limits:
         return (minute + 1) * WINDOW_S - round(self._ahead())
 
     def used(self, account: str) -> Used:
-        """Requests of an account that were answered."""
         return Used(0, 0, 0) if self.usage is None else self.usage.used(account)
 
     def open(self, who: str, most: int) -> bool:
@@ -267,12 +265,12 @@ def network(address: str) -> str:
     if ":" not in address:
         return address
     try:
-        found = IPv6Address(address.partition("%")[0])
+        ip = IPv6Address(address.partition("%")[0])
     except ValueError:
         return address
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return f"{IPv6Address(int(found) >> 64 << 64)}/64"
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return f"{IPv6Address(int(ip) >> 64 << 64)}/64"
 
 
 def _counted(who: str) -> str:

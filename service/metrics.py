@@ -91,7 +91,6 @@ class Metrics(Collector):
 
 
 def allowed(authorization: str, token: str) -> bool:
-    """Whether an `Authorization` header has the token."""
     return hmac.compare_digest(authorization.encode("utf-8", "replace"), f"Bearer {token}".encode())
 
 

@@ -127,17 +127,17 @@ def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
 
 
 def _parameters(params: Sequence[Param]) -> list[dict[str, Any]]:
-    found = []
+    out = []
     for param in params:
         schema = dict(param.kind) | ({} if param.default is None else {"default": _plain(param.default)})
         also = f" Also accepted as {' or '.join(f'`{name}`' for name in param.aliases)}." if param.aliases else ""
-        found.append(
+        out.append(
             {
                 "name": param.name, "in": "query", "description": param.doc + also, "schema": schema,
                 "required": param.required,
             }
         )  # fmt: skip
-    return found
+    return out
 
 
 def _plain(value: Any) -> Any:

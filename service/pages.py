@@ -218,12 +218,12 @@ def _key(ways: Sequence[Mapping[str, Any]]) -> str:
 
 def _kind(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
-        found = " | ".join(map(str, schema["enum"]))
+        text = " | ".join(map(str, schema["enum"]))
     else:
-        found = str(schema.get("format") or schema.get("type", ""))
+        text = str(schema.get("format") or schema.get("type", ""))
         if "minimum" in schema or "maximum" in schema:
-            found += f" {schema.get('minimum', '')}..{schema.get('maximum', '')}"
+            text += f" {schema.get('minimum', '')}..{schema.get('maximum', '')}"
     if "default" in schema:
         default = schema["default"]
-        found += f", default {str(default).lower() if isinstance(default, bool) else default}"
-    return escape(found)
+        text += f", default {str(default).lower() if isinstance(default, bool) else default}"
+    return escape(text)

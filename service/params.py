@@ -100,29 +100,29 @@ def parse(query: bytes, params: Declared) -> tuple[dict[str, Any], list[str]]:
     """Values of all parameters by name, and the names of undeclared ones."""
     if len(query) > MOST_QUERY:
         raise Problem(400, "validation_error", f"query string must be at most {MOST_QUERY:,} bytes, got {len(query):,}")
-    found = params.defaults.copy()
+    values = params.defaults.copy()
     ignored: list[str] = []
-    given: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, value in _pairs(query) if query else ():
         param = params.get(name)
         if param is None:
             ignored.append(name[:MOST_TEXT])
         elif value.strip() or not param.blank:
-            if param.name in given and given[param.name] != value:
+            if param.name in texts and texts[param.name] != value:
                 if not param.several:
                     raise invalid(
-                        f"{param.name} must be given once, got {quoted(given[param.name])} and {quoted(value)}"
+                        f"{param.name} must be given once, got {quoted(texts[param.name])} and {quoted(value)}"
                     )
-                given[param.name] += f",{value}"
+                texts[param.name] += f",{value}"
             else:
-                given[param.name] = value
-    for name, value in given.items():
-        found[name] = params[name].read(name, value)
+                texts[param.name] = value
+    for name, value in texts.items():
+        values[name] = params[name].read(name, value)
     for param in params.required:
-        if found[param.name] is None:
+        if values[param.name] is None:
             code = "invalid_request" if param.name == "event_id" else "validation_error"
             raise invalid(f"{param.name} is required: {param.doc[0].lower()}{param.doc[1:]}", code)
-    return found, ignored
+    return values, ignored
 
 
 def _pairs(query: bytes) -> list[tuple[str, str]]:
@@ -148,8 +148,8 @@ def _words(name: str, value: str) -> tuple[str, ...]:
 
 def _choices(name: str, value: str, allowed: Sequence[str]) -> tuple[str, ...]:
     out = _words(name, value)
-    if strange := [word for word in out if word not in allowed]:
-        raise invalid(f"{name} must be a list of {', '.join(allowed)}, got {quoted(strange[0])}")
+    if unknown := [word for word in out if word not in allowed]:
+        raise invalid(f"{name} must be a list of {', '.join(allowed)}, got {quoted(unknown[0])}")
     return out
 
 
@@ -172,12 +172,12 @@ def _flag(name: str, value: str) -> bool:
 
 def _number(name: str, value: str, low: float, high: float) -> float:
     try:
-        found = float(value.strip())
+        parsed = float(value.strip())
     except ValueError:
-        found = float("nan")
-    if not low <= found <= high or not value.isascii() or "_" in value:
+        parsed = float("nan")
+    if not low <= parsed <= high or not value.isascii() or "_" in value:
         raise invalid(f"{name} must be a number from {low:g} to {high:g}, got {quoted(value)}")
-    return found
+    return parsed
 
 
 def _whole(name: str, value: str, low: int, high: int) -> int:
@@ -200,8 +200,8 @@ def _moment(name: str, value: str, *, unix: bool) -> datetime:
     try:
         if unix and word.isdigit():
             return datetime.fromtimestamp(int(word), UTC)
-        found = datetime.fromisoformat(word.replace(" ", "+") if word.count(":") > 2 else word)
+        time = datetime.fromisoformat(word.replace(" ", "+") if word.count(":") > 2 else word)
     except (ValueError, OverflowError, OSError):
         form = "RFC 3339 or Unix seconds" if unix else "RFC 3339"
         raise invalid(f"{name} must be a time ({form}, such as 2026-02-08T18:00:00Z), got {quoted(value)}") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -17,18 +17,9 @@ _NAME = "%Y%m%dT%H%M%S.%fZ"
 
 
 class NodeTape(TapeWriter):
-    """Records an engine from its first step on.
+    """Records an engine from its first step on, in a folder of `folder` named after its start.
 
-    Parameters
-    ----------
-    engine
-        An engine that has made no step.
-    folder
-        The folder of tapes; each is a folder named after its start.
-    days
-        Older tapes are deleted at the start.
-    failed
-        Called once with the reason if the tape ends early.
+    Tapes that are older than `days` are deleted at the start; `failed` is called if this one ends early.
     """
 
     def __init__(

@@ -141,10 +141,10 @@ class Records:
 
     def get(self, owner: str, kind: str, name: str, as_: type[Body]) -> Body:
         """One record. Raises `Problem` 404 if the key has no record of that name."""
-        found = self.find(owner, kind, name, as_)
-        if found is None:
+        record = self.find(owner, kind, name, as_)
+        if record is None:
             raise unknown(kind, name)
-        return found
+        return record
 
     def find(self, owner: str, kind: str, name: str, as_: type[Body]) -> Body | None:
         """One record; None if the key has no record of that name."""
@@ -213,11 +213,11 @@ class Records:
             rows = self._base.execute(
                 "SELECT owner, body FROM records WHERE kind = ? AND event IS NOT NULL", (kind,)
             ).fetchall()
-        found = []
+        records = []
         for owner, body in rows:
             with suppress(msgspec.DecodeError):  # invalid: reported when its key requests it
-                found.append((owner, msgspec.json.decode(body, type=as_)))
-        return found
+                records.append((owner, msgspec.json.decode(body, type=as_)))
+        return records
 
 
 def opened(folder: str | Path | None) -> "closing[Records]":
@@ -227,7 +227,7 @@ def opened(folder: str | Path | None) -> "closing[Records]":
 
 def changed(body: Body, changes: msgspec.Struct) -> Body:
     """The record with the given fields of `changes` replaced."""
-    given: dict[str, Any] = {
+    new: dict[str, Any] = {
         name: value for name in changes.__struct_fields__ if (value := getattr(changes, name)) is not msgspec.UNSET
     }
-    return msgspec.structs.replace(body, **given)
+    return msgspec.structs.replace(body, **new)

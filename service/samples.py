@@ -117,19 +117,19 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
     node.records.put(caller.key, "filter", "soccer", Filter(list="ev", name="soccer"))
     node.records.put(caller.key, "alert", bet.id, Alert(filter="soccer", id=bet.id))
     node.alerts = Alerts(node, node.records, Sender(), {})
-    (found,) = _answer(by_path["/events/{eventId}/odds"], plain, words)["data"]
+    (price,) = _answer(by_path["/events/{eventId}/odds"], plain, words)["data"]
     middles = _answer(by_path["/opportunities/middles"], plain, words)["data"]
-    (positive,) = _answer(by_path["/opportunities/ev"], plain, words)["data"]
-    of_ev = {"opportunityId": positive["id"], "event_id": positive["game_id"]}
+    (ev,) = _answer(by_path["/opportunities/ev"], plain, words)["data"]
+    of_ev = {"opportunityId": ev["id"], "event_id": ev["game_id"]}
     words |= {
-        "price": found["id"], "sportId": found["sport"], "leagueId": found["league"], "bookId": found["sportsbook"],
+        "price": price["id"], "sportId": price["sport"], "leagueId": price["league"], "bookId": price["sportsbook"],
         "betId": bet.id, "alertId": bet.id, "filterName": "soccer",
         "sport": next(game.sport for game in node.games.rows().values()),
     }  # fmt: skip
     out = {}
     for endpoint in endpoints:
-        unsaid = endpoint.body is not None and endpoint.path not in _BODIES
-        if endpoint.tag == "Streaming" or unsaid:
+        undescribed = endpoint.body is not None and endpoint.path not in _BODIES
+        if endpoint.tag == "Streaming" or undescribed:
             continue
         key = gone if endpoint.method == "DELETE" else other
         ident = key.record.id if endpoint.tag == "Account" else middles[0]["id"] if middles else "0" * 16

@@ -27,7 +27,7 @@ from oddsengine_service.archiving import NodeArchive
 from oddsengine_service.bus import Bus
 from oddsengine_service.clock import Clock
 from oddsengine_service.connections import Connections
-from oddsengine_service.cors import Cors
+from oddsengine_service.cors import Cors, Origins
 from oddsengine_service.fair import Calibrator, table_in_force
 from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import quarantine
@@ -43,7 +43,6 @@ from oddsengine_service.mcp.endpoint import Mcp
 from oddsengine_service.memory import trim
 from oddsengine_service.metrics import Listener, Metrics
 from oddsengine_service.node import Node, StalledError
-from oddsengine_service.origins import Origins
 from oddsengine_service.past import Past
 from oddsengine_service.protocol import Protocol
 from oddsengine_service.recording import NodeTape
@@ -296,10 +295,10 @@ def build(
     follows = settings.scale is not None and settings.scale.role == "gateway"
     run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds and not follows else tick
     folder = Path(settings.data.folder)
-    with contextlib.ExitStack() as held:  # closed in reverse order, also if the rest fails
-        held.enter_context(contextlib.closing(FolderLock(settings)))
-        store = held.enter_context(contextlib.closing(keys.of(settings, demo=demonstration)))
-        usage = held.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
+    with contextlib.ExitStack() as stack:  # closed in reverse order, also if the rest fails
+        stack.enter_context(contextlib.closing(FolderLock(settings)))
+        store = stack.enter_context(contextlib.closing(keys.of(settings, demo=demonstration)))
+        usage = stack.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
         limits = Limits(usage, clock=clock.rough_time, ahead=lambda: clock.ahead)
         node = Node(
             Engine(fair=table_in_force(settings)), store, limits, Bus(), demo=demonstration, clock=clock,
@@ -308,13 +307,13 @@ def build(
         member = None
         if settings.scale is not None:
             member = _member(settings, environ, node, log)
-            held.callback(member.close)
+            stack.callback(member.close)
             run = partial(member.run, feed=run)
         usage.on_failure = partial(_usage_failed, node, log)
         if settings.data.tape and not demonstration:
             where = folder / recording.FOLDER
             tape = NodeTape(node.engine, where, settings.data.tape_days, clock.now(), partial(_tape_ended, node, log))
-            held.callback(tape.close)
+            stack.callback(tape.close)
         archive: NodeArchive | None = None
         if settings.archive.to:
             started = f"node {clock.now():%Y-%m-%dT%H:%M:%S.%fZ}"
@@ -322,20 +321,20 @@ def build(
                 node.engine, folder, settings.archive, lambda: started if member is None else member.origin,
                 partial(node.report, "archive"), lambda: member is None or member.outbox is not None,
             )  # fmt: skip
-            held.callback(archive.close)
+            stack.callback(archive.close)
         past = Past(
             node.engine, None if demonstration else folder, archive,
             failed=lambda error: node.report("closing", str(error)), method=node.method,
             records=member is None or member.leads, store=None if member is None else member.records,
         )  # fmt: skip
-        held.callback(past.close)
+        stack.callback(past.close)
         node.past = past
         if not demonstration:
             node.calibrator = Calibrator(settings, partial(node.write, setattr, node.engine, "fair"), log)
-            held.callback(node.calibrator.close)
+            stack.callback(node.calibrator.close)
             node.calibrator.start()
         node.games.listen(past.play)
-        node.records = held.enter_context(records.opened(None if demonstration else folder))
+        node.records = stack.enter_context(records.opened(None if demonstration else folder))
         node.records.writable = member is None
         options = settings.service
         node.stream_settings = {
@@ -350,7 +349,7 @@ def build(
         service.member = member
         if member is not None:
             service.metrics.add(member)
-        service.ends = held.pop_all()
+        service.ends = stack.pop_all()
     return service
 
 

@@ -270,26 +270,16 @@ _ALL = (*SECTIONS, "scale", "feeds")
 
 
 def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
-    """Read the settings.
+    """Read the settings from a file, overridden by the environment; raises `SettingsError` if one is not valid.
 
-    Parameters
-    ----------
-    path
-        The file; None is `oddsengine.toml` in the working directory, if it exists.
-    environ
-        The environment, which overrides the file.
-
-    Raises
-    ------
-    SettingsError
-        If the file is not valid, or a setting in it or in the environment is not.
+    Without a path it is `oddsengine.toml` in the working directory, if that exists.
     """
     tables = _tables(path)
     name = str(path or FILE)
     used: set[str] = set()
-    strange = sorted(set(tables) - set(_ALL))
-    if strange:
-        raise SettingsError(f"{name}: [{strange[0]}] is not a section; allowed: {', '.join(_ALL)}")
+    unknown = sorted(set(tables) - set(_ALL))
+    if unknown:
+        raise SettingsError(f"{name}: [{unknown[0]}] is not a section; allowed: {', '.join(_ALL)}")
     sections = {
         section: _Section(name, section, tables.get(section, {}), environ, used).read(kind)
         for section, kind in SECTIONS.items()
@@ -297,12 +287,12 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
     scale = None
     if "scale" in tables or any(variable.startswith(f"{PREFIX}_SCALE_") for variable in environ):
         scale = _Section(name, "scale", tables.get("scale", {}), environ, used).read(Scale)
-    given = _mapping(name, "feeds", tables.get("feeds", {}))
+    declared = _mapping(name, "feeds", tables.get("feeds", {}))
     feeds = {}
-    for feed in [*given, *_from_environment(given, environ)]:
+    for feed in [*declared, *_from_environment(declared, environ)]:
         if not feed.isidentifier() or not feed.islower() or not feed.isascii():
             raise SettingsError(f"{name}: feed names must be lower-case letters, digits and _, got feeds.{feed!r}")
-        feeds[feed] = _feed(_Section(name, f"feeds.{feed}", given.get(feed, {}), environ, used), feed)
+        feeds[feed] = _feed(_Section(name, f"feeds.{feed}", declared.get(feed, {}), environ, used), feed)
     for variable in sorted(environ):
         parts = variable.split("_", 2)
         if parts[0] == PREFIX and len(parts) == 3 and parts[1].lower() in _ALL and variable not in used:
@@ -412,7 +402,6 @@ class _Section:
         return SettingsError(f"{where} must be {allowed}, got {_quoted(value)}")
 
     def take(self, key: str, kind: Any, default: Any = msgspec.NODEFAULT) -> Any:
-        """Read one setting."""
         variable = self._variable(key)
         text = self._environ.get(variable)
         self._used.add(variable)
@@ -432,10 +421,10 @@ class _Section:
         """Read all settings of a struct."""
         hints = get_type_hints(struct, include_extras=True)
         fields = {field.name: field for field in msgspec.structs.fields(struct) if field.name not in known}
-        strange = sorted(set(self._table) - {*fields, *known} | ({"name"} & set(self._table)))
-        if strange:
+        unknown = sorted(set(self._table) - {*fields, *known} | ({"name"} & set(self._table)))
+        if unknown:
             allowed = ", ".join(sorted({*fields, *known} - {"name"}))
-            raise SettingsError(f"{self._file}: {self._place}.{strange[0]} is not a setting; allowed: {allowed}")
+            raise SettingsError(f"{self._file}: {self._place}.{unknown[0]} is not a setting; allowed: {allowed}")
         values = {name: self.take(name, hints[name], field.default) for name, field in fields.items()}
         return struct(**values, **known)
 

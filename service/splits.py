@@ -64,7 +64,6 @@ class Series:
             del self.values[: old * _WIDE]
 
     def at(self, place: int) -> list[float]:
-        """The numbers of a snapshot."""
         return [round(value, 4) for value in self.values[place * _WIDE : (place + 1) * _WIDE]]
 
 
@@ -107,10 +106,10 @@ class Splits:
                 for key, series in self._known.items()
             ]
 
-    def restore(self, held: Iterable[Any]) -> None:
+    def restore(self, state: Iterable[Any]) -> None:
         with self._lock:
             self._known.clear()
-            for event, book, about, times, values in held:
+            for event, book, about, times, values in state:
                 series = self._known[event, book] = Series(msgspec.convert(about, SplitsGiven))
                 series.times.frombytes(times)
                 series.values.frombytes(values)
@@ -120,12 +119,12 @@ class Splits:
         last = micros(now)
         with self._lock:
             self._tidy(last)
-            found = []
+            rows = []
             for (event, book), series in self._known.items():
                 place = _upto(series.times, last)
                 if place >= 0:
-                    found.append(_game(event, book, series, place))
-        return sorted(found, key=lambda row: (row.event_id, row.sportsbook))
+                    rows.append(_game(event, book, series, place))
+        return sorted(rows, key=lambda row: (row.event_id, row.sportsbook))
 
     def history(
         self, event: str, books: Collection[str] | None, begin: int | None, end: datetime
@@ -133,16 +132,16 @@ class Splits:
         """Snapshots of an event between two times, oldest first."""
         last, now = micros(end), micros(end)
         with self._lock:
-            found = []
-            for (known, book), series in self._known.items():
-                if known != event or (books is not None and book not in books):
+            entries = []
+            for (event_id, book), series in self._known.items():
+                if event_id != event or (books is not None and book not in books):
                     continue
                 for place in range(len(series.times)):
                     time = series.times[place]
                     if (begin is None or time >= begin) and now - KEPT_S * SECOND <= time <= last:
-                        found.append((time, book, series.at(place)))
-        found.sort(key=lambda entry: entry[:2])
-        return [_entry(*each) for each in found]
+                        entries.append((time, book, series.at(place)))
+        entries.sort(key=lambda entry: entry[:2])
+        return [_entry(*each) for each in entries]
 
     def _tidy(self, now: int) -> None:
         for key in [key for key, series in self._known.items() if series.times[-1] < now - KEPT_S * SECOND]:

@@ -84,13 +84,13 @@ def feature_above(feature: str, tier: Tier, code: str = "tier_restricted") -> Pr
     return Problem(403, code, message, required_tier=needed)
 
 
-def allowed(tier: Tier, asked: Iterable[str] | None, added: Iterable[str] = ()) -> frozenset[str] | None:
+def allowed(tier: Tier, requested: Iterable[str] | None, added: Iterable[str] = ()) -> frozenset[str] | None:
     """Books of a response: the requested ones, else those of the tier, plus those added; None for all.
 
     Raises `Problem` 403 `tier_restricted` if the tier does not include one of them.
     """
     own = books_of(tier.id)
-    wanted = None if asked is None else [catalog.book(name).id for name in asked]
+    wanted = None if requested is None else [catalog.book(name).id for name in requested]
     more = [catalog.book(name).id for name in added]
     if own is not None:
         for book in [*(wanted or ()), *more]:

@@ -188,7 +188,7 @@ def test_a_full_disk(small_disk: Path) -> None:
 
 def test_a_database_that_somebody_else_has_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writing waits, and is refused with a sentence; reading goes on."""
-    monkeypatch.setattr("oddsengine_service.keys._WAIT_S", 0.5)
+    monkeypatch.setattr("oddsengine_service.keys.WAIT_S", 0.5)
     with running(tmp_path, events=2) as server, server.client("pro") as client:
         key = client.post("/account/keys", json={"name": "mine"}).json()["data"]["key"]
         other = sqlite3.connect(tmp_path / "keys.sqlite", isolation_level=None)

@@ -85,7 +85,6 @@ class BetfairSource:
         self._requested_at: dict[str, float] = {}  # market -> time of the last request for its names
 
     async def run(self, sink: Sink) -> None:
-        """Connect, and reconnect until cancelled."""
         async with Web(self.feed, self._secrets) as web:
             await keep_trying(self.feed, sink, lambda backoff: self._connection(web, sink, backoff))
 
@@ -133,22 +132,21 @@ class BetfairSource:
         await lines.send(_line(op="authentication", id=1, appKey=self._login.key_env, session=self._session))
         self._accept(await lines.receive(feed.timeout))
         wanted = {"eventTypeIds": feed.sports, "marketCountries": feed.countries, "marketTypeCodes": feed.market_types}
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "marketFilter": {name: list(values) for name, values in wanted.items() if values},
             "marketDataFilter": {"fields": list(_FIELDS), "ladderLevels": 1},
             "heartbeatMs": round(feed.heartbeat * 1000),
             "segmentationEnabled": True,
         }
         if reader.clk and reader.initial_clk:
-            asked |= {"initialClk": reader.initial_clk, "clk": reader.clk}
-        await lines.send(_line(op="marketSubscription", id=2, **asked))
+            request |= {"initialClk": reader.initial_clk, "clk": reader.clk}
+        await lines.send(_line(op="marketSubscription", id=2, **request))
 
     def _accept(self, line: bytes) -> None:
-        """Handle the response to a request."""
-        found = _decoded(line)
-        if found.op != "status" or found.statusCode == "SUCCESS":
+        status = _decoded(line)
+        if status.op != "status" or status.statusCode == "SUCCESS":
             return
-        code = found.errorCode or "unknown"
+        code = status.errorCode or "unknown"
         if code == "INVALID_CLOCK":
             self._reader.clk = self._reader.initial_clk = ""
         again = code in _EXPIRED and bool(self._login.user_env)
@@ -156,7 +154,7 @@ class BetfairSource:
             self._session = "" if again else self._session
         fatal = code in _FATAL or (code in _EXPIRED and not again)
         raise Failure(
-            f"Betfair rejected the request: {code}: {self._secrets.clean(found.errorMessage)[:200]}", fatal=fatal
+            f"Betfair rejected the request: {code}: {self._secrets.clean(status.errorMessage)[:200]}", fatal=fatal
         )
 
     async def _log_in(self, web: Web) -> None:
@@ -165,13 +163,13 @@ class BetfairSource:
         form = {"username": login.user_env, "password": login.password_env}
         answer = await web.post(self.feed.login_url, headers, form)
         try:
-            found = _session.decode(answer.body)
+            session = _session.decode(answer.body)
         except msgspec.MsgspecError:
             raise Failure("the login response is not valid") from None
-        if found.status != "SUCCESS" or not found.token:
-            raise Failure(f"the login was rejected: {found.error[:80] or found.status[:80]}", fatal=True)
-        self._secrets.add(found.token)
-        self._session = found.token
+        if session.status != "SUCCESS" or not session.token:
+            raise Failure(f"the login was rejected: {session.error[:80] or session.status[:80]}", fatal=True)
+        self._secrets.add(session.token)
+        self._session = session.token
 
     async def _name(self, web: Web, sink: Sink) -> None:
         """Request the names of markets that lack them."""
@@ -181,11 +179,11 @@ class BetfairSource:
         ]
         if not wanted or not feed.catalogue_url:
             return
-        some = wanted[:_CATALOGUE]
+        batch = wanted[:_CATALOGUE]
         self._requested_at = {one: at for one, at in self._requested_at.items() if one in self._reader.unnamed}
-        self._requested_at |= dict.fromkeys(some, now)
-        asked = {
-            "filter": {"marketIds": some}, "maxResults": len(some),
+        self._requested_at |= dict.fromkeys(batch, now)
+        body = {
+            "filter": {"marketIds": batch}, "maxResults": len(batch),
             "marketProjection": ["EVENT", "COMPETITION", "RUNNER_DESCRIPTION"],
         }  # fmt: skip
         headers = {
@@ -194,7 +192,7 @@ class BetfairSource:
         }  # fmt: skip
         try:
             answer = await web.post(
-                f"{feed.catalogue_url.rstrip('/')}/listMarketCatalogue/", headers, msgspec.json.encode(asked)
+                f"{feed.catalogue_url.rstrip('/')}/listMarketCatalogue/", headers, msgspec.json.encode(body)
             )
             payload = await parsed(feed, sink, answer.body, self._reader.add_catalogue, answer.body)
         except Failure as failure:
@@ -230,8 +228,8 @@ class BetfairFiles:
         bad = 0
         try:
             lines = await asyncio.to_thread(self._merged)
-            while some := await asyncio.to_thread(lambda: list(itertools.islice(lines, _LINES))):
-                for _, line in some:
+            while batch := await asyncio.to_thread(lambda: list(itertools.islice(lines, _LINES))):
+                for _, line in batch:
                     try:
                         payload = self._reader.read(line)
                     except FeedError as error:
@@ -248,10 +246,10 @@ class BetfairFiles:
 
     def _merged(self) -> Iterator[tuple[int, bytes]]:
         root = Path(self.feed.path)
-        found = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
-        if len(found) > _MOST_FILES:
-            raise Failure(f"{root} holds {len(found)} files; at most {_MOST_FILES} are allowed", fatal=True)
-        return heapq.merge(*map(_timed, found), key=lambda one: one[0])
+        files = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
+        if len(files) > _MOST_FILES:
+            raise Failure(f"{root} holds {len(files)} files; at most {_MOST_FILES} are allowed", fatal=True)
+        return heapq.merge(*map(_timed, files), key=lambda one: one[0])
 
 
 def _timed(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -13,7 +13,7 @@ _Build = Callable[[Any, Mapping[str, str], Secrets], Source]
 
 
 def _keyed(make: Callable[[Any, str, Secrets], Source]) -> _Build:
-    return lambda feed, held, secrets: make(feed, held["key_env"], secrets)
+    return lambda feed, env, secrets: make(feed, env["key_env"], secrets)
 
 
 BUILDERS: dict[str, _Build] = {
@@ -32,10 +32,10 @@ def source(settings: Settings, feed: Feed, environ: Mapping[str, str], secrets: 
 
     Raises `SettingsError` if the environment lacks a variable that the feed names.
     """
-    named = [name for name in feed.__struct_fields__ if name.endswith("_env")]
-    held = {name: secret(settings, f"feeds.{feed.name}.{name}", environ) for name in named}
-    secrets.add(*held.values())
-    return BUILDERS[feed.kind](feed, held, secrets)
+    fields = [name for name in feed.__struct_fields__ if name.endswith("_env")]
+    env = {name: secret(settings, f"feeds.{feed.name}.{name}", environ) for name in fields}
+    secrets.add(*env.values())
+    return BUILDERS[feed.kind](feed, env, secrets)
 
 
 def sources(settings: Settings, environ: Mapping[str, str], secrets: Secrets) -> list[Source]:

@@ -42,7 +42,6 @@ class Checked(NamedTuple):
 
 
 def state_file(settings: Settings) -> Path:
-    """Return the file in which a node saves the state of its feeds."""
     return Path(settings.data.folder) / STATE
 
 

@@ -72,12 +72,7 @@ class _Zstd:
 
 
 def decoder_of(named: str) -> _Identity | _Zlib | _Zstd:
-    """Return the decoder for a Content-Encoding header.
-
-    Raises
-    ------
-    Failure
-        If it names a coding that is not supported, or more than one.
+    """The decoder for a Content-Encoding header; raises `Failure` if it names an unsupported coding, or several.
 
     Examples
     --------

@@ -32,7 +32,6 @@ class DocumentSource:
         self._stamps: dict[str, object] = {}  # a document's name -> its version when last read
 
     async def run(self, sink: Sink) -> None:
-        """Read once, or poll until cancelled."""
         async with Web(self.feed, self._secrets) as web:
             await keep_trying(self.feed, sink, lambda backoff: self._turn(web, sink, backoff))
 
@@ -112,10 +111,10 @@ class _Tables:
         self._books: dict[str, set[str]] = {}
 
     def read(self, body: bytes, name: str) -> list[Payload]:
-        found = odds_table.read(body, PurePosixPath(urlsplit(name).path).suffix)
-        if not found.complete:
-            return [found]
-        books = {book for book, _ in found.complete}
-        left = sorted(self._books.get(name, set()) - books)
+        payload = odds_table.read(body, PurePosixPath(urlsplit(name).path).suffix)
+        if not payload.complete:
+            return [payload]
+        books = {book for book, _ in payload.complete}
+        gone = sorted(self._books.get(name, set()) - books)
         self._books[name] = books
-        return [found._replace(complete=[*found.complete, *((book, None) for book in left)])]
+        return [payload._replace(complete=[*payload.complete, *((book, None) for book in gone)])]

@@ -7,10 +7,7 @@ from oddsengine_service.settings import Feed, Interface, Table, TheOddsApi
 def too_slow(feed: Feed, *, seen: bool = True) -> str:
     """Return why a feed's settings let pre-match prices become stale; empty if they do not.
 
-    Parameters
-    ----------
-    seen
-        Whether an upstream node says when it sees prices again; else they are as fresh as `freshen` makes them.
+    `seen`: an upstream node says when it sees prices again; else they are as fresh as `freshen` makes them.
 
     Examples
     --------

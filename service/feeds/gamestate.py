@@ -21,13 +21,12 @@ class GameStateSource:
 
     def __init__(self, feed: Settings) -> None:
         self._feed = feed
-        asked = {"sport": feed.sports, "league": feed.leagues}
-        self._query: dict[str, str | int] = {name: ",".join(wanted) for name, wanted in asked.items() if wanted}
+        fields = {"sport": feed.sports, "league": feed.leagues}
+        self._query: dict[str, str | int] = {name: ",".join(values) for name, values in fields.items() if values}
         self._stream = Stream(feed.silence, feed.body_bytes)
         self._reader = GameStates()
 
     async def run(self, web: Web, sink: Sink) -> None:
-        """Poll or stream until cancelled."""
         attempt = self._connection if self._feed.stream else self._turn
         await keep_trying(self._feed, sink, lambda backoff: attempt(web, sink, backoff), PART)
 

@@ -217,7 +217,6 @@ class Hub:
             await self.save(path)
 
     async def close(self) -> None:
-        """Finish writing and stop."""
         await asyncio.to_thread(self._writer.shutdown)
 
     # ---- reports of fetchers ----
@@ -227,29 +226,27 @@ class Hub:
         return self._clock() if self._clock is not None else self.engine.now or datetime.fromtimestamp(0, UTC)
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
-        """Apply a payload to the board. Raises `Failure` if the board rejects it; nothing is changed then."""
         try:
-            done: _Applied = await self._written(self._apply, source, payload)
+            applied: _Applied = await self._written(self._apply, source, payload)
         except (ValueError, StalledError) as error:
             raise Failure(f"the board rejected a payload: {error}") from error
         now, track = self.now(), self._tracks[source]
-        well = track.part(part)
-        well.well(now)
-        well.books.update(dict.fromkeys(done.books, now))
-        if strange := track.unknown_books(done.books):
+        part_state = track.part(part)
+        part_state.well(now)
+        part_state.books.update(dict.fromkeys(applied.books, now))
+        if strange := track.unknown_books(applied.books):
             _log.warning("feeds.%s: books not in the catalog: %s", source, ", ".join(strange))
         track.last_payload = now
         track.payloads += 1
-        track.quotes += done.quotes
+        track.quotes += applied.quotes
         track.unmapped.update(payload.unmapped)
         track.refused.update(payload.refused)
-        track.refused.update(Counter(done.update.rejected["guard"].to_list()))
-        track.refused.update(done.refused)
-        track.events |= done.events
-        track.doubtful = (track.doubtful - done.events) | done.doubtful
+        track.refused.update(Counter(applied.update.rejected["guard"].to_list()))
+        track.refused.update(applied.refused)
+        track.events |= applied.events
+        track.doubtful = (track.doubtful - applied.events) | applied.doubtful
 
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
-        """Save a body that failed to parse."""
         if self._kept is not None:
             try:
                 await asyncio.to_thread(self._kept.keep, source, body, reason, self.now())
@@ -258,14 +255,12 @@ class Hub:
                     _log.warning("feeds.%s: a payload that failed to parse could not be saved: %s", source, error)
 
     def expect(self, source: str, part: str, within: float, *, polled: bool = False) -> None:
-        """Set how often a part of a source is expected to report."""
-        known = self._tracks[source].part(part)
-        if known.seen_at is None and known.failing is None:
-            known.since = self.now()
-        known.within, known.polled = within, polled
+        tracked = self._tracks[source].part(part)
+        if tracked.seen_at is None and tracked.failing is None:
+            tracked.since = self.now()
+        tracked.within, tracked.polled = within, polled
 
     def alive(self, source: str, part: str = "") -> None:
-        """Report that a feed is alive without new data."""
         self._tracks[source].part(part).well(self.now())
 
     def failed(self, source: str, failure: Failure, part: str = "") -> None:
@@ -278,23 +273,19 @@ class Hub:
             _log.warning("%s: %s", place, failure)
 
     def warn(self, source: str, reason: str) -> None:
-        """Report a problem of a feed that keeps running."""
         if reason and reason != self._tracks[source].warning:
             _log.warning("feeds.%s: %s", source, reason)
         self._tracks[source].warning = reason
 
     def conflict(self, source: str, reason: str) -> None:
-        """Report why a feed's prices cannot be kept fresh."""
         if reason and reason != self._tracks[source].conflict:
             _log.warning("feeds.%s: %s", source, reason)
         self._tracks[source].conflict = reason
 
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
-        """Report the credits left, used and spent per hour."""
         self._tracks[source].credits = (left, used, an_hour)
 
     def caught_up(self, source: str, *, ended: bool = False) -> None:
-        """Report that the first data has been delivered."""
         self._caught_up[source].set()
         for part in self._tracks[source].parts.values():
             part.ended |= ended
@@ -369,8 +360,8 @@ class Hub:
             quoted, {"source": pl.String, "event_id": pl.String, "sportsbook": pl.String}, orient="row"
         )
         board = self.engine.rejected_by("stale")
-        found = named.unique().join(board, on=["event_id", "sportsbook"]).group_by("source")
-        counts = {source: counts for source, *counts in found.agg(pl.col("prices", "rejected").sum()).rows()}
+        counted = named.unique().join(board, on=["event_id", "sportsbook"]).group_by("source")
+        counts = {source: counts for source, *counts in counted.agg(pl.col("prices", "rejected").sum()).rows()}
         for source, track in self._tracks.items():
             track.prices, track.stale = counts.get(source, (0, 0))
 
@@ -398,14 +389,14 @@ class Hub:
 
     def _apply(self, source: str, payload: Payload) -> _Applied:
         games = self._games.setdefault(source, {})
-        known = {**games, **{game.id: game for game in payload.games}}
-        named = {str(quote["event_id"]) for quote in payload.quotes}
-        named.update(game.id for game in payload.games)
-        named.update(event for _, event in payload.complete if event is not None)
-        named.update(reading.event for reading in payload.scores)
-        ours, doubtful = self._matched(source, named, known)
+        every_game = {**games, **{game.id: game for game in payload.games}}
+        mentioned = {str(quote["event_id"]) for quote in payload.quotes}
+        mentioned.update(game.id for game in payload.games)
+        mentioned.update(event for _, event in payload.complete if event is not None)
+        mentioned.update(reading.event for reading in payload.scores)
+        ours, doubtful = self._matched(source, mentioned, every_game)
         quotes = [self._placed(quote, ours[quote["event_id"]]) for quote in payload.quotes if quote["event_id"] in ours]
-        moved = self._moved(source, named, ours)
+        moved = self._moved(source, mentioned, ours)
         complete = [
             (book, event and ours.get(event)) for book, event in payload.complete if event is None or event in ours
         ]
@@ -422,31 +413,31 @@ class Hub:
         now = self._clock() if self._clock is not None else payload.moment or self.now()
         with self._futures.applying(payload.futures, now, source=source, removed=payload.removed) as refused:
             *early, (rest, others) = _cut(quotes, more, self._most_quotes)
-            for some, pairs in early:
-                self._early.append(self._step(some, pairs, payload.moment))
+            for batch, pairs in early:
+                self._early.append(self._step(batch, pairs, payload.moment))
             update = self._step(rest, others, payload.moment)
-        self._score(source, payload, ours, known)
-        games.update({event: known[event] for event in named if event in known})
-        self._remember(source, named, ours, payload)
+        self._score(source, payload, ours, every_game)
+        games.update({event: every_game[event] for event in mentioned if event in every_game})
+        self._remember(source, mentioned, ours, payload)
         self._rows.forget(source, payload.removed)
         self._rows.learn(source, quotes)
         books = {str(quote["sportsbook"]) for quote in (*payload.quotes, *payload.futures)}
         return _Applied(update, set(ours), doubtful, len(quotes) + len(payload.futures), books, refused)
 
-    def _score(self, source: str, payload: Payload, ours: Mapping[str, str], known: Mapping[str, Game]) -> None:
+    def _score(self, source: str, payload: Payload, ours: Mapping[str, str], games: Mapping[str, Game]) -> None:
         """Report the state of a source's games, under our events and their home and away teams."""
         if self._standing is None or not payload.scores:
             return
-        said, teams = [], {}
+        readings, teams = [], {}
         for reading in payload.scores:
             event = ours.get(reading.event)
             if event is None:
                 continue
-            game, turned = known[reading.event], self._matcher.match(source, known[reading.event]).turned
+            game, turned = games[reading.event], self._matcher.match(source, games[reading.event]).turned
             home, away = (game.away, game.home) if turned else (game.home, game.away)
-            said.append((turned_round(reading) if turned else reading)._replace(event=event, source=source))
+            readings.append((turned_round(reading) if turned else reading)._replace(event=event, source=source))
             teams[event] = Teams(game.sport, game.league, home, away)
-        self._standing.put(said, self.now(), teams)
+        self._standing.put(readings, self.now(), teams)
 
     def _unsay(self, source: str, event: str) -> None:
         """Drop the scores that a source reported for the wrong event."""
@@ -466,34 +457,36 @@ class Hub:
 
         Only names without initials are merged: two brothers may share an initial.
         """
-        known = self._players.setdefault(event, {})
-        used = known.get(name)
-        if used is None:
-            whole = {text for text in known.values() if all(len(word.strip(".")) > 1 for word in text.split())}
-            used = known[name] = match_player(name, whole).name or name
-        return used
+        names = self._players.setdefault(event, {})
+        canonical = names.get(name)
+        if canonical is None:
+            whole = {text for text in names.values() if all(len(word.strip(".")) > 1 for word in text.split())}
+            canonical = names[name] = match_player(name, whole).name or name
+        return canonical
 
-    def _matched(self, source: str, named: set[str], known: Mapping[str, Game]) -> tuple[dict[str, str], set[str]]:
+    def _matched(self, source: str, mentioned: set[str], games: Mapping[str, Game]) -> tuple[dict[str, str], set[str]]:
         """Return our ids of a feed's events, and those that are quarantined or excluded."""
         ours: dict[str, str] = {}
         doubtful: set[str] = set()
-        for event in sorted(named & set(known)):  # quotes of unknown games cannot be matched
-            match = self._matcher.match(source, known[event])
+        for event in sorted(mentioned & set(games)):  # quotes of unknown games cannot be matched
+            match = self._matcher.match(source, games[event])
             if match.event_id is None:
                 doubtful.add(event)
             else:
                 ours[event] = match.event_id
-        self._say_decided((source, event) for event in named & set(known))
+        self._say_decided((source, event) for event in mentioned & set(games))
         return ours, doubtful
 
     def _say_decided(self, games: Iterable[tuple[str, str]]) -> None:
         """Report new decisions on some games, before a step uses them."""
         if self._on_decision is None:
             return
-        found = {key: one for key in games if (one := self._matcher.decision(*key)) and self._decided.get(key) != one}
-        if found:
-            self._on_decision("match", *sorted(found.values(), key=lambda one: one.number))
-            self._decided |= found
+        decisions = {
+            key: one for key in games if (one := self._matcher.decision(*key)) and self._decided.get(key) != one
+        }
+        if decisions:
+            self._on_decision("match", *sorted(decisions.values(), key=lambda one: one.number))
+            self._decided |= decisions
 
     def _moved(self, source: str, named: Iterable[str], ours: Mapping[str, str]) -> list[tuple[str, str]]:
         """Books whose prices leave an event because a game was matched to another one; also of other sources."""
@@ -540,7 +533,6 @@ class Hub:
         return [self._tracks[name].status(now) for name in sorted(self._tracks)]
 
     def books(self) -> list[BookStatus]:
-        """All books that a source delivers or is configured for."""
         return books_of(list(self._tracks.values()), self.now())
 
     def quarantined(self) -> list[Quarantined]:
@@ -549,12 +541,12 @@ class Hub:
 
     def unmapped(self) -> list[Unmapped]:
         """Return market names that are not in the catalog, most frequent first."""
-        found = [
+        names = [
             Unmapped(track.name, book, market, times)
             for track in self._tracks.values()
             for (book, market), times in track.unmapped.items()
         ]
-        return sorted(found, key=lambda one: (-one.times, one))
+        return sorted(names, key=lambda one: (-one.times, one))
 
     def refused(self, source: str) -> Counter[str]:
         """Reasons why parts of a source's payloads were omitted, with counts."""
@@ -594,11 +586,11 @@ def _cut(
     for pair in more["complete"]:
         pairs.setdefault(pair[1], []).append(pair)
     parts: list[tuple[list[Mapping[str, Any]], list[tuple[str, str]]]] = [([], [])]
-    for event, some in by_event.items():
-        if parts[-1][0] and len(parts[-1][0]) + len(some) > most:
+    for event, batch in by_event.items():
+        if parts[-1][0] and len(parts[-1][0]) + len(batch) > most:
             parts.append(([], []))
-        parts[-1][0].extend(some)
+        parts[-1][0].extend(batch)
         parts[-1][1].extend(pairs.pop(event, ()))
     *early, (rest, complete) = parts
     complete.extend(pair for left in pairs.values() for pair in left)
-    return [*((some, {"complete": whole}) for some, whole in early), (rest, more | {"complete": complete})]
+    return [*((batch, {"complete": whole}) for batch, whole in early), (rest, more | {"complete": complete})]

@@ -31,8 +31,8 @@ def source(feed: Settings, key: str, secrets: Secrets) -> "InterfaceSource | Int
 
 
 def _filters(feed: Settings) -> dict[str, str | int]:
-    asked = {"sportsbook": feed.books, "sport": feed.sports, "league": feed.leagues, "market": feed.markets}
-    return {name: ",".join(wanted) for name, wanted in asked.items() if wanted}
+    fields = {"sportsbook": feed.books, "sport": feed.sports, "league": feed.leagues, "market": feed.markets}
+    return {name: ",".join(values) for name, values in fields.items() if values}
 
 
 class _Upstream:
@@ -43,7 +43,6 @@ class _Upstream:
         self._headers = {"x-api-key": key} if key else {}
 
     async def run(self, sink: Sink) -> None:
-        """Read until cancelled."""
         async with Web(self.feed, self._secrets, self._headers) as web:
             prices = keep_trying(self.feed, sink, lambda backoff: self._attempt(web, sink, backoff))
             if not self.feed.games:
@@ -183,13 +182,13 @@ async def _pages(
     base: dict[str, str | int] = {**_filters(feed), **query, "limit": _PAGE}
     more: dict[str, str | int] = {}
     first: _PageInfo | None = None
-    asked = sink.now()
+    requested_at = sink.now()
     while True:
         answer = await web.get(feed.url.rstrip("/") + path, {**base, **more})
         body = answer.body
         page = await parsed(feed, sink, body, read_page, body)
         payloads.append(page.payload)
-        info = _page_info(body, asked)
+        info = _page_info(body, requested_at)
         first = first or info
         if not page.has_more:
             return payloads, first
@@ -232,14 +231,14 @@ class _PageInfo(NamedTuple):
     cut: bool = False
 
 
-def _page_info(body: bytes, asked: datetime) -> _PageInfo:
+def _page_info(body: bytes, requested_at: datetime) -> _PageInfo:
     """Parse the paging information; if the upstream gives no time, our time before the request is used."""
     try:
         envelope = _envelope.decode(body)
     except msgspec.MsgspecError:
         envelope = _Envelope()
     meta = envelope.meta or _Meta()
-    since = meta.server_time or (asked.astimezone(UTC) - _STEP).isoformat().replace("+00:00", "Z")
+    since = meta.server_time or (requested_at.astimezone(UTC) - _STEP).isoformat().replace("+00:00", "Z")
     return _PageInfo(
         since, envelope.pagination.next_cursor if envelope.pagination else None, bool(meta.since_clamped), meta.seen
     )

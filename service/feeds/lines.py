@@ -25,7 +25,6 @@ class Lines:
             raise Failure(f"the connection failed: {type(error).__name__}") from None
 
     async def receive(self, silence: float) -> bytes:
-        """Wait for a line, with a timeout."""
         try:
             async with asyncio.timeout(silence):
                 line = await self._reader.readuntil(b"\n")

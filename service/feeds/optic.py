@@ -41,7 +41,6 @@ class OpticSource:
         self._key, self._secrets = key, secrets
 
     async def run(self, sink: Sink) -> None:
-        """Stream every sport until cancelled."""
         async with Web(self.feed, self._secrets, {"x-api-key": self._key}) as web:
             sports = [_Sport(self.feed, sport, web) for sport in self.feed.sports]
             waiting = set(self.feed.sports)
@@ -64,7 +63,6 @@ class _Sport:
         self._begun = False
 
     async def run(self, sink: Sink, begun: Callable[[str], None]) -> None:
-        """Connect, and reconnect until cancelled."""
         await keep_trying(self._feed, sink, lambda backoff: self._connection(sink, backoff, begun), self._sport)
 
     async def _connection(self, sink: Sink, backoff: Backoff, begun: Callable[[str], None]) -> float:

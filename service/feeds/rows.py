@@ -49,7 +49,6 @@ class RowIds:
         return [self._rows[price] for price in prices if price in self._rows and price not in quoted]
 
     def forget(self, source: str, ids: Iterable[str]) -> None:
-        """Drop ids that a source no longer uses."""
         named = self._named.get(source, {})
         for given in ids:
             price = named.pop(given, None)

@@ -28,15 +28,15 @@ class Stream:
             async for chunk in chunks:
                 comments = events.comments
                 try:
-                    found = events.feed(chunk)
+                    complete = events.feed(chunk)
                 except FeedError as error:
                     raise Failure(str(error)) from error
-                for event in found:
+                for event in complete:
                     self.last_id = event.id or self.last_id
                     yield event
                 if events.comments > comments:
                     yield None
-                if found or events.comments > comments:
+                if complete or events.comments > comments:
                     last = loop.time()
                 elif loop.time() - last > self._silence:
                     raise Failure(f"no complete event within {self._silence:g} s")

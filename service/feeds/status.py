@@ -93,7 +93,6 @@ class Part:
     books: dict[str, datetime] = field(default_factory=dict)
 
     def well(self, now: datetime) -> None:
-        """Record a success."""
         self.seen_at, self.failing, self.failures, self.reason, self.fatal = now, None, 0, "", False
 
     def failed(self, failure: Failure, now: datetime) -> None:
@@ -158,16 +157,16 @@ class Track:
         return self.warning or self.conflict
 
     def assess(self, now: datetime) -> tuple[str, str]:
-        found = {name: part.assess(now, self.down_after) for name, part in self.parts.items()}
-        kinds = {status for status, _ in found.values()}
+        parts = {name: part.assess(now, self.down_after) for name, part in self.parts.items()}
+        kinds = {status for status, _ in parts.values()}
         if not kinds:
             return STARTING, "no data yet"
         for status in (DOWN, DEGRADED, STARTING, OK):
             if kinds == {status}:
-                (reason, *_) = [_named(name, why) for name, (_, why) in found.items() if why] or [""]
+                (reason, *_) = [_named(name, why) for name, (_, why) in parts.items() if why] or [""]
                 wrong = self.problem if status in (OK, STARTING) else ""
                 return (DEGRADED, wrong) if wrong else (status, reason)
-        bad = [_named(name, why) for name, (status, why) in found.items() if status in (DOWN, DEGRADED)]
+        bad = [_named(name, why) for name, (status, why) in parts.items() if status in (DOWN, DEGRADED)]
         if not bad:
             return (DEGRADED, self.problem) if self.problem else (OK, "")
         more = f", and {len(bad) - 1} more" if len(bad) > 1 else ""
@@ -177,10 +176,10 @@ class Track:
         """Status and reason of one of its books, and when it was last quoted."""
         parts = {name: part for name, part in self.parts.items() if book in part.books}
         last = max((part.books[book] for part in parts.values()), default=None)
-        some = Track(self.name, self.kind, self.since, self.down_after, parts or self.parts)
-        status, reason = some.assess(now)
-        if status == OK and all(part.polled for part in some.parts.values()):
-            patience = self.down_after + max(part.within for part in some.parts.values())
+        own = Track(self.name, self.kind, self.since, self.down_after, parts or self.parts)
+        status, reason = own.assess(now)
+        if status == OK and all(part.polled for part in own.parts.values()):
+            patience = self.down_after + max(part.within for part in own.parts.values())
             if _age(last or self.since, now) > patience:
                 return DEGRADED, f"{self.name} answers, without a price of it since {_clock(last or self.since)}", last
         return status, reason and f"{self.name}: {reason}", last
@@ -190,7 +189,6 @@ class Track:
         return {book for part in self.parts.values() for book in part.books} | set(self.declared)
 
     def status(self, now: datetime) -> SourceStatus:
-        """Return the full status for operators."""
         status, reason = self.assess(now)
         seen_at = [part.seen_at for part in self.parts.values() if part.seen_at]
         return SourceStatus(
@@ -210,10 +208,10 @@ def books_of(tracks: list[Track], now: datetime) -> list[BookStatus]:
     order = (OK, STARTING, DEGRADED, DOWN)
     out = []
     for book in sorted(set().union(*(track.books() for track in tracks))):
-        found = [(track.name, *track.book(book, now)) for track in tracks if book in track.books()]
-        best = min(found, key=lambda one: order.index(one[1]))
-        last = max((one[3] for one in found if one[3]), default=None)
-        out.append(BookStatus(book, best[1], best[2], tuple(one[0] for one in found), last))
+        statuses = [(track.name, *track.book(book, now)) for track in tracks if book in track.books()]
+        best = min(statuses, key=lambda one: order.index(one[1]))
+        last = max((one[3] for one in statuses if one[3]), default=None)
+        out.append(BookStatus(book, best[1], best[2], tuple(one[0] for one in statuses), last))
     return out
 
 

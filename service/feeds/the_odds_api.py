@@ -61,7 +61,6 @@ class TheOddsApiSource:
         self._reported = ""
 
     async def run(self, sink: Sink) -> None:
-        """Poll until cancelled."""
         async with Web(self.feed, self._secrets) as web:
             await keep_trying(self.feed, sink, lambda _: self._turn(web, sink))
 
@@ -197,15 +196,15 @@ class TheOddsApiSource:
 
     def _report(self, sink: Sink) -> None:
         """Report what cannot be kept fresh, and the cost when it changes much."""
-        found = self._plan
+        plan_ = self._plan
         if self._targets and not any(map(self._affordable, self._targets)):
             kept = self.feed.credits_kept
             sink.warn(self.feed.name, f"no credits to spend: {self._left} left, {kept} of them kept")
             return
         sink.warn(self.feed.name, "")
         sink.conflict(self.feed.name, too_slow(self.feed) or self._stale())
-        if (said := f"{found.an_hour:.1g} {found.a_day:.1g}") != self._reported:
-            self._reported = said
+        if (figures := f"{plan_.an_hour:.1g} {plan_.a_day:.1g}") != self._reported:
+            self._reported = figures
             _log.info("feeds.%s: %s", self.feed.name, self.cost())
 
     def _stale(self) -> str:
@@ -226,11 +225,11 @@ class TheOddsApiSource:
         return ""
 
     def cost(self) -> str:
-        found = self._plan
+        plan_ = self._plan
         left = "an unknown number" if self._left is None else f"{self._left:,}"
         stale = self._stale()
         return (
-            f"{found.an_hour:,.0f} credits an hour now, {found.a_day:,.0f} in 24 hours; {left} left"
+            f"{plan_.an_hour:,.0f} credits an hour now, {plan_.a_day:,.0f} in 24 hours; {left} left"
             f"{stale and f'; {stale}'}"
         )
 

@@ -51,7 +51,6 @@ class Web:
         await self._client.aclose()
 
     async def get(self, url: str, query: Query | None = None) -> Answer:
-        """Get a complete body, within the source's timeout."""
         return await self._whole(self._client.build_request("GET", url, params=query or None))
 
     async def post(self, url: str, headers: Mapping[str, str], form: Mapping[str, str] | bytes) -> Answer:
@@ -106,14 +105,14 @@ class Web:
 
     async def _unwelcome(self, response: httpx.Response) -> Failure:
         """Create the failure for an unsuccessful response."""
-        shown = bytearray()
+        head = bytearray()
         with suppress(Failure, TimeoutError):  # the status is enough
             async with asyncio.timeout(self._feed.timeout / 2.0):
                 async for part in _decoded(response):
-                    shown += part
-                    if len(shown) >= _SHOWN:
+                    head += part
+                    if len(head) >= _SHOWN:
                         break
-        text = " ".join(self._secrets.clean(shown.decode("utf-8", "replace"))[:_SHOWN].split())
+        text = " ".join(self._secrets.clean(head.decode("utf-8", "replace"))[:_SHOWN].split())
         code = response.status_code
         wait = retry_after(response.headers.get("retry-after"), datetime.now(UTC))
         return Failure(f"status {code}" + (f": {text}" if text else ""), wait=wait, fatal=code in _REFUSED)

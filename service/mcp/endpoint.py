@@ -12,12 +12,12 @@ from urllib.parse import urlencode
 import msgspec
 
 from oddsengine_service.app import BASE
+from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Context, Endpoint
 from oddsengine_service.mcp import local
-from oddsengine_service.mcp.tools import BY_NAME, Page, answer, query
+from oddsengine_service.mcp.tools import BY_NAME, answer, query
 from oddsengine_service.middleware.access import limited
 from oddsengine_service.middleware.requests import refusal
-from oddsengine_service.origins import Origins
 from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem, origin_of
 from oddsengine_service.request import read_body
@@ -54,7 +54,6 @@ class Mcp:
             request.status = 499
 
     async def _admitted(self, request: "Request", scope: Any, receive: Any) -> bytes:
-        """Check a message and read its body."""
         if not self._origins.allow(scope["headers"], request.host):
             raise Problem(
                 403,
@@ -125,10 +124,10 @@ class Reply(msgspec.Struct):
 def _example(context: Context) -> Any:
     """A sample response for the API reference; messages are handled by `Mcp`."""
     tool, arguments = BY_NAME["devig"], context.body.params["arguments"]
-    asked, limit, offset = query(tool, local.DEVIG, arguments)
-    values, _ = parse(urlencode(asked).encode(), local.DEVIG.by_name)
+    words, shown = query(tool, local.DEVIG, arguments)
+    values, _ = parse(urlencode(words).encode(), local.DEVIG.by_name)
     found = local.DEVIG.answer(context._replace(query=values))
-    text = answer(tool, local.DEVIG, found, Page(limit, offset), context.board.now or datetime.now(UTC), 0)
+    text = answer(tool, local.DEVIG, found, shown, context.board.now or datetime.now(UTC), 0)
     return Reply("2.0", context.body.id, {"content": [{"type": "text", "text": text}], "isError": False})
 
 

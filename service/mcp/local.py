@@ -108,8 +108,8 @@ def _rejected(context: Context) -> Any:
     with index_of(context).reader(judged=True) as reader:
         slots = reader.rejected(reader.rows(filter_of(context, reader.now), unknown))
         page = slots[context.query["offset"] : context.query["offset"] + context.query["limit"]]
-        found = reader.take(page)
-    rows: Sequence[Any] = rows_in(Form())(found)
+        prices = reader.take(page)
+    rows: Sequence[Any] = rows_in(Form())(prices)
     more = context.query["offset"] + len(rows) < slots.size
     return {
         "data": rows,

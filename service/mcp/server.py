@@ -15,7 +15,7 @@ from mcp.types import Tool as Described
 
 from oddsengine_service.app import BASE
 from oddsengine_service.endpoints import Endpoint
-from oddsengine_service.mcp.tools import BY_NAME, TOOLS, Page, Tool, answer, described, query, schema
+from oddsengine_service.mcp.tools import BY_NAME, TOOLS, Tool, answer, described, query, schema
 from oddsengine_service.problems import Problem, invalid, quoted
 
 if TYPE_CHECKING:
@@ -71,14 +71,14 @@ async def call(api: "Api", name: str, arguments: Mapping[str, Any], scope: Mappi
         request.key = scope["key"]
     try:
         api.access.admit(request, endpoint)
-        asked, limit, offset = query(tool, endpoint, arguments)
-        request.query = urlencode(asked).encode()
-        kept = await api.answer(request, _nothing)
-        request.status = kept.answer.status
-        found = msgspec.json.decode(kept.answer.body)
+        words, shown = query(tool, endpoint, arguments)
+        request.query = urlencode(words).encode()
+        response = await api.answer(request, _nothing)
+        request.status = response.answer.status
+        found = msgspec.json.decode(response.answer.body)
         tier = request.caller.tier
         now = api.node.board(tier).now or api.node.clock.now()
-        return answer(tool, endpoint, found, Page(limit, offset), now, tier.delay)
+        return answer(tool, endpoint, found, shown, now, tier.delay)
     except Problem as problem:
         request.status = problem.status
         raise

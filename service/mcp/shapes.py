@@ -33,7 +33,6 @@ def chosen(row: Mapping[str, Any], names: Iterable[str], renamed: Mapping[str, s
 
 
 def fields(*names: str, **renamed: str) -> Shape:
-    """Rows with some fields, some of them renamed."""
     return lambda row, _: chosen(row, (*names, *renamed), renamed)
 
 
@@ -132,18 +131,18 @@ def comparison(lists: Mapping[str, Sequence[Row]], now: datetime) -> list[Row]:
     for market, rows in lists.items():
         for row in rows:
             key = market, row["market_segment"], row["is_live"], row["line"], row["selection"], row["player_name"]
-            held = out.setdefault(
+            group = out.setdefault(
                 key, chosen(row, ("market_type", "market_segment", "selection", "line", "is_live")) | {"prices": []}
             )
-            shown = price(row, now)
-            held["prices"].append(
+            quote = price(row, now)
+            group["prices"].append(
                 chosen(
-                    shown,
+                    quote,
                     ("sportsbook", "odds_american", "odds_decimal", "age_seconds", "can_be_bet", "rejected_because"),
                 )
             )
-    for held in out.values():
-        held["prices"].sort(key=lambda each: (not each["can_be_bet"], -each["odds_decimal"]))
+    for group in out.values():
+        group["prices"].sort(key=lambda each: (not each["can_be_bet"], -each["odds_decimal"]))
     return list(out.values())
 
 
@@ -163,15 +162,15 @@ def futures_lines(rows: Sequence[Row], now: datetime) -> list[Row]:
     out: dict[tuple[str, str], Row] = {}
     for row in rows:
         key = row["future_market_id"], row["selection"]
-        held = out.setdefault(
+        group = out.setdefault(
             key, {"market_id": key[0], "market": row["future_market_name"], "selection": key[1], "prices": []}
         )
-        shown = future(row, now)
-        held["prices"].append(
-            chosen(shown, ("sportsbook", "odds_american", "odds_decimal", "age_seconds", "rejected_because"))
+        quote = future(row, now)
+        group["prices"].append(
+            chosen(quote, ("sportsbook", "odds_american", "odds_decimal", "age_seconds", "rejected_because"))
         )
-    for held in out.values():
-        held["prices"].sort(key=lambda each: ("rejected_because" in each, -each["odds_decimal"]))
+    for group in out.values():
+        group["prices"].sort(key=lambda each: ("rejected_because" in each, -each["odds_decimal"]))
     return list(out.values())
 
 

@@ -29,12 +29,12 @@ _PATIENCE_S = 30.0
 
 def serve_file(read: Callable[[], Any], log: Any) -> None:
     """Serve a table of prices until the client disconnects; `read` returns the table."""
-    with ExitStack() as held:
-        folder = Path(held.enter_context(TemporaryDirectory(prefix="oddsengine-mcp-", ignore_cleanup_errors=True)))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="oddsengine-mcp-", ignore_cleanup_errors=True)))
         keys = KeyStore(folder / "keys.sqlite", folder / "pepper", demo=True)
-        held.callback(keys.close)
+        stack.callback(keys.close)
         node = Node(Engine(), keys, Limits(), Bus(), demo=True)
-        held.callback(node.close)
+        stack.callback(node.close)
         table = read()
         node.warm()
         node.write(node.step, table, table["last_seen_at"].max()).result()

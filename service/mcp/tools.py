@@ -139,8 +139,15 @@ def schema(tool: Tool, endpoint: Endpoint) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def query(tool: Tool, endpoint: Endpoint, arguments: Mapping[str, Any]) -> tuple[dict[str, str], int, int]:
-    """Convert the arguments of a call to a query of the endpoint, and the limit and offset of the rows to show.
+class RowRange(NamedTuple):
+    """Which rows to show."""
+
+    limit: int
+    offset: int
+
+
+def query(tool: Tool, endpoint: Endpoint, arguments: Mapping[str, Any]) -> tuple[dict[str, str], RowRange]:
+    """Convert the arguments of a call to a query of the endpoint, and the range of the rows to show.
 
     Raises `Problem` 400 for an argument that the tool does not have, or of another type.
     """
@@ -158,7 +165,7 @@ def query(tool: Tool, endpoint: Endpoint, arguments: Mapping[str, Any]) -> tuple
     if "limit" in endpoint.by_name:
         # Rows that are joined here need all of a page.
         out |= {"limit": str(MOST_LIMIT)} if tool.shape is None else {"limit": str(limit), "offset": str(offset)}
-    return out, limit, offset
+    return out, RowRange(limit, offset)
 
 
 def _text(name: str, value: Any) -> str:
@@ -171,16 +178,9 @@ def _text(name: str, value: Any) -> str:
     raise invalid(f"{name} must be a string, a number, true or false")
 
 
-class Page(NamedTuple):
-    """Which rows to show."""
-
-    limit: int
-    offset: int
-
-
-def answer(tool: Tool, endpoint: Endpoint, found: Any, page: Page, now: datetime, delay: int) -> str:
+def answer(tool: Tool, endpoint: Endpoint, found: Any, shown: RowRange, now: datetime, delay: int) -> str:
     """An endpoint's answer as JSON for a model; `now` is the time of the board."""
-    limit, offset = page
+    limit, offset = shown
     out: dict[str, Any] = {"now": now.isoformat(timespec="seconds").replace("+00:00", "Z")}
     if delay:
         out["data_is_late_by_seconds"] = delay

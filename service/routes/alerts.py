@@ -46,14 +46,14 @@ def _reaching(context: Context) -> Iterator[Alerts]:
 
 def _checked(context: Context, alert: Alert, before: Sequence[str] = ()) -> Alert:
     """Reject an alert that could not be sent; a masked target refers to the existing one."""
-    left, targets = list(before), []
+    unmatched, targets = list(before), []
     for target in alert.targets:
-        one = next((each for each in left if target in (each, masked(each))), None)
-        if one is None and target == masked(target):
+        stored = next((each for each in unmatched if target in (each, masked(each))), None)
+        if stored is None and target == masked(target):
             raise invalid(f"a masked target must match one of the alert, got {target}")
-        if one is not None:
-            left.remove(one)
-        targets.append(target if one is None else one)
+        if stored is not None:
+            unmatched.remove(stored)
+        targets.append(target if stored is None else stored)
     alert = msgspec.structs.replace(alert, targets=targets)
     try:
         ZoneInfo(alert.time_zone)
@@ -107,8 +107,8 @@ def delete(context: Context) -> Any:
 def test(context: Context) -> Any:
     alert = context.node.records.get(context.caller.key, "alert", context.path["alertId"], Alert)
     with _reaching(context) as alerts:
-        wrong = alerts.deliver(alert, f"{alert.filter}: test", ["This is a test of an alert."], [])
-    return data(context, Tried(not wrong, "; ".join(wrong) or None))
+        errors = alerts.deliver(alert, f"{alert.filter}: test", ["This is a test of an alert."], [])
+    return data(context, Tried(not errors, "; ".join(errors) or None))
 
 
 endpoints = (

@@ -13,7 +13,7 @@ from oddsengine_service.bets import Bet, BetChanges, NewBet, Summary, figures, g
 from oddsengine_service.endpoints import Answer, Context, Endpoint, answer_meta, data, page
 from oddsengine_service.params import choice
 from oddsengine_service.problems import invalid
-from oddsengine_service.records import Records, changed
+from oddsengine_service.records import changed
 from oddsengine_service.routes.odds import LIMIT, OFFSET
 from oddsengine_service.wire.envelopes import Counted, Data, Deleted, Pagination
 
@@ -36,27 +36,24 @@ class BetPage(msgspec.Struct, kw_only=True):
     meta: BetMeta
 
 
-def _records(context: Context) -> Records:
-    return context.node.records
-
-
 def bets(context: Context) -> Any:
     query = context.query
-    found = sorted(_records(context).all(context.caller.key, "bet", Bet), key=lambda bet: (bet.placed_at, bet.id))[::-1]
+    every = context.node.records.all(context.caller.key, "bet", Bet)
+    matching = sorted(every, key=lambda bet: (bet.placed_at, bet.id), reverse=True)
     if query["status"] is not None:
-        found = [bet for bet in found if (bet.result is None) == (query["status"] == "open")]
+        matching = [bet for bet in matching if (bet.result is None) == (query["status"] == "open")]
     if query["format"] == "csv":
-        return _download(found)
-    rows = found[query["offset"] : query["offset"] + query["limit"]]
-    return page(context, rows, len(rows), len(found), answer_meta(context, None, summary=summary(found)))
+        return _download(matching)
+    rows = matching[query["offset"] : query["offset"] + query["limit"]]
+    return page(context, rows, len(rows), len(matching), answer_meta(context, None, summary=summary(matching)))
 
 
-def _download(found: list[Bet]) -> Answer:
+def _download(rows: list[Bet]) -> Answer:
     """Bets as a file; a text that a spreadsheet would take for a formula is prefixed with '."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(Bet.__struct_fields__)
-    for bet in found:
+    for bet in rows:
         row = msgspec.to_builtins(bet)
         writer.writerow([f"'{v}" if isinstance(v, str) and v.startswith(_FORMULA) else v for v in row.values()])
     name = f'attachment; filename="bets_{datetime.now(UTC):%Y-%m-%d}.csv"'
@@ -66,7 +63,7 @@ def _download(found: list[Bet]) -> Answer:
 def place(context: Context) -> Any:
     new: NewBet = context.body
     bet = figures(Bet(**msgspec.structs.asdict(new), id=secrets.token_hex(8), placed_at=_now()))
-    keep(_records(context), context.caller.key, bet)
+    keep(context.node.records, context.caller.key, bet)
     return data(context, bet)
 
 
@@ -75,7 +72,7 @@ def change(context: Context) -> Any:
     scores = (changes.home_score, changes.away_score)
     if (None in scores or UNSET in scores) and scores not in ((None, None), (UNSET, UNSET)):
         raise invalid("home_score and away_score must be given together")
-    records = _records(context)
+    records = context.node.records
     with records.alone:
         bet = changed(records.get(context.caller.key, "bet", context.path["betId"], Bet), changes)
         if changes.result is not UNSET:
@@ -93,7 +90,7 @@ def change(context: Context) -> Any:
 
 
 def delete(context: Context) -> Any:
-    _records(context).delete(context.caller.key, "bet", context.path["betId"])
+    context.node.records.delete(context.caller.key, "bet", context.path["betId"])
     return data(context, Deleted(deleted=True))
 
 

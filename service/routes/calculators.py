@@ -22,7 +22,6 @@ def _price(name: str, doc: str) -> Param:
 
 
 def _numbers(context: Context, name: str, low: float, high: float) -> list[float]:
-    """A list of numbers between two limits."""
     try:
         values = [float(word) for word in context.query[name].replace("_", "x").split(",")]
     except ValueError:
@@ -59,8 +58,8 @@ def hedge(context: Context) -> Any:
 
 def free_bet(context: Context) -> Any:
     q = context.query
-    found = calculators.free_bet(q["stake"], q["odds"], q["against"], returned=bool(q["returned"]))
-    return data(context, found._asdict())
+    result = calculators.free_bet(q["stake"], q["odds"], q["against"], returned=bool(q["returned"]))
+    return data(context, result._asdict())
 
 
 def boost(context: Context) -> Any:
@@ -74,16 +73,16 @@ def parlay(context: Context) -> Any:
     odds, probs = _numbers(context, "odds", 1.0, 1e6), _numbers(context, "probabilities", 0.0, 1.0)
     if len(odds) != len(probs):
         raise invalid(f"probabilities must have as many numbers as odds, {len(odds)}, got {len(probs)}")
-    found = calculators.parlay(odds, probs)
-    fraction = float(kelly(found.prob, found.odds)) if np.isfinite(found.odds) else 0.0
-    answer = {"odds": found.odds, "probability": found.prob, "ev_percent": 100.0 * found.ev, "kelly": fraction}
-    return data(context, answer)
+    result = calculators.parlay(odds, probs)
+    fraction = float(kelly(result.prob, result.odds)) if np.isfinite(result.odds) else 0.0
+    figures = {"odds": result.odds, "probability": result.prob, "ev_percent": 100.0 * result.ev, "kelly": fraction}
+    return data(context, figures)
 
 
 def middle(context: Context) -> Any:
     q = context.query
-    found = calculators.middle_stakes(q["total"], q["odds"], q["against"], q["probability"])
-    return data(context, {**found._asdict(), "stakes": list(found.stakes)})
+    result = calculators.middle_stakes(q["total"], q["odds"], q["against"], q["probability"])
+    return data(context, {**result._asdict(), "stakes": list(result.stakes)})
 
 
 _PRICE, _AGAINST = _price("odds", "Decimal odds of the bet."), _price("against", "Decimal odds of the other side.")

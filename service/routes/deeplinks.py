@@ -51,31 +51,31 @@ def redirect(context: Context) -> Answer:
     fallback = None if query["fallback"] is None else _fallback(query["fallback"])
     book = None if query["book"] is None else catalog.book(query["book"]).id
     legs = _legs(context.node.index(context.node.engine), context.path["id"], book)
-    found = _closest(legs[0], state) if legs else None
-    if found is None and fallback is not None:
-        found = Link(fallback, "home")
-    if found is None and book is not None:
-        found = link(book, state=state)
-    if found is None or not _safe(found.url):
+    target = _closest(legs[0], state) if legs else None
+    if target is None and fallback is not None:
+        target = Link(fallback, "home")
+    if target is None and book is not None:
+        target = link(book, state=state)
+    if target is None or not _safe(target.url):
         raise Problem(404, "not_found", f"no link for {quoted(context.path['id'])}")
-    return Answer(b"", 302, "text/plain", (("Location", found.url), ("X-Deep-Link-Type", found.kind)))
+    return Answer(b"", 302, "text/plain", (("Location", target.url), ("X-Deep-Link-Type", target.kind)))
 
 
 def batch(context: Context) -> Any:
     body: LinkRequest = context.body
-    given = list(dict.fromkeys(body.ids))
-    if not 1 <= len(given) <= MOST_IDS:
-        raise invalid(f"ids must have from 1 to {MOST_IDS} ids, got {len(given):,}")
-    if long := next((id_ for id_ in given if len(id_) > MOST_TEXT), None):
+    ids = list(dict.fromkeys(body.ids))
+    if not 1 <= len(ids) <= MOST_IDS:
+        raise invalid(f"ids must have from 1 to {MOST_IDS} ids, got {len(ids):,}")
+    if long := next((id_ for id_ in ids if len(id_) > MOST_TEXT), None):
         raise invalid(f"ids must have at most {MOST_TEXT} characters each, got {len(long):,}")
     state = filters.STATE.read("state", body.state) if body.state else ""
     books = books_for(context, None)
     tail = f"?state={state}" if state else ""
     out: dict[str, str | None] = {}
-    for id_ in given:
+    for id_ in ids:
         legs = _legs(index_of(context), id_, None)
-        seen = bool(legs) and (books is None or all(leg.book in books for leg in legs))
-        linked = seen and _closest(legs[0], state) is not None
+        visible = bool(legs) and (books is None or all(leg.book in books for leg in legs))
+        linked = visible and _closest(legs[0], state) is not None
         out[id_] = f"{BASE}/{quote(id_, safe=':')}{tail}" if linked else None
     return data(context, out)
 
@@ -87,10 +87,10 @@ def _safe(url: str) -> bool:
     return len(url) <= MOST_URL and url.isascii() and allowed(url)
 
 
-def _fallback(given: str) -> str:
-    if not _safe(given):
-        raise invalid(f"fallback must be an https address of a known sportsbook, got {quoted(given)}")
-    return given
+def _fallback(url: str) -> str:
+    if not _safe(url):
+        raise invalid(f"fallback must be an https address of a known sportsbook, got {quoted(url)}")
+    return url
 
 
 # ---- ids ----
@@ -98,11 +98,11 @@ def _fallback(given: str) -> str:
 
 def _legs(index: Index, id_: str, book: str | None) -> list[Leg]:
     """The prices behind an id, with that of a given book first; empty if the id is unknown."""
-    found = _HASH.fullmatch(id_)
-    if found is None or len(id_) > MOST_TEXT:
+    match = _HASH.fullmatch(id_)
+    if match is None or len(id_) > MOST_TEXT:
         return []
     with index.reader() as reader:
-        return reader.legs(int(found[1], 16), book, price=id_ == found[1])
+        return reader.legs(int(match[1], 16), book, price=id_ == match[1])
 
 
 def _closest(leg: Leg, state: str) -> Link | None:

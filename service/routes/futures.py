@@ -46,8 +46,8 @@ class _Selection(NamedTuple):
 
     def visible(self, sheet: Sheet) -> Bools:
         """Which prices of a market are from the selected books."""
-        mine = np.array([self.books is None or book in self.books for book in sheet.books], np.bool_)
-        return np.asarray((sheet.row >= 0) & mine)
+        own = np.array([self.books is None or book in self.books for book in sheet.books], np.bool_)
+        return np.asarray((sheet.row >= 0) & own)
 
 
 def _selected(context: Context, *, by_selection: bool) -> _Selection:
@@ -68,39 +68,41 @@ def _selected(context: Context, *, by_selection: bool) -> _Selection:
     matches = filters.in_places(query["sport"], query["league"], [(m.sport, m.league) for m in markets])
     markets = list(compress(markets, matches))
     books = books_for(context, query["sportsbook"])
-    found = _Selection(futures, board, [], books, context.board.now, strange)
+    selection = _Selection(futures, board, [], books, context.board.now, strange)
     order = sorted(markets, key=lambda m: (m.sport, m.league, m.name, m.id))
-    found.sheets.extend(sheet for m in order if found.visible(sheet := board.sheets[m.id]).any())
+    selection.sheets.extend(sheet for m in order if selection.visible(sheet := board.sheets[m.id]).any())
     if query["q"] is not None and not by_selection:
-        texts = [" ".join((sheet.market.name, *sheet.names)) for sheet in found.sheets]
-        meant = values.containing(query["q"], texts)
-        found.sheets[:] = [sheet for sheet, wanted in zip(found.sheets, meant, strict=True) if wanted]
-    return found
+        texts = [" ".join((sheet.market.name, *sheet.names)) for sheet in selection.sheets]
+        matching = values.containing(query["q"], texts)
+        selection.sheets[:] = [sheet for sheet, wanted in zip(selection.sheets, matching, strict=True) if wanted]
+    return selection
 
 
 # ---- markets ----
 
 
 def markets(context: Context) -> Any:
-    found = _selected(context, by_selection=False)
-    wanted = context.query["is_complete"]
-    sheets = [sheet for sheet in found.sheets if wanted is None or bool(found.judged(sheet).complete) == wanted]
+    selection = _selected(context, by_selection=False)
+    complete = context.query["is_complete"]
+    sheets = [
+        sheet for sheet in selection.sheets if complete is None or bool(selection.judged(sheet).complete) == complete
+    ]
     first = context.query["offset"]
-    shown = [_market(sheet, found) for sheet in sheets[first : first + context.query["limit"]]]
-    return page(context, shown, len(shown), len(sheets), answer_meta(context, found.strange))
+    rows = [_market(sheet, selection) for sheet in sheets[first : first + context.query["limit"]]]
+    return page(context, rows, len(rows), len(sheets), answer_meta(context, selection.strange))
 
 
-def _market(sheet: Sheet, found: _Selection) -> Future:
-    judged, seen, market, field = found.judged(sheet), found.visible(sheet), sheet.market, sheet.field
-    there = np.flatnonzero(seen.any(axis=0)).tolist()
-    rows = found.board.table[sheet.row[seen].tolist()]
+def _market(sheet: Sheet, selection: _Selection) -> Future:
+    judged, visible, market, field = selection.judged(sheet), selection.visible(sheet), sheet.market, sheet.field
+    books = np.flatnonzero(visible.any(axis=0)).tolist()
+    rows = selection.board.table[sheet.row[visible].tolist()]
     return Future(
         market_id=market.id, display_name=market.name, sport=market.sport, league=market.league,
-        future_type=market.type, selection_count=np.flatnonzero(seen.any(axis=1)).size,
-        books_available=len(there), season=market.season or None, subject=market.subject or None,
+        future_type=market.type, selection_count=np.flatnonzero(visible.any(axis=1)).size,
+        books_available=len(books), season=market.season or None, subject=market.subject or None,
         line=market.line, places=sheet.places or None, event_start_time=_time(rows["event_start_time"].min()),
         last_update=_time(rows["last_seen_at"].max()),
-        books=[sheet.books[at] for at in there],
+        books=[sheet.books[at] for at in books],
         field_size=None if field is None else len(field.contestants),
         field_source=None if field is None else field.source, is_complete=judged.complete,
         incomplete_reason=judged.why or None, hold_percentage=_percent(judged.hold),
@@ -110,8 +112,8 @@ def _market(sheet: Sheet, found: _Selection) -> Future:
 
 
 def _arbitrage(judged: Evaluation) -> FutureArbitrage | None:
-    found, sheet = judged.arbitrage, judged.sheet
-    if found is None:
+    arbitrage, sheet = judged.arbitrage, judged.sheet
+    if arbitrage is None:
         return None
     legs = [
         FutureLeg(
@@ -121,11 +123,15 @@ def _arbitrage(judged: Evaluation) -> FutureArbitrage | None:
             stake_percent=exact(100.0 * share),
         )
         for place, book, odds, share in zip(
-            sheet.place.tolist(), found.book.tolist(), found.odds.tolist(), found.share.tolist(), strict=True
+            sheet.place.tolist(), arbitrage.book.tolist(), arbitrage.odds.tolist(), arbitrage.share.tolist(),
+            strict=True,
         )
     ]  # fmt: skip
     return FutureArbitrage(
-        id=found.id, profit_percent=exact(100.0 * found.profit), implied_total=exact(100.0 * found.implied), legs=legs
+        id=arbitrage.id,
+        profit_percent=exact(100.0 * arbitrage.profit),
+        implied_total=exact(100.0 * arbitrage.implied),
+        legs=legs,
     )
 
 
@@ -133,33 +139,33 @@ def _arbitrage(judged: Evaluation) -> FutureArbitrage | None:
 
 
 def odds(context: Context) -> Any:
-    found = _selected(context, by_selection=True)
-    masks = [_matching(context, sheet, found) for sheet in found.sheets]
+    selection = _selected(context, by_selection=True)
+    masks = [_matching(context, sheet, selection) for sheet in selection.sheets]
     counts = [int(mask.sum()) for mask in masks]
     first, last = context.query["offset"], context.query["offset"] + context.query["limit"]
-    shown: list[FutureOdds] = []
+    rows: list[FutureOdds] = []
     before = 0
-    for sheet, mask, count in zip(found.sheets, masks, counts, strict=True):
+    for sheet, mask, count in zip(selection.sheets, masks, counts, strict=True):
         low, high = max(first - before, 0), min(last - before, count)
         if low < high:
-            shown += _prices(sheet, found, np.argwhere(mask)[low:high].tolist())
+            rows += _prices(sheet, selection, np.argwhere(mask)[low:high].tolist())
         before += count
-    return page(context, shown, len(shown), before, answer_meta(context, found.strange))
+    return page(context, rows, len(rows), before, answer_meta(context, selection.strange))
 
 
-def _matching(context: Context, sheet: Sheet, found: _Selection) -> Bools:
-    meant = found.visible(sheet)
+def _matching(context: Context, sheet: Sheet, selection: _Selection) -> Bools:
+    mask = selection.visible(sheet)
     query = context.query
     if query["selection"] is not None:
-        meant = meant & np.array(values.named(query["selection"], sheet.names), np.bool_)[:, None]
+        mask = mask & np.array(values.named(query["selection"], sheet.names), np.bool_)[:, None]
     if query["q"] is not None and not values.containing(query["q"], [sheet.market.name])[0]:
-        meant = meant & np.array(values.containing(query["q"], sheet.names), np.bool_)[:, None]
-    return np.asarray(meant)
+        mask = mask & np.array(values.containing(query["q"], sheet.names), np.bool_)[:, None]
+    return np.asarray(mask)
 
 
-def _prices(sheet: Sheet, found: _Selection, places: Sequence[Sequence[int]]) -> Iterator[FutureOdds]:
-    judged, market = found.judged(sheet), sheet.market
-    rows = found.board.table[[int(sheet.row[i, j]) for i, j in places]]
+def _prices(sheet: Sheet, selection: _Selection, places: Sequence[Sequence[int]]) -> Iterator[FutureOdds]:
+    judged, market = selection.judged(sheet), sheet.market
+    rows = selection.board.table[[int(sheet.row[i, j]) for i, j in places]]
     columns = ("odds_american", "odds_decimal", "event_start_time", "last_seen_at", "odds_changed_at", "is_active",
                "deep_link")  # fmt: skip
     for (i, j), row in zip(places, rows.select(columns).iter_rows(), strict=True):

@@ -26,17 +26,17 @@ def _matching(context: Context, rows: Rows) -> tuple[Games, dict[str, list[str]]
     """Games that match a request, by sport; and the unknown ids."""
     query = context.query
     seen = BoardIds({row.sport for row in rows.values()}, {row.league for row in rows.values()}, (), ())
-    strange = filters.unknown_ids(query, lambda: seen)
+    unknown = filters.unknown_ids(query, lambda: seen)
     if query["event"] is not None:
         with index_of(context).reader() as reader:
             missing = [event for event in query["event"] if event not in rows and not reader.has_event(event)]
         if missing:
-            strange["event"] = missing
-    found: Games = {}
+            unknown["event"] = missing
+    games: Games = {}
     for event, row in sorted(rows.items()):
         if _matches(query, event, row):
-            found.setdefault(row.sport, {})[event] = row
-    return dict(sorted(found.items())), strange
+            games.setdefault(row.sport, {})[event] = row
+    return dict(sorted(games.items())), unknown
 
 
 def _matches(query: Any, event: str, row: Standing) -> bool:
@@ -57,11 +57,11 @@ def states(context: Context) -> Any:
 
 def states_of_sport(context: Context) -> Any:
     rows, sport = _rows(context), values.sport_id(context.path["sport"])
-    mine = {event: row for event, row in rows.items() if row.sport == sport}
-    if not mine and sport not in catalog.sports():
+    own = {event: row for event, row in rows.items() if row.sport == sport}
+    if not own and sport not in catalog.sports():
         raise unknown("sport", context.path["sport"])
-    found, strange = _matching(context, mine)
-    return data(context, {sport: found.get(sport, {})}, strange)
+    games, unknown_ids = _matching(context, own)
+    return data(context, {sport: games.get(sport, {})}, unknown_ids)
 
 
 endpoints = (

@@ -73,12 +73,12 @@ def _sources(node: Node) -> tuple[str, str]:
     if not sources:
         return "ok", ""
     counts = Counter(one.status for one in sources)
-    said = ["sources: " + ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))]
+    parts = ["sources: " + ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))]
     if slow := sum(one.conflict for one in sources):
-        said.append(f"conflict: {slow} requested less often than prices stay fresh")
+        parts.append(f"conflict: {slow} requested less often than prices stay fresh")
     if shares:
-        said.append("rejected as stale, by source: " + ", ".join(f"{share:.0%}" for share in shares))
-    return ("degraded" if bad else "ok"), "; ".join(said)
+        parts.append("rejected as stale, by source: " + ", ".join(f"{share:.0%}" for share in shares))
+    return ("degraded" if bad else "ok"), "; ".join(parts)
 
 
 def writing(node: Node) -> bool:
@@ -110,8 +110,8 @@ def health(context: Context) -> Any:
     node = context.node
     checks = {"cache": _timed(_store, node), "data": _timed(_data, node), "schema": _timed(_schema, node)}
     worst = max((check.status for check in checks.values()), key=_ORDER.index)
-    found = Health(worst, VERSION, moment(node.clock.now()) or "", checks, _fair(node))
-    return Answer(_encode(found), 503 if worst == "down" else 200)
+    body = Health(worst, VERSION, moment(node.clock.now()) or "", checks, _fair(node))
+    return Answer(_encode(body), 503 if worst == "down" else 200)
 
 
 endpoints = (

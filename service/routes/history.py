@@ -6,6 +6,7 @@ A caller sees of the past what it may see of the present: the books of its tier,
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import compress
 from typing import Annotated, Any
 
 import msgspec
@@ -194,15 +195,15 @@ def _now(context: Context) -> int | None:
 def closing(context: Context) -> Any:
     id_, now = context.query["event_id"], _now(context)
     books = books_for(context, context.query["sportsbook"])
-    found = _past(context).closings.closing(id_)
-    if found is None or now is None or found.captured_at > now:
+    close = _past(context).closings.closing(id_)
+    if close is None or now is None or close.captured_at > now:
         event, reason = _without_lines(context, id_)
         return data(context, event, reason=reason)
     missing: dict[str, list[str]] = {}
-    lines = _published(found.lines, found.sport)
+    lines = _published(close.lines, close.sport)
     if context.query["market"] is not None:
-        lines = _in_markets(lines, found, context.query["market"], missing)
-    return data(context, _closing(found, lines, books), missing)
+        lines = _in_markets(lines, close, context.query["market"], missing)
+    return data(context, _closing(close, lines, books), missing)
 
 
 def _without_lines(context: Context, id_: str) -> tuple[Closing, str]:
@@ -295,17 +296,10 @@ def closings(context: Context) -> Any:
     if now is not None and context.board.now is not None:
         first, last = filters.span(query["date"], context.board.now)
         listed = past.closings.closed_between(first, min(last, now + 1))
-    ids, sports = [one[0] for one in listed], [one[1] for one in listed]
-    keep = np.ones(len(ids), bool)
-    if query["sport"] is not None:
-        keep &= np.array(values.in_sports(query["sport"], sports), bool)
-    if query["league"] is not None:
-        keep &= np.array(values.in_leagues(query["league"], [one[1:] for one in listed]), bool)
-    if query["event"] is not None:
-        keep &= np.array([id_ in query["event"] for id_ in ids], bool)
-    some = [ids[at] for at in np.flatnonzero(keep)]
+    matching = filters.in_places(query["sport"], query["league"], [event[1:] for event in listed])
+    ids = [id_ for id_, *_ in compress(listed, matching) if query["event"] is None or id_ in query["event"]]
     rows = []
-    for id_ in some[query["offset"] : query["offset"] + query["limit"]]:
+    for id_ in ids[query["offset"] : query["offset"] + query["limit"]]:
         close = past.closings.closing(id_)
         if close is None or now is None or close.captured_at > now:
             continue
@@ -313,7 +307,7 @@ def closings(context: Context) -> Any:
         if query["market"] is not None:
             lines = _in_markets(lines, close, query["market"], missing)
         rows.append(_closing(close, lines, books))
-    return page(context, rows, len(rows), len(some), answer_meta(context, missing))
+    return page(context, rows, len(rows), len(ids), answer_meta(context, missing))
 
 
 # ---- movements ----
@@ -332,15 +326,15 @@ def history(context: Context) -> Any:
     terms, term, book, ids = described(moves)
     mask = np.ones(len(terms.texts), bool)
     if query["market"] is not None and moves.wordings:
-        mask, strange = terms.by_market(query["market"])
-        if strange:
-            missing["market"] = strange
+        mask, unknown_words = terms.by_market(query["market"])
+        if unknown_words:
+            missing["market"] = unknown_words
     if query["selection"] is not None:
         mask = mask & terms.by_selection(query["selection"])
     books_named = book_ids(terms.names.books)
     wanted = np.array([books is None or name in books for name in books_named], bool)
-    if strange := [w for w in query["sportsbook"] or () if not values.known_book(w) and w not in books_named]:
-        missing["sportsbook"] = strange
+    if unknown_words := [w for w in query["sportsbook"] or () if not values.known_book(w) and w not in books_named]:
+        missing["sportsbook"] = unknown_words
     begins = np.searchsorted(np.sort(moves.row, kind="stable"), np.arange(term.size + 1))
     order = np.argsort(moves.row, kind="stable")
     chosen = np.flatnonzero(mask[term] & wanted[book] & (np.diff(begins) > 0)) if term.size else np.empty(0, np.int64)
@@ -349,11 +343,11 @@ def history(context: Context) -> Any:
     shown = rows[offset : offset + limit]
     row_ids = hexadecimal(ids[shown])
     parts = [order[begins[at] : begins[at + 1]] for at in shown]
-    found = [
+    movements = [
         _movement(ident, terms.texts[term[at]], books_named[book[at]], moves, part, since)
         for ident, at, part in zip(row_ids, shown, parts, strict=True)
     ]
-    return page(context, found, len(found), len(rows), answer_meta(context, missing))
+    return page(context, movements, len(movements), len(rows), answer_meta(context, missing))
 
 
 def _window(since: datetime | None, until: datetime | None) -> tuple[int, int]:
@@ -387,11 +381,8 @@ def clv(context: Context) -> Any:
     bets = past.closings.bets(-1 if now is None else now)[: None if there else 0]
     books = books_for(context, query["sportsbook"])
     if books is not None:
-        bets = _where(bets, "sportsbook", [catalog.book(name).id in books for name in bets["sportsbook"].to_list()])
-    if query["sport"] is not None:
-        bets = _where(bets, "sport", values.in_sports(query["sport"], bets["sport"].to_list()))
-    if query["league"] is not None:
-        bets = _where(bets, "league", values.in_leagues(query["league"], bets.select("sport", "league").rows()))
+        bets = bets.filter([catalog.book(name).id in books for name in bets["sportsbook"].to_list()])
+    bets = bets.filter(filters.in_places(query["sport"], query["league"], bets.select("sport", "league").rows()))
     if query["event"] is not None:
         bets = bets.filter(pl.col("event_id").is_in(query["event"]))
     bets = bets.filter(pl.col("ev") >= query["min_ev"] / 100.0 - 1e-9)
@@ -418,10 +409,6 @@ def _day(time: datetime | None) -> str | None:
         return str(time.astimezone(filters.EASTERN).date())
     except OverflowError:
         return str(time.date())
-
-
-def _where(bets: pl.DataFrame, name: str, meant: Sequence[bool]) -> pl.DataFrame:
-    return bets.filter(pl.Series(name, meant, dtype=pl.Boolean))
 
 
 def _groups(frame: pl.DataFrame) -> list[ClvGroup]:

@@ -88,17 +88,17 @@ def index_of(context: Context) -> Index:
 
 
 def books_for(
-    context: Context, asked: Sequence[str] | None, added: Sequence[str] | None = None
+    context: Context, requested: Sequence[str] | None, added: Sequence[str] | None = None
 ) -> frozenset[str] | None:
     """Ids of the books of a response, None for all; a book outside the catalog requires a tier that may see all."""
     tier = context.caller.tier
-    found, own = allowed(tier, asked, added or ()), books_of(tier.id)
-    if found is None or own is None:
-        return found
-    named = {catalog.book(name).id for name in (*(asked or ()), *(added or ()))}
+    books, own = allowed(tier, requested, added or ()), books_of(tier.id)
+    if books is None or own is None:
+        return books
+    named = {catalog.book(name).id for name in (*(requested or ()), *(added or ()))}
     if beyond := sorted(book for book in named - own if book in index_of(context).books):
         raise book_above(beyond[0], tier)
-    return found & own
+    return books & own
 
 
 def filter_of(context: Context, now: int, **more: Any) -> Filter:
@@ -166,11 +166,10 @@ def _rows(
     state, refs = query.get("state"), bool(query.get("include"))
     if names is None and not state and not refs:
         return RowEncoder(reader, slots, best=best).rows
-    every = BEST if best else ODDS
+    prices, net, every = reader.take(slots), reader.net(slots) if best else None, BEST if best else ODDS
     if refs:
-        rows = partial(fields_of(every, state or ""), reader.take(slots), reader.net(slots) if best else None)
-        return lambda: with_references(rows(), names)
-    return partial(fields_of(names or every, state or ""), reader.take(slots), reader.net(slots) if best else None)
+        return lambda: with_references(fields_of(every, state or "")(prices, net), names)
+    return partial(fields_of(names or every, state or ""), prices, net)
 
 
 def _listed(context: Context, cut: _Listing, names: Sequence[str] | None, **more: Any) -> dict[str, Any]:
@@ -192,30 +191,30 @@ def _grouped(context: Context, cut: _Listing, names: Sequence[str] | None) -> di
     with index_of(context).reader(judged=True) as reader:
         rows = reader.rows(filter_of(context, reader.now), missing)
         parts, before, total, firsts = reader.groups(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
-        taken = [reader.take(part) for part in parts]
+        prices = [reader.take(part) for part in parts]
         on = before + len(parts) < total
         cursor = reader.cursor(firsts[-1], cut.sort, event=True) if on and parts else None
         meta = _meta(context, reader, missing)
     refs = bool(context.query["include"])
-    events = [_event(found, names, context.query["state"] or "", refs=refs) for found in taken]
+    events = [_event(part_prices, names, context.query["state"] or "", refs=refs) for part_prices in prices]
     return page(context, events, len(events), total, meta, cursor, before=before)
 
 
-def _event(found: OddsRows, names: Sequence[str] | None, state: str, *, refs: bool) -> Any:
-    first = odds(found._replace(**{name: getattr(found, name)[:1] for name in _SLICED}, links=None))[0]
+def _event(prices: OddsRows, names: Sequence[str] | None, state: str, *, refs: bool) -> Any:
+    first = odds(prices._replace(**{name: getattr(prices, name)[:1] for name in _SLICED}, links=None))[0]
     away, home = first.away_team, first.home_team
     facts = (
         first.event_id, f"{away} @ {home}" if away and home else away or home, first.sport, first.league,
         first.event_start_time,
     )  # fmt: skip
     if names is None and not state and not refs:
-        return EventOdds(*facts, odds(found))
+        return EventOdds(*facts, odds(prices))
+    fields = [name for name in names or () if name in ODDS] or None
     if refs:
-        kept = None if names is None else [name for name in names if name in ODDS] or None
-        rows = with_references(fields_of(ODDS, state)(found), kept)
-        return {**dict(zip(_EVENT, facts, strict=True)), "odds": rows}
-    some = fields_of([name for name in names or () if name in ODDS] or ODDS, state)
-    return {**dict(zip(_EVENT, facts, strict=True)), "odds": some(found)}
+        rows = with_references(fields_of(ODDS, state)(prices), fields)
+    else:
+        rows = fields_of(fields or ODDS, state)(prices)
+    return {**dict(zip(_EVENT, facts, strict=True)), "odds": rows}
 
 
 _SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start", "moved", "flags", "rejected", "main")
@@ -238,11 +237,11 @@ def comparison(context: Context) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
     with index_of(context).reader(judged=True) as reader:
         rows = reader.rows(filter_of(context, reader.now, event=(context.query["event"],)), missing)
-        found = reader.take(some := reader.first_rows(rows))
-        more: dict[str, Any] = {"truncated": True} if some.size < rows.size else {}
+        prices = reader.take(slots := reader.first_rows(rows))
+        more: dict[str, Any] = {"truncated": True} if slots.size < rows.size else {}
         meta = _meta(context, reader, missing, **more)
     out: dict[str, list[Odds]] = {}
-    for row in odds(found):
+    for row in odds(prices):
         out.setdefault(row.market_type, []).append(row)
     return {"success": True, "data": out, **({"meta": meta} if meta else {})}
 
@@ -257,24 +256,24 @@ def batch(context: Context) -> dict[str, Any]:
         )
     if long := next((id_ for id_ in ids if len(id_) > MOST_TEXT), None):
         raise invalid(f"ids in event_ids must have at most {MOST_TEXT} characters, got {len(long):,}")
-    asked = None if not body.sportsbook else SPORTSBOOK.read("sportsbook", body.sportsbook)
+    requested = None if not body.sportsbook else SPORTSBOOK.read("sportsbook", body.sportsbook)
     markets = None if not body.market else MARKET.read("market", body.market)
     missing: dict[str, list[str]] = {}
     with index_of(context).reader(judged=True) as reader:
-        f = Filter(books=books_for(context, asked or None), event=ids, market=markets or None)
+        f = Filter(books=books_for(context, requested or None), event=ids, market=markets or None)
         rows = reader.rows(f, missing)
         parts, *_ = reader.groups(rows, "", len(ids), 0, None)
         whole = np.concatenate(parts) if parts else rows
-        found = reader.take(some := reader.first_rows(whole))
+        prices = reader.take(slots := reader.first_rows(whole))
         more: dict[str, Any] = {"missing": missing["event"]} if "event" in missing else {}
         rest = reader.events_of(np.setdiff1d(rows, whole))
         if rest:
             more["remaining"] = [id_ for id_ in ids if id_ in rest]
-        if some.size < whole.size:
+        if slots.size < whole.size:
             more["truncated"] = True
-        meta = _meta(context, reader, missing, asked or (), **more)
+        meta = _meta(context, reader, missing, requested or (), **more)
     out: dict[str, list[Odds]] = {id_: [] for id_ in ids if id_ not in rest}
-    for row in odds(found):
+    for row in odds(prices):
         out[row.event_id].append(row)
     return {"success": True, "data": out, **({"meta": meta} if meta else {})}
 
@@ -291,8 +290,8 @@ def delta(context: Context) -> dict[str, Any]:
         f = filter_of(context, now, after=after, seen=seen)
         rows = reader.rows(f, missing)
         slots, before = reader.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
-        some = RowEncoder(reader, slots)
-        gone = reader.take(reader.rows(f, {}, gone=True))
+        encoder = RowEncoder(reader, slots)
+        removed_rows = reader.take(reader.rows(f, {}, gone=True))
         on = before + slots.size < rows.size
         cursor = reader.cursor(slots[-1], cut.sort) if on and slots.size else None
         meta = _meta(context, reader, missing, server_time=timestamps(np.array([since if now == NO_TIME else now]))[0])
@@ -300,9 +299,9 @@ def delta(context: Context) -> dict[str, Any]:
         meta["since_clamped"] = True
     if seen:
         meta["seen"] = True
-    shown_rows = some.rows()
+    shown_rows = encoder.rows()
     answer = page(context, shown_rows, len(shown_rows), rows.size, meta, cursor, before=before)
-    return {**answer, "removed": removed(gone)}
+    return {**answer, "removed": removed(removed_rows)}
 
 
 def of_event(context: Context) -> dict[str, Any]:

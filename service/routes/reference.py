@@ -41,10 +41,10 @@ def unknown_ids(context: Context) -> dict[str, list[str]]:
 
 
 def _sport(ident: str, at: list[int], stats: BoardStats) -> Sport:
-    known = catalog.sport(ident)
+    entry = catalog.sport(ident)
     return Sport(
         id=ident,
-        name=known.name if known.id in catalog.sports() else _titled(ident),
+        name=entry.name if entry.id in catalog.sports() else _titled(ident),
         event_count=len(at),
         live_count=int(stats.live[at].sum()),
         leagues=sorted({stats.leagues[place] for place in at} - {""}),
@@ -59,18 +59,18 @@ def _titled(ident: str) -> str:
 
 
 def _grouped(keys: list[Any]) -> dict[Any, list[int]]:
-    found: dict[Any, list[int]] = {}
+    groups: dict[Any, list[int]] = {}
     for at, key in enumerate(keys):
-        found.setdefault(key, []).append(at)
-    return found
+        groups.setdefault(key, []).append(at)
+    return groups
 
 
 def sports(context: Context) -> Any:
     stats = own(context)
-    found = _grouped(stats.sports)
+    groups = _grouped(stats.sports)
     if context.query["include_empty"]:
-        found = {**{ident: [] for ident in catalog.sports()}, **found}
-    return data(context, [_sport(ident, found[ident], stats) for ident in sorted(found)])
+        groups = {**{ident: [] for ident in catalog.sports()}, **groups}
+    return data(context, [_sport(ident, groups[ident], stats) for ident in sorted(groups)])
 
 
 def sport(context: Context) -> Any:
@@ -83,20 +83,20 @@ def sport(context: Context) -> Any:
 
 
 def _league(ident: str, within: str, at: list[int], stats: BoardStats) -> League:
-    known = catalog.leagues().get(ident)
-    if known is None or known.sport != within:
+    entry = catalog.leagues().get(ident)
+    if entry is None or entry.sport != within:
         names = [stats.games[place].league for place in at]
-        known = catalog.League(ident, next((name for name in names if name != ident), _titled(ident)), within)
+        entry = catalog.League(ident, next((name for name in names if name != ident), _titled(ident)), within)
     return League(
         id=ident,
-        name=known.name,
+        name=entry.name,
         sport=within,
         event_count=len(at),
         live_count=int(stats.live[at].sum()),
         slug=ident,
         active=bool(at),
         sport_id=within,
-        country=known.country or None,
+        country=entry.country or None,
         numerical_id=catalog.numerical_id("league", ident),
     )
 
@@ -108,14 +108,14 @@ def _leagues(stats: BoardStats) -> dict[tuple[str, str], list[int]]:
 
 def leagues(context: Context) -> Any:
     stats, strange = own(context), unknown_ids(context)
-    found = _leagues(stats)
+    groups = _leagues(stats)
     if context.query["include_empty"]:
-        found = {**{(each.sport, each.id): [] for each in catalog.leagues().values()}, **found}
+        groups = {**{(each.sport, each.id): [] for each in catalog.leagues().values()}, **groups}
     wanted = context.query["sport"]
     if wanted is not None:
         ids = {values.sport_id(word) for word in wanted}
-        found = {key: at for key, at in found.items() if key[0] in ids}
-    rows = [_league(ident, within, found[within, ident], stats) for within, ident in sorted(found)]
+        groups = {key: at for key, at in groups.items() if key[0] in ids}
+    rows = [_league(ident, within, groups[within, ident], stats) for within, ident in sorted(groups)]
     return data(context, rows, strange)
 
 
@@ -126,10 +126,10 @@ def league(context: Context) -> Any:
     if here:
         (within, ident), at = max(here, key=lambda item: len(item[1]))
         return data(context, _league(ident, within, at, stats))
-    known = catalog.league(word)
-    if known.id not in catalog.leagues():
+    entry = catalog.league(word)
+    if entry.id not in catalog.leagues():
         raise unknown("league", word)
-    return data(context, _league(known.id, known.sport, [], stats))
+    return data(context, _league(entry.id, entry.sport, [], stats))
 
 
 # ---- books ----
@@ -138,24 +138,24 @@ def league(context: Context) -> Any:
 def _books(stats: BoardStats) -> dict[str, tuple[int, int]]:
     """The events of each book, and when it was last updated, microseconds."""
     counts = stats.present.sum(axis=0)
-    found: dict[str, tuple[int, int]] = {}
+    out: dict[str, tuple[int, int]] = {}
     for at, name in enumerate(stats.book_names):
-        found[name] = int(counts[at]), int(stats.seen[at])
-    return found
+        out[name] = int(counts[at]), int(stats.seen[at])
+    return out
 
 
 def _book(ident: str, count: int, seen: int, stats: BoardStats, reported: dict[str, str]) -> Sportsbook:
-    known = catalog.book(ident)
+    entry = catalog.book(ident)
     status = max(_status(seen, stats), reported.get(ident, ""), key=_ORDER.index) if count else "inactive"
     return Sportsbook(
         id=ident,
-        name=known.name,
-        display_name=known.display_name,
-        is_sharp=known.sharp,
-        has_live_odds=known.live,
-        has_player_props=known.props,
-        regions=list(known.regions),
-        requires_tier=known.requires_tier,
+        name=entry.name,
+        display_name=entry.display_name,
+        is_sharp=entry.sharp,
+        has_live_odds=entry.live,
+        has_player_props=entry.props,
+        regions=list(entry.regions),
+        requires_tier=entry.requires_tier,
         status=status,
         event_count=count,
         last_update=None if seen == NO_TIME else iso(seen),
@@ -167,7 +167,6 @@ def _book(ident: str, count: int, seen: int, stats: BoardStats, reported: dict[s
 
 
 def _status(seen: int, stats: BoardStats) -> str:
-    """The status of a book by its age."""
     if stats.now is None:
         return "active"
     age = (micros(stats.now) - seen) / 1e6
@@ -185,11 +184,11 @@ def _source_statuses(context: Context) -> dict[str, str]:
 def books(context: Context) -> Any:
     query = context.query
     stats = context.node.stats.at(context.board, None)
-    found, reported = _books(stats), _source_statuses(context)
+    by_book, reported = _books(stats), _source_statuses(context)
     if query["catalog"] or query["include_inactive"]:
-        found = {**{ident: (0, int(NO_TIME)) for ident in catalog.books()}, **found}
+        by_book = {**{ident: (0, int(NO_TIME)) for ident in catalog.books()}, **by_book}
     rows = []
-    for ident, (count, seen) in found.items():
+    for ident, (count, seen) in by_book.items():
         row = _book(ident, count, seen, stats, reported)
         if row.unlisted and not query["include_unlisted"]:
             continue
@@ -242,7 +241,7 @@ def markets(context: Context) -> Any:
 
 def teams(context: Context) -> Any:
     query, stats, strange = context.query, own(context), unknown_ids(context)
-    known = {(each.sport, each.id): each for each in catalog.teams()}
+    entries = {(each.sport, each.id): each for each in catalog.teams()}
     rows = []
     for (within, ident), at in stats.teams.items():
         if query["sport"] is not None and not values.in_sports(query["sport"], [within])[0]:
@@ -252,9 +251,9 @@ def teams(context: Context) -> Any:
             values.in_leagues(query["league"], [(within, each) for each in ids])
         ):
             continue
-        found = known.get((within, ident))
-        name = found.name if found is not None else _spelled(stats, ident, at)
-        aliases = list(found.aliases) if found is not None else []
+        entry = entries.get((within, ident))
+        name = entry.name if entry is not None else _spelled(stats, ident, at)
+        aliases = list(entry.aliases) if entry is not None else []
         if query["q"] is not None and not any(values.containing(query["q"], [name, *aliases])):
             continue
         rows.append(

@@ -38,11 +38,11 @@ def splits(context: Context) -> Any:
     query = context.query
     rows = context.node.splits.latest(_late(context))
     seen = BoardIds([r.sport for r in rows], [r.league for r in rows], [r.sportsbook for r in rows], ())
-    strange = filters.unknown_ids({**query, "market": None}, lambda: seen)
+    unknown = filters.unknown_ids({**query, "market": None}, lambda: seen)
     if query["market"] is not None:
-        wrong = [word for word in query["market"] if word not in _MARKETS]
-        if wrong:
-            strange["market"] = wrong
+        unknown_markets = [word for word in query["market"] if word not in _MARKETS]
+        if unknown_markets:
+            unknown["market"] = unknown_markets
         rows = [row for row in rows if any(getattr(row, name) for name in query["market"] if name in _MARKETS)]
     matches = filters.in_places(query["sport"], query["league"], [(row.sport, row.league) for row in rows])
     rows = list(compress(rows, matches))
@@ -52,14 +52,14 @@ def splits(context: Context) -> Any:
     if query["event"] is not None:
         rows = [row for row in rows if row.event_id in query["event"]]
     limit, offset = query["limit"], query["offset"]
-    shown = rows[offset : offset + limit]
-    more = offset + len(shown) < len(rows)
+    page_rows = rows[offset : offset + limit]
+    more = offset + len(page_rows) < len(rows)
     following = offset + limit if more and offset + limit <= MOST_OFFSET else None
     return {
-        "data": shown,
+        "data": page_rows,
         "pagination": {"limit": limit, "offset": offset, "has_more": more, "next_offset": following},
         "updated_at": max((row.fetched_at for row in rows), default=None),
-        "meta": {"count": len(shown), "total": len(rows), **answer_meta(context, strange)},
+        "meta": {"count": len(page_rows), "total": len(rows), **answer_meta(context, unknown)},
     }
 
 
@@ -71,20 +71,20 @@ def history(context: Context) -> Any:
     if begin is not None and end is not None and end < begin:
         raise invalid(f"end_time must not be before start_time, got {moment(end)} and {moment(begin)}")
     oldest = micros(now) - KEPT_S * SECOND
-    found = context.node.splits.history(
+    entries = context.node.splits.history(
         query["event_id"], books, oldest if begin is None else max(oldest, micros(begin)), min(now, end) if end else now
     )  # fmt: skip
-    total = len(found)
-    found = found[-query["limit"] :]
+    total = len(entries)
+    entries = entries[-query["limit"] :]
     meta = {
         "event_id": query["event_id"],
         "total": total,
-        "books": sorted({entry.book for entry in found}),
-        "oldest": found[0].ts if found else None,
-        "newest": found[-1].ts if found else None,
+        "books": sorted({entry.book for entry in entries}),
+        "oldest": entries[0].ts if entries else None,
+        "newest": entries[-1].ts if entries else None,
         "updated_at": moment(now),
     }
-    return {"success": True, "data": found, "meta": answer_meta(context, None, **meta)}
+    return {"success": True, "data": entries, "meta": answer_meta(context, None, **meta)}
 
 
 def post(context: Context) -> Any:

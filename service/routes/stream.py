@@ -10,11 +10,12 @@ gone or below the thresholds of this stream. A client that reconnects with `Last
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from oddsengine.query import Filter
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Context, Endpoint, answer_meta
+from oddsengine_service.endpoints import Context, Endpoint, answer_meta, no_answer
 from oddsengine_service.kinds import KINDS
 from oddsengine_service.params import choices, flag, number, parse, text
 from oddsengine_service.problems import Problem, invalid
@@ -57,55 +58,44 @@ _PARAMS = (
 )  # fmt: skip
 
 
-class Channel:
-    """The handler of one route of the stream."""
-
-    def __init__(self, channel: str | None) -> None:
-        self._channel = channel
-
-    def __call__(self, _: Context) -> Any:
-        """Not called: streams are served by `stream`."""
-        raise NotImplementedError
-
-    async def stream(self, api: "Api", request: "Request", receive: Any, send: Any) -> None:
-        """Serve one connection until it ends."""
-        endpoint, caller, values = request.endpoint, request.caller, request.values
-        query, ignored = parse(request.query, endpoint.by_name)
-        query.setdefault("live", None)
-        context = Context(caller, query, values, None, api.node.engine, api.node, ignored)
-        channels = (self._channel,) if self._channel else query["channel"] or _CHANNEL.default
-        if "eventId" in values:
-            query["event"] = (values["eventId"],)
-        wants = _wants(context, frozenset(channels))
-        hub = hub_of(api)
-        last = query["last_event_id"] or (request.last_event or b"").decode("latin-1")
-        if query["resume"] and not await hub.reach(_sequence(last)):
-            raise Problem(503, "not_ready", "the update of your last event is not here yet; retry later", retry_after=1)
-        with slot(api, caller):
-            headers = [*request.headers, *_HEADERS]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            if request.method == "HEAD":
-                await send({"type": "http.response.body", "body": b""})
-                return
-            if query["resume"]:
-                wants = hub.resumable(wants._replace(wire=RESUMABLE), _sequence(last))
-            meta = answer_meta(context, await api.pool.run(caller.account, lambda: unknown_ids(context)))
-            echoed = (*_ECHOED, "live") if query["live"] is not None else _ECHOED
-            connected = {
-                "stream_id": f"str_{secrets.token_hex(8)}", "channel": ",".join(channels),
-                "filters": {name: query[name] for name in echoed}, "reconnected": bool(last),
-                **({"resumed": wants.since is not None} if query["resume"] else {}),
-                **({"seen": True} if wants.seen else {}), **({"meta": meta} if meta else {}),
-            }  # fmt: skip
-            subscriber = hub.lines.enter(
-                send, caller.account, caller.key, lambda: same_rights(caller, api.access.caller(endpoint, request)),
-                wants, [frame("connected", connected)],
-            )  # fmt: skip
-            await hub.serve(subscriber, wants, _disconnected(receive))
+async def stream(channel: str | None, api: "Api", request: "Request", receive: Any, send: Any) -> None:
+    """Serve one connection until it ends; None is the channels of the query."""
+    endpoint, caller, values = request.endpoint, request.caller, request.values
+    query, ignored = parse(request.query, endpoint.by_name)
+    query.setdefault("live", None)
+    context = Context(caller, query, values, None, api.node.engine, api.node, ignored)
+    channels = (channel,) if channel else query["channel"] or _CHANNEL.default
+    if "eventId" in values:
+        query["event"] = (values["eventId"],)
+    wants = _wants(context, frozenset(channels))
+    hub = hub_of(api)
+    last = query["last_event_id"] or (request.last_event or b"").decode("latin-1")
+    if query["resume"] and not await hub.reach(_sequence(last)):
+        raise Problem(503, "not_ready", "the update of your last event is not here yet; retry later", retry_after=1)
+    with slot(api, caller):
+        headers = [*request.headers, *_HEADERS]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        if request.method == "HEAD":
+            await send({"type": "http.response.body", "body": b""})
+            return
+        if query["resume"]:
+            wants = hub.resumable(wants._replace(wire=RESUMABLE), _sequence(last))
+        meta = answer_meta(context, await api.pool.run(caller.account, lambda: unknown_ids(context)))
+        echoed = (*_ECHOED, "live") if query["live"] is not None else _ECHOED
+        connected = {
+            "stream_id": f"str_{secrets.token_hex(8)}", "channel": ",".join(channels),
+            "filters": {name: query[name] for name in echoed}, "reconnected": bool(last),
+            **({"resumed": wants.since is not None} if query["resume"] else {}),
+            **({"seen": True} if wants.seen else {}), **({"meta": meta} if meta else {}),
+        }  # fmt: skip
+        subscriber = hub.lines.enter(
+            send, caller.account, caller.key, lambda: same_rights(caller, api.access.caller(endpoint, request)),
+            wants, [frame("connected", connected)],
+        )  # fmt: skip
+        await hub.serve(subscriber, wants, _disconnected(receive))
 
 
 async def _disconnected(receive: Any) -> None:
-    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -229,15 +219,9 @@ sent as a complete row to one with `live=true`. It cannot be combined with `seen
 def _endpoint(path: str, channel: str | None, summary: str, leave_out: str = "") -> Endpoint:
     params = [param for param in _PARAMS if param.name != leave_out]
     return Endpoint(
-        path,
-        Channel(channel),
-        summary,
-        _TAG,
-        str,
-        params if channel else [_CHANNEL, *params],
-        query_key=True,
-        doc=_EVENTS,
-    )
+        path, no_answer, summary, _TAG, str, params if channel else [_CHANNEL, *params], query_key=True, doc=_EVENTS,
+        stream=partial(stream, channel),
+    )  # fmt: skip
 
 
 endpoints = (
@@ -248,4 +232,3 @@ endpoints = (
     _endpoint("/stream/all", "all", "Stream all channels"),
     _endpoint("/stream/events/{eventId}", "odds", "Stream the prices of one event", "event"),
 )
-__all__ = ["Channel", "endpoints", "hub_of"]

@@ -96,7 +96,6 @@ class SharedRecords:
             node.failures.pop("records", None)
 
     async def open(self, *, gateway: bool) -> None:
-        """Create the stream if it does not exist."""
         self._born = (await self._log.open()).born
         if gateway:
             self._node.shared_records = self
@@ -198,7 +197,6 @@ class SharedRecords:
         self._background(self._reply(message))
 
     async def _reply(self, message: Any) -> None:
-        """Execute a request of a gateway."""
         assert self._service is not None
         service = self._service
         try:
@@ -214,14 +212,15 @@ class SharedRecords:
         with suppress(NatsError, OSError):
             await message.respond(_encode(reply))
 
-    async def _answered(self, service: "Service", asked: Forwarded) -> Answer:
-        endpoint = service.api.routes[asked.path].endpoints[asked.method]
+    async def _answered(self, service: "Service", forwarded: Forwarded) -> Answer:
+        endpoint = service.api.routes[forwarded.path].endpoints[forwarded.method]
         caller = Caller(
-            asked.account, asked.key, TIERS[asked.tier], asked.rate, asked.streams, frozenset(asked.features)
+            forwarded.account, forwarded.key, TIERS[forwarded.tier], forwarded.rate, forwarded.streams,
+            frozenset(forwarded.features),
         )  # fmt: skip
-        body = None if endpoint.body is None else msgspec.msgpack.decode(asked.body, type=endpoint.body)
-        context = Context(caller, {}, asked.values, body, self._node.engine, self._node, asked.ignored)
-        return await service.api.pool.run(asked.account, lambda: endpoint.response(context))
+        body = None if endpoint.body is None else msgspec.msgpack.decode(forwarded.body, type=endpoint.body)
+        context = Context(caller, {}, forwarded.values, body, self._node.engine, self._node, forwarded.ignored)
+        return await service.api.pool.run(forwarded.account, lambda: endpoint.response(context))
 
 
 def _unavailable(message: str) -> Problem:

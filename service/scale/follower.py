@@ -43,7 +43,6 @@ class RemoteFeeds:
         return self.sources
 
     def books(self) -> list[BookStatus]:
-        """All books that a source delivers or is configured for."""
         return self.of_books
 
 
@@ -134,35 +133,35 @@ class Follower:
     def snapshot(self, born: int) -> tuple[dict[str, str], bytes]:
         """The full state, and the metadata to select it by; `closed` serialises it."""
         node = self.node
-        held: dict[str, Any] = {
+        state: dict[str, Any] = {
             "engine": dump(node.engine), "games": node.games.dump(), "futures": node.futures.board.dump(),
             "splits": node.splits.dump(), "sources": [self.feeds.sources, self.feeds.of_books],
             "decisions": list(self.decisions.values()), "epoch": self.epoch,
         }  # fmt: skip
         about = {
             "form": _SNAPSHOT, "born": str(born), "sequence": str(self.sequence), "number": str(node.engine.number),
-            "now": str(held["engine"]["now"]),
+            "now": str(state["engine"]["now"]),
         }  # fmt: skip
-        return about, msgspec.msgpack.encode(held)
+        return about, msgspec.msgpack.encode(state)
 
     def restore(self, newest: Snapshot, older: Snapshot | None = None) -> None:
         """Start from a snapshot, and delayed boards from an older one; the log continues from there."""
-        about, held = newest
+        about, state = newest
         node = self.node
-        restore(node.engine, held["engine"])
-        node.games.restore(held["games"])
-        node.futures.board = type(node.futures.board).restore(held["futures"])
-        node.splits.restore(held["splits"])
-        self.feeds.sources = msgspec.convert(held["sources"][0], list[SourceStatus])
-        self.feeds.of_books = msgspec.convert(held["sources"][1], list[BookStatus])
-        self.decisions = {one.key: one for one in msgspec.convert(held["decisions"], list[Decision])}
-        self.epoch, self.sequence = held["epoch"], int(about["sequence"])
+        restore(node.engine, state["engine"])
+        node.games.restore(state["games"])
+        node.futures.board = type(node.futures.board).restore(state["futures"])
+        node.splits.restore(state["splits"])
+        self.feeds.sources = msgspec.convert(state["sources"][0], list[SourceStatus])
+        self.feeds.of_books = msgspec.convert(state["sources"][1], list[BookStatus])
+        self.decisions = {one.key: one for one in msgspec.convert(state["decisions"], list[Decision])}
+        self.epoch, self.sequence = state["epoch"], int(about["sequence"])
         self._begun = self.sequence
         if older is not None:
-            about, held = older
+            about, state = older
             for delay in DELAYS:
-                restore_delayed(node.engine.delayed(delay), held["engine"])
-            self.epoch, self.sequence = held["epoch"], int(about["sequence"])
+                restore_delayed(node.engine.delayed(delay), state["engine"])
+            self.epoch, self.sequence = state["epoch"], int(about["sequence"])
 
 
 def closed(data: bytes) -> bytes:

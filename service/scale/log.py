@@ -211,14 +211,14 @@ class Log:
     async def bounds(self) -> Bounds:
         """The range of the stream. Raises `LostError` if it is another stream than before, or does not exist."""
         try:
-            found = await self._js.stream_info(self.name)
+            info = await self._js.stream_info(self.name)
         except NotFoundError:
             raise LostError(f"stream {self.name} is gone") from None
-        born = round(found.created.timestamp() * 1e6)
+        born = round(info.created.timestamp() * 1e6)
         if self._born and born != self._born:
             raise LostError(f"stream {self.name} was made anew")
         self._born = born
-        return Bounds(found.state.first_seq, found.state.last_seq, born)
+        return Bounds(info.state.first_seq, info.state.last_seq, born)
 
     async def save(self, about: Mapping[str, str], data: bytes, keep: int = 3) -> None:
         """Store a snapshot, retaining the given number of newest ones; `about` has its sequence and metadata."""
@@ -241,8 +241,8 @@ class Log:
             if fits(about):
                 try:
                     async with asyncio.timeout(_LOAD_S) as limit:
-                        found = await store.get(each.name)
-                    return about, await asyncio.to_thread(read, bytes(found.data or b""))
+                        stored = await store.get(each.name)
+                    return about, await asyncio.to_thread(read, bytes(stored.data or b""))
                 except (DigestMismatchError, ValueError):
                     continue
                 except TimeoutError:
@@ -251,8 +251,8 @@ class Log:
         return None
 
     async def newest(self) -> Mapping[str, str] | None:
-        found = await self._saved(await self._snapshots())
-        return found[-1].headers if found else None
+        saved = await self._saved(await self._snapshots())
+        return saved[-1].headers if saved else None
 
     async def lease(self, holder: str) -> Lease | None:
         """Acquire the writer's lease; None while another process has it."""
@@ -294,10 +294,10 @@ class Log:
     async def _stored(self, sequence: int, ident: str) -> bool:
         """Whether the message stored at a position is ours."""
         try:
-            found = await self._js.get_msg(self.name, seq=sequence)
+            message = await self._js.get_msg(self.name, seq=sequence)
         except (NatsError, APIError):
             return False
-        return bool((found.headers or {}).get("Nats-Msg-Id") == ident)
+        return bool((message.headers or {}).get("Nats-Msg-Id") == ident)
 
     async def _snapshots(self) -> ObjectStore:
         try:
@@ -309,15 +309,14 @@ class Log:
 
     async def _saved(self, store: ObjectStore) -> list[Any]:
         try:
-            found = await store.list()
+            objects = await store.list()
         except (NotFoundError, ObjectNotFoundError):
             return []
-        mine = [each for each in found if each.name.startswith(f"{self.scale.shard}.") and not each.deleted]
-        return sorted(mine, key=lambda each: each.name)
+        own = [each for each in objects if each.name.startswith(f"{self.scale.shard}.") and not each.deleted]
+        return sorted(own, key=lambda each: each.name)
 
 
 async def bucket_of(js: Any, config: KeyValueConfig) -> KeyValue:
-    """A bucket, created if it does not exist."""
     try:
         bucket: KeyValue = await js.key_value(config.bucket)
     except NotFoundError:

@@ -46,7 +46,6 @@ class Records:
                 self._waiting.popleft()
 
     def first(self) -> bytes | None:
-        """The next record to store."""
         with self._lock:
             return self._waiting[0][0] if self._waiting else None
 

@@ -192,14 +192,14 @@ class Member(Collector):
         while True:
             try:
                 bounds = await self.board.bounds()
-                found = await self._snapshots(bounds.born, bounds.first)
+                snapshots = await self._snapshots(bounds.born, bounds.first)
             except _TROUBLE:
                 await asyncio.sleep(0.2)
                 continue
             self.born = bounds.born
-            if found:
-                await self._written(self.follower.restore, *found)
-            if found or bounds.first <= 1:
+            if snapshots:
+                await self._written(self.follower.restore, *snapshots)
+            if snapshots or bounds.first <= 1:
                 break
             self.node.waits_for = (
                 f"waits for a snapshot: the log begins at message {bounds.first}; where no process makes one, delete "
@@ -365,7 +365,7 @@ class Member(Collector):
 
     async def _renew(self) -> None:
         """Renew the lease; without it this process must not write."""
-        lease, held = self._lease, time.monotonic()
+        lease, renewed_at = self._lease, time.monotonic()
         assert lease is not None
         while True:
             await asyncio.sleep(self.scale.lease_s / 5.0)
@@ -375,10 +375,10 @@ class Member(Collector):
                         self._lease = None
                         self._over("the lease is somebody else's")
                         return
-                held = time.monotonic()
+                renewed_at = time.monotonic()
             except _TROUBLE:
                 # While no server responds, nobody can take it, and the log itself rejects late writers.
-                self.node.failures["lease"] = f"not renewed for {time.monotonic() - held:.0f} s"
+                self.node.failures["lease"] = f"not renewed for {time.monotonic() - renewed_at:.0f} s"
             else:
                 self.node.failures.pop("lease", None)
 
@@ -387,7 +387,7 @@ class Member(Collector):
         assert self.outbox is not None
         outbox, epoch = self.outbox, self.follower.epoch
         checked = sourced = time.monotonic()
-        said: Any = None
+        published: Any = None
         while True:
             entries = outbox.first()
             if not entries and outbox.making:
@@ -402,8 +402,8 @@ class Member(Collector):
             more = []
             now = time.monotonic()
             sources = self._sources()
-            if sources is not None and (sources != said or now - sourced > SOURCES_S):
-                said, sourced = sources, now
+            if sources is not None and (sources != published or now - sourced > SOURCES_S):
+                published, sourced = sources, now
                 more.append(Entry("sources", sources))
             if now - checked > CHECK_S:
                 check = await asyncio.to_thread(self._check, entries)
@@ -455,20 +455,19 @@ class Member(Collector):
         """Send records to the writer; they are in the log afterwards."""
         subject = f"ask.{self.scale.shard}.splits"
         try:
-            found = self.link.call(self.link.client.request(subject, msgspec.json.encode(given), _ASK_S), _ASK_S + 1)
+            reply = self.link.call(self.link.client.request(subject, msgspec.json.encode(given), _ASK_S), _ASK_S + 1)
         except _TROUBLE as error:
             raise Problem(503, "unavailable", "the writer does not answer; try again in 5 s", retry_after=5) from error
-        return int(found.data)
+        return int(reply.data)
 
     async def _take_splits(self, message: Any) -> None:
-        """Store records that a gateway received."""
         given = msgspec.json.decode(message.data, type=list[SplitsGiven])
         assert self.outbox is not None
-        taken = await self._written(lambda: self.node.put_splits(given, self.node.clock.now()))
+        accepted = await self._written(lambda: self.node.put_splits(given, self.node.clock.now()))
         put = time.monotonic()
-        while taken and time.monotonic() - self.outbox.waiting_s <= put:  # stored with the next step
+        while accepted and time.monotonic() - self.outbox.waiting_s <= put:  # stored with the next step
             await asyncio.sleep(0.005)
-        await message.respond(b"%d" % taken)
+        await message.respond(b"%d" % accepted)
 
 
 __all__ = ["Member"]

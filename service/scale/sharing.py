@@ -93,8 +93,10 @@ class SharedKeys:
     async def _put(self, ident: str, value: bytes) -> int:
         if self._bucket is None:
             raise TimeoutError("not connected")
-        known = self._revisions.get(ident)
-        return await (self._bucket.create(ident, value) if known is None else self._bucket.update(ident, value, known))
+        revision = self._revisions.get(ident)
+        return await (
+            self._bucket.create(ident, value) if revision is None else self._bucket.update(ident, value, revision)
+        )
 
 
 class Counts(msgspec.Struct, array_like=True):
@@ -128,7 +130,6 @@ class SharedCounts:
                 self._link.loop.call_soon_threadsafe(self._due.set)
 
     async def run(self) -> None:
-        """Broadcast and receive until the process ends."""
         await self._link.client.subscribe(self._subject, cb=self._receive)
         first = True
         while True:
@@ -142,8 +143,8 @@ class SharedCounts:
 
     async def _send(self, *, everything: bool = False) -> None:
         minute, counts, streams = self._limits.counts_here()
-        known = self._sent[1] if self._sent[0] == minute else {}
-        fresh = {key: count for key, count in counts.items() if known.get(key) != count}
+        sent = self._sent[1] if self._sent[0] == minute else {}
+        fresh = {key: count for key, count in counts.items() if sent.get(key) != count}
         now = self._link.loop.time()
         if not (fresh or everything or streams != self._streams or now - self._at > SILENT_S / 4):
             return
@@ -247,10 +248,10 @@ class SharedUsage:
         if self._link.closing:
             raise OSError("the connection was closed")
         try:
-            found: dict[AccountDay, int] = self._link.call(self._add(f"{self._name}-{batch}", counts))
+            totals: dict[AccountDay, int] = self._link.call(self._add(f"{self._name}-{batch}", counts))
         except NatsError as error:
             raise OSError(f"{type(error).__name__}: {error}") from error
-        return found
+        return totals
 
     async def _add(self, batch: str, counts: Mapping[AccountDay, int]) -> dict[AccountDay, int]:
         """Add to counters, each only once per batch number. Returns the totals."""

@@ -58,7 +58,6 @@ class Encoding:
         self.struct, self._own = struct, own
 
     def raw(self, frame: pl.DataFrame) -> list[msgspec.Raw]:
-        """The bytes of each row."""
         if not frame.height:
             return []
         columns = [_present(frame[name]) for name in frame.columns if name.startswith("side")]
@@ -104,12 +103,12 @@ def _fields(struct: type[msgspec.Struct]) -> list[tuple[str, Any]]:
 
 def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> list[Any]:
     """One field of all rows."""
-    given = own.get(path, name)
-    if isinstance(given, list):
-        return given
-    if isinstance(given, np.ndarray):
-        return _numbers(name, given)
-    column = frame[given]
+    source = own.get(path, name)
+    if isinstance(source, list):
+        return source
+    if isinstance(source, np.ndarray):
+        return _numbers(name, source)
+    column = frame[source]
     kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
     if float in kinds:
         return _numbers(name, column.to_numpy())
@@ -123,10 +122,10 @@ def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> l
         (inner,) = get_args(kind)
         if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
             return parts(list(_rows(inner, flat(column).struct.unnest(), f"{path}.", own)), column)
-        found = column.to_list()
+        lists = column.to_list()
         if name in _BOOK_LISTS:
-            return [list(map(book_id, each)) for each in found]
-        return [each or [] for each in found] if column.null_count() else found
+            return [list(map(book_id, each)) for each in lists]
+        return [each or [] for each in lists] if column.null_count() else lists
     if nested := [one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)]:
         if column.null_count() == len(column):
             return [None] * len(column)
@@ -142,8 +141,8 @@ def _numbers(name: str, column: Any) -> list[float]:
         price[price == -100.0] = 100.0
     else:
         price = np.round(column, 6 if name in _SIX_DIGITS else 4) + 0.0
-    found: list[float] = price.tolist()
-    return found
+    out: list[float] = price.tolist()
+    return out
 
 
 def flat(lists: pl.Series) -> pl.Series:

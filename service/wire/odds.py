@@ -151,14 +151,14 @@ class OddsLists(msgspec.Struct, kw_only=True):
 
 def _some(kind: type[msgspec.Struct]) -> dict[str, Any]:
     """The schema of a row with some of its fields."""
-    _, known = msgspec.json.schema_components([kind], ref_template="#/components/schemas/{name}")
-    return {key: value for key, value in known[kind.__name__].items() if key not in ("required", "title")}
+    _, components = msgspec.json.schema_components([kind], ref_template="#/components/schemas/{name}")
+    return {key: value for key, value in components[kind.__name__].items() if key not in ("required", "title")}
 
 
 def _shapes() -> list[Any]:
     """Rows of a list: prices; with `group_by` events; with `fields` some fields of either."""
-    _, known = msgspec.json.schema_components([EventOdds], ref_template="#/components/schemas/{name}")
-    return [{"$ref": "#/components/schemas/Odds"}, known["EventOdds"], _some(Odds)]
+    _, components = msgspec.json.schema_components([EventOdds], ref_template="#/components/schemas/{name}")
+    return [{"$ref": "#/components/schemas/Odds"}, components["EventOdds"], _some(Odds)]
 
 
 class OddsPage(msgspec.Struct, kw_only=True):
@@ -194,13 +194,13 @@ _MOST_ENCODED = 10_000  # rows, about a kilobyte each
 _encode = msgspec.json.Encoder().encode
 
 
-def odds(found: OddsRows) -> list[Odds]:
-    return list(map(Odds, *_columns(found)))
+def odds(rows: OddsRows) -> list[Odds]:
+    return list(map(Odds, *_columns(rows)))
 
 
-def best_odds(found: OddsRows, net: Floats) -> list[BestOdds]:
+def best_odds(rows: OddsRows, net: Floats) -> list[BestOdds]:
     """Encode rows of `/odds/best`; `net` are the prices after commission."""
-    return list(map(BestOdds, *_columns(found), np.round(net, 6).tolist()))
+    return list(map(BestOdds, *_columns(rows), np.round(net, 6).tolist()))
 
 
 class RowEncoder:
@@ -221,23 +221,22 @@ class RowEncoder:
                 table.clear()
         missing = [at for at, row in enumerate(self._rows) if row is None]
         for at, state in zip(missing, reader.states(slots[missing]), strict=True):
-            said = (state, "best") if best else state
-            row = self._encoded.get(said)
+            key = (state, "best") if best else state
+            row = self._encoded.get(key)
             if row is None:
-                self._new.append((at, said))
+                self._new.append((at, key))
             else:
                 self._rows[at] = self._current[self._slots[at]] = row
-        some = slots[[at for at, _ in self._new]]
-        self._found = reader.take(some)
-        self._net = reader.net(some) if best else None
+        new = slots[[at for at, _ in self._new]]
+        self._found = reader.take(new)
+        self._net = reader.net(new) if best else None
 
     def rows(self) -> list[msgspec.Raw]:
-        """All rows, encoded."""
         if self._new:
             made = odds(self._found) if self._net is None else best_odds(self._found, self._net)
-            for (at, said), row in zip(self._new, made, strict=True):
+            for (at, key), row in zip(self._new, made, strict=True):
                 raw = msgspec.Raw(_encode(row))
-                self._rows[at] = self._encoded[said] = self._current[self._slots[at]] = raw
+                self._rows[at] = self._encoded[key] = self._current[self._slots[at]] = raw
         return self._rows
 
 
@@ -245,8 +244,8 @@ def fields_of(names: Sequence[str], state: str = "") -> Callable[..., list[dict[
     """An encoder for rows with only some fields, and with links for a US state."""
     at = [BEST.index(name) for name in names]
 
-    def rows(found: OddsRows, net: Floats | None = None) -> list[dict[str, Any]]:
-        columns = _columns(found, state)
+    def rows(board_rows: OddsRows, net: Floats | None = None) -> list[dict[str, Any]]:
+        columns = _columns(board_rows, state)
         if net is not None:
             columns.append(np.round(net, 6).tolist())
         return [dict(zip(names, row, strict=True)) for row in zip(*(columns[i] for i in at), strict=True)]
@@ -254,33 +253,33 @@ def fields_of(names: Sequence[str], state: str = "") -> Callable[..., list[dict[
     return rows
 
 
-def removed(found: OddsRows) -> list[Removed]:
-    books = [found.books[b] for b in found.book]
-    return list(map(Removed, hexadecimal(found.id), books, timestamps(found.moved)))
+def removed(rows: OddsRows) -> list[Removed]:
+    books = [rows.books[b] for b in rows.book]
+    return list(map(Removed, hexadecimal(rows.id), books, timestamps(rows.moved)))
 
 
-def _columns(found: OddsRows, state: str = "") -> list[Any]:
+def _columns(rows: OddsRows, state: str = "") -> list[Any]:
     """The columns of `Odds`, in its order."""
-    n = len(found.term)
+    n = len(rows.term)
     if not n:
         return [[] for _ in ODDS]
-    said = [found.texts[t] for t in found.term]
+    texts = [rows.texts[t] for t in rows.term]
     (event, sport, league, home, away, market, selection, kind, line, player, stat, side, segment, source) = zip(
-        *said, strict=True
+        *texts, strict=True
     )
-    books = [found.books[b] for b in found.book]
-    decimal = np.round(found.odds, 6).tolist()
-    share = np.round(1.0 / found.odds, 6).tolist()
-    times = timestamps(np.concatenate((found.start, found.seen, found.changed)))
+    books = [rows.books[b] for b in rows.book]
+    decimal = np.round(rows.odds, 6).tolist()
+    share = np.round(1.0 / rows.odds, 6).tolist()
+    times = timestamps(np.concatenate((rows.start, rows.seen, rows.changed)))
     begins, seen, changed = times[:n], times[n : 2 * n], times[2 * n :]
-    main = [_MAIN[m] for m in found.main]
-    deep, named, *own = _links(found, books, state)
+    main = [_MAIN[m] for m in rows.main]
+    deep, named, *own = _links(rows, books, state)
     return [
-        hexadecimal(found.id), books, event, sport, league, home, away, market, selection, kind,
-        americans(found.odds, found.american), decimal, share, line, begins, found.live.tolist(), seen,
-        changed, deep, named, share, seen, found.active.tolist(), main, [_OTHER[m] for m in main],
+        hexadecimal(rows.id), books, event, sport, league, home, away, market, selection, kind,
+        americans(rows.odds, rows.american), decimal, share, line, begins, rows.live.tolist(), seen,
+        changed, deep, named, share, seen, rows.active.tolist(), main, [_OTHER[m] for m in main],
         player, stat, side, segment, *own, list(map(values.player_id, player)), source,
-        [_REJECTIONS[code] for code in found.rejected.tolist()],
+        [_REJECTIONS[code] for code in rows.rejected.tolist()],
     ]  # fmt: skip
 
 
@@ -289,14 +288,14 @@ _REJECTIONS = [None, *(Rejection(name, reason(name)) for name in NAMES[1:])]
 _OTHER = {True: False, False: True, None: None}
 
 
-def _links(found: OddsRows, books: Sequence[str], state: str) -> tuple[list[Any], ...]:
+def _links(rows: OddsRows, books: Sequence[str], state: str) -> tuple[list[Any], ...]:
     """Columns of a single price: link, book's name, native ids, largest bet, exchange data."""
     names, deep = list(map(_name, books)), [_home(book, state) for book in books]
     nothing: list[Any] = [None] * len(books)
-    if found.links is None or not any(found.links):
+    if rows.links is None or not any(rows.links):
         return deep, names, *[nothing] * 8
     external, markets, selections, most, volume, day, interest, token = (list(nothing) for _ in range(8))
-    for at, text in enumerate(found.links):
+    for at, text in enumerate(rows.links):
         if text is None:
             continue
         _, url, name, event, market, selection, largest, _, _, *exchange = OwnTexts.read(text)

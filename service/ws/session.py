@@ -14,8 +14,8 @@ from msgspec import UNSET, UnsetType
 
 from oddsengine_service import filters
 from oddsengine_service.app import BASE
+from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
-from oddsengine_service.origins import Origins
 from oddsengine_service.params import Param, choices, flag, parse, whole
 from oddsengine_service.problems import INTERNAL, Problem, invalid, origin_of, quoted
 from oddsengine_service.routes.odds import (
@@ -98,7 +98,6 @@ class Sockets:
         self._api, self._origins, self._address = api, Origins(origins, address), address
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve one connection until it ends."""
         api = self._api
         await receive()
         request = api.requests.begin({**scope, "method": "GET", "path": PATHS[0], "raw_path": None})
@@ -271,7 +270,6 @@ def _subscribed(context: Context, wants: Subscription, missing: Mapping[str, lis
 
 
 async def _end(send: Any, problem: Problem) -> None:
-    """Send the problem, and close."""
     try:
         body = b'{"seq":1,' + WS.error(problem.code, problem.message)
         await send({"type": "websocket.send", "text": body.decode()})

@@ -136,7 +136,6 @@ class Messages(Wire):
         return message("snapshot:complete", books=books, total=total, resumed=resumed, progressive=False)
 
     def beginning(self, prices: list[bytes], others: list[bytes]) -> list[bytes]:
-        """Opportunities before prices."""
         return [*others, *prices]
 
     def opening(self, connected: list[bytes], _: Iterator[int]) -> list[bytes]:

@@ -26,7 +26,7 @@ MOST_PRICES, MOST_POINTS = 40, 500
 _FEATURES = {"ev": "ev", "arbitrage": "arbitrage", "low_hold": "low_hold", "middle": "middles"}
 
 
-def explained(context: Context, wanted: str, event: str) -> dict[str, Any]:
+def explained(context: Context, ident: str, event: str) -> dict[str, Any]:
     """Explain an open opportunity over the books that a caller may see.
 
     Raises `Problem` 404 if the event or the opportunity does not exist, 403 if the tier lacks its kind or one of the
@@ -34,8 +34,8 @@ def explained(context: Context, wanted: str, event: str) -> dict[str, Any]:
     """
     query, own = context.query, books_of(context.caller.tier.id)
     books = books_for(context, query["sportsbook"])
-    there, sharp = reference(context, {})
-    if not there:
+    exists, sharp = reference(context, {})
+    if not exists:
         books = frozenset()
     method = query.get("devig_method") or ("power" if sharp else context.node.method)
     table = context.board.table()
@@ -43,69 +43,69 @@ def explained(context: Context, wanted: str, event: str) -> dict[str, Any]:
     if table.is_empty():
         raise Problem(404, "not_found", f"unknown event {quoted(event)}, or no prices for it")
     try:
-        said = explain(
-            table, wanted, books=books, sharp=sharp, method=method, now=context.board.now, include=("suspect",),
+        explanation = explain(
+            table, ident, books=books, sharp=sharp, method=method, now=context.board.now, include=("suspect",),
             fair=context.board.fair,
         )  # fmt: skip
     except ValueError:
         raise Problem(
             404, "not_found",
-            f"no opportunity {quoted(wanted)} in event {quoted(event)}: it has expired or belongs to another event",
+            f"no opportunity {quoted(ident)} in event {quoted(event)}: it has expired or belongs to another event",
         ) from None  # fmt: skip
-    feature = _FEATURES[said.kind]
+    feature = _FEATURES[explanation.kind]
     if feature not in context.caller.features:
         raise feature_above(feature, context.caller.tier)
-    row = said.opportunity
-    prices, passed = _seen(said.prices, own), _seen(said.rejected, own)
+    row = explanation.opportunity
+    prices, rejected = _seen(explanation.prices, own), _seen(explanation.rejected, own)
     return {
-        "kind": said.kind,
-        "id": wanted,
+        "kind": explanation.kind,
+        "id": ident,
         "event_id": event,
         "event": row.get("event_name") or row.get("game"),
         "market": row.get("market_type") or row.get("market"),
-        "figures": _figures(said.kind, row),
-        "reference": said.reference or "none: the best prices themselves were de-vigged",
-        "devig_method": said.method,
-        "fair": [_plain(each) for each in said.fair.to_dicts()],
+        "figures": _figures(explanation.kind, row),
+        "reference": explanation.reference or "none: the best prices themselves were de-vigged",
+        "devig_method": explanation.method,
+        "fair": [_plain(each) for each in explanation.fair.to_dicts()],
         "prices": [_plain(each) for each in prices[:MOST_PRICES]],
-        "rejected": [_plain(each) for each in passed[:MOST_PRICES]],
-        "left_out": max(0, len(prices) - MOST_PRICES) + max(0, len(passed) - MOST_PRICES),
-        "formula": _FORMULAS[said.kind],
-        **_fair_line(context, said, event),
+        "rejected": [_plain(each) for each in rejected[:MOST_PRICES]],
+        "left_out": max(0, len(prices) - MOST_PRICES) + max(0, len(rejected) - MOST_PRICES),
+        "formula": _FORMULAS[explanation.kind],
+        **_fair_line(context, explanation, event),
     }
 
 
-def _fair_line(context: Context, said: Explanation, event: str) -> dict[str, Any]:
+def _fair_line(context: Context, explanation: Explanation, event: str) -> dict[str, Any]:
     """Movement of a +EV bet's fair probability, by the prices of its reference or of the sharpest book."""
     past, now = context.node.past, context.board.now
-    if said.kind != "ev" or past is None or now is None:
+    if explanation.kind != "ev" or past is None or now is None:
         return {}
-    book = said.opportunity["sharp_book"]
-    ids = said.prices.filter(pl.col("sportsbook") == book).select("outcome", "odds_id").rows()
-    outcomes = said.fair["outcome"].to_list()
+    book = explanation.opportunity["sharp_book"]
+    ids = explanation.prices.filter(pl.col("sportsbook") == book).select("outcome", "odds_id").rows()
+    outcomes = explanation.fair["outcome"].to_list()
     places = {ident: outcomes.index(outcome) for outcome, ident in ids if outcome in outcomes}
-    mine = said.prices.filter(pl.col("role") == "leg")["outcome"].to_list()
+    legs = explanation.prices.filter(pl.col("role") == "leg")["outcome"].to_list()
     if sorted(places.values()) != list(range(len(outcomes))):
         return {}
     moves = past.history.of(event, micros(now))
     names = hexadecimal(described(moves)[3]) if moves.wordings else []
-    held = np.full(len(outcomes), np.nan)
+    current = np.full(len(outcomes), np.nan)
     columns: list[Floats] = []
     times: list[int] = []
     for at in np.argsort(moves.at, kind="stable").tolist():
         place = places.get(names[moves.row[at]])
         if place is None:
             continue
-        held[place] = moves.odds[at] if moves.active[at] else np.nan
+        current[place] = moves.odds[at] if moves.active[at] else np.nan
         if times and times[-1] == moves.at[at]:
-            columns[-1] = held.copy()
+            columns[-1] = current.copy()
         else:
             times.append(int(moves.at[at]))
-            columns.append(held.copy())
+            columns.append(current.copy())
     whole = [(at, odds) for at, odds in zip(times, columns, strict=True) if not np.isnan(odds).any()][-MOST_POINTS:]
     if not whole:
         return {}
-    fair = devig(np.array([odds for _, odds in whole]), said.method)[:, outcomes.index(mine[0])]
+    fair = devig(np.array([odds for _, odds in whole]), explanation.method)[:, outcomes.index(legs[0])]
     stamps = timestamps(np.array([at for at, _ in whole]))
     points = [{"at": at, "probability": round(p, 6)} for at, p in zip(stamps, fair.tolist(), strict=True)]
     return {"fair_line_book": catalog.book(book).id, "fair_line": points}

@@ -125,12 +125,12 @@ def listed(context: Context, own: _List) -> Listed:
     view = own.view(context, unknown)
     if view is None or (books is not None and not books):
         return Listed(None, np.empty(0, np.int64), context.board.now, unknown, books)
-    found = opened(context, kind, books, **view)
-    table = found.table(kind.name, kind.encoding)
-    matched = matching(table, query, kind, found.now)
+    snapshot = opened(context, kind, books, **view)
+    table = snapshot.table(kind.name, kind.encoding)
+    matched = matching(table, query, kind, snapshot.now)
     if query.get("group") == "best":
         matched = _best(table, matched)
-    return Listed(table, ordered(table, matched, query["sort"], kind), found.now, unknown, books)
+    return Listed(table, ordered(table, matched, query["sort"], kind), snapshot.now, unknown, books)
 
 
 def _best(table: Table, matched: Bools | None) -> Bools:
@@ -151,7 +151,6 @@ def states(context: Context) -> Mapping[str, Standing]:
 
 
 def rows_of(context: Context, kind: Kind, table: Table, places: Sequence[int]) -> list[Any]:
-    """Rows encoded for the caller."""
     rows: list[Any] = table.rows(places)
     query = context.query
     state, refs = query.get("state") or "", "refs" in (query.get("include") or ())
@@ -168,17 +167,17 @@ def rows_of(context: Context, kind: Kind, table: Table, places: Sequence[int]) -
 
 def _answers(own: _List) -> Callable[[Context], Any]:
     def answer(context: Context) -> Any:
-        query, found = context.query, listed(context, own)
-        table, offset = found.table, query["offset"]
-        places: list[int] = found.places[offset : offset + query["limit"]].tolist()
+        query, listing = context.query, listed(context, own)
+        table, offset = listing.table, query["offset"]
+        places: list[int] = listing.places[offset : offset + query["limit"]].tolist()
         if query.get("format") == "csv":
             rows = [] if table is None else map(msgspec.json.decode, table.rows(places))
             return download(rows, context.board.now)
         echoed = {name: query.get(name) for name in ("sport", "league", "sportsbook", "market", *own.echoed.split())}
         source = "simulator" if context.node.demo else "live"
-        meta = {"source": source, **own.meta(context, found), "filters": echoed}
+        meta = {"source": source, **own.meta(context, listing), "filters": echoed}
         rows = [] if table is None else rows_of(context, own.kind, table, places)
-        return page(context, rows, len(places), int(found.places.size), answer_meta(context, found.unknown, **meta))
+        return page(context, rows, len(places), int(listing.places.size), answer_meta(context, listing.unknown, **meta))
 
     return answer
 
@@ -204,9 +203,9 @@ def _ev_view(context: Context, unknown: dict[str, list[str]]) -> dict[str, Any] 
     return view | {"min_ev": step(query["min_ev"], EV_STEPS)} if exists else None
 
 
-def _ev_meta(_: Context, found: Listed) -> dict[str, Any]:
+def _ev_meta(_: Context, listing: Listed) -> dict[str, Any]:
     counted = {"by_sportsbook": "sportsbook", "by_sport": "sport", "by_market": "market"}
-    return {"last_update": moment(found.now), "summary": found.summary("ev", "ev_percentage", **counted)}
+    return {"last_update": moment(listing.now), "summary": listing.summary("ev", "ev_percentage", **counted)}
 
 
 _EV = _List(KINDS["ev"], _ev_view, "min_ev max_ev live sort include", _ev_meta)
@@ -236,11 +235,11 @@ _EV_PARAMS: tuple[Param, ...] = (
 # ---- arbitrages ----
 
 
-def _arbitrage_meta(context: Context, found: Listed) -> dict[str, Any]:
+def _arbitrage_meta(context: Context, listing: Listed) -> dict[str, Any]:
     books = {catalog.book(name).id for name in context.board.books}
     return {
-        "summary": found.summary("profit", "profit_percent", by_market="market_type", by_sport="sport"),
-        "books_analyzed": len(books if found.books is None else books & found.books),
+        "summary": listing.summary("profit", "profit_percent", by_market="market_type", by_sport="sport"),
+        "books_analyzed": len(books if listing.books is None else books & listing.books),
     }
 
 

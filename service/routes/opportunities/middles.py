@@ -45,8 +45,8 @@ def one_middle(context: Context) -> Any:
 
 
 def summary(context: Context) -> Any:
-    found = listed(context, MIDDLES)
-    return data(context, _summed(found.table, found.places), found.unknown)
+    listing = listed(context, MIDDLES)
+    return data(context, _summed(listing.table, listing.places), listing.unknown)
 
 
 def _summed(table: Table | None, places: Longs) -> MiddlesSummary:
