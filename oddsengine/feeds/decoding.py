@@ -5,7 +5,6 @@ entirely different shape raises `FeedError`.
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -38,10 +37,30 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes, source: str) -> T:
         raise unreadable(source, error) from None
 
 
+def decode_strictly(decoder: msgspec.json.Decoder[T], data: bytes, source: str) -> T | None:
+    """Decode a payload; None if it is JSON with an invalid part, `FeedError` if it is not JSON."""
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError:
+        return None
+    except _UNREADABLE as error:
+        raise unreadable(source, error) from None
+
+
 def unreadable(source: str, error: Exception) -> FeedError:
     """Build the error for a payload that cannot be decoded."""
     why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
     return FeedError(f"This is not a payload of {source}: {why}.")
+
+
+def valid_items(items: Any, level: Level, refused: Counter[str], source: str, fault: str) -> tuple[list[Any], set[int]]:
+    """Decode a list as `salvage` does; raises `FeedError` if it is not a list (`fault`) or has no valid item."""
+    if not isinstance(items, list):
+        raise FeedError(fault)
+    valid, parts = salvage(items, level, refused)
+    if items and not valid:
+        raise FeedError(f"This is not a payload of {source}: none of its {len(items)} items is valid.")
+    return valid, parts
 
 
 def salvage(items: Any, level: Level, refused: Counter[str]) -> tuple[list[Any], set[int]]:
@@ -72,12 +91,6 @@ def plain(data: bytes, source: str) -> Any:
         return msgspec.json.decode(data)
     except _UNREADABLE as error:
         raise unreadable(source, error) from None
-
-
-def require_valid(valid: Sequence[Any], given: Any, source: str) -> None:
-    """Raise if no item of a non-empty list is valid."""
-    if given and not valid:
-        raise FeedError(f"This is not a payload of {source}: none of its {len(given)} items is valid.")
 
 
 def moment(value: Time) -> datetime | None:

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.decoding import decode, plain
+from oddsengine.feeds.decoding import plain
+from oddsengine.feeds.interface import read_document, removed_ids
 from oddsengine.feeds.payload import FeedError, Payload
 from oddsengine.games import ARRIVAL, FINAL, Reading
 
@@ -30,13 +31,6 @@ class _State(msgspec.Struct):
     stale: bool = False
 
 
-class _Removed(msgspec.Struct):
-    ids: list[str]
-
-
-_removed = msgspec.json.Decoder(_Removed)
-
-
 def read_states(data: bytes) -> Payload:
     """Parse a response of `/gamestate`, for all sports or one.
 
@@ -51,10 +45,8 @@ def read_states(data: bytes) -> Payload:
     >>> [(reading.event, reading.score, reading.period) for reading in read_states(body).scores]
     [('e', (1, 0), '2H')]
     """
-    given = plain(data, _SOURCE)
-    if isinstance(given, dict) and isinstance(given.get("error"), dict):
-        raise FeedError(f"The upstream returned an error: {str(given['error'].get('message', ''))[:200]}")
-    sports = given.get("data") if isinstance(given, dict) else None
+    document = read_document(data)
+    sports = document.get("data") if isinstance(document, dict) else None
     if not isinstance(sports, dict):
         raise FeedError(f"This is not a payload of {_SOURCE}: it has no game states.")
     refused: Counter[str] = Counter()
@@ -90,15 +82,15 @@ class GameStates:
         """
         if event in ("gamestate:snapshot", "gamestate:update"):
             refused: Counter[str] = Counter()
-            given = plain(data, _SOURCE)
-            if not isinstance(given, dict):
+            events = plain(data, _SOURCE)
+            if not isinstance(events, dict):
                 raise FeedError(f"This is not a payload of {_SOURCE}: game states are an object.")
-            states = _states(given, refused)
+            states = _states(events, refused)
             self._states = states if event == "gamestate:snapshot" else self._states | states
             return Payload(refused=refused, scores=_readings(states))
         if event == "gamestate:removed":
-            for gone in decode(_removed, data, _SOURCE).ids:
-                self._states.pop(gone, None)
+            for id_ in removed_ids(data):
+                self._states.pop(id_, None)
         elif event == "connected":
             self._states = {}
         return _NOTHING

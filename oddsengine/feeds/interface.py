@@ -19,7 +19,17 @@ from typing import Any, NamedTuple, Required, TypedDict
 
 import msgspec
 
-from oddsengine.feeds.decoding import Level, Name, Text, decode, plain, require_valid, salvage, unreadable
+from oddsengine.feeds.decoding import (
+    Level,
+    Name,
+    Text,
+    decode,
+    decode_strictly,
+    plain,
+    salvage,
+    unreadable,
+    valid_items,
+)
 from oddsengine.feeds.names import market
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.reasons import IDENTITY
@@ -150,7 +160,6 @@ _said = msgspec.json.Decoder(_StreamMessage)
 _rows = msgspec.json.Decoder(list[Odds])
 _NOTHING = Payload()
 _PRICE = ("odds_decimal", "odds_american", "line", "is_live")
-_FULL = ("sportsbook", "event_id", "market_type", "selection")
 
 
 class Page(NamedTuple):
@@ -179,23 +188,34 @@ def read_page(data: bytes) -> Page:
 
 
 def _read_page(data: bytes, refused: Counter[str]) -> _Page:
-    try:
-        return _Page(_rows.decode(data)) if data.lstrip()[:1] == b"[" else _page.decode(data)
-    except msgspec.ValidationError:
-        given = plain(data, _SOURCE)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise unreadable(_SOURCE, error) from None
-    if isinstance(given, dict) and isinstance(given.get("error"), dict):
-        raise FeedError(f"The upstream returned an error: {str(given['error'].get('message', ''))[:200]}")
-    rest = given if isinstance(given, dict) else {"data": given}
-    if not isinstance(rest.get("data"), list):
-        raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of odds.")
-    valid, _ = salvage(rest["data"], _LEVEL, refused)
-    require_valid(valid, rest["data"], _SOURCE)
+    if data.lstrip()[:1] == b"[":
+        rows = decode_strictly(_rows, data, _SOURCE)
+        page = None if rows is None else _Page(rows)
+    else:
+        page = decode_strictly(_page, data, _SOURCE)
+    if page is not None:
+        return page
+    document = read_document(data)
+    rest = document if isinstance(document, dict) else {"data": document}
+    fault = f"This is not a payload of {_SOURCE}: it has no list of odds."
+    valid, _ = valid_items(rest.get("data"), _LEVEL, refused, _SOURCE, fault)
     try:
         return msgspec.convert({**rest, "data": valid}, _Page)
     except msgspec.ValidationError as error:
         raise unreadable(_SOURCE, error) from None
+
+
+def read_document(data: bytes) -> Any:
+    """Decode a response to plain lists and mappings; raises `FeedError` if it is an error."""
+    document = plain(data, _SOURCE)
+    if isinstance(document, dict) and isinstance(document.get("error"), dict):
+        raise FeedError(f"The upstream returned an error: {str(document['error'].get('message', ''))[:200]}")
+    return document
+
+
+def removed_ids(data: bytes) -> list[str]:
+    """Return the ids of a stream event about removals."""
+    return decode(_removed, data, _SOURCE).ids
 
 
 def _stamped(rows: Sequence[Any]) -> Sequence[dict[str, Any]]:
@@ -280,7 +300,7 @@ class InterfaceStream:
         if event == "odds:seen":
             return self._renew(decode(_renewed, data, _SOURCE).odds)
         if event == "odds:removed":
-            return self._remove(decode(_removed, data, _SOURCE).ids)
+            return self._remove(removed_ids(data))
         if event == "connected":
             self.says_seen = decode(_said, data, _SOURCE).seen
             self._before |= {given: row.get("line") for given, row in self._held.items()}
@@ -317,37 +337,26 @@ class InterfaceStream:
 
     def _snapshot(self, data: bytes) -> Payload:
         refused: Counter[str] = Counter()
-        try:
-            rows: Sequence[Any] = _chunk.decode(data).odds
-        except msgspec.ValidationError:
-            given = plain(data, _SOURCE)
-            items = given.get("odds") if isinstance(given, dict) else None
-            if not isinstance(items, list):
-                if isinstance(given, dict | list):  # a snapshot of opportunities
-                    return _NOTHING
-                raise FeedError(f"This is not a payload of {_SOURCE}: a snapshot is an object.") from None
-            rows, _ = salvage(items, _LEVEL, refused)
-            require_valid(rows, items, _SOURCE)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise unreadable(_SOURCE, error) from None
-        rows = _stamped(rows)
-        payload = _payload(rows, refused, removed=[row["id"] for row in rows if self._moved(row)])
-        self._keep(rows)
-        return payload
+        if (chunk := decode_strictly(_chunk, data, _SOURCE)) is not None:
+            return self._changed(_stamped(chunk.odds), refused)
+        document = plain(data, _SOURCE)
+        items = document.get("odds") if isinstance(document, dict) else None
+        if not isinstance(items, list) and isinstance(document, dict | list):  # a snapshot of opportunities
+            return _NOTHING
+        fault = f"This is not a payload of {_SOURCE}: a snapshot is an object."
+        valid, _ = valid_items(items, _LEVEL, refused, _SOURCE, fault)
+        return self._changed(_stamped(valid), refused)
 
     def _update(self, data: bytes, *, locked: bool) -> Payload:
         refused: Counter[str] = Counter()
-        try:
-            deltas: Sequence[Any] = _deltas.decode(data).odds
-        except msgspec.ValidationError:
-            given = plain(data, _SOURCE)
-            items = given.get("odds") if isinstance(given, dict) else None
-            if not isinstance(items, list):
-                raise FeedError(f"This is not a payload of {_SOURCE}: an update has a list of odds.") from None
-            deltas, _ = salvage(items, Level(PriceDelta, "an update"), refused)
-            require_valid(deltas, items, _SOURCE)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise unreadable(_SOURCE, error) from None
+        update: Any = decode_strictly(_deltas, data, _SOURCE)
+        if update is not None:
+            deltas = update.odds
+        else:
+            document = plain(data, _SOURCE)
+            items = document.get("odds") if isinstance(document, dict) else None
+            fault = f"This is not a payload of {_SOURCE}: an update has a list of odds."
+            deltas, _ = valid_items(items, Level(PriceDelta, "an update"), refused, _SOURCE, fault)
         held = self._held
         merged: dict[str, dict[str, Any]] = {}
         unknown = {delta["id"] for delta in deltas if delta["id"] not in held}
@@ -363,7 +372,10 @@ class InterfaceStream:
                 row["last_seen_at"] = seen
             row["is_active"] = False if locked else delta.get("is_active") is not False
             merged[given] = row
-        rows = list(merged.values())
+        return self._changed(list(merged.values()), refused)
+
+    def _changed(self, rows: Sequence[dict[str, Any]], refused: Counter[str]) -> Payload:
+        """Store new or changed rows and return them."""
         payload = _payload(rows, refused, removed=[row["id"] for row in rows if self._moved(row)])
         self._keep(rows)
         return payload

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, plain, require_valid, salvage, unreadable
+from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, moment, plain, valid_items
 from oddsengine.feeds.names import book, league, market, side_of
-from oddsengine.feeds.payload import FeedError, Game, Payload
+from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import ListedIds, Pair, StreamRows
 
 _SOURCE = "OpticOdds"
@@ -292,34 +292,23 @@ class OpticOdds:
 
 def _fixtures(data: bytes, refused: Counter[str]) -> tuple[list[_Fixture], set[str]]:
     """Return the fixtures of a response, and the ids of those that lost a part."""
-    try:
-        return _answer.decode(data).data, set()
-    except msgspec.ValidationError:
-        given = plain(data, _SOURCE)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise unreadable(_SOURCE, error) from None
-    items = given.get("data") if isinstance(given, dict) else None
-    if not isinstance(items, list):
-        raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of fixtures.")
-    valid, parts = salvage(items, _FIXTURES, refused)
-    require_valid(valid, items, _SOURCE)
+    if (answer := decode_strictly(_answer, data, _SOURCE)) is not None:
+        return answer.data, set()
+    document = plain(data, _SOURCE)
+    items = document.get("data") if isinstance(document, dict) else None
+    fault = f"This is not a payload of {_SOURCE}: it has no list of fixtures."
+    valid, parts = valid_items(items, _FIXTURES, refused, _SOURCE, fault)
     return valid, {valid[at].id for at in parts}
 
 
 def _read(decoder: Any, data: bytes, level: Level, refused: Counter[str]) -> Any:
     """Decode a stream frame, dropping invalid items."""
-    try:
-        return decoder.decode(data)
-    except msgspec.ValidationError:
-        given = plain(data, _SOURCE)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise unreadable(_SOURCE, error) from None
-    items = given.get("data") if isinstance(given, dict) else None
-    if not isinstance(items, list):
-        raise FeedError(f"This is not a frame of {_SOURCE}: it has no list of data.")
-    valid, _ = salvage(items, level, refused)
-    require_valid(valid, items, _SOURCE)
-    entry = given.get("entry_id")
+    if (decoded := decode_strictly(decoder, data, _SOURCE)) is not None:
+        return decoded
+    document = plain(data, _SOURCE)
+    items = document.get("data") if isinstance(document, dict) else None
+    valid, _ = valid_items(items, level, refused, _SOURCE, f"This is not a frame of {_SOURCE}: it has no list of data.")
+    entry = document.get("entry_id")
     frame = _Frame if level.kind is _Row else _Changes
     return frame(valid, entry if isinstance(entry, str) else None)
 

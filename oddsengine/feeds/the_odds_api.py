@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine.catalog.futures import split
-from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, plain, require_valid, salvage, unreadable
+from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, moment, plain, valid_items
 from oddsengine.feeds.names import MarketName, book, market, side_of, sport_and_league
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import ListedIds, Pair
@@ -215,19 +215,19 @@ class ScoresParser:
 
 def _scored(data: bytes, refused: Counter[str]) -> list[_Scored]:
     """Decode the games of a list of scores."""
-    try:
-        return _scores.decode(data)
-    except msgspec.ValidationError:
-        given = plain(data, _SOURCE)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise unreadable(_SOURCE, error) from None
-    if isinstance(given, dict) and ("error_code" in given or "message" in given):
-        raise FeedError(f"{_SOURCE} returned an error: {str(given.get('message', given))[:200]}")
-    if not isinstance(given, list):
-        raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of games.")
-    valid, _ = salvage(given, _SCORED, refused)
-    require_valid(valid, given, _SOURCE)
-    return valid
+    scored = decode_strictly(_scores, data, _SOURCE)
+    if scored is None:
+        fault = f"This is not a payload of {_SOURCE}: it has no list of games."
+        scored, _ = valid_items(_document(data), _SCORED, refused, _SOURCE, fault)
+    return scored
+
+
+def _document(data: bytes) -> Any:
+    """Decode a response to plain lists and mappings; raises `FeedError` if it is an error."""
+    document = plain(data, _SOURCE)
+    if isinstance(document, dict) and ("error_code" in document or "message" in document):
+        raise FeedError(f"{_SOURCE} returned an error: {str(document.get('message', document))[:200]}")
+    return document
 
 
 def _standing(given: _Scored) -> Reading | None:
@@ -247,31 +247,21 @@ def _whole(score: str | int | None) -> int | None:
 
 def _events(data: bytes, refused: Counter[str]) -> tuple[list[_Event], set[str], datetime | None]:
     """Return the events of a response, the ids of those that lost a part, and the time of a historical response."""
-    head = data.lstrip()[:1]
-    try:
-        if head == b"[":
-            return _list.decode(data), set(), None
-        if b'"timestamp"' in data[:300]:
-            past = _past.decode(data)
+    if data.lstrip()[:1] == b"[":
+        if (events := decode_strictly(_list, data, _SOURCE)) is not None:
+            return events, set(), None
+    elif b'"timestamp"' in data[:300]:
+        if (past := decode_strictly(_past, data, _SOURCE)) is not None:
             return past.data if isinstance(past.data, list) else [past.data], set(), moment(past.timestamp)
-        return [_one.decode(data)], set(), None
-    except msgspec.ValidationError:
-        pass
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise unreadable(_SOURCE, error) from None
-    given = plain(data, _SOURCE)
-    made = None
-    if isinstance(given, dict):
-        if "error_code" in given or "message" in given:
-            raise FeedError(f"{_SOURCE} returned an error: {str(given.get('message', given))[:200]}")
-        if "data" in given:
-            made = _stamp(given.get("timestamp"))
-            given = given["data"]
-    items = [given] if isinstance(given, dict) else given
-    if not isinstance(items, list):
-        raise FeedError(f"This is not a payload of {_SOURCE}: it has no list of events.")
-    valid, parts = salvage(items, _LEVEL, refused)
-    require_valid(valid, items, _SOURCE)
+    elif (event := decode_strictly(_one, data, _SOURCE)) is not None:
+        return [event], set(), None
+    document, made = _document(data), None
+    if isinstance(document, dict) and "data" in document:
+        document, made = document["data"], _stamp(document.get("timestamp"))
+    items = [document] if isinstance(document, dict) else document
+    valid, parts = valid_items(
+        items, _LEVEL, refused, _SOURCE, f"This is not a payload of {_SOURCE}: it has no list of events."
+    )
     return valid, {valid[at].id for at in parts}, made
 
 
