@@ -20,20 +20,6 @@ from oddsengine.devig import DEVIG_METHODS
 from oddsengine.reading import ODDS_FORMATS
 from oddsengine.tape import SYNC
 
-_FORMATS = ("table", "json", "csv", "parquet")
-_COMMANDS = (
-    board.COMMANDS
-    | price.COMMANDS
-    | tape.COMMANDS
-    | clv.COMMANDS
-    | audit.COMMANDS
-    | feeds.COMMANDS
-    | catalog.COMMANDS
-    | keys.COMMANDS
-    | serve.COMMANDS
-    | mcp.COMMANDS
-    | watch.COMMANDS
-)
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
 _INTERRUPTED, _BROKEN_PIPE = 130, 141
 
@@ -128,26 +114,41 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-    _add_scan(commands)
-    _add_explain(commands)
-    _add_markets(commands)
-    _add_devig(commands)
-    _add_kelly(commands)
-    _add_stakes(commands)
-    _add_record(commands)
-    _add_replay(commands)
-    _add_archive(commands)
-    _add_compact(commands)
-    _add_clv(commands)
-    _add_audit(commands)
-    _add_calibrate(commands)
-    _add_feeds(commands)
-    _add_serve(commands)
-    _add_mcp(commands)
-    _add_watch(commands)
-    _add_keys(commands)
-    _add_catalog(commands)
+    for add in (
+        _add_scan, _add_explain, _add_markets, _add_devig, _add_kelly, _add_stakes, _add_record, _add_replay,
+        _add_archive, _add_compact, _add_clv, _add_audit, _add_calibrate, _add_feeds, _add_serve, _add_mcp, _add_watch,
+        _add_keys, _add_catalog,
+    ):  # fmt: skip
+        add(commands)
+    names = ", ".join(commands.choices)
+    parser.set_defaults(run=lambda _: parser.error(f"no command given; choose one of {names}, or see --help"))
     return parser
+
+
+_SHARED: dict[str, dict[str, Any]] = {
+    "--config": dict(metavar="FILE", help="settings file (default: oddsengine.toml, if it exists)"),
+    "--sample": dict(action="store_true", help="use the sample board"),
+    "--url": dict(help="URL of a node, such as https://odds.example.com"),
+    "--key-env": dict(
+        default="ODDSENGINE_API_KEY", metavar="NAME",
+        help="variable that holds the node's API key (default %(default)s)",
+    ),
+    "--option": dict(
+        action="append", default=[], metavar="NAME=VALUE",
+        help="option of the object store (default: from the environment)",
+    ),
+}  # fmt: skip
+"""Options of several commands."""
+
+
+def _add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
+    for name in names:
+        parser.add_argument(name, **_SHARED[name])
+
+
+def _add_format(parser: argparse.ArgumentParser, *forms: str) -> None:
+    """Add the format of a command without `--output`: a table, or one of these."""
+    parser.add_argument("--format", choices=("table", *forms), default="table")
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
@@ -162,7 +163,7 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_sample(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sample", action="store_true", help="use the sample board")
+    _add_shared(parser, "--sample")
     parser.add_argument(
         "--odds-format",
         choices=ODDS_FORMATS,
@@ -171,7 +172,11 @@ def _add_sample(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=_FORMATS, help="default: table, or according to the suffix of --output")
+    parser.add_argument(
+        "--format",
+        choices=("table", "json", "csv", "parquet"),
+        help="default: table, or according to the suffix of --output",
+    )
     parser.add_argument("--output", metavar="PATH", help="write to this file instead of standard output")
     parser.add_argument("--limit", type=_count, metavar="N", help="show at most N rows of each kind; 0 shows all")
 
@@ -220,6 +225,7 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
 
 def _add_scan(commands: Any) -> None:
     parser = commands.add_parser("scan", help="find opportunities in a file of prices")
+    parser.set_defaults(run=board.scan_command)
     _add_source(parser)
     parser.add_argument("--kind", choices=_KINDS, default="all", help="default: all")
     parser.add_argument("--rejected", action="store_true", help="list rejected rows with the reasons")
@@ -231,6 +237,7 @@ def _add_scan(commands: Any) -> None:
 
 def _add_explain(commands: Any) -> None:
     parser = commands.add_parser("explain", help="explain one opportunity: prices, fair probability, prices not used")
+    parser.set_defaults(run=board.explain_command)
     parser.add_argument(
         "names", nargs="+", metavar="[FILE] ID", help="file of prices, and the opportunity's id from scan"
     )
@@ -241,6 +248,7 @@ def _add_explain(commands: Any) -> None:
 
 def _add_markets(commands: Any) -> None:
     parser = commands.add_parser("markets", help="list the markets of a file: books, completeness, main line")
+    parser.set_defaults(run=board.markets_command)
     _add_source(parser)
     _add_guards(parser)
     _add_output(parser)
@@ -248,30 +256,33 @@ def _add_markets(commands: Any) -> None:
 
 def _add_devig(commands: Any) -> None:
     parser = commands.add_parser("devig", help="fair probabilities of one market", epilog=_PRICES)
+    parser.set_defaults(run=price.devig_command)
     parser.add_argument("odds", nargs="+", metavar="PRICE", help="one price for each outcome")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--method", default="power", metavar="NAME", help=f"{', '.join(DEVIG_METHODS)} (default power)")
     which.add_argument("--all-methods", action="store_true", help="all of them side by side")
-    parser.add_argument("--format", choices=_FORMATS[:3], default="table")
+    _add_format(parser, "json", "csv")
 
 
 def _add_kelly(commands: Any) -> None:
     parser = commands.add_parser("kelly", help="Kelly stakes as fractions of a bankroll", epilog=_PRICES)
+    parser.set_defaults(run=price.kelly_command)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--prob", metavar="P", help="probability of one bet")
     which.add_argument("--probs", metavar="P,P", help="of outcomes that exclude each other")
     parser.add_argument("--odds", required=True, metavar="PRICE[,PRICE]")
     parser.add_argument("--fraction", type=float, default=1.0, help="part of the full stake, above 0 (default 1)")
     parser.add_argument("--bankroll", type=float, help="show money too")
-    parser.add_argument("--format", choices=_FORMATS[:3], default="table")
+    _add_format(parser, "json", "csv")
 
 
 def _add_stakes(commands: Any) -> None:
     parser = commands.add_parser("stakes", help="stakes with the same payout for every outcome", epilog=_PRICES)
+    parser.set_defaults(run=price.stakes_command)
     parser.add_argument("odds", nargs="+", metavar="PRICE", help="the best price of each outcome")
     parser.add_argument("--total", type=float, default=100.0, help="total stake (default 100)")
     parser.add_argument("--step", type=float, help="round stakes to multiples of this, maximising the worst case")
-    parser.add_argument("--format", choices=_FORMATS[:3], default="table")
+    _add_format(parser, "json", "csv")
 
 
 _BATCHES = """a batch is a line of JSON with any of these:
@@ -285,6 +296,7 @@ def _add_record(commands: Any) -> None:
         "record", help="apply batches of prices and record them to a tape", epilog=_BATCHES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
+    parser.set_defaults(run=tape.record_command)
     parser.add_argument("tape", metavar="TAPE", help="a folder; an existing tape is continued")
     parser.add_argument("--from", dest="source", metavar="FILE|-", help="batches, one per line; - is standard input")
     parser.add_argument("--simulate", type=_count, metavar="SEED", help="simulate a market with this seed instead")
@@ -297,6 +309,7 @@ def _add_record(commands: Any) -> None:
 
 def _add_replay(commands: Any) -> None:
     parser = commands.add_parser("replay", help="replay a tape")
+    parser.set_defaults(run=tape.replay_command)
     parser.add_argument("tape", metavar="TAPE", help="a tape written by record")
     parser.add_argument(
         "--speed",
@@ -319,12 +332,14 @@ def _add_archive(commands: Any) -> None:
     parser = commands.add_parser(
         "archive", help="write tapes as Parquet, a Delta table that polars, DuckDB, Dask and Spark read"
     )
+    parser.set_defaults(run=tape.archive_command)
     parser.add_argument("tapes", metavar="TAPES", help="a tape, or a folder of tapes")
     _add_dest(parser)
 
 
 def _add_compact(commands: Any) -> None:
     parser = commands.add_parser("compact", help="merge the files of each past day and sport of an archive into one")
+    parser.set_defaults(run=tape.compact_command)
     parser.add_argument(
         "--keep-hours", type=float, default=168.0, metavar="H",
         help="delete replaced files that are older than this (default: 168)",
@@ -334,30 +349,21 @@ def _add_compact(commands: Any) -> None:
 
 def _add_dest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dest", metavar="DEST", help="a folder, or a URL such as s3://bucket/odds")
-    _add_options(parser)
+    _add_shared(parser, "--option")
     parser.add_argument("--json", action="store_true", help="the summary as JSON")
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="option of the object store (default: from the environment)",
-    )
 
 
 def _add_clv(commands: Any) -> None:
     parser = commands.add_parser("clv", help="grade past +EV prices by the closing line")
+    parser.set_defaults(run=clv.clv_command)
     parser.add_argument("--data", metavar="FOLDER", help="data folder of a node (default: from the settings)")
     parser.add_argument("--tape", metavar="TAPE", help="replay this tape instead")
     parser.add_argument("--archive", metavar="DEST", help="replay this archive instead: a folder or a URL")
-    _add_options(parser)
+    _add_shared(parser, "--option")
     parser.add_argument("--by", choices=GROUPINGS, default="sportsbook", help="group by (default: sportsbook)")
     parser.add_argument("--min-ev", type=float, default=0.0, metavar="PCT", help="minimum EV when first shown")
-    parser.add_argument("--config", metavar="FILE", help="settings file (default: oddsengine.toml, if it exists)")
-    parser.add_argument("--format", choices=_FORMATS[:3], default="table")
+    _add_shared(parser, "--config")
+    _add_format(parser, "json", "csv")
 
 
 _HISTORY = (
@@ -368,6 +374,7 @@ _HISTORY = (
 
 def _add_audit(commands: Any) -> None:
     parser = commands.add_parser("audit", help="compare the EV shown over a history with the close of the other books")
+    parser.set_defaults(run=audit.audit_command)
     _add_history(parser)
     parser.add_argument(
         "--method",
@@ -390,6 +397,7 @@ def _add_calibrate(commands: Any) -> None:
     parser = commands.add_parser(
         "calibrate", help="fit the constants of the fair price to a history of at least 50 games"
     )
+    parser.set_defaults(run=audit.calibrate_command)
     _add_history(parser, nargs="*")
     parser.add_argument("--data", metavar="FOLDER", help="use the tapes in this data folder instead of HISTORY")
     parser.add_argument(
@@ -412,28 +420,30 @@ _CHECKED = "exit status: 0 if every feed is ok, otherwise 1"
 
 def _add_feeds(commands: Any) -> None:
     parser = commands.add_parser("feeds", help="test the configured feeds, or list unknown market names")
+    parser.set_defaults(run=feeds.feeds_command)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=_Parser)
     for name, text in (
         ("check", "fetch once from each feed and report what it delivers"),
         ("unmapped", "list market names of the last run that the catalog does not have"),
     ):
         action = actions.add_parser(name, help=text, epilog=_CHECKED if name == "check" else None)
-        action.add_argument("--config", metavar="FILE", help="settings file (default: oddsengine.toml, if it exists)")
+        _add_shared(action, "--config")
         action.add_argument(
             "--seconds", type=_speed, default=20.0, metavar="N", help="time limit per feed (default 20)"
         )
-        action.add_argument("--format", choices=_FORMATS[:2], default="table")
+        _add_format(action, "json")
         if name == "unmapped":
             action.add_argument("--check", action="store_true", help="fetch from the feeds now instead")
 
 
 def _add_catalog(commands: Any) -> None:
     parser = commands.add_parser("catalog", help="list the thresholds of guards and detectors")
+    parser.set_defaults(run=catalog.catalog_command)
     parser.add_argument(
         "file", nargs="?", metavar="FILE", help="your own catalog file (`data.catalog`) to validate and apply"
     )
     parser.add_argument("--changed", action="store_true", help="only thresholds that the file changes")
-    parser.add_argument("--format", choices=_FORMATS[:3], default="table")
+    _add_format(parser, "json", "csv")
 
 
 def _own_limit(text: str) -> int | str:
@@ -443,6 +453,7 @@ def _own_limit(text: str) -> int | str:
 
 def _add_keys(commands: Any) -> None:
     parser = commands.add_parser("keys", help="create, list, revoke and change API keys")
+    parser.set_defaults(run=keys.keys_command)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=_Parser)
     create = actions.add_parser("create", help="create a key and print it; it cannot be shown again")
     create.add_argument(
@@ -476,14 +487,15 @@ def _add_keys(commands: Any) -> None:
             "file", metavar="FILE", help="one JSON object per line" + ("; - is standard output" * (action is export))
         )
     for action in (create, listing, revoke, rotate, tier, export, importing):
-        action.add_argument("--config", metavar="FILE", help="settings file (default: oddsengine.toml, if it exists)")
+        _add_shared(action, "--config")
         action.add_argument("--json", action="store_true", help="as JSON")
 
 
 def _add_serve(commands: Any) -> None:
     parser = commands.add_parser("serve", help="serve prices and opportunities over HTTP")
+    parser.set_defaults(run=serve.serve_command)
     parser.add_argument("--demo", action="store_true", help="simulated market with demo keys, on localhost only")
-    parser.add_argument("--config", metavar="FILE", help="settings file (default: oddsengine.toml, if it exists)")
+    _add_shared(parser, "--config")
     parser.add_argument("--host", help="address to bind to (default 127.0.0.1)")
     parser.add_argument("--port", type=_count, help="port to bind to (default 8000)")
 
@@ -493,15 +505,9 @@ def _add_mcp(commands: Any) -> None:
         "mcp", help="Model Context Protocol server over standard input and output",
         description="Serve tools for language models to a client that starts this command.",
     )  # fmt: skip
+    parser.set_defaults(run=mcp.mcp_command)
     parser.add_argument("file", nargs="?", metavar="FILE", help="prices: CSV, Parquet or NDJSON")
-    parser.add_argument("--sample", action="store_true", help="use the sample board")
-    parser.add_argument("--url", help="URL of a node, such as https://odds.example.com")
-    parser.add_argument(
-        "--key-env",
-        default="ODDSENGINE_API_KEY",
-        metavar="NAME",
-        help="variable that holds the node's API key (default %(default)s)",
-    )
+    _add_shared(parser, "--sample", "--url", "--key-env")
 
 
 def _add_watch(commands: Any) -> None:
@@ -510,19 +516,16 @@ def _add_watch(commands: Any) -> None:
         description="Keys: 1 to 5 switch lists, Enter shows all prices of a row's event, / filters, p pauses, q quits. "
         "A filter is text that rows contain; >2 means a value of at least 2 %.",
     )  # fmt: skip
+    parser.set_defaults(run=watch.watch_command)
     parser.add_argument(
         "file", nargs="?", metavar="FILE", help="prices: CSV, Parquet or NDJSON; reloaded when it changes"
     )
-    parser.add_argument("--sample", action="store_true", help="use the sample board")
+    _add_shared(parser, "--sample")
     parser.add_argument("--tape", metavar="FOLDER", help="a tape, replayed")
     parser.add_argument(
         "--speed", type=_speed, default=1.0, metavar="X", help="replay speed; 0 is as fast as possible (default 1)"
     )
-    parser.add_argument("--url", help="URL of a node, such as https://odds.example.com")
-    parser.add_argument(
-        "--key-env", default="ODDSENGINE_API_KEY", metavar="NAME",
-        help="variable that holds the node's API key (default %(default)s)",
-    )  # fmt: skip
+    _add_shared(parser, "--url", "--key-env")
     parser.add_argument("--books", type=_names, metavar="BOOK,...", help="only these books")
     parser.add_argument("--filter", default="", metavar="WORDS", help="initial filter")
     parser.add_argument(
@@ -545,15 +548,12 @@ def _joined(words: Sequence[str]) -> list[str]:
 
 
 def _run(words: Sequence[str]) -> int:
-    parser = _parser()
-    arguments = parser.parse_args(_joined(words))
+    arguments = _parser().parse_args(_joined(words))
     if arguments.version:
         print(f"oddsengine {oddsengine.__version__}")
         return 0
-    if arguments.command is None:
-        parser.error(f"no command given; choose one of {', '.join(_COMMANDS)}, or see --help")
     try:
-        _COMMANDS[arguments.command](arguments)
+        arguments.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         raise

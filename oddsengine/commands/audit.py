@@ -114,6 +114,3 @@ def toml(content: dict[str, Any], path: str = "") -> str:
         if isinstance(value, dict):
             out += toml(value, f"{path}.{keys[name]}" if path else keys[name])
     return out
-
-
-COMMANDS = {"audit": audit_command, "calibrate": calibrate_command}

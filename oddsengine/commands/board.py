@@ -226,6 +226,3 @@ def _table(report: Report, frame: pl.DataFrame, height: int, to_file: bool) -> s
     lines = text_table(report.columns, groups, None if to_file else terminal(), bold=bold() and not to_file)
     more = height - frame.height
     return "\n".join([title, *lines, *([f"... and {more:,} more; --limit 0 shows all"] if more else [])])
-
-
-COMMANDS = {"scan": scan_command, "markets": markets_command, "explain": explain_command}

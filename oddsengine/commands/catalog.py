@@ -49,6 +49,3 @@ def catalog_command(arguments: argparse.Namespace) -> None:
             Column("meaning", least=20),
         ]
         echo("\n".join([*table(titles, cells, terminal(), bold=bold()), ""]))
-
-
-COMMANDS = {"catalog": catalog_command}

@@ -121,6 +121,3 @@ def _with_error(value: float | None, error: float | None, scale: float = 1.0, di
         return ""
     end = "" if error is None else f" +-{error * scale:.{digits}f}"
     return f"{value * scale + 0.0:.{digits}f}{end}"
-
-
-COMMANDS = {"clv": clv_command}

@@ -55,6 +55,3 @@ def _unmapped(unmapped: list[Any], arguments: argparse.Namespace) -> None:
         return
     groups = [[[f"{one.times:,}", one.source, one.book, one.market]] for one in unmapped]
     echo("\n".join(table(_UNMAPPED, groups, terminal())) + "\n" if unmapped else "none\n")
-
-
-COMMANDS = {"feeds": feeds_command}

@@ -165,6 +165,3 @@ def _say_list(records: "list[Record]", arguments: argparse.Namespace) -> None:
         for record in records
     ]  # fmt: skip
     echo("\n".join(table(_LIST, groups, terminal())) + "\n" if groups else "none\n")
-
-
-COMMANDS = {"keys": keys_command}

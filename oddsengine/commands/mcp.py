@@ -17,15 +17,14 @@ def mcp_command(arguments: argparse.Namespace) -> None:
     with service_needed():
         from oddsengine_service.mcp.stdio import serve_file, serve_node  # noqa: PLC0415  only for this command
     if arguments.url:
-        key = os.environ.get(arguments.key_env, "")
-        if not key:
-            raise ValueError(
-                f"set {arguments.key_env} to an API key of the node, or name another variable with --key-env"
-            )
-        serve_node(arguments.url, key)
+        serve_node(arguments.url, api_key(arguments.key_env))
         return
     path = arguments.file or str(SAMPLE_BOARD)
     serve_file(lambda: read_odds(path), sys.stderr)
 
 
-COMMANDS = {"mcp": mcp_command}
+def api_key(variable: str) -> str:
+    """Return the node's API key from an environment variable."""
+    if not (key := os.environ.get(variable, "")):
+        raise ValueError(f"set {variable} to an API key of the node, or name another variable with --key-env")
+    return key

@@ -162,6 +162,3 @@ def stakes_command(arguments: argparse.Namespace) -> None:
         note = f"{word} {abs(least):.2f} on {staked:.2f} at worst, {abs(least) / staked * 100.0:.2f} %"
         note += f"; hold {held + 0.0:.2f} %"
     _small(rows, arguments.format, note, {"staked": staked, "profit": least, "hold_percentage": held})
-
-
-COMMANDS = {"devig": devig_command, "kelly": kelly_command, "stakes": stakes_command}

@@ -47,6 +47,3 @@ def _warn(settings: Any, *, demo: bool) -> None:
 def _announce(text: str) -> None:
     echo(text)
     sys.stdout.flush()
-
-
-COMMANDS = {"serve": serve_command}

@@ -356,8 +356,3 @@ def storage_options(arguments: argparse.Namespace) -> dict[str, str]:
         if "=" not in option:
             raise ValueError(f"--option takes NAME=VALUE, got {option!r}")
     return dict(option.split("=", 1) for option in arguments.option)
-
-
-COMMANDS = {
-    "record": record_command, "replay": replay_command, "archive": archive_command, "compact": compact_command,
-}  # fmt: skip

@@ -1,10 +1,10 @@
 """The command `watch`: live opportunities in the terminal. Requires the extra `watch`."""
 
 import argparse
-import os
 from contextlib import closing
 from typing import Any
 
+from oddsengine.commands.mcp import api_key
 from oddsengine.sample import SAMPLE_BOARD
 
 
@@ -35,13 +35,5 @@ def watch_command(arguments: argparse.Namespace) -> None:
 def _client(url: str, variable: str) -> Any:
     import httpx  # noqa: PLC0415  of the service
 
-    key = os.environ.get(variable, "")
-    if not key:
-        raise ValueError(f"set {variable} to an API key of the node, or name another variable with --key-env")
-    base = url.rstrip("/")
-    return httpx.Client(
-        base_url=base if base.endswith("/api/v1") else f"{base}/api/v1", headers={"X-API-Key": key}, timeout=20.0
-    )
-
-
-COMMANDS = {"watch": watch_command}
+    base = f"{url.rstrip('/').removesuffix('/api/v1')}/api/v1"
+    return httpx.Client(base_url=base, headers={"X-API-Key": api_key(variable)}, timeout=20.0)
