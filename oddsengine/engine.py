@@ -365,6 +365,11 @@ class Engine:
         g, rows, names = some.groups, board.rows, board.names
         slots = np.concatenate((g.row, some.out))
         guarded = self._judge(some, slots) if fresh else self._judged(g)
+        alike: dict[Any, list[View]] = {}
+        for view in views:
+            alike.setdefault(view.wanted.shared, []).append(view)
+        specs = [shared[0].spec(names) for shared in alike.values()]
+        stored = all(spec.standard for spec in specs if spec.method == CLOSE)
         changes, where, votes, estimated, sampled = None, Scope.everything(g), None, None, None
         if fresh:
             due = self._due
@@ -372,7 +377,7 @@ class Engine:
                 due = np.zeros(names.unit_event.size, np.uint8)  # nothing is due between steps
             curves = tails.curves(g, names.forms)
             changes = since_last_search(some, guarded, curves, rows, names.event_lead.values, due)
-            votes = voting(some, changes, curves) if self._samples else None
+            votes = voting(some, changes, curves, stored=stored) if self._samples else None
         if self._samples:
             estimated, sampled = board.estimated(some, guarded.reason, g.row, self._fair, votes)
         if changes is not None:
@@ -382,18 +387,14 @@ class Engine:
             if estimated is not None:
                 wanted = np.where(where.markets != 0, np.uint8(2), where.fair)
                 estimated = estimated._replace(needed=wanted, known=rows.close)
-        alike: dict[Any, list[View]] = {}
-        for view in views:
-            alike.setdefault(view.wanted.shared, []).append(view)
         found, estimates = [], None
         with board.reached(some, where) as there:
-            for shared in alike.values():
-                spec = shared[0].spec(names)
+            for shared, spec in zip(alike.values(), specs, strict=True):
                 seen = fair_prices(
                     g, names.traits, guarded, spec, self._off, referred=shared[0].wanted.referred, needed=where.fair,
                     board=estimated,
                 )  # fmt: skip
-                if seen.close is not None and seen.standard:
+                if seen.close is not None and spec.standard:
                     estimates = g, where.fair, seen.close
                 who, hits = search(some, seen, shared, where, names, self._off)
                 of = np.array([view.open.row for view in shared], np.int64)

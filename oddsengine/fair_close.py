@@ -444,7 +444,7 @@ def _estimate(
         for m in range(markets[at], markets[at + 1]):
             s0 = segments[m]
             size = segments[m + 1] - s0
-            if needed[m] == 0 or size < 2 or v_start[markets[at]] == v_start[markets[at + 1]]:
+            if needed[m] == 0 or size < 2:
                 continue
             remembered = needed[m] == 1 and known.size > 0
             for s in range(s0, s0 + size if remembered else s0):
@@ -453,6 +453,8 @@ def _estimate(
             if remembered:
                 continue
             segment[s0 : s0 + size] = np.nan
+            if v_start[markets[at]] == v_start[markets[at + 1]]:
+                continue
             comps = 1 if size == 2 else size
             same, n = _ballots(
                 m, markets[at], markets[at + 1], threshold, slope[at], near, c.vote_neighbour_weight, minute[at], fade,

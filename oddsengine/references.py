@@ -68,6 +68,7 @@ class ViewSpec(NamedTuple):
     rate: Floats  # commission on winnings
     fee: Floats  # F in a fee of F p (1 - p) per contract
     charged: bool  # any book has a commission or fee
+    standard: bool  # commissions and fees are the catalog's
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,6 @@ class FairPrices:
     live: Bytes  # per market
     board: fair_close.Board | None  # input of the estimator
     close: fair_close.Fair | None  # its result, if the method is `CLOSE`
-    standard: bool  # that result uses the catalog's commissions
 
 
 @kernel
@@ -208,6 +208,7 @@ def view_spec(
         rate=rate,
         fee=fee,
         charged=bool(rate.any() or fee.any()),
+        standard=np.array_equal(rate, traits.commission) and np.array_equal(fee, traits.fee),
     )
 
 
@@ -266,15 +267,14 @@ def fair_prices(
             spec.weighted, limits.reference_wide + limits.epsilon, trusted, own, width, reference, fair,
             odds, ends,
         )  # fmt: skip
-    close, standard = None, False
+    close = None
     if referred and spec.method == CLOSE and board is not None:
-        standard = np.array_equal(spec.rate, traits.commission) and np.array_equal(spec.fee, traits.fee)
         ballot = board.ballot
-        if not standard:
+        if not spec.standard:
             ballot = fair_close.votes(g, net, board.times.changed, guarded.reason, widest, board.of.table, board.voting)
         close = fair_close.estimate(
             board.of, g, traits, net, guarded.reason, fair_close.gross(traits, spec.rate, spec.fee), board.times,
-            board.momentum, ballot, board.needed, *((board.known,) if standard else ()),
+            board.momentum, ballot, board.needed, *((board.known,) if spec.standard else ()),
         )  # fmt: skip
     return FairPrices(
         groups=g,
@@ -301,7 +301,6 @@ def fair_prices(
         live=g.live[g.ladder],
         board=board,
         close=close,
-        standard=standard,
     )
 
 

@@ -3,9 +3,8 @@
 The rules of single rows have their own twin in `test_live_rows.py`.
 """
 
-import copy
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -19,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_strategies import Feed, Step, feed, moment, row_ids
 from polars.testing import assert_frame_equal
-from rows import MOMENT, prop, total
+from rows import LA_LIGA, MOMENT, NBA, NHL, moneyline, prop, spread, total
 
 import oddsengine as oe
 from oddsengine import snapshot
@@ -120,29 +119,59 @@ def test_what_is_open_is_what_the_table_holds(seed: int) -> None:
         equal_to_the_table(engine, {at: views[at] for at in looked}, refused)
 
 
-def test_figures_are_those_of_a_search_of_everything() -> None:
-    """Lines of a ladder move one at a time; what rests on the others is what looking at everything gives."""
-    engine, rng, now = Engine(), random.Random(1), MOMENT
-    views = opened(engine)
-    quoted = [
+BOOKS = ("pinnacle", "fanduel", "draftkings", "betmgm", "novig", "circa")
+
+
+def player(rng: random.Random) -> list[list[Any]]:
+    """Four lines of one player, each at every book."""
+    return [
         prop(book, "A", 20.5 + line, round(1.95 + 0.15 * line + rng.gauss(0.0, 0.05), 3),
              round(1.95 - 0.12 * line + rng.gauss(0.0, 0.05), 3), last_seen_at=None)
-        for book in ("pinnacle", "fanduel", "draftkings", "betmgm", "novig", "circa")
-        for line in range(4)
+        for book in BOOKS for line in range(4)
     ]  # fmt: skip
+
+
+def game(rng: random.Random, names: dict[str, Any]) -> list[list[Any]]:
+    """Moneyline, total and spreads of one game, whose line next to zero nobody quotes on both sides."""
+    quoted = []
+    for book in BOOKS:
+        by = rng.gauss(0.0, 0.03)
+        words = names | dict(last_seen_at=None)
+        quoted.append(moneyline(book, 1.95 + by, 1.98 - by, 3.4 if names is LA_LIGA else None, **words))
+        quoted.append(total(book, 5.5, 1.9 + by, 1.92 - by, "total_goals", **words))
+        for line, home, away in ((-2.5, 2.3, 1.66), (-1.5, 2.12, 1.83), (-0.5, 1.98, 1.95), (1.5, 1.7, 2.2)):
+            quoted.append(
+                spread(book, line, round(home + by, 3), None if line == -0.5 else round(away - by, 3), **words)
+            )
+    return quoted
+
+
+@pytest.mark.parametrize("asked", [ASKED, ASKED[:2]], ids=["all", "at_the_close"])
+@pytest.mark.parametrize("world", ["player", "nba", "nhl", "la_liga"])
+def test_figures_are_those_of_a_search_of_everything(world: str, asked: Sequence[dict[str, Any]]) -> None:
+    """Markets of a ladder move one at a time; what rests on the others is what a search of everything gives."""
+    engine, rng, now = Engine(), random.Random(1), MOMENT
+    views = [engine.view(**words, keep=True) for words in asked]
+    games = {"nba": NBA, "nhl": NHL, "la_liga": LA_LIGA}
+    quoted = player(rng) if world == "player" else game(rng, games[world])
     engine.step([row for rows in quoted for row in rows], now)
-    for _ in range(20):
-        now += timedelta(seconds=1)
-        over, under = rng.choice(quoted)
-        by = rng.uniform(0.97, 1.03)
-        engine.step([over | {"odds_decimal": over["odds_decimal"] * by},
-                     under | {"odds_decimal": under["odds_decimal"] / by}], now)  # fmt: skip
-    stepped = [figures(view) for view in views]
-    assert sum(kind == KINDS.index("middles") for held in stepped for kind, _ in held) > 10
-    engine.fair = copy.copy(engine.fair)  # other constants: the next reading searches everything
-    for view, before in zip(views, stepped, strict=True):
-        view.ids()
-        assert figures(view) == before
+    middles = 0
+    for _ in range(4):
+        for last in (False, False, False, False, True):
+            now += timedelta(seconds=1)
+            by = rng.uniform(0.97, 1.03)
+            first, *others = rng.choice(quoted[::6] if last else quoted)  # at last the moneyline, of a game
+            engine.step([first | {"odds_decimal": first["odds_decimal"] * by},
+                         *(row | {"odds_decimal": row["odds_decimal"] / by} for row in others)], now)  # fmt: skip
+        stepped = [figures(view) for view in views]
+        middles += sum(kind == KINDS.index("middles") for held in stepped for kind, _ in held)
+        for view in views:
+            view.close()
+        views = [engine.view(**words, keep=True) for words in asked]
+        for view, before in zip(views, stepped, strict=True):
+            view.ids()  # searches everything
+            assert figures(view) == before
+    assert middles
 
 
 def figures(view: View) -> dict[tuple[int, int], list[float]]:

@@ -218,10 +218,22 @@ def remember(changes: Changes, slots: Ints, rows: Rows) -> None:
         _put(slots, changes.close, rows.close_mark)
 
 
-def voting(some: Gathered, changes: Changes, curves: Curves) -> Bytes:
-    """Ladders whose estimates a search may need: those with a change, and those searched together with them."""
+@kernel
+def _voting(ladder, segments, rows, searched, needed, out):
+    """Flag the ladders with a market that is searched, or that is needed and lacks an outcome."""
+    for m in range(ladder.size):
+        votes = searched[m] != 0
+        for s in range(segments[m], segments[m + 1] if needed[m] != 0 else segments[m]):
+            votes |= rows[s] == rows[s + 1]
+        if votes:
+            out[ladder[m]] = 1
+
+
+def voting(some: Gathered, changes: Changes, curves: Curves, *, stored: bool) -> Bytes:
+    """Ladders whose votes a search may need; if estimates are stored, those of other whole markets are reused."""
     g, out = some.groups, np.zeros(some.groups.event.size, np.uint8)
-    out[g.ladder[scope(some, _ladders(g, changes)[g.ladder], curves).fair != 0]] = 1
+    where = scope(some, _ladders(g, changes)[g.ladder], curves)
+    _voting(g.ladder, g.segments, g.rows, where.markets if stored else where.fair, where.fair, out)
     return out
 
 
