@@ -141,6 +141,12 @@ class Node:
         """Run a job in the writer, after those already queued."""
         return self._writer.submit(job, *args, **words)
 
+    @property
+    def writing(self) -> bool:
+        """Whether the writer can take jobs; its thread starts with the first one."""
+        threads = list(self._writer._threads)
+        return not self._writer._shutdown and (not threads or any(thread.is_alive() for thread in threads))
+
     def close(self) -> None:
         """Finish the current job and cancel the others."""
         self.closing.set()

@@ -26,7 +26,7 @@ from oddsengine.tape import TapeWriter
 from oddsengine.update import hexadecimal
 from oddsengine_service.closing import FILE, ClosingError, Closings, opened
 from oddsengine_service.past import Past
-from oddsengine_service.scale.records import Records, store
+from oddsengine_service.scale.closings import PendingClosings, store
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)
 Row = dict[str, Any]
@@ -655,7 +655,7 @@ def test_a_file_of_the_first_form_is_brought_up_to_date(tmp_path: Path) -> None:
 
 
 def test_records_reach_another_process_whole() -> None:
-    sent, here = Records(writing=True), Closings()
+    sent, here = PendingClosings(writing=True), Closings()
     desk = Desk()
     desk.recorder = ClosingRecorder(desk.engine, sent)
     desk.step(3600, *both(dict(zip(SIX, (2.15, 1.95, 1.96, 1.97, 1.94, 1.95), strict=True))))

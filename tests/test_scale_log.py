@@ -22,7 +22,7 @@ from oddsengine_service.node import Node
 from oddsengine_service.scale import log as log_module
 from oddsengine_service.scale.follower import Follower, opened
 from oddsengine_service.scale.link import Link
-from oddsengine_service.scale.log import Log, LostError, Message, RefusedError
+from oddsengine_service.scale.log import LogMessage, LostError, RefusedError, SharedLog
 from oddsengine_service.scale.messages import unpacked
 from oddsengine_service.scale.outbox import Outbox, TooLargeError
 from oddsengine_service.settings import Settings, SettingsError, load
@@ -48,8 +48,8 @@ def link_to(found: Servers, **more: str) -> Link:
     return link
 
 
-def log_of(link: Link) -> Log:
-    log = Log(link, "board")
+def log_of(link: Link) -> SharedLog:
+    log = SharedLog(link, "board")
     link.call(log.open(*DAY), 60.0)
     return log
 
@@ -66,8 +66,8 @@ def links(one: Servers, request: pytest.FixtureRequest) -> Iterator[tuple[Link, 
             link.close()
 
 
-async def taken(messages: AsyncIterator[Message | None], n: int) -> list[Message]:
-    found: list[Message] = []
+async def taken(messages: AsyncIterator[LogMessage | None], n: int) -> list[LogMessage]:
+    found: list[LogMessage] = []
     async for message in messages:
         if message is not None:
             found.append(message)
@@ -250,7 +250,7 @@ def test_a_take_over_keeps_every_event_id() -> None:
         sequence = 0
         while outbox.first():
             entries, body = outbox.fitting()
-            follower.apply(Message(sequence := sequence + 1, 1, body))
+            follower.apply(LogMessage(sequence := sequence + 1, 1, body))
             outbox.stored(len(entries))
         assert second.engine.state_hash() == first.engine.state_hash()
         taking_over = Hub(second.engine, Matcher(), clock=lambda: now)

@@ -113,11 +113,15 @@ class _Gone(msgspec.Struct):
 class _Pagination(msgspec.Struct):
     has_more: bool = False
     next_offset: int | None = None
+    next_cursor: str | None = None
 
 
 class _Meta(msgspec.Struct):
     pagination: _Pagination | None = None
     removed: list[Text | _Gone] = []
+    server_time: str | None = None
+    since_clamped: Any = None
+    seen: Any = None
 
 
 class _Page(msgspec.Struct):
@@ -163,11 +167,15 @@ _PRICE = ("odds_decimal", "odds_american", "line", "is_live")
 
 
 class Page(NamedTuple):
-    """A page of odds, and whether more pages follow."""
+    """A page of odds, whether more pages follow, and where."""
 
     payload: Payload
     has_more: bool
     next_offset: int | None
+    next_cursor: str | None
+    server_time: str | None  # to request changes from then on
+    since_clamped: bool  # the requested time was too long ago
+    seen: bool  # rows that were only seen again are included
 
 
 def read_page(data: bytes) -> Page:
@@ -184,7 +192,11 @@ def read_page(data: bytes) -> Page:
     gone = page.removed or (page.meta.removed if page.meta else [])
     ids = [given if isinstance(given, str) else given.id for given in gone]
     more = pagination.has_more and bool(page.data or pagination.next_offset)  # an empty page would never end
-    return Page(_payload(_stamped(page.data), refused, removed=ids), more, pagination.next_offset)
+    payload, meta = _payload(_stamped(page.data), refused, removed=ids), page.meta or _Meta()
+    return Page(
+        payload, more, pagination.next_offset, pagination.next_cursor, meta.server_time, bool(meta.since_clamped),
+        bool(meta.seen),
+    )  # fmt: skip
 
 
 def _read_page(data: bytes, refused: Counter[str]) -> _Page:

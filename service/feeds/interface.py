@@ -6,13 +6,11 @@ asked for all of their prices every `freshen` seconds.
 
 import asyncio
 from contextlib import aclosing
-from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
-
-import msgspec
+from datetime import UTC, timedelta
+from typing import NamedTuple
 
 from oddsengine.feeds import Payload
-from oddsengine.feeds.interface import InterfaceStream, read_page
+from oddsengine.feeds.interface import InterfaceStream, Page, read_page
 from oddsengine_service.feeds.freshness import too_slow
 from oddsengine_service.feeds.gamestate import GameStateSource
 from oddsengine_service.feeds.retry import Backoff, alongside, keep_trying, parsed
@@ -107,7 +105,7 @@ class InterfaceSource(_Upstream):
                 continue
             sink.expect(feed.name, "ages", feed.freshen + feed.timeout)
             try:
-                payloads, _ = await _pages(feed, web, sink, "/odds", {})
+                payloads = (await _list(feed, web, sink, "/odds", {})).payloads
             except Failure as failure:
                 sink.failed(feed.name, failure, "ages")
                 wait = max(wait, backoff.wait(failure))
@@ -144,27 +142,27 @@ class InterfacePages(_Upstream):
     async def _snapshot(self, web: Web, sink: Sink) -> None:
         """Fetch everything; prices that are no longer listed are removed."""
         self._all_at = asyncio.get_running_loop().time()
-        payloads, info = await _pages(self.feed, web, sink, "/odds", {})
-        listed = {row["id"] for payload in payloads for row in payload.quotes}
-        gone = [] if info.cut else sorted(self._listed - listed)
-        for payload in payloads:
+        listing = await _list(self.feed, web, sink, "/odds", {})
+        listed = {row["id"] for payload in listing.payloads for row in payload.quotes}
+        gone = [] if listing.cut else sorted(self._listed - listed)
+        for payload in listing.payloads:
             await self._apply(sink, payload)
         await self._apply(sink, Payload(removed=gone))  # last, since a price may be listed under another id
-        self._since = info.since
-        sink.warn(self.feed.name, _CUT if info.cut else "")
+        self._since = listing.since
+        sink.warn(self.feed.name, _CUT if listing.cut else "")
 
     async def _changes(self, web: Web, sink: Sink, since: str) -> None:
         try:
-            payloads, info = await _pages(self.feed, web, sink, "/odds/delta", {"since": since, "seen": "true"})
+            listing = await _list(self.feed, web, sink, "/odds/delta", {"since": since, "seen": "true"})
         except Failure as failure:
             if failure.fatal:
                 self._since = None  # `since` may be the reason for the failure
             raise
-        for payload in payloads:
+        for payload in listing.payloads:
             await self._apply(sink, payload)
-        sink.conflict(self.feed.name, too_slow(self.feed, seen=info.seen))
-        due = not info.seen and asyncio.get_running_loop().time() - self._all_at >= self.feed.freshen
-        self._since = None if info.cut or info.clamped or due else info.since
+        sink.conflict(self.feed.name, too_slow(self.feed, seen=listing.seen))
+        due = not listing.seen and asyncio.get_running_loop().time() - self._all_at >= self.feed.freshen
+        self._since = None if listing.cut or listing.since_clamped or due else listing.since
 
     async def _apply(self, sink: Sink, payload: Payload) -> None:
         if not (payload.quotes or payload.removed):
@@ -174,71 +172,33 @@ class InterfacePages(_Upstream):
         self._listed.update(row["id"] for row in payload.quotes)
 
 
-async def _pages(
-    feed: Settings, web: Web, sink: Sink, path: str, query: dict[str, str | int]
-) -> tuple[list[Payload], "_PageInfo"]:
-    """Fetch all pages, by cursor if there is one, otherwise by offset."""
-    payloads = []
-    base: dict[str, str | int] = {**_filters(feed), **query, "limit": _PAGE}
-    more: dict[str, str | int] = {}
-    first: _PageInfo | None = None
-    requested_at = sink.now()
-    while True:
-        answer = await web.get(feed.url.rstrip("/") + path, {**base, **more})
-        body = answer.body
-        page = await parsed(feed, sink, body, read_page, body)
-        payloads.append(page.payload)
-        info = _page_info(body, requested_at)
-        first = first or info
-        if not page.has_more:
-            return payloads, first
-        if info.cursor:
-            more = {"cursor": info.cursor}
-        elif page.next_offset is not None and page.next_offset > int(more.get("offset", -1)):
-            more = {"offset": page.next_offset}
-        else:
-            return payloads, first._replace(cut=True)
-
-
 _CUT = "the upstream lists no more rows than this by offset: ask for fewer sports, leagues or books"
 
 
-class _Meta(msgspec.Struct):
-    server_time: str | None = None
-    since_clamped: Any = None
-    seen: bool = False
+class _Listing(NamedTuple):
+    """All pages of a list."""
 
-
-class _Pagination(msgspec.Struct):
-    next_cursor: str | None = None
-
-
-class _Envelope(msgspec.Struct):
-    meta: _Meta | None = None
-    pagination: _Pagination | None = None
-
-
-_envelope = msgspec.json.Decoder(_Envelope)
-
-
-class _PageInfo(NamedTuple):
-    """Paging information of a response."""
-
+    payloads: list[Payload]
     since: str  # to request changes from then on
-    cursor: str | None
-    clamped: bool
+    since_clamped: bool
     seen: bool  # rows that were only seen again are included
-    cut: bool = False
+    cut: bool  # there are more rows
 
 
-def _page_info(body: bytes, requested_at: datetime) -> _PageInfo:
-    """Parse the paging information; if the upstream gives no time, our time before the request is used."""
-    try:
-        envelope = _envelope.decode(body)
-    except msgspec.MsgspecError:
-        envelope = _Envelope()
-    meta = envelope.meta or _Meta()
-    since = meta.server_time or (requested_at.astimezone(UTC) - _STEP).isoformat().replace("+00:00", "Z")
-    return _PageInfo(
-        since, envelope.pagination.next_cursor if envelope.pagination else None, bool(meta.since_clamped), meta.seen
-    )
+async def _list(feed: Settings, web: Web, sink: Sink, path: str, query: dict[str, str | int]) -> _Listing:
+    """Fetch all pages, by cursor if there is one, otherwise by offset."""
+    base: dict[str, str | int] = {**_filters(feed), **query, "limit": _PAGE}
+    place: dict[str, str | int] = {}
+    pages: list[Page] = []
+    requested_at = (sink.now().astimezone(UTC) - _STEP).isoformat().replace("+00:00", "Z")
+    while True:
+        body = (await web.get(feed.url.rstrip("/") + path, {**base, **place})).body
+        page = await parsed(feed, sink, body, read_page, body)
+        pages.append(page)
+        if page.has_more and page.next_cursor:
+            place = {"cursor": page.next_cursor}
+        elif page.has_more and page.next_offset is not None and page.next_offset > int(place.get("offset", -1)):
+            place = {"offset": page.next_offset}
+        else:
+            first, payloads = pages[0], [page.payload for page in pages]
+            return _Listing(payloads, first.server_time or requested_at, first.since_clamped, first.seen, page.has_more)

@@ -20,7 +20,7 @@ from oddsengine_service.feeds.freshness import too_slow
 from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.sink import Failure, Sink
-from oddsengine_service.feeds.web import Answer, Web
+from oddsengine_service.feeds.web import HttpBody, Web
 from oddsengine_service.settings import TheOddsApi as Settings
 
 _log = logging.getLogger("oddsengine.feeds")
@@ -157,7 +157,7 @@ class TheOddsApiSource:
         payload = await parsed(self.feed, sink, body, self._scores.read, body, sport)
         await sink.deliver(self.feed.name, payload, _part(name))
 
-    async def _get(self, web: Web, path: str, query: dict[str, str | int]) -> Answer:
+    async def _get(self, web: Web, path: str, query: dict[str, str | int]) -> HttpBody:
         answer = await web.get(self.feed.url.rstrip("/") + path, {"apiKey": self._key, **query})
         self._left = _number(answer.headers.get("x-requests-remaining"), self._left)
         self._used = _number(answer.headers.get("x-requests-used"), self._used)

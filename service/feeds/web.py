@@ -25,7 +25,7 @@ _REFUSED = {400, 401, 402, 403, 404, 405, 410, 422}
 Query = Mapping[str, str | int] | list[tuple[str, str | int | float | bool | None]]
 
 
-class Answer(NamedTuple):
+class HttpBody(NamedTuple):
     """A complete body, and its headers."""
 
     body: bytes
@@ -50,10 +50,10 @@ class Web:
     ) -> None:
         await self._client.aclose()
 
-    async def get(self, url: str, query: Query | None = None) -> Answer:
+    async def get(self, url: str, query: Query | None = None) -> HttpBody:
         return await self._whole(self._client.build_request("GET", url, params=query or None))
 
-    async def post(self, url: str, headers: Mapping[str, str], form: Mapping[str, str] | bytes) -> Answer:
+    async def post(self, url: str, headers: Mapping[str, str], form: Mapping[str, str] | bytes) -> HttpBody:
         """Send a form, or a body, and get a body."""
         request = (
             self._client.build_request("POST", url, headers=headers, content=form)
@@ -62,7 +62,7 @@ class Web:
         )
         return await self._whole(request)
 
-    async def _whole(self, request: httpx.Request) -> Answer:
+    async def _whole(self, request: httpx.Request) -> HttpBody:
         body = bytearray()
         try:
             async with asyncio.timeout(self._feed.timeout), self._opened(request) as response:
@@ -72,7 +72,7 @@ class Web:
                         raise Failure(f"response body of more than {self._feed.body_bytes} bytes")
         except TimeoutError:
             raise Failure(f"no complete response within {self._feed.timeout:g} s") from None
-        return Answer(bytes(body), response.headers)
+        return HttpBody(bytes(body), response.headers)
 
     @asynccontextmanager
     async def stream(

@@ -48,7 +48,7 @@ def _data(node: Node) -> tuple[str, str]:
         return ("degraded" if node.failures else "ok"), node.waits_for
     if node.closing.is_set():
         return "down", "stopping"
-    if not writing(node):
+    if not node.writing:
         return "down", "the writer is gone"
     if not node.changed_at:
         waited = node.clock.time() - node.started
@@ -79,13 +79,6 @@ def _sources(node: Node) -> tuple[str, str]:
     if shares:
         parts.append("rejected as stale, by source: " + ", ".join(f"{share:.0%}" for share in shares))
     return ("degraded" if bad else "ok"), "; ".join(parts)
-
-
-def writing(node: Node) -> bool:
-    """Whether the writer can take jobs; its thread starts with the first one."""
-    writer = node._writer
-    threads = list(writer._threads)
-    return not writer._shutdown and (not threads or any(thread.is_alive() for thread in threads))
 
 
 def _schema(_: Node) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from oddsengine_service.node import Node
 from oddsengine_service.problems import INTERNAL, Problem
 from oddsengine_service.records import Change
 from oddsengine_service.scale.link import Link
-from oddsengine_service.scale.log import Log, LostError, RefusedError, UnstoredError
+from oddsengine_service.scale.log import LostError, RefusedError, SharedLog, UnstoredError
 from oddsengine_service.tiers import TIERS, Caller
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class SharedRecords:
 
     def __init__(self, link: Link, node: Node, background: Callable[[Coroutine[Any, Any, None]], Any]) -> None:
         self._link, self._node, self._background = link, node, background
-        self._log = Log(link, "bettors", latest=True)
+        self._log = SharedLog(link, "bettors", latest=True)
         self._subject = f"ask.{link.scale.shard}.bettors"
         self._born = self._epoch = 0
         self._stored = 0  # last message written by this process as the leading writer

@@ -15,7 +15,7 @@ from oddsengine.snapshot import FORM as ENGINE_FORM
 from oddsengine.snapshot import dump, restore, restore_delayed
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.node import Node
-from oddsengine_service.scale.log import Message
+from oddsengine_service.scale.log import LogMessage
 from oddsengine_service.scale.messages import FORM, Begin, Check, Entry, FuturesPrices, Scores, Step, unpacked
 from oddsengine_service.tiers import TIERS, books_of
 
@@ -70,7 +70,7 @@ class Follower:
             if view.wanted.books is not None:
                 view.close()
 
-    def apply(self, message: Message) -> None:
+    def apply(self, message: LogMessage) -> None:
         """Apply a message; one from a replaced writer is ignored.
 
         Raises `DivergedError` if the state here turns out to differ from the writer's; `FormError` if it was written by

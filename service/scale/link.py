@@ -15,7 +15,7 @@ import nats
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from oddsengine_service.settings import Scale, Settings, SettingsError
+from oddsengine_service.settings import Scale, Settings, secret
 
 PING_S = 1.0  # after two without a reply, the client connects to another server
 _WAIT_S = 0.5  # between two attempts to connect
@@ -27,14 +27,7 @@ class Link:
     def __init__(self, settings: Settings, environ: Mapping[str, str], report: Callable[[str, str], None]) -> None:
         assert settings.scale is not None
         self.scale: Scale = settings.scale
-        self._credentials = ""
-        if self.scale.credentials_env:
-            self._credentials = environ.get(self.scale.credentials_env, "")
-            if not self._credentials:
-                raise SettingsError(
-                    f"{settings.file}: scale.credentials_env is {self.scale.credentials_env!r}, and the environment "
-                    "has no such variable or an empty one; it must name a variable with the path of a credentials file"
-                )
+        self._credentials = secret(settings, "scale.credentials_env", environ)  # the path of a file
         self._report = report
         self.lost_at: float | None = 0.0  # loop time at which the connection was lost; None while connected
         self.client = Client()

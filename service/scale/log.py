@@ -58,7 +58,7 @@ class UnstoredError(Exception):
     """The servers persistently fail to store messages; the message says why."""
 
 
-class Message(NamedTuple):
+class LogMessage(NamedTuple):
     """One message of the log."""
 
     sequence: int
@@ -106,7 +106,7 @@ class Lease:
         await self._bucket.delete(self._key, last=self._revision)
 
 
-class Log:
+class SharedLog:
     """One of the streams of a shard: `board`, which all processes follow, `records` or `bettors`.
 
     With `latest`, it retains only the newest message of each subject, indefinitely, and sequences have gaps.
@@ -170,7 +170,7 @@ class Log:
                 return after + 1
             await asyncio.sleep(_AGAIN_S)
 
-    async def follow(self, after: int) -> AsyncIterator[Message | None]:
+    async def follow(self, after: int) -> AsyncIterator[LogMessage | None]:
         """Messages after a sequence, in order and without gaps; None now and then while there are none.
 
         Raises `LostError` if the log lacks the next message, or is another one.
@@ -201,7 +201,7 @@ class Log:
                     if sequence <= after or (sequence > after + 1 and not self._latest):
                         break
                     after = sequence
-                    yield Message(sequence, int((message.headers or {}).get("epoch", 0)), message.data)
+                    yield LogMessage(sequence, int((message.headers or {}).get("epoch", 0)), message.data)
             except (NatsError, OSError, TimeoutError):
                 yield None
             finally:
@@ -324,4 +324,4 @@ async def bucket_of(js: Any, config: KeyValueConfig) -> KeyValue:
     return bucket
 
 
-__all__ = ["Bounds", "Lease", "Log", "LostError", "Message", "RefusedError", "UnstoredError"]
+__all__ = ["Bounds", "Lease", "LogMessage", "LostError", "RefusedError", "SharedLog", "UnstoredError"]

@@ -22,17 +22,17 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from oddsengine_service.keys import KeyStore
-from oddsengine_service.log import Log as ServiceLog
+from oddsengine_service.log import Log
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.problems import Problem
 from oddsengine_service.routes.stream import hub_of
 from oddsengine_service.scale.bettors import SharedRecords
+from oddsengine_service.scale.closings import PendingClosings, store
 from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, Snapshot, closed, fits, opened
 from oddsengine_service.scale.link import Link
-from oddsengine_service.scale.log import Lease, Log, LostError, Message, RefusedError, UnstoredError
+from oddsengine_service.scale.log import Lease, LogMessage, LostError, RefusedError, SharedLog, UnstoredError
 from oddsengine_service.scale.messages import Begin, Check, Entry, FormError, Sources, packed
 from oddsengine_service.scale.outbox import STALLED_S, Outbox
-from oddsengine_service.scale.records import Records, store
 from oddsengine_service.scale.sharing import SharedCounts, SharedKeys, SharedUsage
 from oddsengine_service.settings import Settings
 from oddsengine_service.wire.splits import SplitsGiven
@@ -56,13 +56,13 @@ _MAX_PAYLOAD = 8_000_000  # recommended max_payload of the servers
 class Member(Collector):
     """One process of a cluster: its link and logs, and the tasks that follow them. `role` is the configured one."""
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str], node: Node, log: ServiceLog) -> None:
+    def __init__(self, settings: Settings, environ: Mapping[str, str], node: Node, log: Log) -> None:
         self.link = Link(settings, environ, lambda event, message: log.event(event, message=message))
         self.scale, self.node, self._log_event = self.link.scale, node, log.event
         self.leads = self.scale.role == "writer"
-        self.board, self.past = Log(self.link, "board"), Log(self.link, "records")
+        self.board, self.past = SharedLog(self.link, "board"), SharedLog(self.link, "records")
         self.follower = Follower(node)
-        self.records = Records()
+        self.records = PendingClosings()
         self._bettors = SharedRecords(self.link, node, self._background)
         self._keys = None if node.demo or not isinstance(node.keys, KeyStore) else SharedKeys(self.link, node.keys)
         self.name = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns() % 1_000_000}"
@@ -236,7 +236,7 @@ class Member(Collector):
         except FormError as error:
             self.node.ready, self.node.waits_for, self._outdated = False, str(error), True
 
-    async def _take(self, message: Message) -> None:
+    async def _take(self, message: LogMessage) -> None:
         await self._written(self.follower.apply, message)
         now = self.node.engine.now
         if now is not None:

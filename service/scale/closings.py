@@ -19,7 +19,7 @@ _KEPT = 1000  # on a stand-by process, in case the writer loses them
 
 
 @dataclass
-class Records:
+class PendingClosings:
     """Records until they are in the log; retains the last ones while another process writes."""
 
     writing: bool = False
