@@ -106,7 +106,6 @@ class _Mirror:
             setattr(self, name, np.zeros(0, dtype))
 
     def room_for(self, slots: int) -> None:
-        """Grow to a number of slots."""
         for name, dtype in self.COLUMNS:
             old = getattr(self, name)
             if slots > old.size:
@@ -115,7 +114,6 @@ class _Mirror:
                 setattr(self, name, grown)
 
     def take(self, board: Board, slots: Ints, begins: Longs, now: int) -> None:
-        """Update some slots from the board."""
         rows = board.rows
         on = (rows.state[slots] == 1) & ((rows.flags[slots] & (LIVE | SUSPENDED)) == 0)
         start = begins[board.names.event.values[rows.key[slots] >> BOOK_BITS]]
@@ -262,7 +260,6 @@ class ClosingRecorder:
         return _Due(at, starts, facts)
 
     def _close(self, due: _Due) -> None:
-        """De-vig and store the close of some events."""
         lines, outcome, event_of, fair = closing_lines(due.facts, due.at, self._view.wanted.method, self.engine.fair)
         ends = due.facts.frame().with_columns(look=pl.lit(due.at))
         for id_, start in due.events.items():

@@ -238,14 +238,12 @@ def report(bets: pl.DataFrame, by: str | None = None) -> pl.DataFrame:
 
 
 def _numbers(bets: pl.DataFrame, name: str) -> Floats:
-    """Return a column as floats, nan for null."""
     if name not in bets.columns:
         return np.full(bets.height, np.nan)
     return np.asarray(bets[name].cast(pl.Float64).fill_null(np.nan).to_numpy())
 
 
 def _codes(texts: pl.Series, distinct: pl.Series) -> Longs:
-    """Return the index of each text among the distinct ones."""
     place = pl.DataFrame({"text": distinct}).with_row_index("at")
     coded = pl.DataFrame({"text": texts}).join(place, on="text", how="left", maintain_order="left")
     return np.asarray(coded["at"].to_numpy(), dtype=np.int64)

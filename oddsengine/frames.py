@@ -114,7 +114,6 @@ def flatten(frame: IntoFrame, separator: str = "_", join: str | None = None) -> 
 
 
 def _joined(lists: pl.Expr, dtype: pl.List, join: str) -> pl.Expr:
-    """Join lists to texts."""
     inner = dtype.inner
     if isinstance(inner, pl.List):
         return lists.list.eval(_joined(pl.element(), inner, join).fill_null("")).list.join(join)

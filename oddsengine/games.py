@@ -74,7 +74,7 @@ class Reading(NamedTuple):
 
 
 class State(NamedTuple):
-    """The state of a game."""
+    """The merged state of a game."""
 
     home: int | None
     away: int | None
@@ -226,12 +226,10 @@ class _Game:
 
     @property
     def score(self) -> Score | None:
-        """The merged score."""
         state = self.state
         return None if state is None or state.home is None or state.away is None else (state.home, state.away)
 
     def take(self, seen: int, readings: Iterable[Reading]) -> None:
-        """Apply the readings of one time."""
         if seen > self.at:
             if self.score != self.before:
                 self.before, self.since = self.score, self.at
@@ -244,7 +242,6 @@ class _Game:
         self.settle()
 
     def settle(self) -> None:
-        """Merge the readings."""
         self.state = merge(self.readings.values(), self.before, self.since)
         since = self.at if self.over_before is None else self.over_before
         self.over = since if self.state.over else None

@@ -38,17 +38,17 @@ class Moves(NamedTuple):
 
     @property
     def live(self) -> Bools:
-        """Flag the moves of live prices."""
+        """Whether each price is live."""
         return np.asarray((self.flags & LIVE) != 0)
 
     @property
     def active(self) -> Bools:
-        """Flag the moves of prices that are not suspended."""
+        """Whether each price can be bet, i.e. is not suspended."""
         return np.asarray((self.flags & SUSPENDED) == 0)
 
 
 def nothing() -> Moves:
-    """Return empty moves."""
+    """Moves of an event without prices."""
     none = np.empty(0)
     return Moves([], [], none.astype(np.int64), none.astype(np.int64), none, none, none.astype(np.uint8))
 
@@ -129,7 +129,6 @@ class Ring:
         return self._slot_row[slot].astype(np.int64)
 
     def _take(self, row: Longs, now: int, odds: Floats, american: Floats, flags: Bytes) -> None:
-        """Append moves."""
         rows = self._rows
         fresh = rows["last_at"][row] == 0
         moved = np.flatnonzero(fresh | (rows["last_odds"][row] != odds) | (rows["last_flags"][row] != flags))

@@ -148,7 +148,6 @@ def _coupled(parts: list[Factor], odds: Floats) -> Factor:
 
 
 def _profit(factor: Factor, odds: Floats) -> Floats:
-    """Return the profit of a unit on each bet, by scenario."""
     earned = np.where(factor.share > 0.0, factor.share * (odds[factor.bets] - 1.0), factor.share)
     return np.asarray(earned.sum(axis=1), dtype=np.float64)
 
@@ -161,7 +160,6 @@ def _has_law(identity: Identity, ladder: int) -> bool:
 
 
 def _on_score(identity: Identity, ladder: int) -> bool:
-    """Whether a ladder's markets are functions of the final score."""
     g = identity.groups
     kind = identity.kinds[g.kind[ladder]]
     return _scored(kind.family, kind.period, *identity.sports[g.event[ladder]])

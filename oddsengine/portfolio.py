@@ -259,8 +259,6 @@ def _solve(bet: Longs, own: Floats, tilted: Floats, diagonal: Floats, rows: Floa
 
 
 class _Growth:
-    """Growth of a portfolio and its derivatives."""
-
     def __init__(self, games: Games) -> None:
         self._games = games
         n = int(games.bet[-1])
@@ -268,7 +266,6 @@ class _Growth:
         self._own, self._factor = np.zeros((n, n)), np.empty((n, n))
 
     def at(self, stakes: Floats) -> tuple[float, Floats]:
-        """Return growth and gradient."""
         growth = _moments(stakes, *self._games, _NODES, _STEP, self._slope, self._tilted, self._own)
         return float(growth), self._slope
 

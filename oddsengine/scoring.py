@@ -508,7 +508,6 @@ def _bets(stakes: ArrayLike, gains: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _moments(stakes: ArrayLike, gains: ArrayLike, moment: ArrayLike) -> tuple[Floats, Floats]:
-    """Return profit and stakes by time."""
     s, g = _bets(stakes, gains)
     when = _codes("moment", moment, s.shape[0])
     if (when < 0).any() or (np.diff(when) < 0).any():

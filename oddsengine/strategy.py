@@ -333,7 +333,6 @@ class Trader:
 
 
 def _trade(row: Mapping[str, Any], stake: float, now: int) -> dict[str, Any]:
-    """Build a trade from a +EV row."""
     same = ("sport", "league", "home_team", "away_team", "is_live", "player_name", "team_side", "selection",
             "selection_type", "line", "sportsbook", "odds_decimal", "net_odds", "fair_probability", "odds_id",
             "market_segment")  # fmt: skip
@@ -530,7 +529,6 @@ def backtest(
 
 
 def _scores(results: pl.DataFrame) -> dict[str, tuple[float, float]]:
-    """Return final scores by event."""
     names = {"home_goals": "home_score", "away_goals": "away_score"}
     frame = results.rename({a: b for a, b in names.items() if a in results.columns and b not in results.columns})
     missing = {"event_id", "home_score", "away_score"} - set(frame.columns)
@@ -550,7 +548,6 @@ def _graded(
     scores: Mapping[str, tuple[float, float]],
     table: catalog.FairTable,
 ) -> pl.DataFrame:
-    """Return trades with results."""
     closing = _closing(trades, closes, table)
     gain = _gains(trades, scores)
     by_score = ~np.isnan(gain)

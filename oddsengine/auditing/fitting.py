@@ -127,7 +127,6 @@ def _flat(table: FairTable) -> dict[str, FairTable]:
 
 
 def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) -> pl.DataFrame | None:
-    """Return the rows of one snapshot."""
     with engine.still() as board:
         names = board.names
         units = np.flatnonzero(board.units.size[: names.unit_event.size] > 0)
@@ -227,7 +226,6 @@ def fit(rows: pl.DataFrame, table: FairTable) -> tuple[FairTable, dict[str, floa
 
 
 def _book_ids(rows: pl.DataFrame) -> list[str]:
-    """Return catalog ids of the judged books, as used in the table."""
     return [catalog.book(name).id for name in rows["sportsbook"].to_list()]
 
 
@@ -239,7 +237,6 @@ def _clustered(scores: Floats, inverse: Any, game: Any) -> Floats:
 
 
 def _predicted(rows: pl.DataFrame, table: FairTable) -> Floats:
-    """Compute the fair logits of rows with a table."""
     design, *_ = _design(rows, table)
     c = table.constants
     factor = np.array([table.own.get(book, 1.0) for book in _book_ids(rows)])

@@ -29,8 +29,6 @@ _NO_IDS: Words = np.empty(0, np.uint64)
 
 
 class Step(NamedTuple):
-    """One step of a history."""
-
     now: int
     update: Update
     settles: bool = False  # another piece begins: results so far can be processed
@@ -65,7 +63,6 @@ def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] 
 
 
 def _is_delta(path: str, storage_options: Mapping[str, Any] | None) -> bool:
-    """Whether a path is that of a Delta table."""
     if "://" not in path:
         return os.path.isdir(os.path.join(path, "_delta_log"))
     try:

@@ -108,7 +108,6 @@ class _Scan:
         self._graded: list[pl.DataFrame] = []
 
     def follow(self, now: int, update: Update) -> None:
-        """Process a step."""
         change = update.of(self._view)
         if change.expired.size:
             gone = [self._place.pop(ident) for ident in change.expired.tolist()]
@@ -123,7 +122,6 @@ class _Scan:
         self._closes.follow(now)
 
     def _move(self, now: int, at: Longs, value: Floats, low: Any) -> None:
-        """Record new figures of open opportunities."""
         figures = self._figures
         figures[at, _LAST] = value
         early = now < self._times[at, _START]
@@ -133,7 +131,6 @@ class _Scan:
         self._times[at[better], _BEST_AT] = now
 
     def _bear(self, now: int, update: Update, hits: Hits, value: Floats) -> None:
-        """Record new opportunities."""
         begin, self._size = self._size, self._size + hits.size
         if self._size > self._times.shape[0]:
             room = max(4096, 2 * self._size)
@@ -176,7 +173,6 @@ class _Scan:
         self._waiting = [waiting]
 
     def _grade(self, due: pl.DataFrame, closes: pl.DataFrame) -> pl.DataFrame:
-        """Grade prices at the close."""
         last = closes.select("row_id", closing_odds="odds_decimal").unique("row_id")
         fair = closing_probabilities(due, closes, self._engine.fair)
         return (
@@ -186,7 +182,6 @@ class _Scan:
         )
 
     def frame(self) -> pl.DataFrame:
-        """`SCAN_SCHEMA`."""
         if not self._heads:
             return pl.DataFrame(schema=SCAN_SCHEMA)
         graded = pl.concat(self._graded) if self._graded else pl.DataFrame(schema=_GRADED)

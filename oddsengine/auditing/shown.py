@@ -54,8 +54,6 @@ def shown(engine: Engine, now: int, update: Update, view: View) -> ShownPrices |
 
 
 class AuditInput(NamedTuple):
-    """Input of an audit."""
-
     shown: pl.DataFrame  # one row each time a price first reached a threshold
     closes: pl.DataFrame | None
     looks: int

@@ -18,7 +18,6 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def audit_command(arguments: argparse.Namespace) -> None:
-    """Replay a history and grade the prices shown."""
     if arguments.shown is not None and not arguments.shown.endswith(_SHOWN):
         raise ValueError(f"--shown takes a .parquet, .ndjson or .jsonl file, got {arguments.shown!r}")
     with Progress("looks") as progress:
@@ -38,7 +37,6 @@ def audit_command(arguments: argparse.Namespace) -> None:
 
 
 def calibrate_command(arguments: argparse.Namespace) -> None:
-    """Fit the fair-price constants to a history."""
     histories, output, fair = arguments.history, arguments.output, arguments.fair
     if arguments.data is not None:
         if histories:
@@ -85,7 +83,6 @@ def _table(path: str | None) -> catalog.FairTable | None:
 
 
 def _write(result: Audit, path: str) -> None:
-    """Write the prices shown as Parquet or NDJSON, by suffix."""
     if path.endswith(".parquet"):
         result.shown.write_parquet(path)
     else:

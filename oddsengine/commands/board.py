@@ -82,7 +82,6 @@ _SCAN_WORDS = (
 
 
 def scan_command(arguments: argparse.Namespace) -> None:
-    """Find opportunities, or list rejected rows."""
     form = _format(arguments)
     if form in ("csv", "parquet") and arguments.kind == "all" and not arguments.rejected:
         raise ValueError(f"{form} can hold only one table; choose one with --kind ev, arb, low-hold or middles")
@@ -133,7 +132,6 @@ def _no_fair_price(arguments: argparse.Namespace, table: OddsTable) -> list[str]
 
 
 def _summary(table: OddsTable, counts: Mapping[str, int], now: Any, seconds: float) -> list[str]:
-    """Summarise what was read, what was rejected, and the time taken."""
     door = dict(sorted(table.rejected["guard"].value_counts().iter_rows()))
     results = {name: counts[name] for name in ("ev_cap", "profit_cap") if name in counts}
     guards = {n: counts.get(n, 0) - door.get(n, 0) for n in NAMES if n not in results}
@@ -155,7 +153,6 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 
 def markets_command(arguments: argparse.Namespace) -> None:
-    """List the markets of a table."""
     form = _format(arguments)
     table = _read(arguments)
     with Notice("listing markets", _SLOW):
@@ -164,7 +161,6 @@ def markets_command(arguments: argparse.Namespace) -> None:
 
 
 def explain_command(arguments: argparse.Namespace) -> None:
-    """Explain one opportunity."""
     if len(arguments.names) != 2 - arguments.sample:
         expected = "one ID with --sample" if arguments.sample else "a FILE and an ID"
         raise ValueError(f"explain takes {expected}, got {' '.join(arguments.names)}")

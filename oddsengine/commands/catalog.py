@@ -25,7 +25,6 @@ def meanings() -> dict[str, str]:
 
 
 def catalog_command(arguments: argparse.Namespace) -> None:
-    """List the thresholds, with the changes of a catalog file if given."""
     if arguments.file is not None:
         known.load(arguments.file)
     usual, now, about = known.shipped(), known.thresholds(), meanings()

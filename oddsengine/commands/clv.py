@@ -31,7 +31,6 @@ _NOTE = (
 
 
 def clv_command(arguments: argparse.Namespace) -> None:
-    """Report the CLV of a data folder, a tape or an archive."""
     given = [name for name in ("data", "tape", "archive") if getattr(arguments, name) is not None]
     if len(given) > 1:
         raise ValueError(f"give one of --data, --tape and --archive, got --{' and --'.join(given)}")
@@ -59,7 +58,6 @@ def _service() -> Any:
 
 
 def _graded(arguments: argparse.Namespace) -> pl.DataFrame:
-    """Load the graded bets of a data folder."""
     closing = _service()
     folder = arguments.data
     if folder is None:
@@ -78,7 +76,6 @@ def _graded(arguments: argparse.Namespace) -> pl.DataFrame:
 
 
 def _replayed(history: History | Tape) -> pl.DataFrame:
-    """Grade the bets shown while replaying a tape or an archive."""
     closing = _service()
     engine = engine_of(history)
     closings = closing.opened(None)

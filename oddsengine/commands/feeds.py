@@ -19,7 +19,6 @@ _UNMAPPED = (Column("Count", right=True), Column("Feed"), Column("Book"), Column
 
 
 def feeds_command(arguments: argparse.Namespace) -> None:
-    """Test feeds, or list their unmapped names."""
     with service_needed():
         from oddsengine_service.feeds import check  # noqa: PLC0415  see the module's docstring
         from oddsengine_service.settings import learn, load  # noqa: PLC0415
@@ -38,7 +37,6 @@ def feeds_command(arguments: argparse.Namespace) -> None:
 
 
 def _checked(checked: list[Any], arguments: argparse.Namespace) -> None:
-    """Print what each feed would deliver."""
     if arguments.format == "json":
         echo(json.dumps([one.plain() for one in checked], indent=2, ensure_ascii=False) + "\n")
         return
@@ -49,7 +47,6 @@ def _checked(checked: list[Any], arguments: argparse.Namespace) -> None:
 
 
 def _unmapped(unmapped: list[Any], arguments: argparse.Namespace) -> None:
-    """Print unmapped market names, the most frequent first."""
     if arguments.format == "json":
         echo(json.dumps([one._asdict() for one in unmapped], indent=2, ensure_ascii=False) + "\n")
         return

@@ -24,7 +24,6 @@ _SHOWN_ONCE = "Store the key now: it cannot be shown again."
 
 
 def keys_command(arguments: argparse.Namespace) -> None:
-    """Create, list, revoke and change keys."""
     with service_needed():
         from oddsengine_service import keys  # noqa: PLC0415  see the module's docstring
         from oddsengine_service.settings import load, make_folder  # noqa: PLC0415

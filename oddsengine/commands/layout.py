@@ -22,8 +22,6 @@ _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Layout of one column."""
-
     title: str
     right: bool = False  # align right
     least: int = 0  # minimum width when narrowed; 0: never narrowed
@@ -51,7 +49,6 @@ def _clean(text: str) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    """Shorten a text to so many columns."""
     if width_of(text) <= width:
         return text
     while text and width_of(text) > width - 1:

@@ -10,7 +10,6 @@ from oddsengine.sample import SAMPLE_BOARD
 
 
 def mcp_command(arguments: argparse.Namespace) -> None:
-    """Serve tools for a file of prices or a node until the client disconnects."""
     given = [name for name in ("file", "sample", "url") if getattr(arguments, name)]
     if len(given) != 1:
         raise ValueError(f"give exactly one of FILE, --sample and --url, got {' and '.join(given) or 'none'}")

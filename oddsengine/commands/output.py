@@ -27,7 +27,6 @@ def terminal() -> int | None:
 
 
 def bold() -> bool:
-    """Whether titles can be bold."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -59,7 +58,6 @@ class Notice:
 
 
 def wrapped(lines: Sequence[str]) -> str:
-    """Wrap lines to the terminal."""
     width = terminal()
     if width is None:
         return "\n".join(lines)
@@ -67,7 +65,6 @@ def wrapped(lines: Sequence[str]) -> str:
 
 
 def write(text: str, path: str | None) -> None:
-    """Write a text to a file, or print it."""
     if path is None:
         echo(text)
     else:

@@ -91,7 +91,6 @@ def _figure(name: str, value: float | None) -> str:
 
 
 def devig_command(arguments: argparse.Namespace) -> None:
-    """De-vig one market."""
     odds = [_price(text) for text in arguments.odds]
     if len(odds) < 2:
         raise ValueError("a market needs at least two prices, got one")
@@ -117,7 +116,6 @@ def devig_command(arguments: argparse.Namespace) -> None:
 
 
 def kelly_command(arguments: argparse.Namespace) -> None:
-    """Compute Kelly stakes."""
     bank, odds = arguments.bankroll, _prices(arguments.odds)
     if bank is not None and not 0.0 < bank < float("inf"):
         raise ValueError(f"--bankroll must be a finite number above 0, got {bank:g}")
@@ -141,7 +139,6 @@ def kelly_command(arguments: argparse.Namespace) -> None:
 
 
 def stakes_command(arguments: argparse.Namespace) -> None:
-    """Compute stakes with equal payouts."""
     odds, total, step = [_price(text) for text in arguments.odds], arguments.total, arguments.step
     if len(odds) < 2:
         raise ValueError("a market needs at least two prices, got one")

@@ -338,7 +338,6 @@ def plain(value: Any, name: str = "") -> Any:
 
 
 def records(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """Convert the rows of a result frame to JSON values."""
     return [{name: plain(value, name) for name, value in row.items()} for row in frame.iter_rows(named=True)]
 
 

@@ -11,7 +11,6 @@ from oddsengine.commands.output import echo, service_needed
 
 
 def serve_command(arguments: argparse.Namespace) -> None:
-    """Run the service until it is interrupted."""
     with service_needed():
         from oddsengine_service.server import serve  # noqa: PLC0415  see the module's docstring
         from oddsengine_service.settings import MOST_PORT, learn, load, make_folder  # noqa: PLC0415

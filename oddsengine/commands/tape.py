@@ -76,7 +76,6 @@ class _DeferredInterrupt:
 
 
 def record_command(arguments: argparse.Namespace) -> None:
-    """Apply batches and record them."""
     if (arguments.source is None) == (arguments.simulate is None):
         word = "neither" if arguments.source is None else "both"
         raise ValueError(f"give either --from or --simulate, got {word}")
@@ -128,7 +127,6 @@ def record_command(arguments: argparse.Namespace) -> None:
 
 
 def _why_nothing(arguments: argparse.Namespace) -> str:
-    """Explain why nothing was recorded."""
     if arguments.source is not None:
         return f"nothing was recorded: {arguments.source} has no batches"
     return (
@@ -144,7 +142,6 @@ class _Counter:
         self.quotes = 0
 
     def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
-        """Count a batch."""
         self.quotes += batch.quoted.key.size
 
     def note(self, kind: str, what: object) -> None:
@@ -174,7 +171,6 @@ def _simulated(arguments: argparse.Namespace) -> Iterator[_BatchItem]:
 
 
 def _parsed(file: BinaryIO, name: str, size: int) -> Iterator[_BatchItem]:
-    """Parse batches, one per line."""
     decoder = msgspec.json.Decoder(_Line)
     read = 0
     for number, text in enumerate(file, 1):
@@ -193,7 +189,6 @@ def _parsed(file: BinaryIO, name: str, size: int) -> Iterator[_BatchItem]:
 
 
 def replay_command(arguments: argparse.Namespace) -> None:
-    """Replay a tape and summarise the result."""
     tape = Tape(arguments.tape)
     since, until = arguments.since, arguments.to
     if since is not None and until is not None and until < since:
@@ -318,7 +313,6 @@ def _time(now: datetime | None) -> str:
 
 
 def archive_command(arguments: argparse.Namespace) -> None:
-    """Write tapes to a Delta table, skipping what it already has."""
     folder, began, options = Path(arguments.tapes), time.monotonic(), storage_options(arguments)
     tapes = [folder] if any(folder.glob("*.tape")) else sorted(path.parent for path in folder.glob("*/00000001.tape"))
     if not tapes:
@@ -337,7 +331,6 @@ def archive_command(arguments: argparse.Namespace) -> None:
 
 
 def compact_command(arguments: argparse.Namespace) -> None:
-    """Merge the files of each past day and sport of an archive."""
     began = time.monotonic()
     done = compact(arguments.dest, arguments.keep_hours, storage_options(arguments))
     took = time.monotonic() - began
@@ -351,7 +344,6 @@ def compact_command(arguments: argparse.Namespace) -> None:
 
 
 def storage_options(arguments: argparse.Namespace) -> dict[str, str]:
-    """Options of an object store."""
     for option in arguments.option:
         if "=" not in option:
             raise ValueError(f"--option takes NAME=VALUE, got {option!r}")

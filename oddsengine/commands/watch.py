@@ -9,7 +9,6 @@ from oddsengine.sample import SAMPLE_BOARD
 
 
 def watch_command(arguments: argparse.Namespace) -> None:
-    """Watch a file, a tape or a node."""
     given = [name for name in ("file", "sample", "tape", "url") if getattr(arguments, name)]
     if len(given) != 1:
         raise ValueError(f"give exactly one of FILE, --sample, --tape and --url, got {' and '.join(given) or 'none'}")

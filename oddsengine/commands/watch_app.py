@@ -72,7 +72,6 @@ class FileSource:
         return self._shot
 
     def prices(self, event: str) -> Rows:
-        """Return every price of an event."""
         return self._table.filter(pl.col("event_id") == event).to_dicts()
 
 
@@ -105,7 +104,6 @@ class TapeSource:
         return OpenLists(title, {kind: getattr(result, kind).to_dicts() for kind in KINDS})
 
     def prices(self, event: str) -> Rows:
-        """Return every price of an event."""
         table = self._engine.table().filter(event_id=event)
         return table.filter(~pl.arange(1, pl.len() + 1).is_in(rejected(table)["row"].unique().to_list())).to_dicts()
 
@@ -130,7 +128,6 @@ class NodeSource:
         return OpenLists(str(self._client.base_url), kinds)
 
     def prices(self, event: str) -> Rows:
-        """Return every price of an event."""
         return [row for rows in self._data(f"/odds/comparison?event={event}").values() for row in rows]
 
 
@@ -150,7 +147,6 @@ def legs(kind: str, row: Mapping[str, Any]) -> list[tuple[str, str, float]]:
 
 
 def cells(kind: str, row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Format a row."""
     bets = "\n".join(f"{selection} {odds:+.0f} {book}" for selection, book, odds in legs(kind, row))
     game, market = row.get("game") or row.get("event_name") or "", row.get("market") or row.get("market_type") or ""
     fair = ""
@@ -228,7 +224,6 @@ class WatchApp(App[None]):
         self._asking = threading.Lock()
 
     def compose(self) -> ComposeResult:
-        """Compose the screen."""
         yield Header()
         yield Input(self._first_words, placeholder="Filter: words, >2 for at least 2 %", id="filter")
         with TabbedContent(id="tabs"):
@@ -241,7 +236,6 @@ class WatchApp(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Start the thread."""
         for kind in KINDS:
             self._list(kind).add_columns("Value", "Bet", "Event", "Market", "Fair by" if kind == "ev" else "", "Starts")
         self._list("ev").focus()
@@ -328,15 +322,12 @@ class WatchApp(App[None]):
     # ---- events ----
 
     def on_input_changed(self, _: Input.Changed) -> None:
-        """Apply the filter as it is typed."""
         self._lists()
 
     def on_input_submitted(self, _: Input.Submitted) -> None:
-        """Return to the list."""
         self.action_tab(str(self.query_one("#tabs", TabbedContent).active))
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Show the board of the selected row's event."""
         key = event.row_key.value
         if key in self._events:
             self._event = self._events[key]
@@ -344,21 +335,17 @@ class WatchApp(App[None]):
             self._look()
 
     def action_tab(self, kind: str) -> None:
-        """Show a list or the board."""
         self.query_one("#tabs", TabbedContent).active = kind
         self.query_one("#prices" if kind == "board" else f"#list-{kind}", DataTable).focus()
 
     def action_search(self) -> None:
-        """Focus the filter."""
         self.query_one("#filter", Input).focus()
 
     def action_clear(self) -> None:
-        """Clear the filter."""
         self.query_one("#filter", Input).value = ""
         self.action_tab(str(self.query_one("#tabs", TabbedContent).active))
 
     def action_pause(self) -> None:
-        """Pause or resume updates."""
         self._paused = not self._paused
         self._lists()
         self._look()

@@ -46,8 +46,6 @@ _RESULTS: dict[str, Any] = {
 
 
 class PriceColumn(NamedTuple):
-    """A column of prices."""
-
     name: str
     book: str  # catalog id, or the file's code
     closing: bool
@@ -253,7 +251,6 @@ def _quotes(
     game: Game, day: date, columns: list[tuple[int, PriceColumn]], cells: list[str], places: Mapping[str, int],
     refused: Counter[str],
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """Return the quotes of one line."""
     moments = _seen(game, day)
     chosen = {"home": game.home, "away": game.away, "draw": "Draw", "over": "Over", "under": "Under"}
     taken: set[tuple[Any, ...]] = set()

@@ -252,7 +252,6 @@ def _payload(
     removed: Sequence[str] = (),
     moment: datetime | None = None,
 ) -> Payload:
-    """Build the payload of some rows."""
     events = {row["event_id"]: row for row in rows}
     live = {row["event_id"] for row in rows if row.get("is_live")}
     games = [
@@ -294,7 +293,6 @@ class InterfaceStream:
 
     @property
     def rows(self) -> int:
-        """Number of prices."""
         return len(self._held)
 
     def read(self, event: str, data: bytes) -> Payload:
@@ -338,7 +336,6 @@ class InterfaceStream:
         return self._renew(same)
 
     def _renew(self, seen: Iterable[SeenTime]) -> Payload:
-        """Return the rows with new times."""
         rows = []
         for given, time in ((each["id"], each["last_seen_at"]) for each in seen):
             held = self._held.get(given)

@@ -354,7 +354,6 @@ class _ResponseReader:
         self, offer: _Market, shared: dict[str, Any], sides: Mapping[str, str], kind: MarketName,
         listed: dict[str, Pair], pair: Pair,
     ) -> None:  # fmt: skip
-        """Build the quotes of one market of one book."""
         stem = f"{shared['event_id']}/{pair[0]}/{pair[1]}/"
         field, american, quotes, lone = self._field, self._american, self.quotes, not kind.fixed_line
         for outcome in offer.outcomes:

@@ -44,7 +44,6 @@ class ListedIds:
             self._ids.pop(event, None)
 
     def add(self, event: str, more: Mapping[str, Pair]) -> None:
-        """Add ids."""
         if more:
             self._ids.setdefault(event, {}).update(more)
 
@@ -67,7 +66,6 @@ class StreamRows:
         self._all_at: datetime | None = None
 
     def put(self, rows: Iterable[Row]) -> None:
-        """Add or replace rows."""
         for row in rows:
             self.rows[row["id"]] = row
             if row.get("is_live"):
@@ -76,13 +74,11 @@ class StreamRows:
                 self._live.pop(row["id"], None)
 
     def drop(self, ids: Iterable[str]) -> None:
-        """Remove rows."""
         for given in ids:
             self.rows.pop(given, None)
             self._live.pop(given, None)
 
     def clear(self) -> None:
-        """Remove all rows."""
         self.rows, self._live = {}, {}
 
     def due(self, now: datetime) -> list[Row]:

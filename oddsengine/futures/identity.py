@@ -137,7 +137,6 @@ def _type(wording: Wording, kind: kinds.FutureKind, sport: str) -> str:
 
 
 def _sides(wording: Wording, type_: str, sport: str, league: str) -> tuple[str, str, float | None]:
-    """Return subject, selection and line."""
     if not catalog.normalise(wording.selection):
         raise UnreadableError("the selection has no name")
     if type_ not in _SIDES:

@@ -118,7 +118,6 @@ def _newest(odds: pl.DataFrame) -> datetime:
 
 
 def market_row(judged: Evaluation) -> dict[str, Any]:
-    """Build the row of a market."""
     market, field = judged.sheet.market, judged.sheet.field
     return {
         "market_id": market.id, "display_name": market.name, "sport": market.sport, "league": market.league,

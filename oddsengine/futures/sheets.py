@@ -40,7 +40,6 @@ class Sheet(NamedTuple):
 
 
 def sheets_of(table: pl.DataFrame, markets: Mapping[str, Market], given: Mapping[str, Field]) -> dict[str, Sheet]:
-    """Build a sheet for every market."""
     columns = ("pick", "book", "odds_decimal", "last_seen_at", "is_active", "price_mismatch")
     parts = table.select("market_id", *columns).with_row_index("at").partition_by("market_id", maintain_order=True)
     made = {}

@@ -23,8 +23,6 @@ League = tuple[str, str]
 
 @dataclass
 class GameEntry:
-    """One game of one source."""
-
     key: Key
     game: Game
     league: League
@@ -107,7 +105,6 @@ class GameIndex:
         return {int(start.timestamp()) // _SECONDS for start in (entry.start, entry.first) if start is not None}
 
     def insert(self, entry: GameEntry) -> None:
-        """Add a game."""
         self.entries[entry.key] = entry
         for half in self._halves(entry):
             self._index.setdefault((entry.league, half), {}).setdefault(entry.spelling, {})[entry.key] = None
@@ -125,7 +122,6 @@ class GameIndex:
                 del self._index[entry.league, half]
 
     def leave(self, entry: GameEntry) -> None:
-        """Remove a game from its event."""
         event = self.events.get(entry.event or "")
         entry.event = None
         if event is not None:
@@ -134,7 +130,6 @@ class GameIndex:
                 del self.events[event.id]
 
     def join(self, entry: GameEntry, event: MatchedEvent) -> None:
-        """Move a game to an event."""
         if entry.event != event.id:
             self.leave(entry)
         entry.event = event.id

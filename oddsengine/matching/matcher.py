@@ -38,8 +38,6 @@ class Match(NamedTuple):
 
 
 class Quarantined(NamedTuple):
-    """A quarantined game."""
-
     source: str
     game: Game
     match: Match
@@ -104,7 +102,6 @@ class Matcher:
         return [Quarantined(e.key[0], e.game, self._matches[e.key]) for e in sorted(waiting, key=lambda e: e.key)]
 
     def events(self) -> dict[str, MatchedEvent]:
-        """Events by id."""
         return dict(self._index.events)
 
     def games(self, event_id: str) -> list[tuple[str, Game, Match]]:
@@ -222,7 +219,6 @@ class Matcher:
             self._compare(entry)
 
     def _obey(self, entry: GameEntry) -> None:
-        """Apply an override."""
         if entry.decree == NEVER:
             self._index.leave(entry)
             self._set(entry, Match(None, 1.0, "override: never"))
@@ -384,7 +380,6 @@ class Matcher:
         return owners
 
     def _create(self, entry: GameEntry, id_: str = "") -> MatchedEvent:
-        """Create an event for a game."""
         index, game = self._index, entry.game
         if not id_:
             assert entry.start is not None
@@ -399,7 +394,6 @@ class Matcher:
         self._index.join(entry, event)
 
     def _explain(self, entry: GameEntry) -> None:
-        """Record the reason of a match."""
         index = self._index
         event = index.events[entry.event or ""]
         others = [index.entries[key] for key in event.members if key != entry.key]
@@ -427,7 +421,6 @@ class Matcher:
         return turned != (by.key in self._matches and self._matches[by.key].turned)
 
     def _wait(self, entry: GameEntry, score: float, reason: str, near: Iterable[tuple[float, GameEntry]] = ()) -> None:
-        """Quarantine a game."""
         self._index.leave(entry)
         likely = dict.fromkeys(other.event or ":".join(other.key) for _, other in near)
         self._set(entry, Match(None, score, reason, candidates=tuple(likely)))

@@ -62,7 +62,6 @@ def pending(text: str) -> bool:
 
 
 def is_college(league: str) -> bool:
-    """Whether the teams of a league are colleges."""
     return league.startswith(words.COLLEGES)
 
 

@@ -81,7 +81,6 @@ def _folded(word: str) -> str:
 
 
 def _pair(one: str, other: str) -> float:
-    """Score two words."""
     if one == other:
         return SURE
     if _given(one) == _given(other):

@@ -32,7 +32,6 @@ class Before(NamedTuple):
     american: Floats
 
     def take(self, at: Any) -> "Before":
-        """Return a selection of the rows."""
         return Before(self.live[at], self.odds[at], self.american[at])
 
 
@@ -46,7 +45,6 @@ class RowChanges(NamedTuple):
 
     @property
     def live(self) -> Bools:
-        """Flag the rows that are live."""
         live: Bools = (self.facts.flags & LIVE) != 0
         return live
 
@@ -172,7 +170,6 @@ class UpdateChanges:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to send."""
         return not (self.moved.term.size or self.new.term.size or any(part.term.size for part in self.left))
 
     def _resolved(self, facts: Facts, before: Before) -> RowChanges:
@@ -288,20 +285,17 @@ def _unchanged(facts: Facts) -> tuple[Facts, Before]:
 
 
 def _places(facts: Facts, rows: RowChanges) -> list[int]:
-    """Return the positions of rows among the facts."""
     of = {ident: at for at, ident in enumerate(facts.id.tolist())}
     return [of[ident] for ident in rows.facts.id.tolist()]
 
 
 def _both(first: Facts, second: Facts) -> Facts:
-    """Concatenate two parts of one board's rows."""
     pairs: Any = zip(first.columns, second.columns, strict=True)
     columns = [np.concatenate(pair) for pair in pairs]
     return Facts._make((*columns, first.links + second.links, first.wordings, first.books))
 
 
 def book_ids(books: Sequence[str]) -> list[str]:
-    """Map codes to ids of books."""
     return [catalog.book(name).id for name in books]
 
 

@@ -46,7 +46,6 @@ class Index:
         self._rename(Names())
 
     def _rename(self, names: Names) -> None:
-        """Reset the index for new codes."""
         self.terms = TermIndex(names)
         self._keys, self._recoded = np.empty(0, np.int64), True
         self.first = np.zeros(1, np.int64)

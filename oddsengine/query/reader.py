@@ -99,12 +99,10 @@ class OddsRows(NamedTuple):
 
     @property
     def live(self) -> Bools:
-        """Flag the rows that are in play."""
         return np.asarray((self.flags & LIVE) != 0)
 
     @property
     def active(self) -> Bools:
-        """Flag the rows that are not suspended."""
         return np.asarray((self.flags & SUSPENDED) == 0)
 
 
@@ -139,7 +137,6 @@ class BoardReader:
         return event in self.board.names.event_codes
 
     def has_rows(self, event: str) -> bool:
-        """Whether the board has a row of an event."""
         code = self.board.names.event_codes.get(event)
         if code is None:
             return False
@@ -147,7 +144,6 @@ class BoardReader:
         return bool((self.board.rows.state[self.board.units.rows(units)] == ON).any())
 
     def event(self, event: str) -> BoardEvent | None:
-        """Return an event, or None if it is not on the board."""
         names = self.board.names
         code = names.event_codes.get(event)
         if code is None:
@@ -161,12 +157,10 @@ class BoardReader:
     # ---- rows ----
 
     def books_of(self, slots: Ints) -> list[str]:
-        """Return the ids of the books of some rows, sorted."""
         codes = np.unique(self.board.rows.key[slots] & _BOOK)
         return sorted({catalog.book(self.board.names.books[code]).id for code in codes.tolist()})
 
     def events_of(self, slots: Ints) -> set[str]:
-        """Return the ids of the events of some rows."""
         codes = np.unique(self.board.names.event.values[self.board.rows.key[slots] >> BOOK_BITS])
         return {self.board.names.events[code].id for code in codes.tolist()}
 
@@ -175,12 +169,10 @@ class BoardReader:
         return slots[:MOST_ROWS]
 
     def rejected(self, rows: Ints) -> Ints:
-        """Return the rows that a guard rejects."""
         slots: Ints = rows[self.board.rows.rejected[rows] != 0]
         return slots
 
     def active(self, slots: Ints) -> Ints:
-        """Return the rows that are not suspended."""
         suspended = (self.board.rows.flags[slots] & SUSPENDED) != 0
         active: Ints = slots[~suspended]
         return active
@@ -202,7 +194,6 @@ class BoardReader:
         return [self._leg(slot) for slot in slots.tolist()]
 
     def _opportunity(self, number: Words) -> Ints:
-        """Return the slots of the legs of an open opportunity."""
         for view in self.index.engine.views:
             table, at = view.open.table, view.open.places()
             at = at[table.id[at] == number[0]]
@@ -268,7 +259,6 @@ class BoardReader:
         return slots, unknown
 
     def _events(self, f: Filter, unknown: dict[str, list[str]]) -> Ints:
-        """Return the matching events, in order."""
         chosen: set[int] | None = None
         if f.event is not None:
             codes = self.board.names.event_codes
@@ -435,7 +425,6 @@ class BoardReader:
         return content
 
     def take(self, slots: Ints) -> OddsRows:
-        """Return the columns of some rows."""
         rows = self.board.rows
         key, start = rows.key[slots], rows.start[slots]
         term = key >> BOOK_BITS
@@ -478,14 +467,12 @@ class BoardReader:
         return -values if sort[0] == "-" else values
 
     def _value(self, value: Any, sort: str) -> Any:
-        """Encode a sort value for a cursor."""
         name = sort.removeprefix("-")
         if name in TEXTUAL:
             return self.index.ranks(name)[1][abs(int(value))]
         return value.item()
 
     def _before(self, cursor: Cursor) -> Any:
-        """Decode a cursor's sort value."""
         name = cursor.sort.removeprefix("-")
         if name not in TEXTUAL:
             return cursor.value
@@ -550,7 +537,6 @@ class BoardReader:
         return parts, before, int(codes.size), slots[first[chosen]]
 
     def _key(self, slot: int) -> tuple[tuple[int, str], Key, str]:
-        """Return a row's sort key."""
         key = int(self.board.rows.key[slot])
         term = key >> BOOK_BITS
         event = self.index.event_keys[self.index.spot[self.board.names.event.values[term]]]
@@ -577,7 +563,6 @@ def _kinds(kinds: Sequence[Any]) -> tuple[Bools, Longs]:
 
 
 def _between(slots: Ints, price: Ints, f: Filter) -> Ints:
-    """Return the rows whose American odds are within the filter's limits."""
     out = np.empty(slots.size + 1, np.int32)
     return out[: between(slots, price, *_bounds(f.low, f.high), out)]
 

@@ -25,8 +25,6 @@ _EXTERNAL = LINKS.index("external_event_id")
 
 
 class BoardIds(NamedTuple):
-    """Ids on a board."""
-
     sports: Collection[str]
     leagues: Collection[str]
     books: Collection[str]
@@ -34,8 +32,6 @@ class BoardIds(NamedTuple):
 
 
 class EventTexts(NamedTuple):
-    """An event as described by its rows."""
-
     id: str
     sport: str
     league: str
@@ -116,17 +112,14 @@ class BoardStats:
 
     @cached_property
     def sports(self) -> list[str]:
-        """Return the sport id of each event."""
         return [sport_id(game.sport) for game in self.games]
 
     @cached_property
     def leagues(self) -> list[str]:
-        """Return the league id of each event."""
         return [league_id(game.league, game.sport) if game.league else "" for game in self.games]
 
     @cached_property
     def place(self) -> dict[str, int]:
-        """Position of each event id."""
         return {game.id: at for at, game in enumerate(self.games)}
 
     @cached_property
@@ -154,14 +147,12 @@ class BoardStats:
 
     @cached_property
     def ids(self) -> BoardIds:
-        """Return the ids on the board."""
         books = [self.book_names[b] for b in np.flatnonzero(self.present.any(axis=0)).tolist()]
         markets = [self.market_names[m] for m in np.flatnonzero(self.markets.any(axis=0)).tolist()]
         raw = {game.sport for game in self.games}
         return BoardIds({*self.sports, *raw}, {*self.leagues, *(game.league for game in self.games)}, books, markets)
 
     def status_of(self, at: int) -> str:
-        """Return the status of an event."""
         return STATUSES[self.status[at]]
 
     def books_of(self, at: int) -> list[str]:
@@ -202,7 +193,6 @@ class StatsCache:
         self._cached: OrderedDict[tuple[int, frozenset[str] | None], BoardStats] = OrderedDict()
 
     def at(self, board: Engine, books: Iterable[str] | None) -> BoardStats:
-        """Return the statistics of a board for some books."""
         key = id(board), None if books is None else frozenset(books)
         stats = self._cached.get(key)
         if stats is None or stats.number != board.number:

@@ -69,17 +69,14 @@ class _Codes:
 
     @property
     def values(self) -> Ints:
-        """Codes as an array."""
         return self._data[: self.size]
 
     def among(self, codes: Iterable[int]) -> Bools:
-        """Flag the terms with one of these codes."""
         chosen = np.zeros(len(self.texts) + 1, bool)
         chosen[list(codes)] = True
         return np.take(chosen, self.values)
 
     def holding(self, part: str) -> Bools:
-        """Flag the terms whose text contains a substring."""
         return self.among([at for at, text in enumerate(self.texts) if part in text])
 
 
@@ -284,7 +281,6 @@ class TermIndex:
         return mask | column.among(codes), missing
 
     def by_prop(self, *, is_prop: bool) -> Bools:
-        """Flag player props, or everything else."""
         column = self.columns["prop"]
         return column.among([column.of[is_prop]] if is_prop in column.of else [])
 
@@ -300,7 +296,6 @@ class TermIndex:
         return column.among([at for at, name in enumerate(column.texts) if name and part in name])
 
     def by_stat(self, names: tuple[str, ...]) -> Bools:
-        """Flag the terms of some stats."""
         column = self.columns["stat"]
         ids = {plain(name) for name in names} - {""}
         return column.among(column.of[id_] for id_ in ids if id_ in column.of)

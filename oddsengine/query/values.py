@@ -27,7 +27,6 @@ def sport_id(word: Text) -> str:
 
 @lru_cache(maxsize=16384)
 def league_id(word: Text, sport: Text) -> str:
-    """Return the id of a league in a sport."""
     return catalog.league(word or "", sport_id(sport)).id
 
 
@@ -58,7 +57,6 @@ def player_id(name: Text) -> str | None:
 
 
 def in_sports(words: Sequence[str], sports: Iterable[Text]) -> list[bool]:
-    """Match sports."""
     ids = {sport_id(word) for word in words}
     return [sport_id(sport) in ids for sport in sports]
 

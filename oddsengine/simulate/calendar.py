@@ -55,7 +55,6 @@ def _players(rng: np.random.Generator) -> tuple[str, ...]:
 
 
 def _name(taken: set[str], league: League, home: str, away: str, when: datetime) -> str:
-    """Return a readable event name that is not taken."""
     base = f"{league.id}_{_short(away)}_{_short(home)}_{when:%Y-%m-%d}"
     name = next(n for n in (base, *(f"{base}_{again}" for again in range(2, 100))) if n not in taken)
     taken.add(name)

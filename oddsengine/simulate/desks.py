@@ -174,7 +174,6 @@ class Opinions:
         self._shown[:, events] = self._opinion()[:, events]
 
     def of(self, book: Longs, event: Longs, ladder: Longs) -> Floats:
-        """Return the errors of books on ladders."""
         return np.asarray(self._shown[self._voice[book], event, ladder])
 
 
@@ -199,7 +198,6 @@ class Habits:
         return np.asarray(lean + np.where(about_margin, self._favourite[book] * np.sign(balance), 0.0))
 
     def margins(self, book: Longs, ladder: Longs, live: npt.NDArray[np.bool_]) -> Floats:
-        """Return the margin on a market."""
         side = np.where(ladder >= HOME_TOTAL, _SIDE_MARKETS, 1.0)
         return np.asarray(self.margin[book] * side * np.where(live, _LIVE, 1.0))
 

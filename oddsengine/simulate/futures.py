@@ -205,8 +205,6 @@ class FuturesSeason:
 
 
 class _Off(NamedTuple):
-    """Errors of a book."""
-
     teams: Floats
     people: Floats
 

@@ -186,7 +186,6 @@ class SimulatedGames:
         return GameChanges(begun, ended, scored, due, self._renew(due))
 
     def finish(self) -> None:
-        """Play every game to its end."""
         self._laws.clear()
         self._shares.clear()
         open_ = np.flatnonzero(self.status != ENDED)

@@ -76,12 +76,10 @@ class Scene:
         return self.fixture.place(self.event, row["market_type"], row["selection"], row.get("line"))
 
     def fair(self, place: Place) -> float:
-        """Return the logit at which a price is fair."""
         chances = self._games.chances(*place)
         return float(np.log(max(chances.win, 1e-12)) - np.log(max(chances.lose, 1e-12)))
 
     def odds(self, at: int) -> float:
-        """Return the decimal odds of a row."""
         row = self.rows[at]
         if "odds_decimal" in row:
             return float(row["odds_decimal"])
@@ -101,7 +99,6 @@ class Scene:
             self.rows[at]["odds_american"] = american(max(1.01, odds))
 
     def tilt(self, at: int, logits: float) -> None:
-        """Make a price more generous by some logits."""
         self.reprice(at, 1.0 + (self.odds(at) - 1.0) * float(np.exp(logits)))
 
     def relabel(self, at: int, place: Place) -> None:
@@ -110,7 +107,6 @@ class Scene:
         self.rows[at] |= self.fixture.row(place.ladder, place.side, place.quarters, generic=self.desk.generic)
 
     def of(self, *ladders: int) -> list[int]:
-        """Return the rows of some ladders."""
         return [at for at, place in enumerate(self.places) if place.ladder in ladders]
 
     def a_ladder(self, *ladders: int) -> list[int]:
@@ -386,11 +382,9 @@ class Trouble:
         return scene.rows
 
     def phantoms(self) -> dict[Key, Phantom]:
-        """Return all corrupted rows."""
         return {key: phantom for rows in self._phantoms.values() for key, phantom in rows.items()}
 
     def phantom(self, key: Key) -> Phantom | None:
-        """Return the error of one row."""
         return next((rows[key] for rows in self._phantoms.values() if key in rows), None)
 
 

@@ -52,8 +52,6 @@ class _Board:
 
 
 class Scoreboards:
-    """Scores of a world's books."""
-
     def __init__(
         self, desks: Sequence[Desk], games: SimulatedGames, fixtures: Sequence[Fixture], rng: np.random.Generator, *,
         troubled: bool,

@@ -80,7 +80,6 @@ class Screens:
         return ScreenUpdate(rows, changed, visible, np.unique(self.screen[rows[left]]))
 
     def clear(self, screens: Longs) -> None:
-        """Remove all rows of some screens."""
         self.shown[spans(self.offsets[screens], self.offsets[screens + 1])] = False
 
     def _price(self, rows: Longs, live: Bools, opinions: Opinions) -> tuple[Longs, Floats, Bools]:
@@ -109,7 +108,6 @@ class Screens:
 
 
 def spans(first: Longs, last: Longs) -> Longs:
-    """Concatenate half-open ranges."""
     size = last - first
     ends = np.cumsum(size)
     numbers = np.arange(ends[-1] if ends.size else 0) + np.repeat(first - (ends - size), size)

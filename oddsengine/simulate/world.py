@@ -198,7 +198,6 @@ class World:
         self._next.reshape(-1, self._screens.events)[:, events] = self._time
 
     def _fail(self) -> None:
-        """Start outages of books."""
         out = np.flatnonzero(self._out <= self._time)
         self._back[out] = self._time + self._feed.uniform(*_OUTAGE, out.size)
         self._out[out] = self._back[out] + self._feed.exponential(_OUTAGE_EVERY, out.size)

@@ -88,7 +88,6 @@ NOTHING: tuple[str | None, ...] = (None,) * len(_JSON)
 
 
 def encoded(first: int, buffered: Sequence[BufferedStep]) -> bytes:
-    """Encode steps as a block."""
     batches = [step.batch for step in buffered if step.batch is not None]
     n = len(batches)
     terms, books = buffered[-1].terms, buffered[-1].books
@@ -133,12 +132,10 @@ def _texts(parts: Sequence[list[str | None]], size: int) -> pl.Series:
 
 
 def _columns(rows: Sequence[tuple[str | None, ...]]) -> list[pl.Series]:
-    """Collect the JSON columns of steps."""
     return [_texts([list(column)], len(rows)) for column in zip(*rows, strict=True)]
 
 
 def _books(first: int, steps: Sequence[BufferedStep]) -> bytes:
-    """Collect books that are new in these steps."""
     listed = [(number, step.batch.books) for number, step in enumerate(steps, first) if step.batch and step.batch.books]
     names = [name for _, books in listed for name in books]
     end = steps[-1].books

@@ -29,7 +29,6 @@ class Segment(NamedTuple):
     books: int
 
     def with_block(self, block: Block) -> "Segment":
-        """Return the segment with one more block."""
         since, until = (block.since, block.until) if block.steps else (self.first_now, self.last_now)
         return self._replace(
             last=self.last + block.steps, first_now=since if self.first_now is None else self.first_now,
@@ -39,7 +38,6 @@ class Segment(NamedTuple):
 
 
 def segment_at(number: int, first: int, terms: int, books: int) -> Segment:
-    """Return an empty segment."""
     return Segment(f"{number:08}.tape", first, first - 1, None, None, 0, 0, 0, terms, books)
 
 

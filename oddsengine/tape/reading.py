@@ -43,12 +43,10 @@ class Tape:
 
     @property
     def steps(self) -> int:
-        """Number of steps."""
         return sum(segment.steps for segment in self._segments)
 
     @property
     def quotes(self) -> int:
-        """Number of quotes."""
         return sum(segment.quotes for segment in self._segments)
 
     @property

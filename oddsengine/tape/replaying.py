@@ -91,7 +91,6 @@ class _ViewKeeper:
         self._held: dict[ViewKey, View] = {}
 
     def apply(self, notes: Sequence[Note]) -> None:
-        """Apply the notes of a step."""
         for kind, value in notes:
             if kind == "fair":
                 table = read_fair_table(value)

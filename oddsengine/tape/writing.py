@@ -294,7 +294,6 @@ class TapeWriter:
             os.fsync(self._file.fileno())
 
     def _begin_segment(self) -> None:
-        """Close the current segment and start the next."""
         before = self._end
         if self._file is not None:
             self._end_segment()
