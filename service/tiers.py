@@ -1,6 +1,5 @@
 """Tiers: what a subscription may do, and which books it may see."""
 
-from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
@@ -82,21 +81,3 @@ def feature_above(feature: str, tier: Tier, code: str = "tier_restricted") -> Pr
     needed = required(feature).id
     message = f"{feature} requires the {needed} tier or higher; this key has the {tier.id} tier"
     return Problem(403, code, message, required_tier=needed)
-
-
-def allowed(tier: Tier, requested: Iterable[str] | None, added: Iterable[str] = ()) -> frozenset[str] | None:
-    """Books of a response: the requested ones, else those of the tier, plus those added; None for all.
-
-    Raises `Problem` 403 `tier_restricted` if the tier does not include one of them.
-    """
-    own = books_of(tier.id)
-    wanted = None if requested is None else [catalog.book(name).id for name in requested]
-    more = [catalog.book(name).id for name in added]
-    if own is not None:
-        for book in [*(wanted or ()), *more]:
-            known = catalog.books().get(book)
-            if known is not None and book not in own:
-                raise book_above(book, tier)
-    if wanted is None:
-        return own
-    return frozenset(wanted) | frozenset(more)

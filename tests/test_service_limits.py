@@ -4,21 +4,24 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from oddsengine import catalog
+from oddsengine_service.endpoints import Context
 from oddsengine_service.limits import USAGE_DAYS, Limits, Room, Usage, Used, period
 from oddsengine_service.middleware import access
 from oddsengine_service.problems import Problem
-from oddsengine_service.tiers import TIERS, allowed, books_of
+from oddsengine_service.routes.odds import books_for
+from oddsengine_service.tiers import TIERS, Caller, books_of
 
 SUNDAY = datetime(2026, 2, 8, 23, 59, 30, tzinfo=UTC)
 
@@ -385,14 +388,19 @@ def test_books_of_a_tier() -> None:
 
 
 def test_books_of_an_answer() -> None:
-    free, sharp = TIERS["free"], TIERS["sharp"]
+    anything: Any = None
+
+    def books(tier: str, requested: list[str] | None, added: Sequence[str] = ()) -> frozenset[str] | None:
+        caller = Caller("acme", "k", TIERS[tier], 1, 0, TIERS[tier].features)
+        return books_for(Context(caller, {}, {}, None, anything, anything, ()), requested, added)
+
     first, second = sorted(books_of("free") or ())
     other = next(book for book in catalog.books() if book not in (first, second))
-    assert allowed(free, None) == frozenset((first, second))
-    assert allowed(free, [first], [second]) == frozenset((first, second))
-    assert allowed(free, [first]) == frozenset((first,))
-    assert allowed(sharp, None) is None
-    assert allowed(sharp, [other], [first]) == frozenset((other, first))
-    for wanted, more in (([other], []), ([first], [other])):
+    assert books("free", None) == frozenset((first, second))
+    assert books("free", [first], [second]) == frozenset((first, second))
+    assert books("free", [first]) == frozenset((first,))
+    assert books("sharp", None) is None
+    assert books("sharp", [other], [first]) == frozenset((other, first))
+    for requested, added in (([other], []), ([first], [other])):
         with pytest.raises(Problem, match=f"{other} requires the"):
-            allowed(free, wanted, more)
+            books("free", requested, added)

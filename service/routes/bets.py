@@ -1,7 +1,5 @@
 """Bets of a key: recording, notes, settlement and export."""
 
-import csv
-import io
 import secrets
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +8,8 @@ import msgspec
 from msgspec import UNSET
 
 from oddsengine_service.bets import Bet, BetChanges, NewBet, Summary, figures, graded, keep, summary
-from oddsengine_service.endpoints import Answer, Context, Endpoint, answer_meta, data, page
+from oddsengine_service.downloads import csv_file
+from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
 from oddsengine_service.params import choice
 from oddsengine_service.problems import invalid
 from oddsengine_service.records import changed
@@ -18,7 +17,6 @@ from oddsengine_service.routes.odds import LIMIT, OFFSET
 from oddsengine_service.wire.envelopes import Counted, Data, Deleted, Pagination
 
 _TAG = "Bets"
-_FORMULA = ("=", "@", "+", "-", "\t", "\r", "\n")
 
 
 class BetMeta(Counted, kw_only=True):
@@ -43,21 +41,10 @@ def bets(context: Context) -> Any:
     if query["status"] is not None:
         matching = [bet for bet in matching if (bet.result is None) == (query["status"] == "open")]
     if query["format"] == "csv":
-        return _download(matching)
-    rows = matching[query["offset"] : query["offset"] + query["limit"]]
-    return page(context, rows, len(rows), len(matching), answer_meta(context, None, summary=summary(matching)))
-
-
-def _download(rows: list[Bet]) -> Answer:
-    """Bets as a file; a text that a spreadsheet would take for a formula is prefixed with '."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow(Bet.__struct_fields__)
-    for bet in rows:
-        row = msgspec.to_builtins(bet)
-        writer.writerow([f"'{v}" if isinstance(v, str) and v.startswith(_FORMULA) else v for v in row.values()])
-    name = f'attachment; filename="bets_{datetime.now(UTC):%Y-%m-%d}.csv"'
-    return Answer(out.getvalue().encode(), type="text/csv; charset=utf-8", headers=(("content-disposition", name),))
+        rows = ([*msgspec.to_builtins(bet).values()] for bet in matching)
+        return csv_file(f"bets_{datetime.now(UTC):%Y-%m-%d}", [Bet.__struct_fields__, *rows])
+    shown = matching[query["offset"] : query["offset"] + query["limit"]]
+    return page(context, shown, len(shown), len(matching), answer_meta(context, None, summary=summary(matching)))
 
 
 def place(context: Context) -> Any:

@@ -21,7 +21,7 @@ from oddsengine_service import filters
 from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Context, Endpoint, answer_meta, page
 from oddsengine_service.params import MOST_TEXT, Param, choice, choices, flag, moment, number, text, whole, words
 from oddsengine_service.problems import invalid, quoted, unknown
-from oddsengine_service.tiers import allowed, book_above, books_of
+from oddsengine_service.tiers import book_above, books_of
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.odds import (
     BEST,
@@ -90,15 +90,20 @@ def index_of(context: Context) -> Index:
 def books_for(
     context: Context, requested: Sequence[str] | None, added: Sequence[str] | None = None
 ) -> frozenset[str] | None:
-    """Ids of the books of a response, None for all; a book outside the catalog requires a tier that may see all."""
+    """Ids of the books of a response: the requested ones, else those of the tier, plus those added; None for all.
+
+    A book outside the catalog requires a tier that may see all. Raises `Problem` 403 `tier_restricted` if the tier does
+    not include one of the books.
+    """
     tier = context.caller.tier
-    books, own = allowed(tier, requested, added or ()), books_of(tier.id)
-    if books is None or own is None:
-        return books
-    named = {catalog.book(name).id for name in (*(requested or ()), *(added or ()))}
-    if beyond := sorted(book for book in named - own if book in index_of(context).books):
-        raise book_above(beyond[0], tier)
-    return books & own
+    own, books = books_of(tier.id), [catalog.book(name).id for name in (*(requested or ()), *(added or ()))]
+    if own is not None:
+        for book in books:
+            if book not in own and (book in catalog.books() or book in index_of(context).books):
+                raise book_above(book, tier)
+    if requested is None:
+        return own
+    return frozenset(books) if own is None else own.intersection(books)
 
 
 def filter_of(context: Context, now: int, **more: Any) -> Filter:

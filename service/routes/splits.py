@@ -14,7 +14,7 @@ from oddsengine.columns import SECOND
 from oddsengine.engine import micros
 from oddsengine.query import BoardIds
 from oddsengine_service import filters
-from oddsengine_service.endpoints import MOST_OFFSET, Context, Endpoint, answer_meta
+from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.params import moment as time_param
 from oddsengine_service.params import text, whole, words
 from oddsengine_service.problems import Problem, invalid
@@ -51,16 +51,10 @@ def splits(context: Context) -> Any:
         rows = [row for row in rows if row.sportsbook in books]
     if query["event"] is not None:
         rows = [row for row in rows if row.event_id in query["event"]]
-    limit, offset = query["limit"], query["offset"]
-    page_rows = rows[offset : offset + limit]
-    more = offset + len(page_rows) < len(rows)
-    following = offset + limit if more and offset + limit <= MOST_OFFSET else None
-    return {
-        "data": page_rows,
-        "pagination": {"limit": limit, "offset": offset, "has_more": more, "next_offset": following},
-        "updated_at": max((row.fetched_at for row in rows), default=None),
-        "meta": {"count": len(page_rows), "total": len(rows), **answer_meta(context, unknown)},
-    }
+    shown = rows[query["offset"] : query["offset"] + query["limit"]]
+    whole = page(context, shown, len(shown), len(rows), answer_meta(context, unknown))
+    updated_at = max((row.fetched_at for row in rows), default=None)
+    return {"data": whole["data"], "pagination": whole["pagination"], "updated_at": updated_at, "meta": whole["meta"]}
 
 
 def history(context: Context) -> Any:

@@ -3,16 +3,14 @@
 The header has two legs, but an arbitrage may have more. Each row has two: an arbitrage of three takes two rows that are
 equal except for the legs, with the third leg in the first leg's columns of the second row, and the others empty. So
 every row has exactly the header's columns, no leg is lost, and the stakes of consecutive rows of one arbitrage sum to
-100. A text that a spreadsheet would take for a formula is prefixed with '.
+100.
 """
 
-import csv
-import io
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from oddsengine_service.downloads import csv_file
 from oddsengine_service.endpoints import Answer
 
 _HEADER = ("event", "sport", "market", "line", "profit%", "implied_total", "book1", "selection1", "odds1", "stake1%",
@@ -20,22 +18,20 @@ _HEADER = ("event", "sport", "market", "line", "profit%", "implied_total", "book
            "detected_at")  # fmt: skip
 _HEAD = ("event_name", "sport", "market_type", "line", "profit_percent", "implied_total")
 _LEG = ("sportsbook", "selection", "odds_american", "stake_percent")
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.])")
 
 
 def download(rows: Iterable[Mapping[str, Any]], now: datetime | None) -> Answer:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow(_HEADER)
-    for row in rows:
-        head = [row[name] for name in _HEAD]
-        tail = [row["is_live"], row["is_alternate_line"], row["possibly_stale"], ";".join(row["warnings"])]
-        for at in range(0, len(row["legs"]), 2):
-            legs = [leg[name] for leg in row["legs"][at : at + 2] for name in _LEG]
-            legs += [None] * (8 - len(legs))
-            writer.writerow([_cell(value) for value in (*head, *legs, *tail, row["detected_at"])])
-    name = f'attachment; filename="arbitrage_{"" if now is None else f"{now:%Y-%m-%d}"}.csv"'
-    return Answer(out.getvalue().encode(), type="text/csv; charset=utf-8", headers=(("content-disposition", name),))
+    name = f"arbitrage_{'' if now is None else f'{now:%Y-%m-%d}'}"
+    return csv_file(name, [_HEADER, *(line for row in rows for line in _lines(row))])
+
+
+def _lines(row: Mapping[str, Any]) -> Iterator[list[str]]:
+    head = [row[name] for name in _HEAD]
+    tail = [row["is_live"], row["is_alternate_line"], row["possibly_stale"], ";".join(row["warnings"])]
+    for at in range(0, len(row["legs"]), 2):
+        legs = [leg[name] for leg in row["legs"][at : at + 2] for name in _LEG]
+        legs += [None] * (8 - len(legs))
+        yield [_cell(value) for value in (*head, *legs, *tail, row["detected_at"])]
 
 
 def _cell(value: Any) -> str:
@@ -43,7 +39,4 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:.6f}".rstrip("0").rstrip(".")
-    name = str(value)
-    return f"'{name}" if _FORMULA.match(name) else name
+    return f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
