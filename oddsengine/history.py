@@ -22,7 +22,6 @@ from oddsengine.update import Update
 
 MOST_MOVES, MOST_ROWS = 1 << 20, 1 << 18  # of a ring
 _SHOWN = LIVE | SUSPENDED
-_BATCH = 64  # blocks whose terms are combined
 
 
 class Moves(NamedTuple):

@@ -14,8 +14,8 @@ at the fair price of the other books' close (`auditing.grading`); else there is 
 event.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -577,8 +577,3 @@ def _closing(trades: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.F
     fair = closing_probabilities(some, closes, table).fill_null(np.nan).to_numpy()
     out[at] = some["net_odds"].to_numpy() * fair - 1.0
     return out
-
-
-def variants(strategy: Strategy, **changes: Iterable[Any]) -> list[Strategy]:
-    """Return strategies that differ in a single field: `variants(s, min_ev=[1, 2, 3])`."""
-    return [replace(strategy, **{name: value}) for name, values in changes.items() for value in values]

@@ -162,14 +162,11 @@ def _wordings(table: pl.DataFrame) -> tuple[Longs, list[Any]]:
     code, first = intern(words.hash_rows().to_numpy(), expected=1 << 14)
     distinct = words[first]
     if not distinct[code].equals(words):  # two wordings have the same hash
-        code, first = _ranked(words.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy())
+        ranks = words.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy()
+        code, first = intern(ranks.astype(np.uint64))
         distinct = words[first]
     texts = [[None if text is None else sys.intern(text) for text in distinct[name]] for name in WORDING]
     return code.astype(np.int64), list(zip(*texts, distinct["line"].to_list(), strict=True))
-
-
-def _ranked(ranks: Longs) -> tuple[Any, Any]:
-    return intern(ranks.astype(np.uint64))
 
 
 def _coded(texts: pl.Series) -> tuple[Longs, list[str]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from oddsengine.catalog import files
 from oddsengine.catalog.books import book
@@ -20,7 +21,6 @@ _PLACES = ("{event}", "{market}", "{selection}", "{state}")
 # No user, port or escapes, and nothing browsers parse differently: a host, then the rest or nothing.
 _URL = re.compile(r"https://((?:[a-z0-9-]+\.)+[a-z]{2,})((?:[/?#][!-\[\]-~]*)?)", re.IGNORECASE | re.ASCII)
 _TEMPLATE = re.compile(r"https://((?:[a-z0-9-]+\.|\{state\}\.)+[a-z]{2,})(/[!-~]*)")
-_UNRESERVED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
 
 
 class Link(NamedTuple):
@@ -129,11 +129,6 @@ def localised(url: str, state: str) -> str:
     return f"https://{shape.replace('{state}', state)}{filled[8 + len(host) :]}" if shape else filled
 
 
-def _escaped(id_: str) -> str:
-    """Escape an id as one part of a URL."""
-    return "".join(chr(b) if chr(b) in _UNRESERVED else f"%{b:02X}" for b in id_.encode())
-
-
 @lru_cache(maxsize=65536)
 def link(book_id: str, *, event: str = "", market: str = "", selection: str = "", state: str = "") -> Link | None:
     """Return the most specific link that the ids allow; None for a book without links.
@@ -161,6 +156,6 @@ def link(book_id: str, *, event: str = "", market: str = "", selection: str = ""
             template = templates.get(key, "")
             if template and all(given[place] for place in _PLACES if place in template):
                 for place, id_ in given.items():
-                    template = template.replace(place, _escaped(id_))
+                    template = template.replace(place, quote(id_, safe=""))
                 return Link(template, kind)
     return None

@@ -37,10 +37,6 @@ def _price(text: str) -> float:
     return odds
 
 
-def _prices(text: str) -> list[float]:
-    return [_price(part) for part in text.split(",")]
-
-
 def _probability(text: str) -> float:
     try:
         prob = float(text.strip().removesuffix("%")) / (100.0 if text.strip().endswith("%") else 1.0)
@@ -49,10 +45,6 @@ def _probability(text: str) -> float:
     if not 0.0 <= prob <= 1.0:
         raise ValueError(f"{text!r} is not a probability: use 0 to 1, or 0% to 100%")
     return prob
-
-
-def _probabilities(text: str) -> list[float]:
-    return [_probability(part) for part in text.split(",")]
 
 
 def _small(rows: list[dict[str, Any]], form: str, note: str, facts: Mapping[str, Any]) -> None:
@@ -116,10 +108,10 @@ def devig_command(arguments: argparse.Namespace) -> None:
 
 
 def kelly_command(arguments: argparse.Namespace) -> None:
-    bank, odds = arguments.bankroll, _prices(arguments.odds)
+    bank, odds = arguments.bankroll, [_price(text) for text in arguments.odds.split(",")]
     if bank is not None and not 0.0 < bank < float("inf"):
         raise ValueError(f"--bankroll must be a finite number above 0, got {bank:g}")
-    probs = _probabilities(arguments.probs) if arguments.probs else [_probability(arguments.prob)]
+    probs = [_probability(text) for text in (arguments.probs.split(",") if arguments.probs else [arguments.prob])]
     if len(probs) != len(odds):
         raise ValueError(f"expected one price per probability, got {len(probs)} and {len(odds)}")
     if sum(probs) > 1.0 + 1e-9:

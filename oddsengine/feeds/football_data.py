@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from math import isfinite
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -224,19 +225,7 @@ def _start(text: str, day: date) -> datetime | None:
     match = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?", text, re.ASCII)
     if match is None:
         return None
-    local = datetime.combine(day, time(int(match[1]), int(match[2])), UTC)
-    return local - timedelta(hours=1) if _summer(local) else local
-
-
-def _summer(local: datetime) -> bool:
-    """British summer time: from the last Sunday of March to that of October, one o'clock UTC."""
-    begin, end = (_last_sunday(local.year, month) for month in (3, 10))
-    return begin + timedelta(hours=1) <= local < end + timedelta(hours=2)
-
-
-def _last_sunday(year: int, month: int) -> datetime:
-    last = datetime(year, month, 31, tzinfo=UTC)
-    return last - timedelta(days=(last.weekday() + 1) % 7)
+    return datetime.combine(day, time(int(match[1]), int(match[2])), ZoneInfo("Europe/London")).astimezone(UTC)
 
 
 def _seen(game: Game, day: date) -> tuple[datetime, datetime]:

@@ -10,6 +10,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.casts import TIME
 from oddsengine.devig import DEVIG_METHODS
+from oddsengine.engine import micros
 from oddsengine.find import books as naming
 from oddsengine.futures.board import FuturesBoard
 from oddsengine.futures.evaluation import REASONS, Evaluation, evaluate
@@ -101,12 +102,6 @@ def find_futures(
         pl.DataFrame([row for one in judged if (row := _arbitrage_row(one))], schema=ARBITRAGE_SCHEMA, orient="row"),
         board.rejected,
     )  # fmt: skip
-
-
-def micros(moment: datetime) -> int:
-    """Convert a time to microseconds since 1970."""
-    since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def _newest(odds: pl.DataFrame) -> datetime:

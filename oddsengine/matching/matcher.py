@@ -212,7 +212,8 @@ class Matcher:
             two = entry.game.home or entry.game.away
             self._wait(entry, 0.0, "a team is not known yet" if two else "no game of two")
         elif entry.start is None:
-            self._without_start(entry)
+            if entry.event is None:
+                self._wait(entry, 0.0, "no start time")
         elif fit(entry.league, (entry.game.home,) * 2, (entry.game.away,) * 2)[0] >= self._threshold:
             self._wait(entry, 0.0, "both teams are the same")
         elif not self._follow(entry):
@@ -226,23 +227,19 @@ class Matcher:
             self._wait(entry, 1.0, "override: new, but no start time yet")
         elif entry.decree == NEW:
             if entry.event is None:
-                self._join(entry, self._create(entry))
+                self._index.join(entry, self._create(entry))
             self._set(entry, Match(entry.event, 1.0, "override: new", new=True))
         else:
             event = self._index.events.get(entry.decree) or self._create(entry, entry.decree)
-            self._join(entry, event)
+            self._index.join(entry, event)
             turned = fit(entry.league, (event.home, event.away), entry.spelling)[1]
             self._set(entry, Match(event.id, 1.0, "override", turned))
-
-    def _without_start(self, entry: GameEntry) -> None:
-        if entry.event is None:
-            self._wait(entry, 0.0, "no start time")
 
     def _follow(self, entry: GameEntry) -> bool:
         """Fast path: no game nearby, or a single event at about this time, without doubts."""
         near = list(self._index.around(entry, DOUBT)) if entry.event is None else []
         if entry.event is None and not near:
-            self._join(entry, self._create(entry))
+            self._index.join(entry, self._create(entry))
             self._explain(entry)
             return True
         if not near or near[0][1].event is None:
@@ -258,7 +255,7 @@ class Matcher:
             )
         )
         if plain:
-            self._join(entry, event)
+            self._index.join(entry, event)
             self._explain(entry)
         return plain
 
@@ -356,7 +353,7 @@ class Matcher:
             event = owners.get(at) or self._create(members[0])
             owners[at] = event
             for entry in members:
-                self._join(entry, event)
+                self._index.join(entry, event)
         for entry in sorted(free, key=lambda e: e.number):
             if entry.key not in meetings.doubts:
                 self._explain(entry)
@@ -389,9 +386,6 @@ class Matcher:
         event = MatchedEvent(id_, *entry.league, game.home, game.away, index.count())
         index.events[id_] = event
         return event
-
-    def _join(self, entry: GameEntry, event: MatchedEvent) -> None:
-        self._index.join(entry, event)
 
     def _explain(self, entry: GameEntry) -> None:
         index = self._index

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
+from oddsengine.commission import net_odds
 from oddsengine.groups import Floats, Longs
 from oddsengine.simulate.leagues import FIRST_PROP, HOME_TOTAL, LADDERS, MONEYLINE, SPREAD
 
@@ -213,10 +214,8 @@ class Habits:
         return np.where(digits == 0, of_american, np.rint(odds * scale) / scale)
 
     def net(self, book: Longs, odds: Floats) -> Floats:
-        """Return odds after commission on winnings, or after the fee F p (1 - p) of a contract."""
-        p = 1.0 / odds
-        charged = 1.0 / (p + self._fee[book] * p * (1.0 - p))
-        return np.where(self._fee[book] > 0.0, charged, 1.0 + (odds - 1.0) * (1.0 - self._commission[book]))
+        """Return odds after the book's commission or fee."""
+        return net_odds(odds, self._commission[book], self._fee[book])
 
 
 def quoted(prob: Floats, market: Longs, margin: Floats) -> Floats:

@@ -11,9 +11,9 @@ Chances of the award depend on the players' own strengths. The drift is a sum of
 so prices depend on seed and time alone and can be computed for any time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from math import erf, sqrt
+from statistics import NormalDist
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -141,7 +141,7 @@ class FuturesSeason:
         ]
         playoffs = _logistic(2.2 * strength, self._league.playoffs)
         for at, line in zip(self._subjects.tolist(), self._lines.tolist(), strict=True):
-            over = _normal((shares[at] - line / self._league.games) / _SPREAD)
+            over = NormalDist().cdf((shares[at] - line / self._league.games) / _SPREAD)
             over = min(max(over, 0.02), 0.98)
             races.append(Race("Regular season wins", "OVER_UNDER", self.teams[at], line, 1, ("Over", "Under"),
                               np.array([over, 1.0 - over])))  # fmt: skip
@@ -220,20 +220,16 @@ def _softmax(values: Floats) -> Floats:
 
 def _reaching(title: Floats, places: int) -> Floats:
     """Raise title chances to chances of one of several places; they sum to the number of places."""
-    low, high = 1.0, 1e4
-    for _ in range(_ROUNDS):
-        middle = sqrt(low * high)
-        low, high = (middle, high) if float((1.0 - (1.0 - title) ** middle).sum()) < places else (low, middle)
-    return np.asarray(1.0 - (1.0 - title) ** high)
+    return _with_sum(lambda log_power: 1.0 - (1.0 - title) ** np.exp(log_power), places, 0.0, np.log(1e4))
 
 
 def _logistic(values: Floats, places: int) -> Floats:
-    low, high = -50.0, 50.0
+    return _with_sum(lambda shift: 1.0 / (1.0 + np.exp(-values - shift)), places, -50.0, 50.0)
+
+
+def _with_sum(chances: Callable[[float], Floats], total: int, low: float, high: float) -> Floats:
+    """Bisect for the chances that sum to a total; the sum increases with the argument."""
     for _ in range(_ROUNDS):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if float((1.0 / (1.0 + np.exp(-values - middle))).sum()) < places else (low, middle)
-    return np.asarray(1.0 / (1.0 + np.exp(-values - high)))
-
-
-def _normal(z: float) -> float:
-    return 0.5 * (1.0 + erf(z / sqrt(2.0)))
+        low, high = (middle, high) if float(chances(middle).sum()) < total else (low, middle)
+    return np.asarray(chances(high))

@@ -5,6 +5,7 @@ corrupted row, which hazard it was and by how much its price is too generous for
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,31 +53,28 @@ class Phantom(NamedTuple):
     odds: float
 
 
+@dataclass
 class Scene:
     """The rows of one book and event, as modified by a hazard. `touched` rows are no longer honest offers."""
 
-    def __init__(
-        self,
-        rows: list[Row],
-        event: int,
-        fixture: Fixture,
-        desk: Desk,
-        games: SimulatedGames,
-        seed: int,
-        memory: dict[str, Any],
-    ) -> None:
-        self.rows, self.event, self.fixture, self.desk, self._games = rows, event, fixture, desk, games
-        self.rng = np.random.default_rng(seed)
-        self.memory = memory  # state of the hazard from earlier updates
+    rows: list[Row]
+    event: int
+    fixture: Fixture
+    desk: Desk
+    games: SimulatedGames
+    rng: np.random.Generator
+    memory: dict[str, Any]  # state of the hazard from earlier updates
+
+    def __post_init__(self) -> None:
         self.touched: set[int] = set()
-        self.places = [self.place(row) for row in rows]
+        self.places = [self.place(row) for row in self.rows]
 
     def place(self, row: Row) -> Place:
         """Return the place that a row's label claims."""
         return self.fixture.place(self.event, row["market_type"], row["selection"], row.get("line"))
 
     def fair(self, place: Place) -> float:
-        chances = self._games.chances(*place)
+        chances = self.games.chances(*place)
         return float(np.log(max(chances.win, 1e-12)) - np.log(max(chances.lose, 1e-12)))
 
     def odds(self, at: int) -> float:
@@ -267,35 +265,28 @@ def _mid_price(scene: Scene) -> None:
 
 
 _SPOIL: dict[str, Callable[[Scene], None]] = {
-    "swapped_sides": _swapped_sides,
-    "wrong_sign": _wrong_sign,
-    "shifted_ladder": _shifted_ladder,
-    "wrong_team": _wrong_team,
-    "period_mixup": _period_mixup,
-    "second_name": _second_name,
-    "duplicate_outcome": _duplicate_outcome,
-    "biased_props": _biased_props,
-    "palpable_error": _palpable_error,
-    "below_one": _below_one,
-    "flap": _flap,
-    "frozen": _frozen,
-    "prematch_after_start": _prematch_after_start,
-    "side_conflict": _side_conflict,
-    "price_mismatch": _price_mismatch,
-    "mid_price": _mid_price,
-}
+    spoil.__name__.removeprefix("_"): spoil
+    for spoil in (
+        _swapped_sides, _wrong_sign, _shifted_ladder, _wrong_team, _period_mixup, _second_name, _duplicate_outcome,
+        _biased_props, _palpable_error, _below_one, _flap, _frozen, _prematch_after_start, _side_conflict,
+        _price_mismatch, _mid_price,
+    )
+}  # fmt: skip
 HAZARDS: tuple[str, ...] = tuple(_SPOIL)
 """Names of all hazards. `mid_price` adds a book that publishes mid prices; the others affect random screens."""
 
 _IN_PLAY = {"prematch_after_start"}
 
 
+@dataclass
 class _Strike:
     """One hazard at one screen, for a time."""
 
-    def __init__(self, hazard: str, screen: int, until: float, seed: int) -> None:
-        self.hazard, self.screen, self.until, self.seed = hazard, screen, until, seed
-        self.memory: dict[str, Any] = {}
+    hazard: str
+    screen: int
+    until: float
+    seed: int
+    memory: dict[str, Any] = field(default_factory=dict)
 
 
 class Trouble:
@@ -371,9 +362,8 @@ class Trouble:
 
     def _spoil(self, strike: _Strike, rows: list[Row]) -> list[Row]:
         book, event = divmod(strike.screen, self._events)
-        scene = Scene(
-            rows, event, self._fixtures[event], self._desks[book], self._games, strike.seed, strike.memory
-        )  # fmt: skip
+        rng = np.random.default_rng(strike.seed)
+        scene = Scene(rows, event, self._fixtures[event], self._desks[book], self._games, rng, strike.memory)
         _SPOIL[strike.hazard](scene)
         self._phantoms[strike.screen] = {
             key_of(scene.rows[at]): Phantom(strike.hazard, scene.generous(at), scene.odds(at))
