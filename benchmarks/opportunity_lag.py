@@ -21,6 +21,7 @@ import threading
 import time
 import urllib.request
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -65,10 +66,10 @@ def serve(args: argparse.Namespace) -> None:
     def step(batch: Batch) -> None:
         node.write(node.step, batch.quotes, batch.now, complete=batch.complete, events=batch.events).result()
 
-    def begin_read(watch: Watch) -> set[int]:
-        first = dict(watch._outdated)
+    def begin_read(watch: Watch, most: int) -> set[int]:
+        first = dict(islice(watch._outdated.items(), most))
         reads.append((time.perf_counter(), {f"{id_:016x}": number for id_, number in first.items()}))
-        return begin(watch)
+        return begin(watch, most)
 
     begin, Watch.begin_read = Watch.begin_read, begin_read  # type: ignore[method-assign, assignment]
 

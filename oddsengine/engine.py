@@ -46,6 +46,7 @@ from oddsengine.view import View, ViewKey, search
 
 _NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 IDLE_S = 300  # a view that is not read for this long is suspended
+RELEASED_S = 30  # a view that is not read for this long after its release, too
 _PART = 1 << 14  # rows searched for a new view before other threads get a turn
 _PAUSE_S = 0.0005  # between two parts
 _BOOK = (1 << BOOK_BITS) - 1
@@ -685,8 +686,10 @@ class Engine:
         return view
 
     def release(self, view: View) -> None:
-        """Undo one `keep`; a view that nobody else keeps is suspended once it is not read for five minutes."""
+        """Undo one `keep`; a view that nobody else keeps is suspended unless it is read within half a minute."""
         with self._lock:
+            if view.kept == 1 and view.read_at != NO_TIME:
+                view.read_at = min(view.read_at, self._board.now - (IDLE_S - RELEASED_S) * SECOND)
             view.kept -= view.kept > 0
 
     def close(self, view: View) -> None:

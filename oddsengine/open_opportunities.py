@@ -21,6 +21,10 @@ FIGURES = 5  # the last is 1 where the opportunity is unconfirmed, plus twice th
 SAME, CHANGED, NEW = 0, 1, 2
 
 
+_COMPACT = 1 << 12  # places; smaller tables are not worth it
+_COLUMNS = ("id", "kind", "unit", "legs", "figures", "born", "following")
+
+
 class Hits(NamedTuple):
     """Opportunities found by a search, sorted by view, then unit."""
 
@@ -257,6 +261,20 @@ class OpenTable:
         self.spare[self.spares : self.spares + places.size] = places
         self.spares += places.size
         self._free.append(row)
+        if 2 * self.spares > self.top > _COMPACT:
+            self._compact()
+
+    def _compact(self) -> None:
+        """Give up free places; the order of the others stays."""
+        used = np.flatnonzero(self.unit[: self.top] >= 0)
+        to = np.full(self.top + 1, -1, np.int32)  # its last entry is for -1
+        to[used] = np.arange(used.size)
+        self.head = to[self.head]
+        for name in _COLUMNS:
+            self.__dict__[name] = self.__dict__[name][used]
+        self.following = to[self.following]
+        self.spare = np.zeros(used.size, np.int32)
+        self.top, self.spares = used.size, 0
 
     def compare(self, views: Longs, who: Longs, units: Longs, hits: Hits, reach: Bytes) -> Difference:
         """Determine the effect of a search over some units (ascending) for some views.

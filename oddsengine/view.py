@@ -297,7 +297,7 @@ class View:
         return {name: sorted(hexadecimal(ident[kind == code])) for code, name in enumerate(KINDS)}
 
     def release(self) -> None:
-        """Undo one `keep`; a view that nobody else keeps is suspended once it is not read for five minutes."""
+        """Undo one `keep`; a view that nobody else keeps is suspended unless it is read within half a minute."""
         self._engine.release(self)
 
     def close(self) -> None:

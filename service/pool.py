@@ -176,13 +176,13 @@ class Turns:
         self._running: tuple[Hashable, float] | None = None
         self._ended = False
 
-    def put(self, account: Hashable, job: Callable[[], None]) -> None:
-        """Add a job; from any thread."""
+    def put(self, account: Hashable, job: Callable[[], None], *, first: bool = False) -> None:
+        """Add a job, or the next part of one before the account's other jobs; from any thread."""
         with self._ready:
             if account not in self._jobs:
                 self._jobs[account] = deque()
                 self._used[account] = max(self._at, self._used.get(account, 0.0))
-            self._jobs[account].append(job)
+            (self._jobs[account].appendleft if first else self._jobs[account].append)(job)
             self._ready.notify()
 
     def end(self) -> None:

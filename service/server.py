@@ -11,6 +11,7 @@ from concurrent.futures import wait
 from email.utils import formatdate
 from functools import partial
 from ipaddress import ip_address
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ from oddsengine_service.lock import FolderLock
 from oddsengine_service.log import Log
 from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
 from oddsengine_service.mcp.endpoint import Mcp
-from oddsengine_service.memory import trim
+from oddsengine_service.memory import share_arenas, trim
 from oddsengine_service.metrics import Listener, Metrics
 from oddsengine_service.node import Node, StalledError
 from oddsengine_service.past import Past
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 _SWITCH = 0.0005  # seconds; how soon a computing thread yields to the event loop
 _LAG_EVERY = 0.25  # seconds between two measurements of the event loop's lag
 _SWEEP_EVERY = 10.0  # s
+_TRIM_EVERY = 3  # sweeps
 _SETTLE_EVERY = 10.0  # s
 _TIDY_EVERY = 3600.0  # for records of revoked keys
 _TICK = 1.0  # seconds between two steps without quotes
@@ -171,13 +173,10 @@ class Service:
 
     async def _sweep(self) -> None:
         """Free the memory of views that nobody reads."""
-        views = trims = 0
-        while True:
+        for turn in count(1):
             await asyncio.sleep(_SWEEP_EVERY)
             await run_in_threadpool(self.node.views.sweep)
-            before, views = views, len(await run_in_threadpool(lambda: self.node.engine.views))
-            trims = 3 if views < before else trims - 1  # streams close views too; some of their memory is freed later
-            if trims > 0:
+            if turn % _TRIM_EVERY == 0:
                 await run_in_threadpool(trim)
 
     async def _regularly(self, name: str, every: float, job: Callable[[], Any]) -> None:
@@ -415,6 +414,7 @@ def _serve(
 ) -> str:
     """Serve with one node. Returns why another one is needed, or an empty string."""
     options = settings.service
+    share_arenas()
     service = build(settings, environ, demonstration=demonstration)
     server = Server(service, options.host, options.port, lambda at: announce(_hello(at, demonstration=demonstration)))
     if options.metrics_port:

@@ -195,3 +195,22 @@ def test_what_sleeping_views_held_makes_room() -> None:
         if turn == 1:
             most = engine.opened.top
     assert (engine.opened.top, held(first)) == (most, before)
+
+
+def test_a_table_shrinks_once_views_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the others hold open stays, and steps go on from there."""
+    monkeypatch.setattr("oddsengine.open_opportunities._COMPACT", 0)
+    engine = Engine()
+    views = [engine.view(**words, keep=True) for words in VIEWS]
+    many = [engine.view(max_hold=hold, min_ev=-20.0, min_middle_ev=None) for hold in (2.0, 3.0, 4.0)]
+    feed = world(7, 9, events=4, live=0.0, tick=2.0, pace=60.0)(engine)
+    for at, step in enumerate(feed):
+        engine.step(**step)
+        if at == 4:
+            before, size = [held(view) for view in views], engine.opened.id.size
+            for view in many:
+                view.close()
+            assert [held(view) for view in views] == before
+            assert engine.opened.id.size < size / 2
+            assert engine.opened.top == sum(view.open.places().size for view in views)
+        check(engine, views)

@@ -195,6 +195,10 @@ def test_jobs_of_streams_go_to_who_used_the_least_time() -> None:
         put("late", 1.0, f"late{n}")
     run(4)
     assert done[-4:] == ["late0", "late1", "again0", "again1"]
+    put("hog", 1.0, "whole")
+    turns.put("hog", lambda: done.append("next part"), first=True)
+    run(2)
+    assert done[-2:] == ["next part", "whole"]
     turns.end()
     assert turns.next() is None
 

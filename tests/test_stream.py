@@ -21,7 +21,7 @@ from stream_running import (
     wait_for,
 )
 
-from oddsengine.engine import micros
+from oddsengine.engine import IDLE_S, RELEASED_S, micros
 from oddsengine.games import Reading
 from oddsengine_service.app import BASE
 from oddsengine_service.keys import Terms
@@ -380,6 +380,49 @@ def test_refusals(served: Served, path: str, tier: str | None, query: dict[str, 
     client.close()
     assert client.status == status
     assert json.loads(client.body)["error"]["code"] == code
+
+
+@pytest.mark.parametrize("part", [1, 1000])
+def test_views_of_closed_streams_fall_asleep(
+    served: Served, listen: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    """Half a minute later, if nobody reads them; however many opportunities are read at once."""
+    monkeypatch.setattr("oddsengine_service.stream.hub.PART", part)
+    now = moment()
+    served.step(full_board(f"asleep-{part}"), now)
+    wait_for(lambda: not served.hub._watches)
+    served.step((), now := now + timedelta(seconds=IDLE_S + 1))
+    before = served.engine.views
+    books = ["pinnacle,draftkings", "pinnacle,fanduel", "draftkings,fanduel"]
+    held = [listen("/stream", channel="opportunities", min_ev=-50, sportsbook=some) for some in books]
+    assert all(client.ready.wait(PATIENCE_S) for client in held)
+    assert len(held[0].finds["ev"]) >= 4
+    assert len(served.engine.views) == len(before) + len(held)
+    for client in held:
+        client.close()
+    wait_for(lambda: not served.hub._watches)
+    served.step((), now + timedelta(seconds=RELEASED_S - 1))
+    assert len(served.engine.views) == len(before) + len(held)
+    served.step((), now + timedelta(seconds=RELEASED_S + 1))
+    assert served.engine.views == before
+
+
+def test_an_account_holds_a_limited_number_of_opportunities(
+    served: Served, listen: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oddsengine_service.stream.hub.MOST_ROWS", 1)
+    served.step(full_board("many"), moment())
+    wait_for(lambda: not served.hub._watches)
+    first = listen("/stream", channel="opportunities", min_ev=-50, sportsbook="pinnacle,draftkings")
+    assert first.ready.wait(PATIENCE_S)
+    second = listen("/stream", channel="opportunities", min_ev=-50, sportsbook="pinnacle,fanduel")
+    assert second.ended.wait(PATIENCE_S)
+    assert "different sets of books" in second.samples["error"]["message"]
+    same = listen("/stream", channel="opportunities", min_ev=-50, sportsbook="pinnacle,draftkings")
+    other = listen("/stream", "sharp", channel="opportunities", min_ev=-50, sportsbook="pinnacle,fanduel")
+    assert same.ready.wait(PATIENCE_S)
+    assert other.ready.wait(PATIENCE_S)
+    assert not {"error"} & {*first.names, *same.names, *other.names}
 
 
 def test_slots_are_free_at_once(served: Served, listen: Callable[..., Client]) -> None:

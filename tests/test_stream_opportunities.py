@@ -25,7 +25,7 @@ def outdated(update: Update, view: View) -> set[int]:
 
 def everything(watch: Watch) -> dict[int, Opportunity]:
     """All open opportunities of a watch as they go out."""
-    return watch.read(None).open
+    return watch.read(watch.ids()).open
 
 
 @pytest.mark.parametrize("seed", [3, 4])

@@ -34,7 +34,9 @@ REPLAY_S = 120.0  # period for which a client may resume
 _SLACK_S = 15.0  # margin, for a client that connects at the last moment
 _REACH_S = 5.0
 _NEAR = 1 << 16  # updates; a number that is farther ahead is none that this node will get to
-SHARE = 16  # that one account may ask for
+SHARE = 16  # of one account
+MOST_ROWS = 50_000  # opportunities that one account's watches may hold for another to be added
+PART = 500  # opportunities read at once; other accounts get a turn in between
 READ_EVERY_S = 0.05  # between two reads of what is open; longer where a read is slow
 
 
@@ -48,6 +50,22 @@ class Subscription(NamedTuple):
     seen: bool = False  # for a node that passes prices on
     wire: Wire = SSE
     since: int | None = None  # send changes since this update instead of a snapshot
+
+
+class _Making:
+    """A watch that is read for the first time, and the subscribers that wait for it."""
+
+    def __init__(self, view: ViewKey, account: str) -> None:
+        self.view, self.account = view, account
+        self.waiting: list[tuple[Subscriber, Subscription]] = []
+        self.watch: Watch | None = None
+        self.unread: list[OpportunityId] = []
+        self.found = ViewSnapshot({}, 0, 0)
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether everybody who waited for it has left."""
+        return all(subscriber.gone for subscriber, _ in tuple(self.waiting))
 
 
 class _PendingRead(NamedTuple):
@@ -67,7 +85,7 @@ class Stream:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._beginnings: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._reads = Turns()
-        self._making: dict[Hashable, list[tuple[Subscriber, Subscription]]] = {}
+        self._making: dict[ViewKey, _Making] = {}
         self._mirror: Mirror | None = None
         self._prices: dict[Hashable, Prices] = {}
         self._finds: dict[tuple[OpportunityFilter, Wire], OpportunityGroup] = {}
@@ -190,6 +208,7 @@ class Stream:
             except Exception as error:
                 self._log.failure(b"-", "(stream)", error)
                 self._begin_anew()
+            del job  # it may refer to a watch
 
     def _begin_anew(self) -> None:
         """End every stream after an internal error: clients reconnect and get a fresh snapshot."""
@@ -272,7 +291,7 @@ class Stream:
         self._pauses = {payer: until for payer, until in self._pauses.items() if until > now}
         for watch in self._watches.values():
             if watch.outdated and watch.payer not in self._pauses:
-                outdated = watch.begin_read()
+                outdated = watch.begin_read(PART)
                 self._reads.put(watch.payer, lambda w=watch, s=outdated: self._read(w, s))  # type: ignore[misc]
 
     def _after_update(self, number: int, settle: Callable[[], None]) -> None:
@@ -404,8 +423,9 @@ class Stream:
         """Create a group of opportunities; False if the subscriber has to wait for it, or may not have it."""
         assert wants.finds is not None
         view = wants.finds.view
-        if view in self._making:
-            self._making[view].append((subscriber, wants))
+        making = self._making.get(view)
+        if making is not None:
+            making.waiting.append((subscriber, wants))
             return False
         watch = self._watches.get(view)
         if watch is None:
@@ -415,8 +435,9 @@ class Stream:
             if len(self._watches) >= MOST_WATCHES or self._watches_of(account) >= SHARE:
                 self._post(self.lines.refuse, subscriber, wants)
             else:
-                self._making[view] = [(subscriber, wants)]
-                self._reads.put(account, lambda: self._make(view, account))
+                making = self._making[view] = _Making(view, account)
+                making.waiting.append((subscriber, wants))
+                self._reads.put(account, lambda: self._make(making))
             return False
         if watch.account != subscriber.account:
             watch.account = ""
@@ -428,21 +449,42 @@ class Stream:
 
     def _watches_of(self, account: str) -> int:
         """Number of watches that only this account has or waits for."""
-        making = [waiting[0][0].account for waiting in self._making.values()].count(account)
-        return making + sum(
-            watch.account == account for view, watch in self._watches.items() if view not in self._making
-        )
+        made = [watch.account for view, watch in self._watches.items() if view not in self._making]
+        return [*made, *(making.account for making in self._making.values())].count(account)
 
-    def _made(self, view: Hashable, watch: Watch, found: ViewSnapshot) -> None:
-        """Admit the subscribers that waited for a watch."""
-        if self._watches.get(view) is not watch:
-            return
-        watch.fill(found)
-        for subscriber, wants in self._making.pop(view):
-            self._join(subscriber, wants)
-        if not watch.members:
+    def _register(self, making: _Making, watch: Watch) -> None:
+        """Pass updates to a watch before it is read, so that none is missed."""
+        if self._making.get(making.view) is making:
+            self._watches[making.view] = watch
+        else:
             watch.close()
-            del self._watches[view]
+
+    def _made(self, making: _Making, watch: Watch) -> None:
+        """Admit the subscribers that waited for a watch."""
+        if self._making.get(making.view) is not making:
+            return
+        watch.fill(making.found)
+        del self._making[making.view]
+        for subscriber, wants in making.waiting:
+            self._join(subscriber, wants)
+        self._close_unused(making)
+
+    def _unmade(self, making: _Making, *, refused: bool) -> None:
+        """Give up a watch that nobody waits for any more, or that its account may not have."""
+        if self._making.get(making.view) is not making:
+            return
+        del self._making[making.view]
+        self._close_unused(making)
+        for subscriber, wants in making.waiting:
+            if refused and subscriber.account == making.account:
+                self._post(self.lines.refuse, subscriber, wants)
+            else:
+                self._join(subscriber, wants)
+
+    def _close_unused(self, making: _Making) -> None:
+        if making.watch is not None and not making.watch.members:
+            making.watch.close()
+            self._watches.pop(making.view, None)
 
     def _leave(self, groups: list[Group]) -> None:
         for group in groups:
@@ -503,13 +545,32 @@ class Stream:
             except Exception as error:
                 self._log.failure(b"-", "(stream)", error)
                 self._jobs.put(self._begin_anew)
+            del read  # it refers to a watch
 
-    def _make(self, view: ViewKey, account: str) -> None:
-        """Start watching a view. It receives updates before it is read, so that none is missed."""
-        watch = Watch(self._node.engine, self._node.method, *view, account=account)
-        self._jobs.put(lambda: self._watches.__setitem__(view, watch))
-        found = watch.read(None)
-        self._jobs.put(lambda: self._after_update(found.number, lambda: self._made(view, watch, found)))
+    def _make(self, making: _Making) -> None:
+        """Start watching a view, or read the next part of it."""
+        watch, account = making.watch, making.account
+        refused = watch is None and self._rows_of(account) >= MOST_ROWS
+        if refused or making.abandoned:
+            self._jobs.put(lambda: self._unmade(making, refused=refused))
+            return
+        if watch is None:
+            watch = making.watch = Watch(self._node.engine, self._node.method, *making.view, account=account)
+            self._jobs.put(lambda: self._register(making, watch))
+            making.found = making.found._replace(before=self._node.engine.number)
+            making.unread = watch.ids()
+        some, making.unread = making.unread[:PART], making.unread[PART:]
+        part = watch.read(some)
+        making.found.open.update(part.open)
+        making.found = making.found._replace(number=part.number)
+        if making.unread:
+            self._reads.put(account, lambda: self._make(making), first=True)
+        else:
+            self._jobs.put(lambda: self._after_update(part.number, lambda: self._made(making, watch)))
+
+    def _rows_of(self, account: str) -> int:
+        """Number of opportunities that the watches of an account hold."""
+        return sum(len(watch.open) for watch in tuple(self._watches.values()) if watch.account == account)
 
     def _read(self, watch: Watch, outdated: set[OpportunityId]) -> None:
         began = time.monotonic()
@@ -520,6 +581,7 @@ class Stream:
     def _begin_all(self) -> None:
         while (job := self._beginnings.get()) is not None:
             job()
+            del job  # it may refer to a snapshot
 
     def _take(
         self, prices: Prices, resuming: list[tuple[Subscriber, Subscription]] | None, missed: Missed | None = None,

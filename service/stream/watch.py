@@ -8,8 +8,9 @@ An opportunity is sent again if its row differs. Ages, and what follows from the
 EV, which narrows as the start approaches.
 """
 
-from collections.abc import Container, Hashable, Iterator
-from itertools import repeat
+import sys
+from collections.abc import Collection, Container, Hashable, Iterator
+from itertools import islice, repeat
 from typing import NamedTuple
 
 import msgspec
@@ -24,7 +25,7 @@ from oddsengine_service.kinds import KINDS
 OpportunityId = int  # id of an opportunity as the engine has it
 
 
-class Opportunity(NamedTuple):
+class Opportunity(msgspec.Struct, frozen=True, gc=False):
     """One encoded opportunity."""
 
     id: str
@@ -72,8 +73,8 @@ class Watch:
 
     @property
     def payer(self) -> Hashable:
-        """The account charged for its reads; a watch of several accounts is charged itself."""
-        return self.account or self
+        """The account charged for its reads; a watch of several accounts is charged by itself."""
+        return self.account or self.view
 
     @property
     def outdated(self) -> bool:
@@ -97,9 +98,11 @@ class Watch:
             self._outdated = {word: first for word, first in self._outdated.items() if first > found.number}
         self._end_read((), found)
 
-    def begin_read(self) -> set[OpportunityId]:
-        """The opportunities to read; pass the result to `settle`."""
-        outdated, self._outdated, self._reading = set(self._outdated), {}, True
+    def begin_read(self, most: int) -> set[OpportunityId]:
+        """The opportunities to read, longest outdated first; pass the result to `settle`."""
+        outdated, self._reading = set(islice(self._outdated, most)), True
+        for word in outdated:
+            del self._outdated[word]
         return outdated
 
     def settle(self, outdated: set[OpportunityId], found: "ViewSnapshot") -> dict[OpportunityId, Opportunity | None]:
@@ -130,12 +133,17 @@ class Watch:
             self._closed = True
             self._view.release()
 
-    def read(self, words: set[OpportunityId] | None) -> "ViewSnapshot":
-        """Read some open opportunities, or all; thread-safe."""
+    def ids(self) -> list[OpportunityId]:
+        """The ids of all open opportunities; thread-safe."""
+        by_kind = self._view.ids() if self._view is not None else {}
+        return [int(id_, 16) for ids in by_kind.values() for id_ in ids]
+
+    def read(self, words: Collection[OpportunityId]) -> "ViewSnapshot":
+        """Read some open opportunities; none once the watch is closed. Thread-safe."""
         before = self._engine.number
-        if self._view is None:
+        if self._view is None or self._closed:
             return ViewSnapshot({}, before, before)
-        ids = None if words is None else np.fromiter(words, np.uint64, len(words))
+        ids = np.fromiter(words, np.uint64, len(words))
         frames = self._view.opportunities(ids=ids)
         after = self._engine.number
         found = (find for kind in KINDS for find in _opportunities(kind, getattr(frames, kind)))
@@ -150,5 +158,7 @@ def _opportunities(name: str, table: pl.DataFrame) -> Iterator[Opportunity]:
         pl.col(kind.event).alias("event"), pl.col("sport", "league").fill_null(""),
         pl.col(kind.market).alias("market"), "is_live",
     )  # fmt: skip
-    columns = [column.to_list() for column in about]
+    columns = [
+        map(sys.intern, column) if column.dtype == pl.String else column.to_list() for column in about
+    ]  # a text is stored once, however many rows and watches have it
     return map(Opportunity, table["id"].to_list(), repeat(name), *columns, raw, steady)
