@@ -1,6 +1,7 @@
 """How much the tests do: `make test` a part of what is exhaustive, `make test-all` all of it."""
 
 import os
+import time
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -20,3 +21,8 @@ def some(values: Iterable[T], most: int) -> list[T]:
 def less(number: int, instead: int) -> int:
     """How long or how often: the number in `make test-all`, else what stands instead."""
     return number if ALL else instead
+
+
+def pause(look: float, least: float) -> float:
+    """Seconds until the next look at a condition, given when the last one began, so that waiting is not all looking."""
+    return max(least, min(4.0 * (time.monotonic() - look), 0.2))

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from effort import pause
+
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds.hub import Hub, Source
@@ -132,10 +134,11 @@ async def running(hub: Hub, *sources: Source, tick: float = 60.0) -> AsyncIterat
 
 async def until(condition: Callable[[], Any], what: str = "it") -> None:
     """Wait until something holds."""
-    end = time.monotonic() + PATIENCE_S
+    end = (look := time.monotonic()) + PATIENCE_S
     while not condition():
         assert time.monotonic() < end, f"waited too long for {what}"
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(pause(look, 0.005))
+        look = time.monotonic()
 
 
 def game(

@@ -14,6 +14,7 @@ from urllib.request import urlopen
 
 import nats
 import pytest
+from effort import pause
 from forking import with_parent
 
 PATIENCE_S = 60.0  # on a busy machine; nothing waits so long when all is well
@@ -171,8 +172,9 @@ def fill(folder: Path) -> Path:
 
 def wait_for(done: Callable[[], bool], what: str, within: float = PATIENCE_S) -> float:
     """Wait until something is true; how long it took."""
-    begun = time.monotonic()
+    begun = look = time.monotonic()
     while not done():
         assert time.monotonic() - begun < within, f"{what}: not within {within:g} s"
-        time.sleep(0.03)
+        time.sleep(pause(look, 0.03))
+        look = time.monotonic()
     return time.monotonic() - begun

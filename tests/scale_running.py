@@ -125,7 +125,7 @@ class Run:
     """A shard on some servers, with a world of so many steps."""
 
     def __init__(
-        self, folder: Path, servers: Servers, *, steps: int, pause_s: float, events: int = less(10, 6),
+        self, folder: Path, servers: Servers, *, steps: int, pause_s: float, events: int = less(10, 3),
         lease_s: float = 1.0, snapshot_s: float = 1.0, forked: bool = True,
     ) -> None:  # fmt: skip
         self.folder, self.servers = folder, servers

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import httpx
 from contract import FEATURES
+from effort import pause
 
 from oddsengine.games import Reading
 from oddsengine.simulate import Batch, World
@@ -251,7 +252,8 @@ def has(tier: str, path: str) -> bool:
 
 def until(done: Callable[[], bool], what: str = "it") -> None:
     """Wait for something that happens soon."""
-    end = time.monotonic() + PATIENCE_S
+    end = (look := time.monotonic()) + PATIENCE_S
     while not done():
         assert time.monotonic() < end, f"{what} did not happen"
-        time.sleep(0.01)
+        time.sleep(pause(look, 0.01))
+        look = time.monotonic()

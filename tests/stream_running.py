@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 
 import httpx
 import uvicorn
+from effort import pause
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
@@ -158,10 +159,11 @@ class Served:
 
 
 def wait_for(true: Callable[[], Any], within: float = PATIENCE_S) -> None:
-    until = time.monotonic() + within
+    until = (look := time.monotonic()) + within
     while not true():
         assert time.monotonic() < until, "it did not come to be"
-        time.sleep(0.01)
+        time.sleep(pause(look, 0.01))
+        look = time.monotonic()
 
 
 def lasting(row: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import some
 from rows import MOMENT, total
 
 from oddsengine.engine import Engine
@@ -28,7 +29,7 @@ def everything(watch: Watch) -> dict[int, Opportunity]:
     return watch.read(watch.ids()).open
 
 
-@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("seed", some([4, 3], 1))
 def test_every_row_that_differs_is_outdated(seed: int) -> None:
     """Whatever a step changes about a row, the update names it; and reading only those rows gives the same rows."""
     engine, told, differed, shown = Engine(), 0, 0, 0
