@@ -22,7 +22,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
 from oddsengine.closing_consensus import Vote, Votes, closing_logits, located, votes_at
-from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words
+from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words, grown
 from oddsengine.detect import Wants, market_fair
 from oddsengine.engine import Engine
 from oddsengine.find import board as finder
@@ -106,12 +106,8 @@ class _Mirror:
             setattr(self, name, np.zeros(0, dtype))
 
     def room_for(self, slots: int) -> None:
-        for name, dtype in self.COLUMNS:
-            old = getattr(self, name)
-            if slots > old.size:
-                grown = np.zeros(slots, dtype)
-                grown[: old.size] = old
-                setattr(self, name, grown)
+        for name, _ in self.COLUMNS:
+            setattr(self, name, grown(getattr(self, name), slots))
 
     def take(self, board: Board, slots: Ints, begins: Longs, now: int) -> None:
         rows = board.rows

@@ -1,4 +1,6 @@
-"""Types of the flat columns shared by boards, kernels and queries, and the value of a missing time."""
+"""Flat columns shared by boards, kernels and queries: types, growth, and the value of a missing time."""
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,3 +16,11 @@ NO_TIME = np.iinfo(np.int64).min
 """Value of a missing time."""
 SECOND = 1_000_000
 """A second in microseconds."""
+
+
+def grown(column: npt.NDArray[Any], size: int, fill: float = 0) -> npt.NDArray[Any]:
+    """Return a column of at least a size: itself, or a copy with new rows of a value and some to spare."""
+    if column.shape[0] >= size:
+        return column
+    more = np.full((size + size // 4 - column.shape[0], *column.shape[1:]), fill, column.dtype)
+    return np.concatenate((column, more))

@@ -130,60 +130,52 @@ def explain(
         fair=fair,
     )
     for kind, look in _LOOKS.items():
-        result = look(question, opportunity_id)
-        if result is not None:
-            return _explanation(question, kind, *result)
+        if (result := look(question, opportunity_id)) is not None:
+            frame, markets, legs = result
+            row = next(frame.filter(id=opportunity_id).iter_rows(named=True), None)
+            if row is not None:
+                return _explanation(question, kind, row, markets, legs)
     raise ValueError(f"no opportunity with id {opportunity_id!r} for these prices, books, sharp, method and guards")
 
 
-_Opportunity = tuple[dict[str, Any], Longs, Ints]
+_LocatedRow = tuple[pl.DataFrame, Longs, Ints]  # rows of a kind, and the markets and legs of one of them
 
 
 def _place(every: list[str], ident: str) -> int | None:
     return every.index(ident) if ident in every else None
 
 
-def _row(frame: pl.DataFrame, ident: str) -> dict[str, Any]:
-    return frame.filter(pl.col("id") == ident).row(0, named=True)
-
-
-def _ev(question: Question, ident: str) -> _Opportunity | None:
+def _ev(question: Question, ident: str) -> _LocatedRow | None:
     hits = ev.find(question)
     at = _place(ids.hexadecimal(hits.id), ident)
-    frame = ev.rows(question, hits, None) if at is not None else None
-    if at is None or frame is None or not (frame["id"] == ident).any():
+    if at is None:
         return None
     row = hits.row[at : at + 1]
-    return _row(frame, ident), question.view.groups.market[row].astype(np.int64), row
+    return ev.rows(question, hits, None), question.view.groups.market[row].astype(np.int64), row
 
 
-def _arbitrage(question: Question, ident: str) -> _Opportunity | None:
+def _arbitrage(question: Question, ident: str) -> _LocatedRow | None:
     hits = arbitrage.find(question)
     _, market, legs = hits
     at = _place(arbitrage.published_ids(question, hits), ident)
-    frame = arbitrage.rows(question, hits) if at is not None else None
-    if at is None or frame is None or not (frame["id"] == ident).any():
-        return None
-    return _row(frame, ident), market[at : at + 1], legs.rows[at]
+    return None if at is None else (arbitrage.rows(question, hits), market[at : at + 1], legs.rows[at])
 
 
-def _low_hold(question: Question, ident: str) -> _Opportunity | None:
+def _low_hold(question: Question, ident: str) -> _LocatedRow | None:
     hits = low_hold.find(question)
     _, market, legs = hits
     at = _place(ids.hexadecimal(legs.id), ident)
-    if at is None:
-        return None
-    return _row(low_hold.rows(question, hits), ident), market[at : at + 1], legs.rows[at]
+    return None if at is None else (low_hold.rows(question, hits), market[at : at + 1], legs.rows[at])
 
 
-def _middle(question: Question, ident: str) -> _Opportunity | None:
+def _middle(question: Question, ident: str) -> _LocatedRow | None:
     hit = middles.find(question)
     hit = hit.only(np.flatnonzero(~middles.over_cap(question, hit)))
     at = _place(ids.hexadecimal(hit.legs.id), ident)
     if at is None:
         return None
     markets = np.array([hit.low[at], hit.high[at]])
-    return _row(middles.rows(question, hit), ident), markets, hit.legs.rows[at]
+    return middles.rows(question, hit), markets, hit.legs.rows[at]
 
 
 _LOOKS = {"ev": _ev, "arbitrage": _arbitrage, "low_hold": _low_hold, "middle": _middle}

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from oddsengine.board.names import Names
 from oddsengine.board.rows import LIVE, SUSPENDED, row_ids
-from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs, Words
+from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs, Words, grown
 from oddsengine.engine import Engine
 from oddsengine.identity import Wording
 from oddsengine.query.filter import LATEST
@@ -104,11 +104,8 @@ class Ring:
 
     def _row_codes(self, id_: Words, slot: Ints, key: Longs, wordings: list[Wording], books: list[str]) -> Longs:
         """Return the codes of rows, adding new ones."""
-        most = int(slot.max()) + 1
-        if most > self._slot_row.size:
-            more = most + most // 4 - self._slot_row.size
-            self._slot_row = np.concatenate((self._slot_row, np.full(more, -1, np.int32)))
-            self._slot_id = np.concatenate((self._slot_id, np.zeros(more, np.uint64)))
+        slots = int(slot.max()) + 1
+        self._slot_row, self._slot_id = grown(self._slot_row, slots, -1), grown(self._slot_id, slots)
         new = np.flatnonzero((self._slot_id[slot] != id_) | (self._slot_row[slot] < 0))
         if len(self._wordings) + new.size > self._most_rows:
             self._forget(new.size)
@@ -121,10 +118,7 @@ class Ring:
                 self._books.append(books[term & 0xFFFF])
                 self._events.setdefault(wordings[term >> 16][0], []).append(code)
             self._slot_row[slot[at]], self._slot_id[slot[at]] = code, ident
-        n, have = len(self._wordings), self._rows["first"].size
-        if n > have:
-            for name, old in self._rows.items():
-                self._rows[name] = np.concatenate((old, np.zeros(max(n, 2 * have) - have, old.dtype)))
+        self._rows = {name: grown(column, len(self._wordings)) for name, column in self._rows.items()}
         return self._slot_row[slot].astype(np.int64)
 
     def _take(self, row: Longs, now: int, odds: Floats, american: Floats, flags: Bytes) -> None:

@@ -19,7 +19,7 @@ import polars as pl
 from oddsengine import catalog, fair_close
 from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.replay import engine_of, source, steps
-from oddsengine.auditing.reporting import cell
+from oddsengine.auditing.reporting import cell, clustered_variance
 from oddsengine.catalog.fair import FairTable
 from oddsengine.closing_consensus import closing_logits, located, votes_at
 from oddsengine.columns import Floats
@@ -191,7 +191,7 @@ def fit(rows: pl.DataFrame, table: FairTable) -> tuple[FairTable, dict[str, floa
     known = inverse @ information  # the identity, except for constants that the rows do not determine
     beta = inverse @ weighted.T @ left
     rest = left - design @ beta
-    variance = _clustered(weighted * rest[:, None], inverse, game)
+    variance = clustered_variance(weighted * rest[:, None], inverse, game)
     prior = np.array([getattr(table.constants, name) for name in _NAMES])
     sure = known.T @ np.linalg.inv(variance + 1e-9 * np.eye(4)) @ known
     tight = np.diag(_PRIOR**-2)
@@ -227,13 +227,6 @@ def fit(rows: pl.DataFrame, table: FairTable) -> tuple[FairTable, dict[str, floa
 
 def _book_ids(rows: pl.DataFrame) -> list[str]:
     return [catalog.book(name).id for name in rows["sportsbook"].to_list()]
-
-
-def _clustered(scores: Floats, inverse: Any, game: Any) -> Floats:
-    sums = np.zeros((int(game.max(initial=-1)) + 1, scores.shape[1]))
-    np.add.at(sums, game, scores)
-    spread = sums @ inverse.T  # multiplied with itself, so that rounding leaves no variance below 0
-    return np.asarray(spread.T @ spread)
 
 
 def _predicted(rows: pl.DataFrame, table: FairTable) -> Floats:

@@ -227,14 +227,17 @@ def _moment(micros: int) -> datetime:
     return pl.Series([micros]).cast(TIME).to_list()[0]  # type: ignore[no-any-return]
 
 
+def _by_event(event: Longs, begin: Longs, end: Longs) -> Iterator[tuple[Longs, Longs]]:
+    """Yield the spells of each event, and the times of its snapshots."""
+    order = np.argsort(event, kind="stable")
+    for of in np.split(order, np.flatnonzero(np.diff(event[order])) + 1):
+        yield of, np.unique(np.concatenate((begin[of], end[of])))
+
+
 def _seen(event: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
     """Expand spells to every snapshot of their event: spell, time."""
-    order = np.argsort(event, kind="stable")
-    bounds = np.searchsorted(event[order], np.arange(int(event.max(initial=-1)) + 2))
     spells_, moments = [], []
-    for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        of = order[a:b]
-        looks = np.unique(np.concatenate((begin[of], end[of])))
+    for of, looks in _by_event(event, begin, end):
         first, last = np.searchsorted(looks, begin[of]), np.searchsorted(looks, end[of], side="right")
         size = last - first
         spells_.append(np.repeat(of, size))
@@ -246,19 +249,15 @@ def _seen(event: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
 
 def _gone(event: Longs, key: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
     """Find spells without a successor of the same price, and the event's next snapshot."""
-    order = np.argsort(event, kind="stable")
-    bounds = np.searchsorted(event[order], np.arange(int(event.max(initial=-1)) + 2))
     spells_, moments = [], []
-    for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        of = order[a:b]
-        looks = np.unique(np.concatenate((begin[of], end[of])))
+    for of, looks in _by_event(event, begin, end):
         after = np.searchsorted(looks, end[of], side="right")
-        there = after < looks.size
-        of, then = of[there], looks[after[there]]
-        follows = set(zip(key[order[a:b]].tolist(), begin[order[a:b]].tolist(), strict=True))
-        ends = np.array([pair not in follows for pair in zip(key[of].tolist(), then.tolist(), strict=True)], bool)
-        spells_.append(of[ends])
-        moments.append(then[ends])
+        early = after < looks.size
+        ending, then = of[early], looks[after[early]]
+        begins = set(zip(key[of].tolist(), begin[of].tolist(), strict=True))
+        last = np.array([pair not in begins for pair in zip(key[ending].tolist(), then.tolist(), strict=True)], bool)
+        spells_.append(ending[last])
+        moments.append(then[last])
     return np.concatenate(spells_), np.concatenate(moments)
 
 

@@ -202,9 +202,17 @@ def clustered_slope(x: Floats, y: Floats, game: Any) -> tuple[float, float]:
     """Return the least-squares slope of y on x and its standard error, clustered by game."""
     design = np.column_stack((np.ones(x.size), x))
     inverse = np.linalg.inv(design.T @ design)
-    left = y - design @ (inverse @ design.T @ y)
-    groups, of = np.unique(game, return_inverse=True)
-    sums = np.zeros((groups.size, 2))
-    np.add.at(sums, of, design * left[:, None])
-    variance = inverse @ sums.T @ sums @ inverse
-    return float((inverse @ design.T @ y)[1]), math.sqrt(max(float(variance[1, 1]), 0.0))
+    beta = inverse @ design.T @ y
+    variance = clustered_variance(design * (y - design @ beta)[:, None], inverse, game)
+    return float(beta[1]), math.sqrt(float(variance[1, 1]))
+
+
+def clustered_variance(scores: Floats, inverse: Any, game: Any) -> Floats:
+    """Return the covariance of least-squares estimates, clustered by game.
+
+    `scores` are the rows of the design times their residuals, `inverse` is that of the information matrix.
+    """
+    sums = np.zeros((int(game.max(initial=-1)) + 1, scores.shape[1]))
+    np.add.at(sums, game, scores)
+    spread = sums @ inverse.T  # multiplied with itself, so that rounding leaves no variance below 0
+    return np.asarray(spread.T @ spread)

@@ -24,7 +24,7 @@ from oddsengine.auditing.progress import ticking
 from oddsengine.auditing.replay import engine_of, source, span, steps
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.casts import TIME
-from oddsengine.columns import NO_TIME
+from oddsengine.columns import NO_TIME, grown
 from oddsengine.engine import Engine
 from oddsengine.find.board import Sharp
 from oddsengine.find.ids import hexadecimal
@@ -132,10 +132,7 @@ class _Scan:
 
     def _bear(self, now: int, update: Update, hits: Hits, value: Floats) -> None:
         begin, self._size = self._size, self._size + hits.size
-        if self._size > self._times.shape[0]:
-            room = max(4096, 2 * self._size)
-            self._figures = np.concatenate((self._figures, np.empty((room, len(_FIGURES)))))
-            self._times = np.concatenate((self._times, np.empty((room, len(_TIMES)), np.int64)))
+        self._figures, self._times = grown(self._figures, self._size), grown(self._times, self._size)
         self._place.update(zip(hits.id.tolist(), range(begin, self._size), strict=True))
         held = hits.legs >= 0
         of = np.nonzero(held)[0]

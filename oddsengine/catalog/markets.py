@@ -78,17 +78,9 @@ def families() -> Mapping[str, Family]:
     sets = _source()["outcomes"]
     table = {}
     for id_, entry in _source()["families"].items():
-        table[id_] = Family(
-            id_,
-            entry["outcomes"],
-            tuple(sets[entry["outcomes"]]),
-            has_line=entry.get("line", False),
-            subject=entry.get("subject", "none"),
-            cuts=entry.get("cuts", ""),
-            shape=entry.get("shape", ""),
-            variance_ratio=entry.get("variance_ratio"),
-            with_draw=entry.get("with_draw", ""),
-        )
+        others = {name: value for name, value in entry.items() if name not in ("outcomes", "line")}
+        set_id = entry["outcomes"]
+        table[id_] = Family(id_, set_id, tuple(sets[set_id]), entry.get("line", False), **others)
     for row in files.rows("player_stats.csv"):
         line = row["outcomes"] == "over_under"
         table[f"player_{row['stat']}"] = Family(
@@ -105,17 +97,9 @@ def families() -> Mapping[str, Family]:
 
 
 def _of_family(family: Family, base: str) -> MarketType:
-    return MarketType(
-        name=base,
-        base=base,
-        family=family.id,
-        outcome_set=family.outcome_set,
-        outcomes=family.outcomes,
-        has_line=family.has_line,
-        subject=family.subject,
-        is_prop=family.is_prop,
-        stat_category=family.id.removeprefix("player_") if family.is_prop else "",
-    )
+    same = {name: getattr(family, name) for name in ("outcome_set", "outcomes", "has_line", "subject", "is_prop")}
+    stat = family.id.removeprefix("player_") if family.is_prop else ""
+    return MarketType(base, base, family=family.id, stat_category=stat, **same)
 
 
 def _unusable(base: str, reason: str) -> MarketType:

@@ -12,7 +12,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.board.facts import Facts
 from oddsengine.board.rows import BOOK_BITS, LIVE, ON, STATUS, SUSPENDED
-from oddsengine.columns import NO_TIME, Bools, Floats, Ints, Longs
+from oddsengine.columns import NO_TIME, Bools, Floats, Ints, Longs, grown
 from oddsengine.query import values
 from oddsengine.query.filter import Filter
 from oddsengine.query.index import Index
@@ -108,15 +108,9 @@ class Mirror:
         return RowStates(rows, was & active & ~new, new, ~was[new], was & ~active, gone, others, before)
 
     def _room(self, top: int) -> None:
-        have = self._shown.size
-        if top > have:
-            more = max(top, have + have // 4) - have
-            self._shown = np.concatenate((self._shown, np.zeros(more, bool)))
-            self._live = np.concatenate((self._live, np.zeros(more, bool)))
-            self._odds = np.concatenate((self._odds, np.zeros(more)))
-            self._american = np.concatenate((self._american, np.zeros(more)))
-            self.changed = np.concatenate((self.changed, np.zeros(more, np.int64)))
-            self._start = np.concatenate((self._start, np.full(more, NO_TIME)))
+        for name in ("_shown", "_live", "_odds", "_american", "changed"):
+            setattr(self, name, grown(getattr(self, name), top))
+        self._start = grown(self._start, top, NO_TIME)
 
     def _relinked(self, facts: Facts, at: Longs, slots: Ints, among: Bools) -> Bools:
         out = np.zeros(slots.size, bool)

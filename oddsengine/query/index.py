@@ -17,7 +17,7 @@ from oddsengine import catalog
 from oddsengine.board.names import Names
 from oddsengine.board.rows import BOOK_BITS, ON
 from oddsengine.board.state import Board
-from oddsengine.columns import NO_TIME, Floats, Ints, Longs, Words
+from oddsengine.columns import NO_TIME, Floats, Ints, Longs, Words, grown
 from oddsengine.engine import Engine
 from oddsengine.query.filter import LATEST
 from oddsengine.query.reader import BoardReader, Marks
@@ -93,14 +93,8 @@ class Index:
         new = len(names.books) > len(self.books) or len(self.terms.texts) > learnt
         if new:
             self._books(names)
-        if top > self._keys.size:
-            grown = np.full(max(rows.key.size, 1024), -1, np.int64)
-            grown[: self._keys.size] = self._keys
-            self._keys = grown
-        if top > self.marks.size:
-            more = rows.key.size - self.marks.size
-            self.marks = np.concatenate((self.marks, np.full(more, 2, np.uint8)))
-            self.marked = np.concatenate((self.marked, np.full(more, NO_TIME)))
+        self._keys = grown(self._keys, top, -1)
+        self.marks, self.marked = grown(self.marks, top, 2), grown(self.marked, top, NO_TIME)
         recoded, self._recoded = self._recoded, False
         if update_keys(rows.key, state, self._keys, self.marks, recoded) or new:
             self.first = np.zeros(len(self.terms.texts) + 1, np.int64)

@@ -391,8 +391,13 @@ class BoardReader:
     def _kinds(self) -> tuple[Bools, Longs]:
         """Return whether each kind has lines, and its last outcome."""
         kinds = self.board.names.kinds
-        columns: tuple[Bools, Longs] = self.terms.cached("kinds", len(kinds), lambda _: _kinds(kinds))
-        return columns
+
+        def columns(_: int) -> tuple[Bools, Longs]:
+            last = np.array([len(kind.outcomes) - 1 for kind in kinds], np.int64)
+            return np.array([kind.has_line for kind in kinds], bool), last
+
+        cached: tuple[Bools, Longs] = self.terms.cached("kinds", len(kinds), columns)
+        return cached
 
     def _own_fields(self, slots: Ints, out: npt.NDArray[np.int8]) -> None:
         """Apply the main-line flags given by sources."""
@@ -554,12 +559,6 @@ class BoardReader:
         (start, id_), term, book = self._key(slot)
         value = self._value(self.values(np.array([slot], np.int32), sort)[0], sort) if sort else None
         return Cursor(sort, value, start, id_, None if event else (*term, book)).text()
-
-
-def _kinds(kinds: Sequence[Any]) -> tuple[Bools, Longs]:
-    """Return whether each kind has lines, and its last outcome."""
-    lined = np.array([kind.has_line for kind in kinds], bool)
-    return lined, np.array([len(kind.outcomes) - 1 for kind in kinds], np.int64)
 
 
 def _between(slots: Ints, price: Ints, f: Filter) -> Ints:

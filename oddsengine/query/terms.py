@@ -10,7 +10,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.board.names import UNREAD, Names
 from oddsengine.catalog.names import plain
-from oddsengine.columns import Bools, Ints
+from oddsengine.columns import Bools, Ints, grown
 from oddsengine.identity import Wording
 from oddsengine.query import values
 from oddsengine.query.filter import Key
@@ -57,13 +57,13 @@ class _Codes:
             self.texts.append(text)
         return at
 
+    def add(self, text: Any) -> None:
+        self.new.append(self.code(text))
+
     def settle(self) -> None:
         """Append `new` to the column."""
         end = self.size + len(self.new)
-        if end > self._data.size:
-            grown = np.empty(end + end // 2, np.int32)
-            grown[: self.size] = self._data[: self.size]
-            self._data = grown
+        self._data = grown(self._data, end)
         self._data[self.size : end] = self.new
         self.size, self.new = end, []
 
@@ -125,7 +125,7 @@ class TermIndex:
         return end == len(names.wordings)
 
     def _read(self, wording: Wording, own: list[int], event: int, tie: int, market: str) -> None:
-        names, columns = self.names, self.columns
+        names = self.names
         high, low, with_draw, rest = own
         ways, side = rest >> 8 & 255, low & 15
         kind = names.kinds[(with_draw if ways else high) >> 44]
@@ -153,21 +153,20 @@ class TermIndex:
         about = names.subjects[subject] if kind.subject == "player" else ""
         spoken = catalog.normalise(player or "") or about
         chosen, type_id = catalog.normalise(selection), _plain(market)
-        columns["sport"].new.append(columns["sport"].code(sport))
-        columns["league"].new.append(columns["league"].code((sport, league)))
         at_line = line / 100.0 if kind.has_line else None
-        columns["market"].new.append(columns["market"].code((market, sport, stat or "", at_line, owner)))
-        columns["home"].new.append(columns["home"].code(catalog.normalise(wording[3] or "")))
-        columns["away"].new.append(columns["away"].code(catalog.normalise(wording[4] or "")))
-        columns["player"].new.append(columns["player"].code(spoken))
-        columns["selection"].new.append(columns["selection"].code(chosen))
-        columns["stat"].new.append(columns["stat"].code(_plain(stat or "")))
-        columns["type"].new.append(columns["type"].code(given))
-        columns["prop"].new.append(
-            columns["prop"].code(kind.prop or (not kind.family and type_id.startswith("player_")))
-        )
+        teams = catalog.normalise(wording[3] or ""), catalog.normalise(wording[4] or "")
+        self.columns["sport"].add(sport)
+        self.columns["league"].add((sport, league))
+        self.columns["market"].add((market, sport, stat or "", at_line, owner))
+        self.columns["home"].add(teams[0])
+        self.columns["away"].add(teams[1])
+        self.columns["player"].add(spoken)
+        self.columns["selection"].add(chosen)
+        self.columns["stat"].add(_plain(stat or ""))
+        self.columns["type"].add(given)
+        self.columns["prop"].add(kind.prop or (not kind.family and type_id.startswith("player_")))
         self.keys.append((type_id, segment, stat or "", spoken, line, side, chosen, given, tie))
-        for team in (columns["home"].texts[columns["home"].new[-1]], columns["away"].texts[columns["away"].new[-1]]):
+        for team in teams:
             if team:
                 name = catalog.team_aliases(sport).get(team, team)
                 self.teams.setdefault(name, set()).add(event)

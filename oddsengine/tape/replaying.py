@@ -100,18 +100,8 @@ class _ViewKeeper:
             if kind == "without" or value in self._others:
                 continue
             if kind == "wake":
-                limits = {name: getattr(value, name) for name in _LIMITS}
-                rates = dict(value.commission)
-                self._held[value] = self._engine.view(
-                    value.books,
-                    value.reference,
-                    value.method,
-                    commission=rates,
-                    kinds=value.kinds,
-                    include=value.include,
-                    keep=True,
-                    **limits,
-                )
+                parameters = value._asdict() | {"sharp": value.reference, "commission": dict(value.commission)}
+                self._held[value] = self._engine.view(**parameters, keep=True)
             elif value in self._held:
                 self._engine.close(self._held.pop(value))
 
@@ -121,9 +111,6 @@ class _ViewKeeper:
         for view in self._held.values():
             view.kept, view.restored = 0, False
             view.read_at = int(NO_TIME) if now is None else micros(now)
-
-
-_LIMITS = ("min_ev", "min_profit", "max_hold", "min_size", "min_middle_ev", "max_profit")
 
 
 def resume(
