@@ -31,12 +31,10 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from oddsengine.columns import Floats, Longs
 from oddsengine.odds import decimal_odds
-
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
 
 STATES = ("graded", "without_close", "waiting", "in_play")
 """States of a bet: graded; closed without a reference; not closed yet; placed after the close."""

@@ -43,14 +43,12 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from oddsengine.columns import Floats, Longs
 from oddsengine.kelly import kelly_exclusive
 from oddsengine.odds import decimal_odds
 from oddsengine.value import edge
-
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
 
 VOID = -1
 """Outcome of a void match: stakes are returned, and there is no score."""

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog, scoring
-from oddsengine.auditing.calibrations import Calibrations, Fair
+from oddsengine.auditing.calibrations import Fair, fair_by_time
 from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.grading import closing_probabilities
 from oddsengine.auditing.progress import ticking
@@ -508,7 +508,7 @@ def backtest(
     ValueError
         If the history or a parameter is invalid.
     """
-    calibrations = None if fair is None else Calibrations(fair)
+    fair_at = None if fair is None else fair_by_time(fair)
     past = source(history, every, storage_options)
     engine = engine_of(past)
     trader = Trader(
@@ -520,7 +520,7 @@ def backtest(
         trader.settle(event, home, away)
     closes = Closes(engine)
     with ticking(span(past), progress=progress) as tick:
-        for now, update, _ in steps(engine, past, calibrations):
+        for now, update, _ in steps(engine, past, fair_at):
             trader.follow(update)
             closes.follow(now)
             tick(now)

@@ -564,7 +564,7 @@ def test_values_as_json_holds_them() -> None:
 
 
 def test_a_slow_step_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    with output.Notice("reading odds.csv (900 MB)", 0.0):
+    with output.notice("reading odds.csv (900 MB)", 0.0):
         for _ in range(200):
             if "reading" in (err := capsys.readouterr().err):
                 break

@@ -16,7 +16,7 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.archive import rows_of
 from oddsengine.auditing import formats, replay
-from oddsengine.auditing.calibrations import Calibrations
+from oddsengine.auditing.calibrations import fair_by_time
 from oddsengine.auditing.progress import ticking
 from oddsengine.engine import micros
 from oddsengine.open_opportunities import KINDS
@@ -314,7 +314,7 @@ def test_constants_that_are_none_are_refused() -> None:
         with pytest.raises(TypeError, match=message):
             oe.scan_history(frame, fair=wrong)
     with pytest.raises(ValueError, match="fair must have at least one table, got an empty mapping"):
-        Calibrations({})
+        fair_by_time({})
 
 
 def test_a_backtest_uses_the_constants_of_the_day() -> None:

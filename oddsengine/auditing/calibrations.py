@@ -7,6 +7,7 @@ function is called once per day with the day's midnight (UTC) and may use data f
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
+from functools import cache
 
 from oddsengine import catalog
 from oddsengine.catalog import FairTable
@@ -17,8 +18,8 @@ Fair = FairTable | Mapping[date, FairTable] | Callable[[datetime], FairTable] | 
 _DAY = 86_400_000_000
 
 
-class Calibrations:
-    """Tables of constants by time.
+def fair_by_time(fair: Fair = None) -> Callable[[int], FairTable]:
+    """Return a function of a time in microseconds that returns the table in force.
 
     Parameters
     ----------
@@ -28,53 +29,41 @@ class Calibrations:
     Raises
     ------
     TypeError, ValueError
-        If `fair` is none of these.
+        If `fair` is none of these; the function raises for a time before the first table.
 
     Examples
     --------
     >>> old, new = catalog.fair_table(), catalog.amended_fair_table({"own": {"weight": 1.2}})
-    >>> both = Calibrations({date(2026, 1, 1): old, date(2026, 2, 1): new})
-    >>> [both.at(micros(datetime(2026, month, day))) is new for month, day in ((1, 31), (2, 1))]
+    >>> in_force = fair_by_time({date(2026, 1, 1): old, date(2026, 2, 1): new})
+    >>> [in_force(micros(datetime(2026, month, day))) is new for month, day in ((1, 31), (2, 1))]
     [False, True]
     """
+    if fair is None or isinstance(fair, FairTable):
+        table = fair or catalog.fair_table()
+        return lambda _: table
+    if isinstance(fair, Mapping):
+        return _by_date(fair)
+    if not callable(fair):
+        raise TypeError(
+            f"fair must be a FairTable, tables by date, or a function of a datetime, got {type(fair).__name__}"
+        )
+    of_day = cache(lambda day: _table(fair(datetime.fromtimestamp(day * 86_400, UTC))))  # engines compare by identity
+    return lambda now: of_day(now // _DAY)
 
-    def __init__(self, fair: Fair = None) -> None:
-        self._made: dict[int, FairTable] = {}  # by day; engines compare tables by identity
-        self._function: Callable[[datetime], FairTable] | None = None
-        self._since: list[int] = []
-        self._tables: list[FairTable] = []
-        if fair is None or isinstance(fair, FairTable):
-            self._since, self._tables = [-(1 << 63)], [fair or catalog.fair_table()]
-        elif isinstance(fair, Mapping):
-            dated = sorted((_since(key), _table(table)) for key, table in fair.items())
-            if not dated:
-                raise ValueError("fair must have at least one table, got an empty mapping")
-            self._since, self._tables = [since for since, _ in dated], [table for _, table in dated]
-        elif callable(fair):
-            self._function = fair
-        else:
-            raise TypeError(
-                f"fair must be a FairTable, tables by date, or a function of a datetime, got {type(fair).__name__}"
-            )
 
-    def at(self, now: int) -> FairTable:
-        """Return the table in force at a time in microseconds.
+def _by_date(tables: Mapping[date, FairTable]) -> Callable[[int], FairTable]:
+    dated = sorted((_since(key), _table(table)) for key, table in tables.items())
+    if not dated:
+        raise ValueError("fair must have at least one table, got an empty mapping")
 
-        Raises
-        ------
-        ValueError
-            If the first table starts later.
-        """
-        if self._function is not None:
-            day = now // _DAY
-            if day not in self._made:
-                self._made[day] = _table(self._function(datetime.fromtimestamp(day * 86_400, UTC)))
-            return self._made[day]
-        at = bisect_right(self._since, now) - 1
-        if at < 0:
-            first, time = (datetime.fromtimestamp(moment / 1e6, UTC) for moment in (self._since[0], now))
+    def at(now: int) -> FairTable:
+        place = bisect_right(dated, now, key=lambda entry: entry[0]) - 1
+        if place < 0:
+            first, time = (datetime.fromtimestamp(moment / 1e6, UTC) for moment in (dated[0][0], now))
             raise ValueError(f"fair has no table for {time:%Y-%m-%d %H:%M}; the first one starts at {first:%Y-%m-%d}")
-        return self._tables[at]
+        return dated[place][1]
+
+    return at
 
 
 def _since(key: date) -> int:

@@ -2,14 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from oddsengine.auditing.calibrations import Calibrations
 from oddsengine.auditing.formats import PIECE, History, Piece, cuts, read_history, scan_files
 from oddsengine.board.quotes import checked
 from oddsengine.board.rows import BOOK_BITS, Quoted
@@ -95,23 +94,23 @@ def engine_of(history: History | Tape, guards: Guards = None, fair: FairTable | 
     return engine_for(history, fair=fair)
 
 
-def steps(engine: Engine, history: History | Tape, calibrations: Calibrations | None = None) -> Iterator[Step]:
+def steps(engine: Engine, history: History | Tape, fair_at: Callable[[int], FairTable] | None = None) -> Iterator[Step]:
     """Replay a history through an engine, with each day's constants if they change."""
     if isinstance(history, Tape):
         since, quotes = span(history)[0], 0
-        if calibrations is not None:
-            engine.fair = calibrations.at(since)
+        if fair_at is not None:
+            engine.fair = fair_at(since)
         for taped, update in steps_of(history, engine):
             yield Step(update.now, update, quotes >= PIECE)
             quotes = (quotes if quotes < PIECE else 0) + taped.batch.quoted.key.size
-            if calibrations is not None:
-                engine.fair = calibrations.at(update.now)
+            if fair_at is not None:
+                engine.fair = fair_at(update.now)
         return
     for piece in history.pieces:
         settles = True
         for batch in batches(engine, piece):
-            if calibrations is not None:
-                engine.fair = calibrations.at(batch.now)
+            if fair_at is not None:
+                engine.fair = fair_at(batch.now)
             yield Step(batch.now, engine.feed(batch), settles)
             settles = False
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.auditing.calibrations import Calibrations, Fair
+from oddsengine.auditing.calibrations import Fair, fair_by_time
 from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.grading import closing_probabilities
 from oddsengine.auditing.progress import ticking
@@ -326,7 +326,7 @@ def scan_history(
     >>> scan_history(quotes, kinds=["arbitrage"]).select("kind", pl.col("best").round(2), "died_at").rows()
     [('arbitrage', 3.73, datetime.datetime(2026, 1, 1, 12, 1, tzinfo=zoneinfo.ZoneInfo(key='UTC')))]
     """
-    calibrations = None if fair is None else Calibrations(fair)
+    fair_at = None if fair is None else fair_by_time(fair)
     history = source(quotes, every, storage_options)
     engine = engine_of(history, guards)
     view = engine.view(
@@ -335,7 +335,7 @@ def scan_history(
     )  # fmt: skip
     scan = _Scan(engine, view)
     with ticking(span(history), progress=progress) as tick:
-        for step in steps(engine, history, calibrations):
+        for step in steps(engine, history, fair_at):
             if step.settles:
                 scan.settle()
             scan.follow(step.now, step.update)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from oddsengine.catalog import files
 from oddsengine.catalog.leagues import league, leagues
-from oddsengine.catalog.names import normalise
+from oddsengine.catalog.names import normalise, slug
 from oddsengine.catalog.sports import sport, sports
 from oddsengine.catalog.teams import teams
 
@@ -71,7 +71,7 @@ def kind(text: str) -> FutureKind:
     >>> kind("Super Bowl Winner").id, kind("Top 4 Finish")[:4], kind("Coach of the Year").id
     ('championship', ('top_4_finish', 'top 4 finish', '', 4), 'coach_of_the_year')
     """
-    name = normalise(text).replace(" ", "_")
+    name = slug(text)
     match = _kinds().get(name)
     if match is not None:
         return match

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from oddsengine.catalog import files
-from oddsengine.catalog.names import normalise
+from oddsengine.catalog.names import slug
 from oddsengine.catalog.sports import sport, sports
 
 
@@ -20,10 +20,6 @@ class League(NamedTuple):
     aliases: tuple[str, ...] = ()
 
 
-def _slug(text: str) -> str:
-    return normalise(text).replace(" ", "_")
-
-
 @cache
 def leagues() -> Mapping[str, League]:
     """Return leagues by id."""
@@ -35,9 +31,9 @@ def leagues() -> Mapping[str, League]:
 
 def _names(league: League) -> Iterator[str]:
     """Return every spelling of a league: `premier_league_england` and `england_premier_league` beside those given."""
-    name, country = _slug(league.name), _slug(league.country)
+    name, country = slug(league.name), slug(league.country)
     yield league.id
-    yield from map(_slug, league.aliases)
+    yield from map(slug, league.aliases)
     if country:
         yield f"{country}_{name}"
         yield f"{name}_{country}"
@@ -51,7 +47,7 @@ def _by_sport() -> Mapping[str, Mapping[str, League]]:
         files.claimed(owners[each.sport], _names(each), each.id, f"leagues of {each.sport}")
     alike: dict[tuple[str, str], list[str]] = {}
     for each in leagues().values():
-        alike.setdefault((each.sport, _slug(each.name)), []).append(each.id)
+        alike.setdefault((each.sport, slug(each.name)), []).append(each.id)
     for (sport_id, name), ids in alike.items():
         if len(ids) == 1:
             owners[sport_id].setdefault(name, ids[0])
@@ -96,7 +92,7 @@ def league(text: str, sport_id: str | None = None) -> League:
     >>> league("F1", "soccer").id, league("F1", "motorsports").id, league("Sunday League", "soccer")[:3]
     ('france_ligue_1', 'formula_1', ('sunday_league', 'Sunday League', 'soccer'))
     """
-    name = _slug(text)
+    name = slug(text)
     within = sport(sport_id).id if sport_id else ""
     match = _by_sport().get(within, {}).get(name) if within else _by_name().get(name)
     if match is not None:

@@ -65,6 +65,12 @@ def normalise(text: str) -> str:
     return _OTHER.sub(" ", plain).strip(" ")
 
 
+@lru_cache(maxsize=16384)
+def slug(text: str) -> str:
+    """Convert a name to the form of ids of leagues and teams: normalised, with underscores for spaces."""
+    return normalise(text).replace(" ", "_")
+
+
 def normalised(names: pl.Expr) -> pl.Expr:
     """Normalise a column of names for comparison; null stays null.
 

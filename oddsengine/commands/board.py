@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from oddsengine.commands.layout import table as text_table
-from oddsengine.commands.output import Notice, bold, echo, terminal, wrapped, write
+from oddsengine.commands.output import bold, echo, notice, terminal, wrapped, write
 from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, moment, records
 from oddsengine.explain import explain
 from oddsengine.find.books import absent, refused
@@ -37,7 +37,7 @@ def _read(arguments: argparse.Namespace) -> OddsTable:
         path = str(SAMPLE_BOARD)
     files = [] if path == STANDARD_INPUT else files_of(path)
     size = sum(os.path.getsize(file) for file in files if os.path.isfile(file)) / 1e6
-    with Notice(f"reading {path} ({size:,.0f} MB)" if files else "reading standard input", _SLOW_READING):
+    with notice(f"reading {path} ({size:,.0f} MB)" if files else "reading standard input", _SLOW_READING):
         table = read_odds(path, odds_format=arguments.odds_format)
     if table.rejected.height and not table.height:
         row, field, value, reason, _ = table.rejected.row(0)
@@ -87,7 +87,7 @@ def scan_command(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{form} can hold only one table; choose one with --kind ev, arb, low-hold or middles")
     began = time.perf_counter()
     table = _read(arguments)
-    with Notice("finding opportunities", _SLOW):
+    with notice("finding opportunities", _SLOW):
         if arguments.rejected:
             frame = rejected(table, **_question(arguments, table, ("sharp", "method", "commission")))
             counts = dict(sorted(frame["guard"].value_counts().iter_rows()))
@@ -155,7 +155,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 def markets_command(arguments: argparse.Namespace) -> None:
     form = _format(arguments)
     table = _read(arguments)
-    with Notice("listing markets", _SLOW):
+    with notice("listing markets", _SLOW):
         frame = markets(table, guards=_guards(arguments), now=arguments.now)
     _show({MARKETS: frame}, {}, [f"{frame.height:,} markets of {table.height:,} prices"], arguments, form)
 
@@ -166,7 +166,7 @@ def explain_command(arguments: argparse.Namespace) -> None:
         raise ValueError(f"explain takes {expected}, got {' '.join(arguments.names)}")
     arguments.file = None if arguments.sample else arguments.names[0]
     table = _read(arguments)
-    with Notice("explaining the opportunity", _SLOW):
+    with notice("explaining the opportunity", _SLOW):
         question = _question(arguments, table, ("books", "sharp", "method", "commission"))
         text = str(explain(table, arguments.names[-1], **question))
     echo(text.rstrip("\n") + "\n")

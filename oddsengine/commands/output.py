@@ -43,18 +43,16 @@ def service_needed() -> Iterator[None]:
         ) from None
 
 
-class Notice:
-    """Announces a step if it takes long."""
-
-    def __init__(self, text: str, after: float) -> None:
-        self._timer = threading.Timer(after, lambda: print(f"oddsengine: {text} ...", file=sys.stderr, flush=True))
-        self._timer.daemon = True
-
-    def __enter__(self) -> None:
-        self._timer.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
+@contextmanager
+def notice(text: str, after: float) -> Iterator[None]:
+    """Announce a step if it takes longer than some seconds."""
+    timer = threading.Timer(after, lambda: print(f"oddsengine: {text} ...", file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def wrapped(lines: Sequence[str]) -> str:

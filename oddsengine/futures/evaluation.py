@@ -40,6 +40,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
+from oddsengine.columns import Bools
 from oddsengine.commission import net_odds
 from oddsengine.find.ids import hexadecimal, word
 from oddsengine.futures.identity import ANY_OTHER
@@ -47,7 +48,6 @@ from oddsengine.futures.sheets import Sheet
 from oddsengine.futures.winners import fair
 from oddsengine.groups import Floats, Longs, mix
 
-Bools = npt.NDArray[np.bool_]
 REASONS = ("", "unusable", "stale", "other_field", "book_sum", "outlier", "ev_cap")
 UNUSABLE, STALE, OTHER_FIELD, BOOK_SUM, OUTLIER, EV_CAP = range(1, 7)
 _SECOND = 1_000_000

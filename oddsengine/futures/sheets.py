@@ -9,17 +9,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.columns import Bools
 from oddsengine.futures.fields import Field, field_of
 from oddsengine.futures.identity import ANY_OTHER, Market
 from oddsengine.groups import NO_TIME, Floats, Longs
 from oddsengine.matching import match_player
 from oddsengine.matching.persons import read as read_person
-
-Bools = npt.NDArray[np.bool_]
 
 
 class Sheet(NamedTuple):

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from oddsengine import catalog
+from oddsengine.catalog.names import slug
 from oddsengine.matching import words
 
 SURE, SPELLED, INITIAL, SURNAME = 1.0, 0.96, 0.94, 0.86
@@ -236,5 +237,5 @@ def surname(text: str) -> str:
     last, comma, _ = text.partition(",")
     name = read(last if comma else text)
     if comma or name.initials:
-        return "_".join(name.words) or catalog.normalise(text).replace(" ", "_")
-    return name.words[-1] if name.words else catalog.normalise(text).replace(" ", "_")
+        return "_".join(name.words) or slug(text)
+    return name.words[-1] if name.words else slug(text)

@@ -9,14 +9,10 @@ from functools import lru_cache
 from typing import Any
 
 from oddsengine import catalog
+from oddsengine.catalog import names
 
 Text = str | None
-
-
-@lru_cache(maxsize=16384)
-def slug(word: str) -> str:
-    """Convert a name to lower case without accents, with underscores for spaces."""
-    return catalog.normalise(word).replace(" ", "_")
+slug = names.slug
 
 
 @lru_cache(maxsize=16384)

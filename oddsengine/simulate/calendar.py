@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from oddsengine import catalog
+from oddsengine.catalog.names import slug
 from oddsengine.groups import Floats, Longs
 from oddsengine.simulate.leagues import FIRST_NAMES, LAST_NAMES, LEAGUES, PLAYERS, League
 from oddsengine.simulate.wording import Fixture
@@ -55,11 +56,7 @@ def _players(rng: np.random.Generator) -> tuple[str, ...]:
 
 
 def _name(taken: set[str], league: League, home: str, away: str, when: datetime) -> str:
-    base = f"{league.id}_{_short(away)}_{_short(home)}_{when:%Y-%m-%d}"
+    base = f"{league.id}_{slug(away)}_{slug(home)}_{when:%Y-%m-%d}"
     name = next(n for n in (base, *(f"{base}_{again}" for again in range(2, 100))) if n not in taken)
     taken.add(name)
     return name
-
-
-def _short(team: str) -> str:
-    return catalog.normalise(team).replace(" ", "_")

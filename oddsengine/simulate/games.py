@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine.groups import Floats, Longs
+from oddsengine.columns import Bools, Floats, Longs
 from oddsengine.simulate.leagues import (
     AWAY_TOTAL,
     FIRST_PROP,
@@ -43,7 +43,6 @@ from oddsengine.simulate.leagues import (
     League,
 )
 
-Bools = npt.NDArray[np.bool_]
 UPCOMING, LIVE, ENDED = range(3)
 WIDTH = 5
 """Maximum lines of a ladder: its centre, and two on each side."""

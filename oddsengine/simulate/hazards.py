@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oddsengine.groups import Longs
+from oddsengine.columns import Bools, Longs
 from oddsengine.simulate.desks import Desk, american
-from oddsengine.simulate.games import LIVE, UPCOMING, Bools, SimulatedGames
+from oddsengine.simulate.games import LIVE, UPCOMING, SimulatedGames
 from oddsengine.simulate.leagues import (
     AWAY_TOTAL,
     FIRST_PROP,

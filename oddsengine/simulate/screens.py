@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oddsengine.groups import Floats, Longs
+from oddsengine.columns import Bools, Floats, Longs
 from oddsengine.simulate.desks import Desk, Habits, Opinions, quoted
-from oddsengine.simulate.games import CENTRE, LIVE, OFFSETS, WIDTH, Bools, SimulatedGames
+from oddsengine.simulate.games import CENTRE, LIVE, OFFSETS, WIDTH, SimulatedGames
 from oddsengine.simulate.leagues import HOME_TOTAL, LADDERS, LEAGUES, MONEYLINE
 
 _COVERED = 0.9  # share of secondary ladders quoted by a book that quotes them at all

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.groups import Floats, Longs
-from oddsengine.simulate.games import Bools
+from oddsengine.columns import Bools, Floats, Longs
 from oddsengine.simulate.leagues import MONEYLINE
 from oddsengine.simulate.wording import Place
 
