@@ -95,7 +95,6 @@ async def ours(args: argparse.Namespace) -> None:
 
     from oddsengine.engine import Engine  # noqa: PLC0415
     from oddsengine_service.app import Api  # noqa: PLC0415
-    from oddsengine_service.bus import Bus  # noqa: PLC0415
     from oddsengine_service.limits import Limits  # noqa: PLC0415
     from oddsengine_service.log import Log  # noqa: PLC0415
     from oddsengine_service.metrics import Metrics  # noqa: PLC0415
@@ -113,7 +112,7 @@ async def ours(args: argparse.Namespace) -> None:
 
     sys.setswitchinterval(args.switch)
     limits = Limits()
-    node = Node(Engine(), Everybody(), limits, Bus())
+    node = Node(Engine(), Everybody(), limits)
     node.stream_settings = {"stalled": args.stalled}
     api = Api(node, (*route.endpoints, *sockets), Log(io.StringIO(), quiet=True), Metrics())
     node.bus.begin()

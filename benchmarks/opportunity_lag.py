@@ -41,7 +41,6 @@ def serve(args: argparse.Namespace) -> None:
     from oddsengine.simulate import Batch, World  # noqa: PLC0415
     from oddsengine_service import demo  # noqa: PLC0415
     from oddsengine_service.app import Api  # noqa: PLC0415
-    from oddsengine_service.bus import Bus  # noqa: PLC0415
     from oddsengine_service.limits import Limits  # noqa: PLC0415
     from oddsengine_service.log import Log  # noqa: PLC0415
     from oddsengine_service.metrics import Metrics  # noqa: PLC0415
@@ -55,7 +54,7 @@ def serve(args: argparse.Namespace) -> None:
             tier = TIERS["enterprise"]
             return Caller("load", "load", tier, 10_000_000, 100_000, tier.features)
 
-    node = Node(Engine(), Everybody(), Limits(), Bus())  # type: ignore[arg-type]
+    node = Node(Engine(), Everybody(), Limits())  # type: ignore[arg-type]
     api = Api(node, (*stream.endpoints, *opportunities.endpoints), Log(io.StringIO(), quiet=True), Metrics())
     world = World(
         demo.SEED, events=args.events, tick=TICK_S, live=0.1, dissent=demo.DISSENT, exchange_hold=demo.EXCHANGE_HOLD

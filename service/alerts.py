@@ -1,24 +1,17 @@
 """Alerts: opportunities that match a saved filter are sent once, and again when they improve.
 
 A check queries the list's own endpoint with the rights of the key, so tiers, books and delays are those of a request.
-New matches of one check are sent as one message. Addresses come from users and are not trusted: the host of a webhook
-is resolved, every address of it must be public unless the operator allows private ones, and the connection goes to the
-address that was checked, so a later change in DNS has no effect. Telegram and Discord have fixed hosts; mail goes
-through the operator's server. Redirects are not followed.
+New matches of one check are sent as one message to the targets of the alert (`targets`).
 """
 
-import asyncio
-import ipaddress
-import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
-import httpx
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
@@ -30,20 +23,12 @@ from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.records import Records
 from oddsengine_service.routes.filters import Filter
-
-try:
-    import apprise
-except ImportError:  # the extra `alerts` is not installed
-    apprise = None  # type: ignore[assignment]
+from oddsengine_service.targets import Sender, masked
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
-TIMEOUT_S = 10.0
 SENDERS, SHARE_S = 32, 15.0  # accounts served at once; seconds per account and check
 REMEMBERED_S = 6 * 3600.0  # for this long after an opportunity was last open
 FIRST_RETRY_S, LAST_RETRY_S = 30.0, 3600.0
-_SERVICES = ("tgram", "discord")
-_UNICAST = ipaddress.IPv6Network("2000::/3")  # IPv6 addresses outside of it are not public
-_TUNNELS = tuple(map(ipaddress.IPv6Network, ("2002::/16", "2001::/32")))  # they contain IPv4 addresses
 Clock = Annotated[str, Meta(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 Target = Annotated[str, Meta(min_length=1, max_length=1000)]
 _Improve = Annotated[float, Meta(gt=0.0, le=1000.0, description="Percentage points after which one is sent again.")]
@@ -106,160 +91,6 @@ class Sent(msgspec.Struct):
     """For each opportunity, the value that was last sent and when it was last open."""
 
     values: dict[str, tuple[float, float]] = {}
-
-
-# ---- targets ----
-
-
-class Address(NamedTuple):
-    """A host that has been checked."""
-
-    host: str
-    ip: str
-    port: int
-
-
-def masked(target: str) -> str:
-    """A target without its secrets."""
-    scheme = _scheme(target)
-    if scheme == "mailto":
-        name, _, host = target[len("mailto:") :].strip("/").partition("@")
-        return f"mailto:{name[:1]}...@{host}"
-    try:
-        host = _parsed(target).host if scheme in ("http", "https") else ""
-    except ValueError:
-        host = ""
-    return f"{scheme}://{host}/..."
-
-
-def _parsed(target: str) -> httpx.URL:
-    """Parse a URL and decode its host, which httpx does only on use."""
-    try:
-        url = httpx.URL(target)
-        _ = url.host
-    except (httpx.InvalidURL, UnicodeError):
-        raise ValueError("a target is not a valid address") from None
-    return url
-
-
-def checked(host: str, port: int, *, private: bool) -> Address:
-    """Resolve a host, and reject one in a private network.
-
-    Raises `ValueError` if it cannot be resolved, or has an address that is not public.
-    """
-    try:
-        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        raise ValueError(f"host {host!r} cannot be found") from None
-    addresses = [ipaddress.ip_address(str(info[4][0]).partition("%")[0]) for info in infos]
-    for ip in addresses:
-        if not private and not _public(ip):
-            raise ValueError(f"host {host!r} is in a private network, which this node's operator does not allow")
-    return Address(host, str(addresses[0]), port)
-
-
-def _public(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    if isinstance(ip, ipaddress.IPv6Address):
-        if ip.ipv4_mapped is not None:
-            return _public(ip.ipv4_mapped)
-        if ip not in _UNICAST or any(ip in network for network in _TUNNELS):
-            return False
-    return ip.is_global and not ip.is_multicast
-
-
-class Sender:
-    """Sends messages. Failures raise `ValueError` with a message without secrets."""
-
-    def __init__(self, *, private: bool = False, mail: str = "") -> None:
-        self.private, self._mail = private, mail
-
-    def check(self, target: str) -> None:
-        """Reject an unusable target. Raises `ValueError` if the target is not valid; the message says why."""
-        if not target.isprintable() or any(c.isspace() for c in target):
-            raise ValueError("a target must be one address, without spaces")
-        scheme = _scheme(target)
-        if scheme in ("http", "https"):
-            url = self._webhook(target)
-            checked(url.host, _port(url), private=self.private)
-        elif scheme == "mailto" or scheme in _SERVICES:
-            if apprise is None:
-                raise ValueError("this node lacks what Telegram, Discord and mail need: install oddsengine[alerts]")
-            if scheme == "mailto" and not self._mail:
-                raise ValueError("this node has no mail server; its operator sets alerts.mail_env")
-            if self._service(target) is None:
-                raise ValueError(f"a target is not a valid {scheme} address")
-        else:
-            raise ValueError(f"a target must begin with https://, tgram://, discord:// or mailto:, got {scheme[:20]!r}")
-
-    def send(self, target: str, title: str, lines: list[str], rows: list[Any]) -> None:
-        """Send one message. Raises `ValueError` if it could not be delivered."""
-        if _scheme(target) in ("http", "https"):
-            self._post(target, {"title": title, "text": "\n".join(lines), "opportunities": rows})
-            return
-        service = self._service(target)
-        if service is None or not service.notify(title=title, body="\n".join(lines), body_format="text"):
-            raise ValueError(f"{masked(target)} did not take the message")
-
-    def _webhook(self, target: str) -> httpx.URL:
-        url = _parsed(target)
-        if not 0 < _port(url) < 65536 or "\\" in target:
-            raise ValueError("a target is not a valid address")
-        if url.scheme == "http" and not self.private:
-            raise ValueError("webhooks must begin with https://")
-        if not url.host or url.userinfo:
-            raise ValueError("a webhook must be https://HOST/PATH, without a user in it")
-        return url
-
-    def _post(self, target: str, body: Any) -> None:
-        url = self._webhook(target)
-        at = checked(url.host, _port(url), private=self.private)
-        try:
-            status = asyncio.run(_posted(url, at, body))
-        except (httpx.HTTPError, TimeoutError) as error:
-            raise ValueError(f"{masked(target)} cannot be reached: {type(error).__name__}") from None
-        if not 200 <= status < 300:
-            raise ValueError(f"{masked(target)} answered {status}")
-
-    def _service(self, target: str) -> Any:
-        """The apprise service for a target; None if it is not valid.
-
-        Exactly one service is created: `Apprise.add` would split "discord://ID/TOKEN,json://10.0.0.1" into two targets.
-        """
-        if apprise is None:
-            return None
-        kind, url = _scheme(target), target
-        if kind == "mailto":
-            to = target[len("mailto:") :].strip("/")
-            if to.count("@") != 1 or any(c in to for c in "?&=,;: /%"):
-                return None
-            url = f"{self._mail}{'&' if '?' in self._mail else '?'}to={to}"
-        elif "?" in target or "," in target:
-            return None  # options of apprise could name other hosts
-        one = apprise.Apprise.instantiate(url)
-        if one is None or kind not in ("mailto", one.secure_protocol):
-            return None
-        service = apprise.Apprise()
-        return service if service.add(one) else None
-
-
-def _scheme(target: str) -> str:
-    return target.partition(":")[0].lower() if ":" in target else ""
-
-
-def _port(url: httpx.URL) -> int:
-    return (443 if url.scheme == "https" else 80) if url.port is None else url.port
-
-
-async def _posted(url: httpx.URL, at: Address, body: Any) -> int:
-    """POST to a checked address, within `TIMEOUT_S` in total, so that a slow server does not delay the others."""
-    headers = {"host": url.netloc.decode("ascii"), "user-agent": "oddsengine"}
-    to, sni = url.copy_with(host=at.ip, port=at.port), {"sni_hostname": url.raw_host.decode("ascii")}
-    async with (
-        asyncio.timeout(TIMEOUT_S),
-        httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client,
-        client.stream("POST", to, json=body, headers=headers, extensions=sni) as answer,
-    ):
-        return answer.status_code
 
 
 # ---- schedule ----

@@ -86,12 +86,12 @@ class NodeArchive:
 
         Raises `Problem` 503 if the table cannot be read.
         """
-        mine = pl.col("event_id") == event_id
+        of_event = pl.col("event_id") == event_id
         while True:
             with self._engine.still():
-                waiting, parts = [self._buffer.rows().filter(mine)], sorted(self._folder.glob("*.parquet"))
+                buffered, parts = [self._buffer.rows().filter(of_event)], sorted(self._folder.glob("*.parquet"))
             try:
-                waiting = [*(pl.scan_parquet(part).filter(mine).collect() for part in parts), *waiting]
+                buffered = [*(pl.scan_parquet(part).filter(of_event).collect() for part in parts), *buffered]
             except FileNotFoundError:  # committed meanwhile
                 continue
             try:
@@ -102,7 +102,8 @@ class NodeArchive:
                     503, "unavailable", "the archive cannot be read now; retry later", retry_after=5
                 ) from error
             return moves(
-                pl.concat([rows, *(some.filter(pl.col("step") > done).drop("step") for some in waiting)]), until
+                pl.concat([rows, *(part_rows.filter(pl.col("step") > done).drop("step") for part_rows in buffered)]),
+                until,
             )
 
     def close(self) -> None:

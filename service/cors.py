@@ -42,8 +42,8 @@ class Cors(CORSMiddleware):
             return response
         problem = Problem(response.status_code, "validation_error", bytes(response.body).decode())
         origin = self._address or origin_of(request_headers.get("host", "").encode("latin-1"))
-        kept: dict[str, Any] = {n: v for n, v in response.headers.items() if not n.startswith("content-")}
-        return JSONResponse(problem.body(origin), response.status_code, headers=kept)
+        headers: dict[str, Any] = {n: v for n, v in response.headers.items() if not n.startswith("content-")}
+        return JSONResponse(problem.body(origin), response.status_code, headers=headers)
 
 
 class Origins:

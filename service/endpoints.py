@@ -73,8 +73,8 @@ class Endpoint:
 
     def response(self, context: Context) -> Answer:
         """The encoded response."""
-        found = self.answer(context)
-        return found if isinstance(found, Answer) else Answer(_encode(found), self.status)
+        result = self.answer(context)
+        return result if isinstance(result, Answer) else Answer(_encode(result), self.status)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", Declared(self.params))
@@ -101,10 +101,10 @@ def answer_meta(context: Context, unknown: Mapping[str, Sequence[str]] | None = 
 
 
 def data(
-    context: Context, found: Any, unknown: Mapping[str, Sequence[str]] | None = None, **meta: Any
+    context: Context, contents: Any, unknown: Mapping[str, Sequence[str]] | None = None, **meta: Any
 ) -> dict[str, Any]:
     more = answer_meta(context, unknown, **meta)
-    return {"success": True, "data": found, **({"meta": more} if more else {})}
+    return {"success": True, "data": contents, **({"meta": more} if more else {})}
 
 
 def page(

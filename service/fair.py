@@ -86,12 +86,12 @@ class Calibrator:
             self._child = child
             os.setpriority(os.PRIO_PROCESS, child.pid, 10)  # lower the priority
             try:
-                said, _ = child.communicate(timeout=_MOST_S)
+                output, _ = child.communicate(timeout=_MOST_S)
             except subprocess.TimeoutExpired:
                 child.kill()
-                said, _ = child.communicate()
+                output, _ = child.communicate()
         self._child = None
-        self._log.event("calibration", status=child.returncode, output=said.decode("utf-8", "replace").strip()[-400:])
+        self._log.event("calibration", status=child.returncode, output=output.decode("utf-8", "replace").strip()[-400:])
         return child.returncode
 
     def _run(self) -> None:

@@ -104,10 +104,10 @@ def in_place(sport: Words, league: Words, place: tuple[str, str]) -> bool:
 def unknown_ids(query: Any, seen: Callable[[], BoardIds]) -> dict[str, list[str]]:
     """Ids in a request that neither the catalog nor the board has, by parameter; `seen` is called only if needed."""
     unknown: dict[str, list[str]] = {}
-    for name, (known, of) in _KNOWN.items():
-        missing = [word for word in query.get(name) or () if not known(word)]
+    for name, (is_known, ids_of) in _KNOWN.items():
+        missing = [word for word in query.get(name) or () if not is_known(word)]
         if missing:
-            here = {values.slug(value) for value in of(seen())}
+            here = {values.slug(value) for value in ids_of(seen())}
             missing = [word for word in missing if values.slug(word) not in here]
         if missing:
             unknown[name] = missing

@@ -24,16 +24,16 @@ class Gauges(Collector):
         engine = node.engine
         yield CounterMetricFamily("oddsengine_updates", "Steps of the engine", engine.number)
         yield GaugeMetricFamily("oddsengine_board_rows", "Prices on the board", engine.size)
-        aside = GaugeMetricFamily("oddsengine_set_aside", "Prices that each guard keeps away", labels=["guard"])
+        rejected = GaugeMetricFamily("oddsengine_set_aside", "Prices that each guard keeps away", labels=["guard"])
         for guard, n in engine.set_aside().items():
-            aside.add_metric([guard], n)
-        yield aside
-        found = GaugeMetricFamily(
+            rejected.add_metric([guard], n)
+        yield rejected
+        opportunities = GaugeMetricFamily(
             "oddsengine_opportunities", "Open opportunities, each once however many views show it", labels=["kind"]
         )
         for kind, n in engine.open_counts().items():
-            found.add_metric([kind], n)
-        yield found
+            opportunities.add_metric([kind], n)
+        yield opportunities
         yield GaugeMetricFamily("oddsengine_views", "Views that are kept up to date", len(engine.views))
         yield node.steps.family()
         node.clock.time()

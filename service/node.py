@@ -48,11 +48,11 @@ class Node:
     """
 
     def __init__(
-        self, engine: Engine, keys: KeyStore, limits: Limits, bus: Bus, *, demo: bool = False,
+        self, engine: Engine, keys: KeyStore, limits: Limits, *, demo: bool = False,
         clock: Clock | None = None, reference: str = "close",
     ) -> None:  # fmt: skip
         self.engine = engine
-        self.keys, self.limits, self.bus, self.demo = keys, limits, bus, demo
+        self.keys, self.limits, self.bus, self.demo = keys, limits, Bus(), demo
         self.ready = False
         self.waits_for = ""  # what else has to happen before the node is ready
         self.standing_by = False  # it writes the log, or may take over, and serves no API requests
@@ -114,11 +114,11 @@ class Node:
         self.steps.observe(time.perf_counter() - began)
         self.publish(update)
 
-    def put_splits(self, given: Iterable[SplitsGiven], now: datetime) -> int:
+    def put_splits(self, splits: Iterable[SplitsGiven], now: datetime) -> int:
         """Store records of betting splits. Returns how many were new."""
         if self.splits_to is not None:
-            return self.splits_to(list(given))
-        return sum(self.splits.put(each, now) for each in given)
+            return self.splits_to(list(splits))
+        return sum(self.splits.put(record, now) for record in splits)
 
     def publish(self, update: Update) -> None:
         """Publish an update, whether from this node's steps or from elsewhere."""

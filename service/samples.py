@@ -13,9 +13,8 @@ import polars as pl
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
 from oddsengine_service import futures
-from oddsengine_service.alerts import Alert, Alerts, Sender
+from oddsengine_service.alerts import Alert, Alerts
 from oddsengine_service.bets import Bet
-from oddsengine_service.bus import Bus
 from oddsengine_service.demo import teams_of
 from oddsengine_service.endpoints import Context, Endpoint
 from oddsengine_service.keys import KeyStore, Terms
@@ -26,6 +25,7 @@ from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem
 from oddsengine_service.routes.filters import Filter
 from oddsengine_service.splits import demonstrate
+from oddsengine_service.targets import Sender
 
 SEED, EVENTS, SECONDS = 7, 6, 20
 Failed = Callable[[str, Exception], None]
@@ -75,7 +75,7 @@ def samples(endpoints: Iterable[Endpoint], failed: Failed = lambda *_: None) -> 
     """
     endpoints = tuple(endpoints)
     with TemporaryDirectory() as folder, closing(KeyStore(Path(folder) / "keys", Path(folder) / "pepper")) as keys:
-        node = Node(Engine(), keys, Limits(), Bus())
+        node = Node(Engine(), keys, Limits())
         with closing(Past(node.engine)) as past:
             closed = _play(node, past)
             node.past, node.splits_token = past, _TOKEN
@@ -149,10 +149,10 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
 
 def _answer(endpoint: Endpoint, context: Context, words: Mapping[str, str]) -> Any:
     """One response as a client reads it; None if it is not JSON."""
-    given = {name: _QUERY.get(name) or words[name] for name, p in endpoint.by_name.items() if p.required}
+    required = {name: _QUERY.get(name) or words[name] for name, p in endpoint.by_name.items() if p.required}
     if "limit" in endpoint.by_name:
-        given["limit"] = _QUERY["limit"]
-    query, _ = parse("&".join(f"{name}={value}" for name, value in given.items()).encode(), endpoint.by_name)
+        required["limit"] = _QUERY["limit"]
+    query, _ = parse("&".join(f"{name}={value}" for name, value in required.items()).encode(), endpoint.by_name)
     path = {name[1:-1]: words[name[1:-1]] for name in endpoint.path.split("/") if name.startswith("{")}
     body = None
     if endpoint.body is not None:

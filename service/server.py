@@ -22,16 +22,15 @@ from starlette.types import ASGIApp
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service import bets, demo, keys, recording, records, routes
-from oddsengine_service.alerts import Alerts, Sender, ShareError
+from oddsengine_service.alerts import Alerts, ShareError
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.archiving import NodeArchive
-from oddsengine_service.bus import Bus
 from oddsengine_service.clock import Clock
 from oddsengine_service.connections import Connections
 from oddsengine_service.cors import Cors, Origins
 from oddsengine_service.fair import Calibrator, table_in_force
 from oddsengine_service.feeds.build import sources
-from oddsengine_service.feeds.check import quarantine
+from oddsengine_service.feeds.check import quarantine, state_file
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.futures import stated_fields
@@ -50,6 +49,7 @@ from oddsengine_service.recording import NodeTape
 from oddsengine_service.settings import Settings, SettingsError, secret
 from oddsengine_service.site import Site
 from oddsengine_service.stream.sending import LineMetrics
+from oddsengine_service.targets import Sender
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
 from oddsengine_service.ws.session import PATHS, Sockets
 
@@ -266,7 +266,7 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
             hub.adopt(member.follower.decisions.values())
         node.feeds = hub
         with secrets.out_of_logs():
-            asyncio.run(_until(node, hub.run(made, state=Path(settings.data.folder) / "feeds.json")))
+            asyncio.run(_until(node, hub.run(made, state=state_file(settings))))
 
     return run
 
@@ -300,7 +300,7 @@ def build(
         usage = stack.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
         limits = Limits(usage, clock=clock.rough_time, ahead=lambda: clock.ahead)
         node = Node(
-            Engine(fair=table_in_force(settings)), store, limits, Bus(), demo=demonstration, clock=clock,
+            Engine(fair=table_in_force(settings)), store, limits, demo=demonstration, clock=clock,
             reference=settings.fair.reference,
         )  # fmt: skip
         member = None

@@ -223,20 +223,20 @@ class BetfairHistory(Feed, frozen=True, kw_only=True):
     path: Text
 
 
-class FootballData(Feed, frozen=True, kw_only=True):
-    """CSV files of football-data.co.uk: a file, a folder or a URL."""
+class Document(Feed, frozen=True, kw_only=True):
+    """A file, a folder or a URL, read once or polled."""
 
     path: str = ""
     url: str = ""
     interval: Annotated[float, Meta(ge=0, description="a number of seconds, 0 for once")] = 0.0
 
 
-class Table(Feed, frozen=True, kw_only=True):
-    """A table with the columns of an odds table: a file or a URL, read once or polled."""
+class FootballData(Document, frozen=True, kw_only=True):
+    """CSV files of football-data.co.uk."""
 
-    path: str = ""
-    url: str = ""
-    interval: Annotated[float, Meta(ge=0, description="a number of seconds, 0 for once")] = 0.0
+
+class Table(Document, frozen=True, kw_only=True):
+    """A table with the columns of an odds table."""
 
 
 KINDS: dict[str, type[Feed]] = {
@@ -360,11 +360,11 @@ def _mapping(file: str, key: str, value: Any) -> dict[str, Any]:
     return value
 
 
-def _from_environment(given: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
+def _from_environment(declared: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
     """Feeds that are declared only in the environment, with their kind."""
     start, end = f"{PREFIX}_FEEDS_", "_KIND"
     names = [v[len(start) : -len(end)].lower() for v in environ if v.startswith(start) and v.endswith(end)]
-    return sorted(name for name in names if name and name not in given)
+    return sorted(name for name in names if name and name not in declared)
 
 
 def _feed(section: "_Section", name: str) -> Feed:
@@ -372,7 +372,7 @@ def _feed(section: "_Section", name: str) -> Feed:
     if kind not in KINDS:
         raise section.refused("kind", kind or None, f"one of {', '.join(KINDS)}")
     feed = section.read(KINDS[kind], name=name, kind=kind)
-    if isinstance(feed, FootballData | Table):
+    if isinstance(feed, Document):
         if not (feed.path or feed.url):
             raise section.error("needs path or url")
         if feed.path and feed.url:
@@ -417,16 +417,16 @@ class _Section:
         except msgspec.ValidationError:
             raise self.refused(key, value, _allowed(kind)) from None
 
-    def read(self, struct: type[msgspec.Struct], **known: str) -> Any:
+    def read(self, struct: type[msgspec.Struct], **fixed: str) -> Any:
         """Read all settings of a struct."""
         hints = get_type_hints(struct, include_extras=True)
-        fields = {field.name: field for field in msgspec.structs.fields(struct) if field.name not in known}
-        unknown = sorted(set(self._table) - {*fields, *known} | ({"name"} & set(self._table)))
+        fields = {field.name: field for field in msgspec.structs.fields(struct) if field.name not in fixed}
+        unknown = sorted(set(self._table) - {*fields, *fixed} | ({"name"} & set(self._table)))
         if unknown:
-            allowed = ", ".join(sorted({*fields, *known} - {"name"}))
+            allowed = ", ".join(sorted({*fields, *fixed} - {"name"}))
             raise SettingsError(f"{self._file}: {self._place}.{unknown[0]} is not a setting; allowed: {allowed}")
         values = {name: self.take(name, hints[name], field.default) for name, field in fields.items()}
-        return struct(**values, **known)
+        return struct(**values, **fixed)
 
     def _variable(self, key: str) -> str:
         return f"{PREFIX}_{self._place.replace('.', '_')}_{key}".upper()

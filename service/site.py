@@ -111,12 +111,12 @@ class Site:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    status, said = error.status_code, str(error.detail)
-    if said == HTTPStatus(status).phrase:  # no message was given
+    status, message = error.status_code, str(error.detail)
+    if message == HTTPStatus(status).phrase:  # no message was given
         path = quoted(request.scope["path"])
-        said = f"there is no {path}" if status == 404 else f"{path} takes other methods, got {request.method[:20]}"
+        message = f"there is no {path}" if status == 404 else f"{path} takes other methods, got {request.method[:20]}"
     codes = {404: "not_found", 405: "method_not_allowed", 401: "unauthorized"}
-    return _problem(request, Problem(status, codes.get(status, "validation_error"), said), error.headers)
+    return _problem(request, Problem(status, codes.get(status, "validation_error"), message), error.headers)
 
 
 async def _problem_answer(request: Request, problem: Exception) -> Response:

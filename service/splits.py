@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import SECOND
 from oddsengine.engine import Engine, micros
 from oddsengine.query import BoardStats
+from oddsengine.update import iso
 from oddsengine_service.wire.splits import (
     MoneylineSplit,
     OverUnder,
@@ -40,8 +40,8 @@ _NAN = float("nan")
 class Series:
     """One event at one book."""
 
-    def __init__(self, given: SplitsGiven) -> None:
-        self.about = given
+    def __init__(self, record: SplitsGiven) -> None:
+        self.about = record
         self.times = array("q")  # microseconds, ascending
         self.values = array("f")
 
@@ -79,21 +79,21 @@ class Splits:
     def __len__(self) -> int:
         return len(self._known)
 
-    def put(self, given: SplitsGiven, now: datetime) -> bool:
+    def put(self, record: SplitsGiven, now: datetime) -> bool:
         """Add a record. Returns False if it is not newer than the last one, or too old to be stored."""
-        time, latest = micros(given.fetched_at or now), micros(now)
+        time, latest = micros(record.fetched_at or now), micros(now)
         if time < latest - KEPT_S * SECOND:
             return False
-        key = given.event_id, catalog.book(given.sportsbook).id
+        key = record.event_id, catalog.book(record.sportsbook).id
         with self._lock:
             series = self._known.get(key)
             if series is not None and series.times and time <= series.times[-1]:
                 return False
-            self.on_change("splits", given, now)
+            self.on_change("splits", record, now)
             if series is None:
-                series = self._known[key] = Series(given)
-            series.put(time, _numbers(given))
-            series.about = given
+                series = self._known[key] = Series(record)
+            series.put(time, _numbers(record))
+            series.about = record
             self._known.move_to_end(key)
             while len(self._known) > self._most:
                 self._known.popitem(last=False)
@@ -158,20 +158,20 @@ def _upto(times: Any, last: int) -> int:
 # ---- conversion between records and numbers ----
 
 
-def _numbers(given: SplitsGiven) -> list[float]:
+def _numbers(record: SplitsGiven) -> list[float]:
     out: list[float | None] = []
-    spread, total, moneyline = given.spread, given.total, given.moneyline
+    spread, total, moneyline = record.spread, record.total, record.moneyline
     for split in (spread, moneyline):
         teams: list[float | None] = [None] * 6
         if split is not None:
             money, bets = split.handle_pct, split.bets_pct
             teams = [split.away_odds, split.home_odds, money.away, money.home, bets.away, bets.home]
         out += teams
-    middle: list[float | None] = [None] * 5
+    totals: list[float | None] = [None] * 5
     if total is not None:
-        money_, bets_ = total.handle_pct, total.bets_pct
-        middle = [total.line, money_.over, money_.under, bets_.over, bets_.under]
-    out[6:6] = middle
+        over_money, over_bets = total.handle_pct, total.bets_pct
+        totals = [total.line, over_money.over, over_money.under, over_bets.over, over_bets.under]
+    out[6:6] = totals
     return [_NAN if value is None else float(value) for value in out]
 
 
@@ -203,7 +203,7 @@ def _game(event: str, book: str, series: Series, place: int) -> SplitsGame:
     spread, total, moneyline = _parts(series.at(place))
     return SplitsGame(
         event_id=event, sport=about.sport, league=about.league, sportsbook=book, home_team=about.home_team,
-        away_team=about.away_team, fetched_at=_text(series.times[place]),
+        away_team=about.away_team, fetched_at=iso(series.times[place]) or "",
         spread=None if spread is None else SpreadSplit(*spread), total=total, moneyline=moneyline,
     )  # fmt: skip
 
@@ -211,13 +211,9 @@ def _game(event: str, book: str, series: Series, place: int) -> SplitsGame:
 def _entry(time: int, book: str, numbers: list[float]) -> SplitsHistoryEntry:
     spread, total, moneyline = _parts(numbers)
     return SplitsHistoryEntry(
-        book=book, ts=_text(time), timestamp=time // SECOND, spread=None if spread is None else SpreadEntry(*spread),
-        total=total, moneyline=moneyline,
+        book=book, ts=iso(time) or "", timestamp=time // SECOND,
+        spread=None if spread is None else SpreadEntry(*spread), total=total, moneyline=moneyline,
     )  # fmt: skip
-
-
-def _text(time: int) -> str:
-    return f"{np.datetime64(time, 'us')}Z"
 
 
 # ---- simulated splits for the demo ----

@@ -21,7 +21,7 @@ class NoKeys:
 
 
 def node(engine: Engine, *, demo: bool = True, reference: str = "close") -> Node:
-    return Node(engine, NoKeys(), None, None, demo=demo, reference=reference)  # type: ignore[arg-type]
+    return Node(engine, NoKeys(), None, demo=demo, reference=reference)  # type: ignore[arg-type]
 
 
 def caller(tier: str) -> Caller:

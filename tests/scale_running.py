@@ -19,7 +19,6 @@ from nats_running import Servers, free_ports, wait_for
 from scale_process import hashes, world
 
 from oddsengine.engine import Engine
-from oddsengine_service.bus import Bus
 from oddsengine_service.demo import take, teams_of
 from oddsengine_service.node import Node
 
@@ -141,7 +140,7 @@ class Run:
 
     def undisturbed(self) -> tuple[int, str]:
         """The state of one process that makes all the steps, without any log."""
-        node = Node(Engine(), None, None, Bus())  # type: ignore[arg-type]
+        node = Node(Engine(), None, None)  # type: ignore[arg-type]
         node._late = {delay: node.engine.delayed(delay) for delay in node._delays}
         os.environ["WORLD_START"] = self.start
         made = world(self.pace[2])

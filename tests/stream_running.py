@@ -24,7 +24,6 @@ from oddsengine.engine import Engine
 from oddsengine.simulate import World
 from oddsengine_service import routes
 from oddsengine_service.app import BASE, Api
-from oddsengine_service.bus import Bus
 from oddsengine_service.connections import Connections
 from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.kinds import KINDS
@@ -103,7 +102,7 @@ class Served:
         self.log = Log(self.text, quiet=True)
         self.keys = KeyStore(folder / "keys.sqlite", folder / "pepper")
         self.engine = Engine()
-        self.node = Node(self.engine, self.keys, Limits(), Bus())
+        self.node = Node(self.engine, self.keys, Limits())
         self.node.stream_settings = {"heartbeat": BEAT_S, **settings}
         self.app = App(self.node, self.log)
         config = uvicorn.Config(

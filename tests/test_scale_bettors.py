@@ -16,7 +16,6 @@ from test_service_alerts import Hook, hooked
 from test_service_bets import BET
 
 from oddsengine.engine import Engine
-from oddsengine_service.bus import Bus
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
 from oddsengine_service.records import Change, Records
@@ -107,7 +106,7 @@ class Copies:
         self._found, self._folder = found, folder
 
     def add(self, name: str, *, gateway: bool) -> Node:
-        link, node = link_to(self._found), Node(Engine(), None, None, Bus())  # type: ignore[arg-type]
+        link, node = link_to(self._found), Node(Engine(), None, None)  # type: ignore[arg-type]
         node.records, node.records.writable = Records(self._folder / f"{name}.sqlite"), False
         shared = SharedRecords(link, node, link.loop.create_task)
         link.call(shared.open(gateway=gateway), 20.0)

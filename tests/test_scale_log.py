@@ -16,7 +16,6 @@ from test_feeds_gamestate import declared, quote
 from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
 from oddsengine.matching import Matcher
-from oddsengine_service.bus import Bus
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.node import Node
 from oddsengine_service.scale import log as log_module
@@ -190,7 +189,7 @@ def test_a_log_that_seems_shorter_is_waited_for(links: tuple[Link, Link], monkey
 
 
 def test_a_step_that_no_message_holds_is_refused_and_the_next_one_is_taken() -> None:
-    node = Node(Engine(), None, None, Bus())  # type: ignore[arg-type]
+    node = Node(Engine(), None, None)  # type: ignore[arg-type]
     outbox = Outbox(node, lambda: None, lambda: 140_000)
     now = datetime(2026, 2, 8, tzinfo=UTC)
     rng = random.Random(1)
@@ -237,7 +236,7 @@ def test_a_take_over_keeps_every_event_id() -> None:
         return dict(hub._ours)
 
     def nodes() -> Node:
-        return Node(Engine(), None, None, Bus())  # type: ignore[arg-type]
+        return Node(Engine(), None, None)  # type: ignore[arg-type]
 
     first, second, alone = nodes(), nodes(), nodes()
     try:

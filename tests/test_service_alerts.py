@@ -17,10 +17,11 @@ import pytest
 from service_running import Running, running
 
 from oddsengine_service import alerts as rules
-from oddsengine_service.alerts import Sender, Sent, checked, masked, news, quiet
+from oddsengine_service.alerts import Sent, news, quiet
 from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.problems import Problem
 from oddsengine_service.routes.filters import Filter
+from oddsengine_service.targets import Sender, checked, masked
 
 
 class Hook:
@@ -370,7 +371,7 @@ class Trickle:
 
 
 def test_a_server_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr("oddsengine_service.targets.TIMEOUT_S", 0.5)
     server = Trickle()
     with pytest.raises(ValueError, match=r"http://127.0.0.1/\.\.\. cannot be reached: TimeoutError"):
         Sender(private=True).send(f"http://127.0.0.1:{server.listener.getsockname()[1]}/secret", "t", [], [])

@@ -119,7 +119,7 @@ def test_health_says_which_table_is_in_force_and_how_it_did(tmp_path: Path) -> N
     file.write_text(OWN)
     engine = Engine(fair=table_in_force(settings(tmp_path)))
     engine.step((), datetime(2026, 2, 8, tzinfo=UTC))
-    node = Node(engine, NoKeys(), None, None, demo=True)  # type: ignore[arg-type]
+    node = Node(engine, NoKeys(), None, demo=True)  # type: ignore[arg-type]
     node.past = Past(engine)
     endpoint = found(module.endpoints, "/health")
     for _ in range(2):

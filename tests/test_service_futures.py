@@ -22,7 +22,6 @@ from oddsengine.futures import FuturesField, find_futures
 from oddsengine.matching import Matcher
 from oddsengine.simulate.futures import FuturesSeason
 from oddsengine_service import demo
-from oddsengine_service.bus import Bus
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.sink import Failure
 from oddsengine_service.futures import EVERY_S, LEAGUES, Futures, demonstrate, stated_fields
@@ -393,7 +392,7 @@ def test_who_takes_part_is_the_operator_s_word(tmp_path: Path) -> None:
 
 
 def test_the_demo_has_futures_that_move(server: Running) -> None:
-    node = Node(Engine(), server.node.keys, server.node.limits, Bus(), demo=True)
+    node = Node(Engine(), server.node.keys, server.node.limits, demo=True)
     playing = threading.Thread(target=demo.run, args=(node, Log(StringIO())), kwargs={"events": 2}, daemon=True)
     playing.start()
     until(lambda: node.engine.number > 0, "the first step")

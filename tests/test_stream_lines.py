@@ -8,7 +8,6 @@ import pytest
 
 from oddsengine.engine import Engine
 from oddsengine.query import Filter
-from oddsengine_service.bus import Bus
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.stream.events import RESUMABLE, SSE, StreamEvent, Wire
@@ -41,7 +40,7 @@ class Client:
 
 def lines_and_group(wire: Wire, **bounds: int) -> tuple[Lines, Prices]:
     """Lines of a node without a server, and a group."""
-    node = Node(Engine(), None, None, Bus())  # type: ignore[arg-type]
+    node = Node(Engine(), None, None)  # type: ignore[arg-type]
     group = Prices(Filter(), Form(), node.index(node.engine), node.engine, wire)
     return Lines(node, Log(io.StringIO(), quiet=True), **bounds), group
 

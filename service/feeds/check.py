@@ -113,8 +113,8 @@ def _seen(hub: Hub, feed: Feed, settings: Settings, made: Any, *, in_time: bool)
 
 def unmapped_now(settings: Settings, environ: Mapping[str, str], seconds: float) -> list[Unmapped]:
     """Return market names of the feeds that are not in the catalog, most frequent first."""
-    found = [one for checked in check(settings, environ, seconds) for one in checked.unmapped]
-    return sorted(found, key=lambda one: (-one.times, one))
+    unmapped = [one for checked in check(settings, environ, seconds) for one in checked.unmapped]
+    return sorted(unmapped, key=lambda one: (-one.times, one))
 
 
 class _State(msgspec.Struct):

@@ -17,7 +17,7 @@ from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.sink import Failure, Sink
 from oddsengine_service.feeds.web import Web
-from oddsengine_service.settings import FootballData, Table
+from oddsengine_service.settings import Document
 
 Read = Callable[[bytes, str], list[Payload]]  # a document and its name
 _TABLES = (".csv", ".json", ".ndjson", ".jsonl", ".parquet")
@@ -27,7 +27,7 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 class DocumentSource:
     """The fetcher; `read` parses documents."""
 
-    def __init__(self, feed: FootballData | Table, read: Read, suffixes: tuple[str, ...], secrets: Secrets) -> None:
+    def __init__(self, feed: Document, read: Read, suffixes: tuple[str, ...], secrets: Secrets) -> None:
         self.feed, self._read, self._suffixes, self._secrets = feed, read, suffixes, secrets
         self._stamps: dict[str, object] = {}  # a document's name -> its version when last read
 
@@ -81,7 +81,7 @@ class DocumentSource:
         return [root]
 
 
-def football_data(feed: FootballData, secrets: Secrets) -> DocumentSource:
+def football_data(feed: Document, secrets: Secrets) -> DocumentSource:
     """CSV files of football-data.co.uk; the prices of each time are one payload."""
     return DocumentSource(feed, lambda body, _: _history(body), (".csv",), secrets)
 
@@ -99,7 +99,7 @@ def _history(body: bytes) -> list[Payload]:
     return payloads or [Payload(refused=read.refused)]
 
 
-def table(feed: Table, secrets: Secrets) -> DocumentSource:
+def table(feed: Document, secrets: Secrets) -> DocumentSource:
     """A table with the columns of an odds table."""
     return DocumentSource(feed, _Tables().read, _TABLES, secrets)
 

@@ -115,15 +115,15 @@ class _Sport:
 
     async def _request_odds(self, sink: Sink, fixtures: Sequence[str]) -> None:
         feed = self._feed
-        for some in _chunks(fixtures, _FIXTURES):
+        for batch in _chunks(fixtures, _FIXTURES):
             for books in _chunks(feed.books, _BOOKS):
-                query: Rows = [("fixture_id", one) for one in some]
+                query: Rows = [("fixture_id", one) for one in batch]
                 query += [("sportsbook", one) for one in books]
                 query += [("market", one) for one in feed.markets] + [("odds_format", "AMERICAN")]
                 body = (await self._web.get(f"{feed.url.rstrip('/')}/fixtures/odds", query)).body
                 payload = await parsed(feed, sink, body, self._reader.read, body, books, feed.markets or None)
                 await sink.deliver(feed.name, _on_arrival(payload), self._sport)
-            for one in some:
+            for one in batch:
                 self._reader.unknown.pop(one, None)  # requested once, even if the source does not have it
 
 

@@ -44,9 +44,9 @@ class PayloadQuarantine:
         return path
 
     def _prune(self) -> None:
-        held = sorted(self.folder.glob("*.payload"), reverse=True)
+        newest_first = sorted(self.folder.glob("*.payload"), reverse=True)
         total = 0
-        for at, path in enumerate(held):
+        for at, path in enumerate(newest_first):
             reason = path.with_suffix(".reason")
             total += path.stat().st_size + (reason.stat().st_size if reason.exists() else 0)
             if at >= self._files or total > self._size:

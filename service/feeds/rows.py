@@ -31,13 +31,13 @@ class RowIds:
         """Store the source's ids of its prices."""
         named, last = self._named.setdefault(source, {}), self._last.setdefault(source, {})
         for quote in quotes:
-            given = quote.get("id")
-            if given:
+            id_ = quote.get("id")
+            if id_:
                 price = _price(quote)
-                named[given], last[price] = price, given
+                named[id_], last[price] = price, id_
         if len(named) > _SPARE + 2 * len(self._rows):
-            self._named[source] = {given: price for given, price in named.items() if price in self._rows}
-            self._last[source] = {price: given for price, given in last.items() if price in self._rows}
+            self._named[source] = {id_: price for id_, price in named.items() if price in self._rows}
+            self._last[source] = {price: id_ for price, id_ in last.items() if price in self._rows}
 
     def of(self, source: str, ids: Sequence[str], quotes: Iterable[Mapping[str, Any]]) -> list[str]:
         """Rows of our board for a source's ids, except those quoted in the same payload."""
@@ -45,14 +45,14 @@ class RowIds:
         if not ids or not named:
             return []
         quoted, last = set(map(_price, quotes)), self._last[source]
-        prices = dict.fromkeys(named[given] for given in ids if given in named and last.get(named[given]) == given)
+        prices = dict.fromkeys(named[id_] for id_ in ids if id_ in named and last.get(named[id_]) == id_)
         return [self._rows[price] for price in prices if price in self._rows and price not in quoted]
 
     def forget(self, source: str, ids: Iterable[str]) -> None:
         named = self._named.get(source, {})
-        for given in ids:
-            price = named.pop(given, None)
-            if price is not None and self._last[source].get(price) == given:
+        for id_ in ids:
+            price = named.pop(id_, None)
+            if price is not None and self._last[source].get(price) == id_:
                 del self._last[source][price]
 
 

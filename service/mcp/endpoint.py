@@ -126,8 +126,8 @@ def _example(context: Context) -> Any:
     tool, arguments = BY_NAME["devig"], context.body.params["arguments"]
     words, shown = query(tool, local.DEVIG, arguments)
     values, _ = parse(urlencode(words).encode(), local.DEVIG.by_name)
-    found = local.DEVIG.answer(context._replace(query=values))
-    text = answer(tool, local.DEVIG, found, shown, context.board.now or datetime.now(UTC), 0)
+    result = local.DEVIG.answer(context._replace(query=values))
+    text = answer(tool, result, shown, context.board.now or datetime.now(UTC), 0)
     return Reply("2.0", context.body.id, {"content": [{"type": "text", "text": text}], "isError": False})
 
 

@@ -12,17 +12,7 @@ from oddsengine.odds import american_to_decimal, decimal_to_american
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.params import Param, choice, number, text
 from oddsengine_service.problems import invalid, quoted
-from oddsengine_service.routes.odds import (
-    EVENT,
-    LEAGUE,
-    LIMIT,
-    MARKET,
-    OFFSET,
-    SPORT,
-    SPORTSBOOK,
-    filter_of,
-    index_of,
-)
+from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, filter_of, index_of
 from oddsengine_service.routes.opportunities.explain import explained
 from oddsengine_service.stream.moves import Form, rows_in
 

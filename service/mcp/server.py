@@ -71,14 +71,14 @@ async def call(api: "Api", name: str, arguments: Mapping[str, Any], scope: Mappi
         request.key = scope["key"]
     try:
         api.access.admit(request, endpoint)
-        words, shown = query(tool, endpoint, arguments)
+        words, row_range = query(tool, endpoint, arguments)
         request.query = urlencode(words).encode()
         response = await api.answer(request, _nothing)
         request.status = response.answer.status
-        found = msgspec.json.decode(response.answer.body)
+        result = msgspec.json.decode(response.answer.body)
         tier = request.caller.tier
         now = api.node.board(tier).now or api.node.clock.now()
-        return answer(tool, endpoint, found, shown, now, tier.delay)
+        return answer(tool, result, row_range, now, tier.delay)
     except Problem as problem:
         request.status = problem.status
         raise

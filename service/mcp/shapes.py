@@ -174,11 +174,11 @@ def futures_lines(rows: Sequence[Row], now: datetime) -> list[Row]:
     return list(out.values())
 
 
-def closing(found: Row, _: datetime) -> list[Row]:
+def closing(event: Row, _: datetime) -> list[Row]:
     """Closing lines of one event, one row per price."""
     return [
         {"sportsbook": book}
         | chosen(line, ("market_type", "selection", "line", "odds_american", "odds_decimal", "fair_probability"))
-        for book, lines in found["books"].items()
+        for book, lines in event["books"].items()
         for line in lines
     ]

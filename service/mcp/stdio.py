@@ -16,7 +16,6 @@ from mcp.server.stdio import stdio_server
 from oddsengine.engine import Engine
 from oddsengine_service import routes
 from oddsengine_service.app import BASE, Api
-from oddsengine_service.bus import Bus
 from oddsengine_service.keys import DEMO, KeyStore
 from oddsengine_service.limits import Limits
 from oddsengine_service.log import Log
@@ -33,7 +32,7 @@ def serve_file(read: Callable[[], Any], log: Any) -> None:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="oddsengine-mcp-", ignore_cleanup_errors=True)))
         keys = KeyStore(folder / "keys.sqlite", folder / "pepper", demo=True)
         stack.callback(keys.close)
-        node = Node(Engine(), keys, Limits(), Bus(), demo=True)
+        node = Node(Engine(), keys, Limits(), demo=True)
         stack.callback(node.close)
         table = read()
         node.warm()

@@ -94,18 +94,18 @@ TOOLS: tuple[Tool, ...] = (
          shapes.low_hold, notes=(
              "hold_percent is the loss from betting all sides at these prices; below 0 it is an arbitrage.", _EDGE,
              _STALE)),
-    Tool("get_account_info", "/account", "This key's tier, features and limits.", (), whole=lambda found, _: found,
+    Tool("get_account_info", "/account", "This key's tier, features and limits.", (), whole=lambda result, _: result,
          notes=("max_books 999 means all.",)),
     Tool("explain_opportunity", local.EXPLAIN,
          "Explains one opportunity: the reference, fair probabilities, every book's price, and prices not used, with "
-         "reasons.", ("id", "event_id", "sportsbook"), whole=lambda found, _: found, notes=(
+         "reasons.", ("id", "event_id", "sportsbook"), whole=lambda result, _: result, notes=(
              _EDGE, "role: `leg` is part of the opportunity, `reference` is the source of the fair price, `offer` can "
              "be bet, `set aside` is rejected.")),
     Tool("devig", local.DEVIG, "Fair probabilities of one market: removes the book's margin from its odds.",
-         ("odds", "format", "method"), whole=lambda found, _: found,
+         ("odds", "format", "method"), whole=lambda result, _: result,
          notes=("Pass one book's odds of all outcomes of the market.", _EDGE)),
     Tool("kelly", local.KELLY, "Kelly stake of one bet.",
-         ("probability", "odds", "format", "fraction", "bankroll"), whole=lambda found, _: found,
+         ("probability", "odds", "format", "fraction", "bankroll"), whole=lambda result, _: result,
          notes=("stake_fraction is a share of the bankroll, after `fraction`.", _EDGE)),
     Tool("what_was_rejected", local.REJECTED,
          "Prices that are on the board but are not used, with the reason: errors, stale prices, wrong lines.",
@@ -116,8 +116,8 @@ BY_NAME = {tool.name: tool for tool in TOOLS}
 
 def params_of(tool: Tool, endpoint: Endpoint) -> list[Param]:
     """The parameters of a tool, as its endpoint declares them."""
-    known = endpoint.by_name
-    return [known[name] for name in tool.args]
+    params = endpoint.by_name
+    return [params[name] for name in tool.args]
 
 
 def paged(tool: Tool) -> bool:
@@ -178,15 +178,15 @@ def _text(name: str, value: Any) -> str:
     raise invalid(f"{name} must be a string, a number, true or false")
 
 
-def answer(tool: Tool, endpoint: Endpoint, found: Any, shown: RowRange, now: datetime, delay: int) -> str:
+def answer(tool: Tool, result: Any, row_range: RowRange, now: datetime, delay: int) -> str:
     """An endpoint's answer as JSON for a model; `now` is the time of the board."""
-    limit, offset = shown
+    limit, offset = row_range
     out: dict[str, Any] = {"now": now.isoformat(timespec="seconds").replace("+00:00", "Z")}
     if delay:
         out["data_is_late_by_seconds"] = delay
-    data = found.get("data", found) if isinstance(found, dict) else found
+    data = result.get("data", result) if isinstance(result, dict) else result
     if not paged(tool):
-        body = tool.whole(found if isinstance(tool.endpoint, Endpoint) else data, now)
+        body = tool.whole(result if isinstance(tool.endpoint, Endpoint) else data, now)
         out |= body if isinstance(body, dict) else {"rows": body}
         return _fitting(out, [], 0, 0, tool)
     rows: list[Row]
@@ -194,7 +194,7 @@ def answer(tool: Tool, endpoint: Endpoint, found: Any, shown: RowRange, now: dat
         rows = [tool.shape(row, now) for row in data]
     else:
         rows = tool.whole(data, now)
-    meta, pages = found.get("meta", {}), found.get("pagination")
+    meta, pages = result.get("meta", {}), result.get("pagination")
     if pages is None or tool.shape is None:  # the endpoint gives all rows
         total, rows = len(rows), rows[offset : offset + limit]
     else:

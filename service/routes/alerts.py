@@ -9,11 +9,12 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import UNSET
 
-from oddsengine_service.alerts import Alert, AlertChanges, Alerts, NewAlert, edit, masked, redacted, store
+from oddsengine_service.alerts import Alert, AlertChanges, Alerts, NewAlert, edit, redacted, store
 from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.records import changed
 from oddsengine_service.routes.filters import Filter
+from oddsengine_service.targets import masked
 from oddsengine_service.wire.envelopes import Data, Deleted
 
 _TAG = "Alerts"

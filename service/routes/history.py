@@ -241,12 +241,12 @@ def _published(lines: pl.DataFrame, sport: str) -> pl.DataFrame:
     return lines.with_columns(market_type=pl.Series(names, dtype=pl.String))
 
 
-def _in_markets(lines: pl.DataFrame, close: Close, asked: Sequence[str], missing: dict[str, list[str]]) -> pl.DataFrame:
+def _in_markets(lines: pl.DataFrame, close: Close, names: Sequence[str], missing: dict[str, list[str]]) -> pl.DataFrame:
     """Lines of some market types or categories."""
     columns = ["market_type", "stat_category", "line", "team_side"]
     types = lines.select(columns).unique()
     wanted: set[tuple[Any, ...]] = set()
-    for name in asked:
+    for name in names:
         hits = set()
         for kind in catalog.categories().get(name.lower(), (name,)):
             for market, stat, line, side in types.iter_rows():
@@ -266,8 +266,8 @@ def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) ->
     shown = {
         "sportsbook": [catalog.book(name).id for name in lines["sportsbook"].to_list()],
         "market_segment": [
-            given or catalog.market_type(market, close.sport, stat or "").period or catalog.FULL_GAME
-            for given, market, stat in lines.select("market_segment", "market_type", "stat_category").iter_rows()
+            segment or catalog.market_type(market, close.sport, stat or "").period or catalog.FULL_GAME
+            for segment, market, stat in lines.select("market_segment", "market_type", "stat_category").iter_rows()
         ],
         "odds_american": american(decimal, lines["odds_american"].to_numpy()),
         "odds_decimal": np.round(decimal, 6).tolist(),
@@ -356,7 +356,7 @@ def _window(since: datetime | None, until: datetime | None) -> tuple[int, int]:
     return 0 if since is None else micros(since), LATEST if until is None else micros(until)
 
 
-def _movement(ident: str, said: Any, book: str, moves: Moves, at: Longs | Ints, since: int) -> Movement:
+def _movement(ident: str, texts: Any, book: str, moves: Moves, at: Longs | Ints, since: int) -> Movement:
     """One row's moves from the price in effect at `since`, limited to the newest."""
     first = max(int(np.searchsorted(moves.at[at], since, "right")) - 1, 0)
     omitted = max(at.size - first - MOST_POINTS, 0)
@@ -366,8 +366,8 @@ def _movement(ident: str, said: Any, book: str, moves: Moves, at: Longs | Ints, 
     times = timestamps(moves.at[shown])
     points = Points(times[1:], price[1:], odds[1:], moves.live[shown[1:]].tolist(), moves.active[shown[1:]].tolist())
     return Movement(
-        ident, said.event_id, book, said.market_type, said.market_segment, said.selection, said.selection_type,
-        said.line, said.player_name, Opening(times[0], price[0], odds[0]), points, omitted,
+        ident, texts.event_id, book, texts.market_type, texts.market_segment, texts.selection, texts.selection_type,
+        texts.line, texts.player_name, Opening(times[0], price[0], odds[0]), points, omitted,
     )  # fmt: skip
 
 

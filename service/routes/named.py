@@ -12,14 +12,14 @@ from oddsengine_service.wire.envelopes import Data, Deleted
 
 
 def named(
-    path: str, parameter: str, stored: type[msgspec.Struct], given: type[msgspec.Struct],
+    path: str, parameter: str, record_type: type[msgspec.Struct], body_type: type[msgspec.Struct],
     make: Callable[[Any, str], msgspec.Struct], summaries: tuple[str, str, str],
 ) -> tuple[Endpoint, ...]:  # fmt: skip
     """GET, PUT and DELETE of records of one kind; `make` builds a record from the body and the name."""
-    kind, tag, one = stored.__name__.lower(), "Saved", f"{path}/{{{parameter}}}"
+    kind, tag, one = record_type.__name__.lower(), "Saved", f"{path}/{{{parameter}}}"
 
     def every(context: Context) -> Any:
-        return data(context, context.node.records.all(context.caller.key, kind, stored))
+        return data(context, context.node.records.all(context.caller.key, kind, record_type))
 
     def put(context: Context) -> Any:
         name = context.path[parameter]
@@ -34,7 +34,7 @@ def named(
         return data(context, Deleted(deleted=True))
 
     return (
-        Endpoint(path, every, summaries[0], tag, Data[list[stored]], lasts="records"),  # type: ignore[valid-type]
-        Endpoint(one, put, summaries[1], tag, Data[stored], method="PUT", body=given, lasts="records"),  # type: ignore[valid-type]
+        Endpoint(path, every, summaries[0], tag, Data[list[record_type]], lasts="records"),  # type: ignore[valid-type]
+        Endpoint(one, put, summaries[1], tag, Data[record_type], method="PUT", body=body_type, lasts="records"),  # type: ignore[valid-type]
         Endpoint(one, delete, summaries[2], tag, Data[Deleted], method="DELETE", lasts="records"),
     )

@@ -128,11 +128,11 @@ def _moment(now: int) -> datetime:
 
 
 def _meta(
-    context: Context, reader: BoardReader, strange: dict[str, list[str]], asked: Iterable[str] = (), **more: Any
+    context: Context, reader: BoardReader, strange: dict[str, list[str]], more_books: Iterable[str] = (), **more: Any
 ) -> dict[str, Any]:
     """The `meta` of a response, with its unknown books."""
     q = context.query
-    if books := reader.missing_books([*(q.get("sportsbook") or ()), *(q.get("add_sportsbook") or ()), *asked]):
+    if books := reader.missing_books([*(q.get("sportsbook") or ()), *(q.get("add_sportsbook") or ()), *more_books]):
         strange["sportsbook"] = books
     return answer_meta(context, strange, **more)
 

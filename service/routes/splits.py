@@ -87,11 +87,11 @@ def post(context: Context) -> Any:
         raise Problem(401, "unauthorized", "operator token required: Authorization: Bearer TOKEN")
     body: SplitsPosted = context.body
     now = context.node.clock.now()
-    for at, given in enumerate(body.splits):
-        if given.fetched_at is not None and (given.fetched_at - now).total_seconds() > 60.0:
-            raise invalid(f"splits[{at}].fetched_at must not be in the future, got {moment(given.fetched_at)}")
-    taken = context.node.put_splits(body.splits, now)
-    return {"success": True, "data": SplitsTaken(taken, len(body.splits) - taken)}
+    for at, record in enumerate(body.splits):
+        if record.fetched_at is not None and (record.fetched_at - now).total_seconds() > 60.0:
+            raise invalid(f"splits[{at}].fetched_at must not be in the future, got {moment(record.fetched_at)}")
+    accepted = context.node.put_splits(body.splits, now)
+    return {"success": True, "data": SplitsTaken(accepted, len(body.splits) - accepted)}
 
 
 endpoints = (

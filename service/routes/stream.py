@@ -194,15 +194,15 @@ def wants_of(
     include, live = query.get("include") or (), query.get("live")
     form = Form(query["state"] or "", "refs" in include)
     low, high = query.get("min_odds"), query.get("max_odds")
-    asked = None
+    opportunities = None
     if kinds is not None:
-        asked = OpportunityFilter(
+        opportunities = OpportunityFilter(
             books, **chosen, live=live, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"],
             form=form, game=context.node.games.of if "gamestate" in caller.features else None, low=low,
             high=high, include=tuple(name for name in include if name != "refs"),
         )  # fmt: skip
-    wanted = Filter(books, **chosen, live=live, low=low, high=high) if odds else None
-    return Subscription(wanted, asked, Filter(**chosen) if games else None, form, seen, wire)
+    prices = Filter(books, **chosen, live=live, low=low, high=high) if odds else None
+    return Subscription(prices, opportunities, Filter(**chosen) if games else None, form, seen, wire)
 
 
 _TAG = "Streaming"

@@ -79,7 +79,7 @@ class Link:
         """Connect; retries until a server responds."""
         self.lost_at = self.loop.time()
         options: dict[str, Any] = {"user_credentials": self._credentials} if self._credentials else {}
-        said = ""
+        reported = ""
         while not self._closing.is_set():
             try:
                 self.client = await nats.connect(
@@ -88,9 +88,9 @@ class Link:
                     disconnected_cb=self._gone, reconnected_cb=self._back, error_cb=self._failed, **options,
                 )  # fmt: skip
             except (OSError, NatsError, TimeoutError) as error:
-                if str(error) != said:
-                    said = str(error)
-                    self._report("log not reached", said or type(error).__name__)
+                if str(error) != reported:
+                    reported = str(error)
+                    self._report("log not reached", reported or type(error).__name__)
                 await asyncio.sleep(_WAIT_S)
             else:
                 self.lost_at = None

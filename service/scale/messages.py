@@ -133,13 +133,13 @@ def _plain(step: Step) -> list[Any]:
 def _step(plain: list[Any]) -> Step:
     number, now, wordings, books, columns, links, removed, complete, events, rejected = plain
     quoted = Quoted(*(np.frombuffer(c, dtype) for c, dtype in zip(columns, _DTYPES, strict=True)))
-    given: list[str | None] = [None] * quoted.key.size
+    deep_links: list[str | None] = [None] * quoted.key.size
     for at, link in links.items():
-        given[at] = link
+        deep_links[at] = link
     return Step(
         number,
         Batch(
-            now, [tuple(wording) for wording in wordings], books, quoted, given, np.frombuffer(removed, "<u8"),
+            now, [tuple(wording) for wording in wordings], books, quoted, deep_links, np.frombuffer(removed, "<u8"),
             [tuple(pair) for pair in complete], [tuple(event) for event in events], rejected,
         ),
     )  # fmt: skip

@@ -451,19 +451,19 @@ class Member(Collector):
 
     # ---- requests from gateways ----
 
-    def _ask_splits(self, given: list[SplitsGiven]) -> int:
+    def _ask_splits(self, splits: list[SplitsGiven]) -> int:
         """Send records to the writer; they are in the log afterwards."""
         subject = f"ask.{self.scale.shard}.splits"
         try:
-            reply = self.link.call(self.link.client.request(subject, msgspec.json.encode(given), _ASK_S), _ASK_S + 1)
+            reply = self.link.call(self.link.client.request(subject, msgspec.json.encode(splits), _ASK_S), _ASK_S + 1)
         except _TROUBLE as error:
             raise Problem(503, "unavailable", "the writer does not answer; try again in 5 s", retry_after=5) from error
         return int(reply.data)
 
     async def _take_splits(self, message: Any) -> None:
-        given = msgspec.json.decode(message.data, type=list[SplitsGiven])
+        splits = msgspec.json.decode(message.data, type=list[SplitsGiven])
         assert self.outbox is not None
-        accepted = await self._written(lambda: self.node.put_splits(given, self.node.clock.now()))
+        accepted = await self._written(lambda: self.node.put_splits(splits, self.node.clock.now()))
         put = time.monotonic()
         while accepted and time.monotonic() - self.outbox.waiting_s <= put:  # stored with the next step
             await asyncio.sleep(0.005)

@@ -41,7 +41,7 @@ def american(value: float) -> float:
     return 100.0 if shown == -100.0 else shown
 
 
-def americans(odds: Floats, given: Floats) -> list[float]:
+def americans(odds: Floats, american: Floats) -> list[float]:
     """American prices: as given, else converted from the decimal price."""
-    prices: list[float] = np.round(quoted_american(odds, given), 2).tolist()
+    prices: list[float] = np.round(quoted_american(odds, american), 2).tolist()
     return prices

@@ -18,15 +18,7 @@ from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.params import Param, choices, flag, parse, whole
 from oddsengine_service.problems import INTERNAL, Problem, invalid, origin_of, quoted
-from oddsengine_service.routes.odds import (
-    EVENT,
-    LEAGUE,
-    MARKET,
-    MAX_ODDS,
-    MIN_ODDS,
-    SPORT,
-    SPORTSBOOK,
-)
+from oddsengine_service.routes.odds import EVENT, LEAGUE, MARKET, MAX_ODDS, MIN_ODDS, SPORT, SPORTSBOOK
 from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, hub_of, same_rights, slot, unknown_ids, wants_of
 from oddsengine_service.stream.hub import Subscription
 from oddsengine_service.tiers import Caller, books_of, feature_above
@@ -216,19 +208,19 @@ class Session:
 
 def _query(received: Message) -> dict[str, Any]:
     """Convert a `subscribe` message to the equivalent query."""
-    query, given = dict(_DEFAULTS), received.filters or Filters()
-    if strange := [word for word in received.channels or () if word not in CHANNELS]:
-        raise invalid(f"channels must be a list of {', '.join(CHANNELS)}, got {quoted(strange[0])}")
+    query, wanted = dict(_DEFAULTS), received.filters or Filters()
+    if unknown := [word for word in received.channels or () if word not in CHANNELS]:
+        raise invalid(f"channels must be a list of {', '.join(CHANNELS)}, got {quoted(unknown[0])}")
     query["channels"] = tuple(dict.fromkeys(received.channels or ()))
     for name, param in _WORDS.items():
-        words = getattr(given, name)
+        words = getattr(wanted, name)
         query[param.name] = param.read(name, ",".join(words)) or None if words else None
     for name, param in _NUMBERS.items():
-        value = getattr(given, name)
+        value = getattr(wanted, name)
         if value is not None:
             query[name] = param.read(name, repr(value))
-    if given.state:
-        query["state"] = filters.STATE.read("state", given.state)
+    if wanted.state:
+        query["state"] = filters.STATE.read("state", wanted.state)
     return query
 
 

@@ -89,18 +89,18 @@ class Messages(Wire):
         for book in sorted(set(books)):
             at = [i for i, each in enumerate(books) if each == book]
             own = [rows[i] for i in at]
-            for some in self.parts(own):
-                body, places = self.price_event("odds:update", book, own[some]), at[some]
+            for part in self.parts(own):
+                body, places = self.price_event("odds:update", book, own[part]), at[part]
                 own_ids, own_fresh = [ids[i] for i in places], [fresh[i] for i in places]
-                out.append(StreamEvent(body, ODDS, own_ids, own[some], own_fresh, book=book, total=total))
+                out.append(StreamEvent(body, ODDS, own_ids, own[part], own_fresh, book=book, total=total))
         return out
 
     def locked(self, book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[StreamEvent]:
         """Suspended prices: an update that says so, and the same rows as `odds:locked`."""
         inactive = [msgspec.Raw(bytes(delta)[:-1] + b',"is_active":false}') for delta in deltas]
         locks = [
-            StreamEvent(self.price_event("odds:locked", book, inactive[some]), SEEN, ids[some], inactive[some])
-            for some in self.parts(inactive)
+            StreamEvent(self.price_event("odds:locked", book, inactive[part]), SEEN, ids[part], inactive[part])
+            for part in self.parts(inactive)
         ]
         return self.moved(book, ids, inactive, total) + locks
 
@@ -112,7 +112,7 @@ class Messages(Wire):
         out = []
         for book in sorted(by_book):
             data = raw(by_book[book])
-            out += [self.price_event("initial", book, data[some]) for some in self.parts(data)]
+            out += [self.price_event("initial", book, data[part]) for part in self.parts(data)]
         return out
 
     def empty(self) -> list[bytes]:
@@ -125,8 +125,8 @@ class Messages(Wire):
         if len(parts) < 2:
             return [message("opportunities_snapshot", **{CHANNELS[kind]: rows})]
         out = []
-        for at, some in enumerate(parts, 1):
-            fields: dict[str, Any] = {CHANNELS[kind]: rows[some], "chunk": at, "totalChunks": len(parts)}
+        for at, part in enumerate(parts, 1):
+            fields: dict[str, Any] = {CHANNELS[kind]: rows[part], "chunk": at, "totalChunks": len(parts)}
             out.append(message("opportunities_snapshot", **fields))
         return out
 

@@ -70,11 +70,11 @@ def _where(table: Table, names: Sequence[str], meant: Callable[[Any, Any], list[
 
 def _every(parts: Iterable[Bools | None]) -> Bools | None:
     """Rows that match all conditions; None is no condition."""
-    found: Bools | None = None
+    rows: Bools | None = None
     for part in parts:
         if part is not None:
-            found = part if found is None else found & part
-    return found
+            rows = part if rows is None else rows & part
+    return rows
 
 
 def _within(table: Table, column: str, low: float | None, high: float | None) -> Bools | None:
@@ -82,11 +82,8 @@ def _within(table: Table, column: str, low: float | None, high: float | None) ->
     if low is None and high is None:
         return None
     value = table.numbers(column)
-    return _every(
-        [
-            None if low is None else value >= low - EPSILON,
-            None if high is None else value <= high + EPSILON,
-        ]
+    return (value >= (-np.inf if low is None else low - EPSILON)) & (
+        value <= (np.inf if high is None else high + EPSILON)
     )
 
 

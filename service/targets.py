@@ -1,0 +1,175 @@
+"""Targets of alerts: webhooks, Telegram, Discord and mail.
+
+Addresses come from users and are not trusted: the host of a webhook is resolved, every address of it must be public
+unless the operator allows private ones, and the connection goes to the address that was checked, so a later change in
+DNS has no effect. Telegram and Discord have fixed hosts; mail goes through the operator's server. Redirects are not
+followed.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from typing import Any, NamedTuple
+
+import httpx
+
+try:
+    import apprise
+except ImportError:  # the extra `alerts` is not installed
+    apprise = None  # type: ignore[assignment]
+
+TIMEOUT_S = 10.0
+_SERVICES = ("tgram", "discord")
+_UNICAST = ipaddress.IPv6Network("2000::/3")  # IPv6 addresses outside of it are not public
+_TUNNELS = tuple(map(ipaddress.IPv6Network, ("2002::/16", "2001::/32")))  # they contain IPv4 addresses
+
+
+class Address(NamedTuple):
+    """A host that has been checked."""
+
+    host: str
+    ip: str
+    port: int
+
+
+def masked(target: str) -> str:
+    """A target without its secrets."""
+    scheme = _scheme(target)
+    if scheme == "mailto":
+        name, _, host = target[len("mailto:") :].strip("/").partition("@")
+        return f"mailto:{name[:1]}...@{host}"
+    try:
+        host = _parsed(target).host if scheme in ("http", "https") else ""
+    except ValueError:
+        host = ""
+    return f"{scheme}://{host}/..."
+
+
+def _parsed(target: str) -> httpx.URL:
+    """Parse a URL and decode its host, which httpx does only on use."""
+    try:
+        url = httpx.URL(target)
+        _ = url.host
+    except (httpx.InvalidURL, UnicodeError):
+        raise ValueError("a target is not a valid address") from None
+    return url
+
+
+def checked(host: str, port: int, *, private: bool) -> Address:
+    """Resolve a host, and reject one in a private network.
+
+    Raises `ValueError` if it cannot be resolved, or has an address that is not public.
+    """
+    try:
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise ValueError(f"host {host!r} cannot be found") from None
+    addresses = [ipaddress.ip_address(str(info[4][0]).partition("%")[0]) for info in infos]
+    for ip in addresses:
+        if not private and not _public(ip):
+            raise ValueError(f"host {host!r} is in a private network, which this node's operator does not allow")
+    return Address(host, str(addresses[0]), port)
+
+
+def _public(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped is not None:
+            return _public(ip.ipv4_mapped)
+        if ip not in _UNICAST or any(ip in network for network in _TUNNELS):
+            return False
+    return ip.is_global and not ip.is_multicast
+
+
+class Sender:
+    """Sends messages. Failures raise `ValueError` with a message without secrets."""
+
+    def __init__(self, *, private: bool = False, mail: str = "") -> None:
+        self.private, self._mail = private, mail
+
+    def check(self, target: str) -> None:
+        """Reject an unusable target. Raises `ValueError` if the target is not valid; the message says why."""
+        if not target.isprintable() or any(c.isspace() for c in target):
+            raise ValueError("a target must be one address, without spaces")
+        scheme = _scheme(target)
+        if scheme in ("http", "https"):
+            url = self._webhook(target)
+            checked(url.host, _port(url), private=self.private)
+        elif scheme == "mailto" or scheme in _SERVICES:
+            if apprise is None:
+                raise ValueError("this node lacks what Telegram, Discord and mail need: install oddsengine[alerts]")
+            if scheme == "mailto" and not self._mail:
+                raise ValueError("this node has no mail server; its operator sets alerts.mail_env")
+            if self._service(target) is None:
+                raise ValueError(f"a target is not a valid {scheme} address")
+        else:
+            raise ValueError(f"a target must begin with https://, tgram://, discord:// or mailto:, got {scheme[:20]!r}")
+
+    def send(self, target: str, title: str, lines: list[str], rows: list[Any]) -> None:
+        """Send one message. Raises `ValueError` if it could not be delivered."""
+        if _scheme(target) in ("http", "https"):
+            self._post(target, {"title": title, "text": "\n".join(lines), "opportunities": rows})
+            return
+        service = self._service(target)
+        if service is None or not service.notify(title=title, body="\n".join(lines), body_format="text"):
+            raise ValueError(f"{masked(target)} did not take the message")
+
+    def _webhook(self, target: str) -> httpx.URL:
+        url = _parsed(target)
+        if not 0 < _port(url) < 65536 or "\\" in target:
+            raise ValueError("a target is not a valid address")
+        if url.scheme == "http" and not self.private:
+            raise ValueError("webhooks must begin with https://")
+        if not url.host or url.userinfo:
+            raise ValueError("a webhook must be https://HOST/PATH, without a user in it")
+        return url
+
+    def _post(self, target: str, body: Any) -> None:
+        url = self._webhook(target)
+        at = checked(url.host, _port(url), private=self.private)
+        try:
+            status = asyncio.run(_posted(url, at, body))
+        except (httpx.HTTPError, TimeoutError) as error:
+            raise ValueError(f"{masked(target)} cannot be reached: {type(error).__name__}") from None
+        if not 200 <= status < 300:
+            raise ValueError(f"{masked(target)} answered {status}")
+
+    def _service(self, target: str) -> Any:
+        """The apprise service for a target; None if it is not valid.
+
+        Exactly one service is created: `Apprise.add` would split "discord://ID/TOKEN,json://10.0.0.1" into two targets.
+        """
+        if apprise is None:
+            return None
+        kind, url = _scheme(target), target
+        if kind == "mailto":
+            to = target[len("mailto:") :].strip("/")
+            if to.count("@") != 1 or any(c in to for c in "?&=,;: /%"):
+                return None
+            url = f"{self._mail}{'&' if '?' in self._mail else '?'}to={to}"
+        elif "?" in target or "," in target:
+            return None  # options of apprise could name other hosts
+        one = apprise.Apprise.instantiate(url)
+        if one is None or kind not in ("mailto", one.secure_protocol):
+            return None
+        service = apprise.Apprise()
+        return service if service.add(one) else None
+
+
+def _scheme(target: str) -> str:
+    return target.partition(":")[0].lower() if ":" in target else ""
+
+
+def _port(url: httpx.URL) -> int:
+    return (443 if url.scheme == "https" else 80) if url.port is None else url.port
+
+
+async def _posted(url: httpx.URL, at: Address, body: Any) -> int:
+    """POST to a checked address, within `TIMEOUT_S` in total, so that a slow server does not delay the others."""
+    headers = {"host": url.netloc.decode("ascii"), "user-agent": "oddsengine"}
+    to, sni = url.copy_with(host=at.ip, port=at.port), {"sni_hostname": url.raw_host.decode("ascii")}
+    async with (
+        asyncio.timeout(TIMEOUT_S),
+        httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client,
+        client.stream("POST", to, json=body, headers=headers, extensions=sni) as answer,
+    ):
+        return answer.status_code
