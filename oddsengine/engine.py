@@ -219,14 +219,14 @@ class Engine:
                 views = [view for view in self._searched_for() if view not in idle]
                 closing = any(view.wanted.method == CLOSE for view in views)
                 self._due = board.due(before, self._fair) if closing else None
-                found = self._search(views)
-                update = self._update(batch, applied, found, read)
+                findings = self._search(views)
+                update = self._update(batch, applied, findings, read)
                 for recorder in self._recorders:
                     recorder.batch(batch, [view.wanted for view in idle])
                 # The step is complete from here on; an interruption only makes the views search everything again.
                 self._now, self._number = board.now, number + 1
                 board.keep()
-                self._commit(batch, found, idle)
+                self._commit(batch, findings, idle)
             except BaseException:
                 if self._number == number:
                     board.take_back()
@@ -251,8 +251,8 @@ class Engine:
         """Apply the result of a search to the open sets."""
         if search is None:
             return
-        for found in search.searched:
-            self.opened.commit(found.rows, search.units, found.hits, found.difference, now)
+        for searched in search.searched:
+            self.opened.commit(searched.rows, search.units, searched.hits, searched.difference, now)
         if search.changes is not None:
             remember(search.changes, search.slots, self._board.rows)
         if search.sampled is not None:
@@ -355,9 +355,9 @@ class Engine:
         units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
         if not units.size:
             return None
-        found = self._look(units, views, fresh=True)
+        findings = self._look(units, views, fresh=True)
         board.units.dirty[units] = 0
-        return found
+        return findings
 
     def _look(self, units: Longs, views: Sequence[View], *, fresh: bool) -> Findings:
         """Search some units for some views; `fresh` judges them first, and searches only what that changes."""
@@ -388,7 +388,7 @@ class Engine:
             if estimated is not None:
                 wanted = np.where(where.markets != 0, np.uint8(2), where.fair)
                 estimated = estimated._replace(needed=wanted, known=rows.close)
-        found, estimates = [], None
+        searched, estimates = [], None
         with board.reached(some, where) as there:
             for shared, spec in zip(alike.values(), specs, strict=True):
                 seen = fair_prices(
@@ -399,8 +399,8 @@ class Engine:
                     estimates = g, where.fair, seen.close
                 who, hits = search(some, seen, shared, where, names, self._off)
                 of = np.array([view.open.row for view in shared], np.int64)
-                found.append(Searched(shared, of, hits, self.opened.compare(of, who, units, hits, there)))
-        return Findings(units, found, slots, changes, sampled, estimates)
+                searched.append(Searched(shared, of, hits, self.opened.compare(of, who, units, hits, there)))
+        return Findings(units, searched, slots, changes, sampled, estimates)
 
     def _judge(self, some: Gathered, slots: Ints) -> Guarded:
         """Run the guards over some units, and store their verdicts on the board."""
@@ -459,8 +459,8 @@ class Engine:
         changes: dict[View, Change] = {}
         rejudged = board.rejudged()
         legs = [slots, rejudged]
-        for found in search.searched if search is not None else ():
-            made, hits = self._changes(found, batch.now)
+        for searched in search.searched if search is not None else ():
+            made, hits = self._changes(searched, batch.now)
             changes |= made
             legs.append(hits.legs[hits.legs >= 0])
         every = distinct(np.concatenate(legs))
@@ -485,24 +485,24 @@ class Engine:
             again_seen=rows.seen[again],
         )
 
-    def _changes(self, found: Searched, now: int) -> tuple[dict[View, Change], Hits]:
+    def _changes(self, searched: Searched, now: int) -> tuple[dict[View, Change], Hits]:
         """The changes of each active view, and everything in them that is new or has changed."""
-        held, difference = self.opened, found.difference
+        table, difference = self.opened, searched.difference
         fresh = np.flatnonzero(difference.status != SAME)
-        hits, status, old = found.hits.take(fresh), difference.status[fresh], difference.old[fresh]
-        born = np.where(old < 0, now, held.born[np.maximum(old, 0)])
-        ids, kinds = held.id[difference.expired], held.kind[difference.expired]
-        size = (difference.ends.size - 1) // len(found.views)
+        hits, status, old = searched.hits.take(fresh), difference.status[fresh], difference.old[fresh]
+        born = np.where(old < 0, now, table.born[np.maximum(old, 0)])
+        ids, kinds = table.id[difference.expired], table.kind[difference.expired]
+        size = (difference.ends.size - 1) // len(searched.views)
         at = np.searchsorted(fresh, difference.ends[::size]).tolist()
         out, around = difference.expired_ends.tolist(), difference.touched_ends.tolist()
-        touched = held.id[difference.touched]
+        touched = table.id[difference.touched]
         changes = {
             view: Change(hits.take(slice(at[k], at[k + 1])), status[at[k] : at[k + 1]], born[at[k] : at[k + 1]],
                          ids[out[k] : out[k + 1]], kinds[out[k] : out[k + 1]], touched[around[k] : around[k + 1]])
-            for k, view in enumerate(found.views) if view.awake
+            for k, view in enumerate(searched.views) if view.awake
         }  # fmt: skip
-        if len(changes) < len(found.views):
-            awake = np.repeat([view.awake for view in found.views], np.diff(at))
+        if len(changes) < len(searched.views):
+            awake = np.repeat([view.awake for view in searched.views], np.diff(at))
             hits = hits.take(awake)
         return changes, hits
 
@@ -519,10 +519,10 @@ class Engine:
         named = zip(
             new.tolist(), stem[key[slots[new]] >> BOOK_BITS].tolist(), (key[slots[new]] & book).tolist(), strict=True
         )
-        found = {at: lost[s, b] for at, s, b in named if (s, b) in lost}
+        moves = {at: lost[s, b] for at, s, b in named if (s, b) in lost}
         words = self._board.names.wordings
-        lines = {at: words[int(key[slots[at]]) >> BOOK_BITS][-1] for at in found}
-        return {at: to for at, to in found.items() if words[int(gone.key[to]) >> BOOK_BITS][-1] != lines[at]}
+        lines = {at: words[int(key[slots[at]]) >> BOOK_BITS][-1] for at in moves}
+        return {at: to for at, to in moves.items() if words[int(gone.key[to]) >> BOOK_BITS][-1] != lines[at]}
 
     def _refused(self, applied: Applied, read: Quotes | None) -> pl.DataFrame:
         refused = _NONE_REJECTED if read is None else read.rejected
@@ -839,10 +839,10 @@ class Engine:
             self._settle()
             on = self._board.on()
             counts = np.bincount(self._board.rows.reason[on], minlength=len(NAMES))
-            found = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
+            rejected = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
             for name, n in sorted(self._board.rejected.items()):
-                found[name] = found.get(name, 0) + n
-            return found
+                rejected[name] = rejected.get(name, 0) + n
+            return rejected
 
     def rejected_by(self, guard: str) -> pl.DataFrame:
         """Number of prices per book and event, and how many of them a guard rejects."""
@@ -913,7 +913,7 @@ class Engine:
                 rows.state[held], rows.flags[held], rows.moved[held], rows.looks[held], rows.depth[held],
                 np.nan_to_num(rows.american[held]).view(np.int64), levels,
             )  # fmt: skip
-            total = int(parts.sum(dtype=np.uint64)) ^ self._board.said_hash()
+            total = int(parts.sum(dtype=np.uint64)) ^ self._board.notices_hash()
             if views:
                 total ^= self._board.momentum.digest()
             for wanted in sorted(self._awake, key=repr) if views else ():

@@ -32,7 +32,7 @@ def dump(engine: Engine) -> dict[str, Any]:
         rows, names = board.rows, board.names
         return {
             "form": FORM, "number": engine.number, "now": board.now, "moment": board.moment,
-            "watched": board._watched, "said": {id_: list(texts) for id_, texts in board._said.items()},
+            "watched": board._watched, "said": {id_: list(texts) for id_, texts in board._notices.items()},
             "rejected": board.rejected, "tidy_at": board._tidy_at, "top": rows.top,
             "rows": {
                 name: _plain(getattr(rows, name)[: rows.top]) for name, *_ in rows.COLUMNS if name not in _DERIVED
@@ -79,7 +79,7 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
         for slot, link in held["links"].items():
             board._link(int(slot), link)
         board.now, board.moment, board._watched = held["now"], held["moment"], held["watched"]
-        board._said = {id_: EventNotice(*one) for id_, one in held["said"].items()}
+        board._notices = {id_: EventNotice(*one) for id_, one in held["said"].items()}
         board.rejected, board._tidy_at = dict(held["rejected"]), held["tidy_at"]
         board.rebuild()
         if held["momentum"] is not None:

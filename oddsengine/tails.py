@@ -62,13 +62,13 @@ _SHAPES = {
 @lru_cache(maxsize=1 << 14)
 def _form(family: str, sport: str, league: str, fraction: float) -> tuple[int, float, tuple[float, ...]]:
     """Shape, scale and weights for the number that a family's line divides; the scale is nan without a shape."""
-    found = catalog.shape(family, sport, league)
-    if found is None or not fraction > 0:
+    shape = catalog.shape(family, sport, league)
+    if shape is None or not fraction > 0:
         return middle.NORMAL, np.nan, ()
-    if found.name == "normal_key":
-        return middle.MARGIN, found.sd * np.sqrt(fraction), catalog.sport(sport).scores_in(league).key_weights
-    counts = found.name in ("poisson", "negative_binomial", "skellam")
-    return _SHAPES[found.name], found.variance_ratio if counts else found.sd * np.sqrt(fraction), ()
+    if shape.name == "normal_key":
+        return middle.MARGIN, shape.sd * np.sqrt(fraction), catalog.sport(sport).scores_in(league).key_weights
+    counts = shape.name in ("poisson", "negative_binomial", "skellam")
+    return _SHAPES[shape.name], shape.variance_ratio if counts else shape.sd * np.sqrt(fraction), ()
 
 
 def forms(kinds: Sequence[Kind], sports: Iterable[tuple[catalog.Sport, str]]) -> Forms:

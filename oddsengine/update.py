@@ -110,12 +110,12 @@ class Update:
 
     def of(self, view: View) -> Change:
         """The effect on one view; empty if there is none."""
-        found = self.views.get(view)
-        if found is None:
+        change = self.views.get(view)
+        if change is None:
             none = np.empty(0, np.int64)
             ids, kinds = none.view(np.uint64), np.empty(0, np.uint8)
-            found = Change(Hits.none(), kinds, none, ids, kinds, ids)
-        return found
+            change = Change(Hits.none(), kinds, none, ids, kinds, ids)
+        return change
 
     def __repr__(self) -> str:
         new = int(((self.what & NEW) != 0).sum())

@@ -310,27 +310,27 @@ def search(
 ) -> tuple[Longs, Hits]:
     """Find what views that share fair prices hold open within a scope of some units; the view of each hit first."""
     seen = offers(prices, [view.spec(names) for view in views])
-    found = Search(**_common(seen, views, scope, names.hashes(some.groups), names.forms, off))
-    v, g = found.view, some.groups
+    shared = Search(**_common(seen, views, scope, names.hashes(some.groups), names.forms, off))
+    v, g = shared.view, some.groups
     parts: list[tuple[int, Longs, Words, Any, Any, Any]] = []
-    edges = ev.find(found)
+    edges = ev.find(shared)
     if edges.row.size:
-        edges = edges.only(~ev.over_cap(found, edges))
+        edges = edges.only(~ev.over_cap(shared, edges))
         doubt: Any = edges.doubt
         if v.close is not None:
             doubt = edges.doubt + 2.0 * v.close.flags[edges.row]
         figures = np.stack([edges.edge, edges.fair, edges.width, v.net[edges.row], doubt], axis=1)
         parts.append((EV, edges.who, edges.id, g.market[edges.row], edges.row[:, None], figures))
-    arbs = arbitrage.find(found)
+    arbs = arbitrage.find(shared)
     if arbs.market.size:
-        arbs = arbs.only(np.flatnonzero(~arbitrage.over_cap(found, arbs)))
+        arbs = arbs.only(np.flatnonzero(~arbitrage.over_cap(shared, arbs)))
         parts.append((ARBITRAGE, arbs.who, arbs.legs.id, arbs.market, arbs.legs.rows, _priced(v, arbs)))
-    holds = low_hold.find(found)
+    holds = low_hold.find(shared)
     if holds.market.size:
         parts.append((LOW_HOLD, holds.who, holds.legs.id, holds.market, holds.legs.rows, _priced(v, holds)))
-    pairs = middles.find(found)
+    pairs = middles.find(shared)
     if pairs.low.size:
-        pairs = pairs.only(np.flatnonzero(~middles.over_cap(found, pairs)))
+        pairs = pairs.only(np.flatnonzero(~middles.over_cap(shared, pairs)))
         over, under = v.net[pairs.legs.rows[:, 0]], v.net[pairs.legs.rows[:, 1]]
         doubt = unconfirmed(v, pairs.legs.rows)
         figures = np.stack([pairs.worth.ev, pairs.worth.prob, over, under, doubt], axis=1)
@@ -404,8 +404,8 @@ def _middle_rows(question: Question, ids: Words | None) -> pl.DataFrame:
     return middles.rows(question, hits if ids is None else hits.only(_among(hits.legs.id, ids)))
 
 
-def _among(found: Words, ids: Words) -> Longs:
-    return np.flatnonzero(np.isin(found, ids))
+def _among(all_ids: Words, ids: Words) -> Longs:
+    return np.flatnonzero(np.isin(all_ids, ids))
 
 
 def _since(frame: pl.DataFrame, born: dict[str, int]) -> pl.DataFrame:

@@ -163,22 +163,22 @@ class QuoteReader:
 
     def _plain(self, text: bytes) -> Quotes | None:
         """Columns of plain rows; None if a row has to be rejected, so that `check_odds` says which and why."""
-        said = scan(text, _fields(), self._terms, self._books)
-        if said is None:
+        scanned = scan(text, _fields(), self._terms, self._books)
+        if scanned is None:
             return None
-        flags, bad = said.flags, np.zeros(said.term.size, np.uint8)
-        _, odds, american = np.ascontiguousarray(said.numbers.T)
+        flags, bad = scanned.flags, np.zeros(scanned.term.size, np.uint8)
+        _, odds, american = np.ascontiguousarray(scanned.numbers.T)
         limits = catalog.thresholds()
         _prices(odds, american, flags, bad, limits.price_mismatch + limits.epsilon)
         if bad.any():
             return None
         try:
-            terms = self._rows(text, said.span[said.term < 0])
-            books = self._rows(text, said.span[said.book < 0])
-            linked: list[str | None] = [None] * said.term.size
-            some = np.flatnonzero(said.other)
+            terms = self._rows(text, scanned.span[scanned.term < 0])
+            books = self._rows(text, scanned.span[scanned.book < 0])
+            linked: list[str | None] = [None] * scanned.term.size
+            some = np.flatnonzero(scanned.other)
             if some.size:
-                rows = self._rows(text, said.span[some])
+                rows = self._rows(text, scanned.span[some])
                 texts = _linked([list(map(attrgetter(name), rows)) for name in LINKS], some.size)
                 for at, link in zip(some.tolist(), texts, strict=True):
                     linked[at] = link
@@ -186,10 +186,10 @@ class QuoteReader:
             return None
         if not all(row.sportsbook for row in books) or not all(map(_named, wordings := list(map(_wording, terms)))):
             return None
-        seen, stamp, changed, start = np.ascontiguousarray(said.moments.T)
+        seen, stamp, changed, start = np.ascontiguousarray(scanned.moments.T)
         return Quotes(
-            said.term, said.book, wordings, [cast(str, row.sportsbook) for row in books], odds, american,
-            np.where(seen == NO_TIME, stamp, seen), changed, start, flags, linked, _NONE_REJECTED, None, said,
+            scanned.term, scanned.book, wordings, [cast(str, row.sportsbook) for row in books], odds, american,
+            np.where(seen == NO_TIME, stamp, seen), changed, start, flags, linked, _NONE_REJECTED, None, scanned,
         )  # fmt: skip
 
     def _rows(self, text: bytes, span: Longs) -> list[_Plain]:

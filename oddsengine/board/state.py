@@ -230,7 +230,7 @@ class Board:
         self.now = int(NO_TIME)
         self.moment = int(NO_TIME)  # `now` in whole seconds, at which ages are judged
         self._watched = int(NO_TIME)
-        self._said: dict[str, EventNotice] = {}  # by event id, including events without a price
+        self._notices: dict[str, EventNotice] = {}  # by event id, including events without a price
         self.rejected: dict[str, int] = {}
         self._tidy_at = _FEW
         self._left = np.empty(0, np.int32)
@@ -257,7 +257,7 @@ class Board:
         slots = rows.find(batch.quoted.key)
         slots = slots[slots >= 0]
         columns = [getattr(rows, name)[slots] for name, _, _ in Rows.COLUMNS]
-        facts = {name: getattr(self, name) for name in ("now", "moment", "_watched", "_said", "rejected")}
+        facts = {name: getattr(self, name) for name in ("now", "moment", "_watched", "_notices", "rejected")}
         return Undo(slots, columns, rows.top, rows.spare[: rows.spares].copy(), [], [], {}, facts)
 
     def take_back(self) -> None:
@@ -330,7 +330,7 @@ class Board:
         self._rouse(slots, what)
         gone = self._removals(batch, slots)
         self._drop(gone, batch.now)
-        self._notices(batch)
+        self._take_notices(batch)
         aged = self._time(batch.now)
         left = self._left if aged else gone[:0]
         touched = slots[(what & MOVED) != 0]
@@ -417,7 +417,7 @@ class Board:
             listed = np.zeros(rows.top, np.uint8)
             listed[slots[slots >= 0]] = 1
             everything = np.arange(rows.top, dtype=np.int32)
-            found = np.empty(rows.top, np.int32)
+            missing = np.empty(rows.top, np.int32)
             for book, event in batch.complete:
                 code = names.known_book(book)
                 if code is None:
@@ -428,8 +428,8 @@ class Board:
                         continue
                     units = np.array(names.event_units[names.event_codes[event]], np.int64)
                     among = self.units.rows(units)
-                n = _unlisted(among, rows.key, rows.state, rows.seen, code, listed, batch.now, found)
-                out.append(found[:n].copy())
+                n = _unlisted(among, rows.key, rows.state, rows.seen, code, listed, batch.now, missing)
+                out.append(missing[:n].copy())
         return np.unique(np.concatenate(out)).astype(np.int32) if out else np.empty(0, np.int32)
 
     def _drop(self, gone: Ints, now: int) -> None:
@@ -453,14 +453,14 @@ class Board:
         for event in names.settle(np.unique(events).tolist()) if events.size else ():
             self.units.dirty[names.event_units[event]] = 1
 
-    def _notices(self, batch: Batch) -> None:
+    def _take_notices(self, batch: Batch) -> None:
         if not batch.events:
             return
-        self._said = dict(self._said)  # a copy: the old one may be needed to undo the batch
+        self._notices = dict(self._notices)  # a copy: the old one may be needed to undo the batch
         for event, status, start in batch.events:
-            before = self._said.get(event)
+            before = self._notices.get(event)
             begins = before.begins if start == NO_TIME and before is not None else start
-            self._said[event] = EventNotice(STATUSES.index(status), batch.now, begins)
+            self._notices[event] = EventNotice(STATUSES.index(status), batch.now, begins)
 
     def refuse(self, counts: Mapping[str, int]) -> None:
         """Count rejected rows."""
@@ -522,23 +522,25 @@ class Board:
             rows.key[: rows.top], rows.seen[: rows.top], rows.start, rows.state, rows.flags, names.event.values, last,
             last_live, begins, told,
         )  # fmt: skip
-        told_of = [(names.event_codes[id_], said) for id_, said in self._said.items() if id_ in names.event_codes]
-        for event, said in told_of:
-            if said.begins != NO_TIME:
-                begins[event] = said.begins
+        notices = [
+            (names.event_codes[id_], notice) for id_, notice in self._notices.items() if id_ in names.event_codes
+        ]
+        for event, notice in notices:
+            if notice.begins != NO_TIME:
+                begins[event] = notice.begins
         unseen = self.moment - round(limits.event_unseen_s * SECOND)
         started = (begins != NO_TIME) & (begins < self.moment)
         status = np.where(last_live >= unseen, IN_PLAY, np.where(started & (last < unseen), ENDED, UPCOMING))
         over = np.where(status == ENDED, last + round(limits.event_unseen_s * SECOND), NO_TIME)
-        for event, said in told_of:
-            if said.status in (UPCOMING, IN_PLAY):
+        for event, notice in notices:
+            if notice.status in (UPCOMING, IN_PLAY):
                 if status[event] != ENDED:
-                    status[event] = said.status
+                    status[event] = notice.status
                 continue
-            if said.status == POSTPONED and last_live[event] > said.when:
+            if notice.status == POSTPONED and last_live[event] > notice.when:
                 continue
-            status[event] = said.status
-            over[event] = NO_TIME if said.status == POSTPONED else said.when
+            status[event] = notice.status
+            over[event] = NO_TIME if notice.status == POSTPONED else notice.when
         return Standing(status.astype(np.uint8), begins, over, last)
 
     def _watch(self) -> Ints:
@@ -578,7 +580,9 @@ class Board:
         dirty = self.units.dirty[rows.unit[held]]
         fresh = names.renewed(used)
         old = self.now - _NOTICES_S * SECOND
-        self._said = {id_: said for id_, said in self._said.items() if id_ in fresh.event_codes or said.when > old}
+        self._notices = {
+            id_: notice for id_, notice in self._notices.items() if id_ in fresh.event_codes or notice.when > old
+        }
         rows.key[held] = of << BOOK_BITS | rows.key[held] & ((1 << BOOK_BITS) - 1)
         self.names = fresh
         self.rebuild()
@@ -676,10 +680,10 @@ class Board:
         """The current facts of some distinct rows."""
         return Facts.of(self.rows, self.names, slots, self.limits.flap_agree)
 
-    def said_hash(self) -> int:
+    def notices_hash(self) -> int:
         """Hash of the notices about events."""
-        said = sorted((id_, *said) for id_, said in self._said.items())
-        return word(repr(said)) if said else 0
+        notices = sorted((id_, *notice) for id_, notice in self._notices.items())
+        return word(repr(notices)) if notices else 0
 
     def statuses(self) -> tuple[Bytes, Longs]:
         """Status and start of every event, by code."""
