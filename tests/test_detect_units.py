@@ -22,7 +22,8 @@ from oddsengine.find import arbitrage, board, ev, ids, low_hold, middles
 from oddsengine.find.board import Prepared, Question, prepare
 from oddsengine.find.ids import Hashes
 from oddsengine.find.search import Cases, Search
-from oddsengine.groups import Groups, Longs, mix
+from oddsengine.groups import NO_TIME, Groups, Longs, mix
+from oddsengine.reasons import CODES
 from oddsengine.references import fair_prices, view_spec
 
 MOMENT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=NOW)
@@ -184,6 +185,43 @@ def test_views_share_fair_prices(rows: list[Row], words: Words, others: list[str
     events = list(range(len(identity.sports)))
     search = replace(whole, view=mine)
     assert every_kind(search, events, min_ev=None) == every_kind(whole, events, min_ev=None)
+
+
+def close_edges(v: Offers, who: Longs, markets: Longs, least: npt.NDArray[np.float64]) -> list[tuple[float, ...]]:
+    """Edges over the estimator's fair price, one market after the other in plain loops."""
+    g, close, out = v.groups, v.close, list[tuple[float, ...]]()
+    assert close is not None
+    for c, m in zip(who.tolist(), markets.tolist(), strict=True):
+        live = bool(v.live[m])
+        allowed = {0, CODES["outlier"]} if v.suspects[c] and not live else {0}
+        oldest = detect.since(v, v.limits.stale_live_leg_s) if v.timed and live else NO_TIME
+        for s in range(g.segments[m], g.segments[m + 1]):
+            others, t = [], int(g.twin[s]) if g.twin.size else s
+            while t != s:
+                others.append(float(close.segment[t]))
+                t = int(g.twin[t])
+            best: dict[int, tuple[float, ...]] = {}
+            for r in range(g.rows[s], g.rows[s + 1]):
+                b, x = int(g.book[r]), float(v.net[r])
+                if v.reason[r] in allowed and v.wanted[c, b] and not np.isnan(close.row[r]) and g.seen[r] >= oldest:
+                    p = min([float(close.row[r]), *(q for q in others if not np.isnan(q))])
+                    if p * x >= 1.0 + least[c] and (b not in best or x > v.net[int(best[b][1])]):
+                        best[b] = (c, r, p, float(close.width[r]), float(g.seen[r]), float(v.doubt[r]))
+            out += best.values()
+    return out
+
+
+@given(rows=boards(), words=callers(), timed=st.booleans(), least=st.sampled_from([-0.5, 0.0, 0.02]))
+def test_edges_over_the_close_are_their_twin(rows: list[Row], words: Words, timed: bool, least: float) -> None:
+    v = question(prepare(frame(rows), now=MOMENT), {**words, "sharp": None, "method": None}).view
+    everyone = np.ones_like(v.wanted)
+    v = replace(v, timed=timed, suspects=np.array([0, 1], np.uint8), wanted=np.concatenate([v.wanted, everyone]))
+    who, markets = (x.ravel() for x in np.indices((2, v.groups.threshold.size)))
+    found = detect.edges(v, who, markets, np.array([least, -1.0]))
+    assert np.isnan(found.gap).all()
+    columns = (found.who, found.row, found.fair, found.width, found.seen, found.doubt)
+    given_ = sorted(zip(*(column.astype(np.float64).tolist() for column in columns), strict=True))
+    np.testing.assert_array_equal(given_, sorted(close_edges(v, who, markets, np.array([least, -1.0]))))
 
 
 def test_a_shape_is_its_sports_own_whatever_else_is_on_the_board() -> None:
