@@ -443,7 +443,7 @@ def histories(draw: st.DrawFn, most: int = 3) -> list[Step]:
     """Steps: seconds since the one before, and the lines of each book then; books with one line may leave."""
     said: Said = {}
     out: list[Step] = []
-    lines, three = draw(st.integers(1, most)), draw(st.booleans()) and most > 1
+    lines, three = draw(st.sampled_from([1, most, most])), most > 1 and draw(st.integers(0, 3)) == 3
     x: st.SearchStrategy[Any] = st.floats(-0.8, 0.8)
     for _ in range(draw(st.integers(1, 7))):
         for book in draw(st.sets(st.sampled_from((*SOME, "betonline", "lowvig")), max_size=4)):
@@ -453,7 +453,7 @@ def histories(draw: st.DrawFn, most: int = 3) -> list[Step]:
                 said[book] = {0.0: draw(st.tuples(x, x, x))}
             else:
                 where = st.sampled_from([8.5, 9.0, 10.5])
-                said[book] = draw(st.dictionaries(where, x, min_size=1, max_size=lines))
+                said[book] = draw(st.dictionaries(where, x, min_size=lines, max_size=lines))
         out.append((draw(st.sampled_from([3, 40, 90, 3600])), dict(said)))
     return out
 

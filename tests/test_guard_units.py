@@ -12,7 +12,9 @@ from boards import boards, frame, random_board
 from hazards import NOW, SECOND, Row
 from hypothesis import given
 from hypothesis import strategies as st
+from naive import Settings, scan
 from rows import prop, row, spread, table, team_total, total
+from test_twin import check_rejected
 
 from oddsengine import catalog, guards
 from oddsengine.groups import NO_TIME, Bytes, Groups, Longs
@@ -22,6 +24,7 @@ from oddsengine.reasons import CODES, GUARDS
 from oddsengine.schema import check_odds
 
 Bools = npt.NDArray[np.bool_]
+EVERY_GUARD = Settings(sharp=("pinnacle",))
 NONE_OFF: frozenset[int] = frozenset()
 LIMITS = catalog.thresholds()
 BOARD_GUARDS = GUARDS[GUARDS.index("stale") : GUARDS.index("flap") + 1]
@@ -110,19 +113,20 @@ def biased(seed: int) -> list[Row]:
     rows = []
     for player in range(rng.randint(4, 9)):
         for line in rng.sample((18.5, 19.5, 20.5), rng.randint(1, 3)):
-            for book in ("a", "b", "betrivers", "unibet", "c"):
+            for book in ("a", "b", "betrivers", "unibet", "c", "d", "e"):
                 if rng.random() < 0.7:
                     over = rng.choice((1.8, 1.9, 1.95, 2.0)) + rng.choice((0.0, 0.25, 0.4)) * (book == "a")
                     rows += prop(book, f"Player {player}", line, over, 1.0 / (1.04 - 1.0 / over))
     return rows
 
 
-def test_contests_are_judged_alone_on_boards_where_every_guard_fires() -> None:
+def test_contests_are_judged_alone_and_as_their_twin_on_boards_where_every_guard_fires() -> None:
     fired: set[int] = set()
     not_reference = doubt = False
     for seed in range(30):
         rows = random_board(seed, 3) + biased(seed)
         every = alone(frame(rows), NONE_OFF, NOW, random.Random(seed))
+        check_rejected(rows, EVERY_GUARD, scan(rows, EVERY_GUARD, NOW))
         fired |= set(every.reason.tolist())
         not_reference |= bool(every.not_reference.any())
         doubt |= bool(every.doubt.any())
