@@ -101,7 +101,7 @@ TESTS: dict[str, str] = {
     "service/limits.py": "service_limits service_keys service_http",
     "service/tiers.py": "service_limits service_keys service_opportunities",
     "service/middleware/cache.py": "service_cache service_http",
-    "service/middleware/*.py": "service_limits service_keys service_http service_metrics",
+    "service/middleware/*.py": "service_limits service_cache service_metrics service_keys service_http",
 }
 """Test files of a file, the one most likely to fail first; the first matching pattern counts."""
 

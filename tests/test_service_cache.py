@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import httpx
 import msgspec
 import numpy as np
 import pytest
@@ -17,10 +18,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_strategies import feed, row_ids
 from service_running import Running
+from starlette.routing import Router
 
 from oddsengine.engine import Engine
 from oddsengine.query import Filter, Index
+from oddsengine_service.endpoints import Answer
+from oddsengine_service.middleware.access import Access
+from oddsengine_service.middleware.cache import Cache
 from oddsengine_service.pool import Pool, Turns
+from oddsengine_service.problems import Problem
+from oddsengine_service.request import Request
+from oddsengine_service.responses import CachedResponse
 from oddsengine_service.wire.odds import RowEncoder, odds
 
 PATHS = (
@@ -85,6 +93,80 @@ def test_an_answer_is_computed_once_a_board(running: Running, monkeypatch: pytes
     running.advance()
     assert asked(running, "/odds?limit=3&offset=2")[0] == 200
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("end", [None, Problem(400, "validation_error", "no"), asyncio.CancelledError()])
+def test_equal_requests_wait_for_one_computation(running: Running, end: BaseException | None) -> None:
+    """An error is theirs too; if whoever began it goes away, the others end as well, and the next one begins anew."""
+    node = running.node
+    cache, calls = Cache(Router(), node, Access(node), lambda _: None), list[int]()
+    scope = {"method": "GET", "path": "/api/v1/x", "query_string": b"", "headers": []}
+
+    async def run() -> None:
+        go = asyncio.Event()
+
+        async def make() -> CachedResponse:
+            calls.append(1)
+            await go.wait()
+            if end is not None and len(calls) == 1:
+                raise end
+            return CachedResponse(Answer(b"{}"))
+
+        def begin() -> asyncio.Task[CachedResponse]:
+            request = Request(b"req_1", scope, "/api/v1", frozenset())
+            return asyncio.create_task(cache.answer(request, make))
+
+        tasks = [begin() for _ in range(3)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        go.set()
+        first, *others = await asyncio.gather(*tasks, return_exceptions=True)
+        assert len(calls) == 1
+        if end is None:
+            assert isinstance(first, CachedResponse)
+            assert others == [first, first]
+        else:
+            assert first is end or isinstance(first, type(end))
+            assert all(each is end if isinstance(end, Problem) else type(each) is ConnectionError for each in others)
+        assert isinstance(await begin(), CachedResponse)
+        assert len(calls) == (1 if end is None else 2)
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_a_cached_response_is_for_its_method_and_its_caller(running: Running) -> None:
+    with httpx.Client(base_url=running.base, timeout=30.0) as client:
+        running.clock.pass_minute()
+        for _ in range(2):
+            assert client.get("/sports").headers["x-tier"] == "free"
+        key = {"X-API-Key": "demo_pro"}
+        kept = [client.get("/sports", headers=key).headers for _ in range(2)]
+        assert [headers["x-tier"] for headers in kept] == ["pro", "pro"]
+        assert int(kept[0]["x-ratelimit-remaining"]) == int(kept[1]["x-ratelimit-remaining"]) + 1
+        assert client.head("/sports", headers=key).status_code == 200
+        assert client.post("/sports", headers=key).status_code == 405
+        assert client.get("/sports", headers={"X-API-Key": "nobody"}).status_code == 401
+
+
+def test_requests_to_unknown_paths_are_counted_by_the_key_in_their_headers(running: Running) -> None:
+    counted = "x-ratelimit-remaining"
+    with httpx.Client(base_url=running.base, timeout=30.0) as client:
+        for path in ("/nowhere", "/nowhere/at/all"):
+            assert counted in client.get(path, headers={"X-API-Key": "demo_pro"}).headers
+            assert counted not in client.get(path, headers={"X-API-Key": "nobody"}).headers
+            assert counted not in client.get(path).headers
+            assert counted not in client.get(f"{path}?api_key=demo_pro").headers
+
+
+def test_an_address_has_so_many_invalid_keys_a_minute(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oddsengine_service.middleware.access.FAILED_RATE", 3)
+    with httpx.Client(base_url=running.base, timeout=30.0) as client:
+        for _ in range(2):
+            running.clock.pass_minute()
+            found = [client.get("/odds", headers={"X-API-Key": "nobody"}) for _ in range(5)]
+            assert [each.status_code for each in found] == [401, 401, 401, 429, 429]
+            assert "3 wrong keys a minute" in found[-1].json()["error"]["message"]
+            assert client.get("/sports", headers={"X-API-Key": "demo_pro"}).status_code == 200
 
 
 def test_what_is_kept_for_a_free_key_is_not_for_nobody(running: Running) -> None:

@@ -1,7 +1,12 @@
 """Metrics: each opportunity once, streams apart from requests, the process, the event loop, steps and sources."""
 
+import asyncio
+import json
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -11,7 +16,10 @@ from service_running import METRICS_TOKEN, PATIENCE_S, Running, until
 
 from oddsengine_service.feeds.status import SourceStatus
 from oddsengine_service.gauges import source_metrics
+from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
+from oddsengine_service.middleware.requests import Requests
+from oddsengine_service.problems import Problem
 
 ROOT = Path(__file__).parent.parent
 
@@ -75,6 +83,57 @@ def test_how_long_a_stream_was_open_is_no_time_of_a_request(service: Running) ->
     refused = httpx.get(f"{service.base}/stream/odds", headers={"X-API-Key": "demo_free"}, timeout=PATIENCE_S)
     assert refused.status_code in (403, 429)
     assert timed("/stream/odds") == before + 1, "a refusal is an answer like any other"
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("error", "status", "failures"),
+    [
+        (Problem(429, "rate_limited", "later"), 429, []),
+        (caused(Problem(503, "keys_unavailable", "later"), OSError()), 503, ["OSError"]),
+        (ConnectionResetError(), 499, []),
+        (asyncio.CancelledError(), 499, []),
+        (ZeroDivisionError(), 500, ["ZeroDivisionError"]),
+    ],
+)
+def test_a_request_that_ends_with_an_error(
+    error: BaseException, status: int, failures: list[str], streamed: bool
+) -> None:
+    """It is logged and counted once; a client that is still there gets the error, so a stream has not begun."""
+    sent, out, counts = list[Any](), StringIO(), Metrics()
+    scope: dict[str, Any] = {
+        "type": "http", "method": "GET", "path": "/api/v1/x", "query_string": b"", "headers": [], "client": ("::1", 1)
+    }  # fmt: skip
+
+    async def app(scope: Any, _receive: Any, _send: Any) -> None:
+        scope["state"]["request"].streamed = streamed
+        raise error
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    log = Log(out)
+    call = Requests(app, "/api/v1", log, counts, (), "")(scope, receive, send)
+    with pytest.raises(asyncio.CancelledError) if isinstance(error, asyncio.CancelledError) else nullcontext():
+        asyncio.run(call)
+    log.close()
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [line["status"] for line in lines if line["event"] == "request"] == [status]
+    assert [line["error"] for line in lines if line["event"] == "failure"] == failures
+    assert [message.get("status") for message in sent] == ([] if status == 499 else [status, None])
+    families = {family.name: family for family in text_string_to_metric_families(counts.text().decode())}
+    assert value(families["oddsengine_requests"], "_total", status=str(status)) == 1.0
+    still = streamed and status == 499
+    timed = {name: "_count" in str(families[f"oddsengine_{name}_seconds"].samples) for name in ("stream", "request")}
+    assert timed == {"stream": still, "request": not still}
 
 
 def test_the_process_the_event_loop_and_steps_are_measured(service: Running) -> None:

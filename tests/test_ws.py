@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from socket_running import SocketClient, told
 from stream_running import Served, full_board, lasting, moment, price, wait_for
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -17,6 +19,7 @@ from websockets.typing import Origin
 
 from oddsengine_service.app import BASE
 from oddsengine_service.ws import session
+from oddsengine_service.ws.wire import MOST_ROWS, chunks
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +47,20 @@ def refused(served: Served, query: str, headers: dict[str, str] | None = None) -
         with pytest.raises(ConnectionClosed):
             client.recv(timeout=20)
         return said, client.close_code
+
+
+@given(
+    st.lists(st.sampled_from([0, 1, 9, MOST_ROWS // 3, MOST_ROWS // 2 - 1, MOST_ROWS]), max_size=9), st.integers(1, 5)
+)
+def test_messages_have_as_many_rows_as_fit(sizes: list[int], most: int) -> None:
+    """Rows are separated by one byte."""
+    parts = [(part.start, part.stop) for part in chunks(sizes, most)]
+    assert [at for part in parts for at in range(*part)] == list(range(len(sizes)))
+    for start, stop in parts:
+        assert 0 < stop - start <= most
+        assert stop == start + 1 or sum(sizes[start:stop]) + stop - start - 1 <= MOST_ROWS
+        longer = sum(sizes[start : stop + 1]) + stop - start
+        assert stop == len(sizes) or stop - start == most or longer > MOST_ROWS
 
 
 def test_messages_of_one_connection_come_in_their_order(served: Served) -> None:
