@@ -1,47 +1,51 @@
 """Mutation tests: change the program at random places, one at a time, and run the tests that concern each.
 
-    make mutate                                               # 200 places, half an hour on two cores
+    make mutate                                               # 200 places, a quarter of an hour on two cores
     python tests/mutate.py --minutes 60 --seed "$(date +%j)"  # each night other places
     python tests/mutate.py --count 20 --only oddsengine/tails.py
     python tests/mutate.py --again survivors.txt              # the changes of an earlier run that a file lists
 
 A place is a comparison, an operator, a number, a condition or a statement in kernels, detectors, guards, the wire or
-authentication. Each is changed in a copy of the checkout, one copy per worker, where the test files that `TESTS` lists
-run one after the other until a test fails; that test must pass without the change. Kernels are interpreted, not
-compiled, for changes of `oddsengine/`. A change that no test detects survives: either a test is
-missing, or behavior is the same, and `equivalent_mutants.txt` says why.
+authentication. The test files that `TESTS` lists are imported once, and run without a change, which shows the functions
+that each test calls. Then each change is made in a forked process, where the tests that call the changed function run,
+the quickest first, until one fails. For changes of `oddsengine/`, kernels are interpreted; the changes of `service/`
+are tested at the same time, in a process with compiled kernels. What only runs on import cannot be changed this way.
+A change that no test detects survives: either a test is missing, or behavior is the same, and
+`equivalent_mutants.txt` says why.
 
-Exit status: 0 if no change survived, 1 if one did, 2 if a test fails without a change.
+Exit status: 0 if no change survived, 1 if one did.
 """
 
 import argparse
 import ast
 import contextlib
 import copy
-import itertools
+import gc
+import multiprocessing
 import os
+import pickle
 import random
-import re
 import resource
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
+
+import psutil  # type: ignore[import-untyped]
+import pytest
 
 ROOT = Path(__file__).parent.parent
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
-CPU_S, WALL_S = 150, 900  # per test file; tests that never end have detected the change
-FOLDERS = ("oddsengine", "service", "tests", "docs", "notebooks", "scripts")
-FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "Makefile", "setup.py", "MANIFEST.in", "constraints.txt")
+_STILL_S = 120.0
 
 AREAS: dict[str, tuple[float, tuple[str, ...]]] = {
     "kernels": (0.4, ("oddsengine/*.py", "oddsengine/board/*.py", "oddsengine/query/scan.py")),
@@ -245,86 +249,188 @@ def chosen(tree: Path, seed: str, count: int, only: str, again: set[str] | None)
 
 # ---- running ----
 
+Function = tuple[str, str]  # file and qualified name, without what is nested
 
-def concern(file: str) -> list[list[str]]:
-    """Return the test files of a file, its doctests with the first one."""
+
+class Ran(NamedTuple):
+    """A test that passes without a change."""
+
+    item: pytest.Item
+    seconds: float
+    functions: frozenset[Function]
+
+
+def concern(file: str) -> list[str]:
+    """Return the test files of a file, its own doctests first."""
     names = next(names for pattern, names in TESTS.items() if fnmatch(file, pattern))
-    first, *others = [[f"tests/test_{name}.py"] for name in dict.fromkeys(names.split())]
-    return [[*([file] if file.startswith("oddsengine/") else []), *first], *others]
+    return [file] * file.startswith("oddsengine/") + [f"tests/test_{name}.py" for name in dict.fromkeys(names.split())]
 
 
-def failure(tree: Path, tests: list[str], *, interpreted: bool) -> str:
-    """Run tests, with kernels interpreted or compiled; return the first that fails, or an empty string."""
-    options = ["-x", "-q", "-o", "addopts=", "-p", "no:cacheprovider", "--doctest-modules"]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(tree), str(tree / "typings")]), "HYPOTHESIS_PROFILE": "few",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "KERNELS": "lazy", "NUMBA_DISABLE_JIT": str(int(interpreted)),
-    }  # fmt: skip
-    command = [sys.executable, "-m", "pytest", *options, *tests]
-    with (tree / "output").open("w+b") as output:
-        process = subprocess.Popen(command, cwd=tree, env=environment, stdout=output, stderr=output, process_group=0)
-        resource.prlimit(process.pid, resource.RLIMIT_CPU, (CPU_S, CPU_S))
-        try:
-            status = process.wait(WALL_S)
-        except subprocess.TimeoutExpired:
-            status = -signal.SIGXCPU
-        finally:
-            with contextlib.suppress(ProcessLookupError):  # servers that the tests started, too
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        output.seek(0)
-        text = output.read().decode(errors="replace")
-    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", text, re.MULTILINE)
-    return "" if status == 0 else failed[1] if failed else f"status {status}"
+def forked(work: Callable[[], Any], seconds: float) -> Any:
+    """Return the result of a function in a forked process, or None if that dies or needs more processor time.
 
-
-class Runner:
-    """Copies of the checkout, each used by one worker at a time."""
-
-    def __init__(self, folder: Path, workers: int) -> None:
-        self._idle = SimpleQueue[Path]()
-        self._passed = set[str]()  # tests that pass without a change
-        self._times = itertools.count(1)
-        for worker in range(workers):
-            self._idle.put(_copied(folder / str(worker)))
-
-    def judge(self, mutant: Mutant) -> tuple[str, str]:
-        """Return the verdict on a change, and the first test that fails with it."""
-        tree = self._idle.get()
-        file, failed, interpreted = tree / mutant.file, "", mutant.file.startswith("oddsengine/")
-        source = file.read_bytes()
-        try:
-            self._write(file, mutant.apply(source))
-            for tests in concern(mutant.file):
-                if failed := failure(tree, tests, interpreted=interpreted):
+    One that stands still for two minutes is killed; if it did so at once, a thread of ours held a lock at that moment.
+    """
+    for _ in range(3):
+        with tempfile.TemporaryFile() as file:
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    os.setpgid(0, 0)
+                    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
+                    file.write(pickle.dumps(work()))
+                    file.flush()
+                finally:
+                    os._exit(0)
+            child, spent, since = psutil.Process(pid), 0.0, time.monotonic()
+            while os.waitpid(pid, os.WNOHANG) == (0, 0):
+                if (now := sum(child.cpu_times()[:2])) > spent:
+                    spent, since = now, time.monotonic()
+                if time.monotonic() > since + _STILL_S:
+                    child.kill()
+                    child.wait()
                     break
-            self._write(file, source)
-            if not failed:
-                return "SURVIVED", ""
-            again = [failed.partition("[")[0]] if "::" in failed else tests
-            if not self._passed.issuperset(again):
-                if failure(tree, again, interpreted=interpreted):
-                    return "FAILS WITHOUT A CHANGE", failed
-                self._passed.update(again)
-            return "caught", failed
-        finally:
-            self._idle.put(tree)
-
-    def _write(self, file: Path, source: bytes) -> None:
-        """Write a file with a time of its own, which Python recognizes outdated bytecode by."""
-        file.write_bytes(source)
-        os.utime(file, (at := next(self._times), at))
+                time.sleep(0.02)
+            with contextlib.suppress(ProcessLookupError):  # servers that the tests started, too
+                os.killpg(pid, signal.SIGKILL)
+            file.seek(0)
+            found = file.read()
+        if found or spent > 1.0:
+            return pickle.loads(found) if found else None
+    return None
 
 
-def _copied(tree: Path) -> Path:
-    """Copy the checkout."""
-    for name in FOLDERS:
-        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in FILES:
-        shutil.copy(ROOT / name, tree / name)
-    (tree / "typings").mkdir()
-    (tree / "typings" / "oddsengine_service").symlink_to(tree / "service")
-    return tree
+def of(code: CodeType) -> Function:
+    """The function that some code belongs to."""
+    file = os.path.relpath(os.path.realpath(code.co_filename), ROOT)
+    return file, code.co_qualname.partition(".<locals>")[0]
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """Some code, and all code inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes(constant)
+
+
+class Forks:
+    """A pytest plugin that runs the collected tests in forks, with a change each."""
+
+    def __init__(self, places: list[tuple[Mutant, str]], report: Callable[[str], object], until: float) -> None:
+        self._places, self._report, self._until = places, report, until
+        self._failed = ""
+        self._ran: dict[str, list[Ran]] = {}
+        self._sources = {mutant.file: (ROOT / mutant.file).read_bytes() for mutant, _ in places}
+        self.verdicts: list[tuple[str, str]] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note the first failure."""
+        if report.failed and not self._failed:
+            self._failed = report.nodeid
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Test each change."""
+        self._items = session.items
+        self._functions: dict[Function, list[FunctionType]] = {}
+        gc.unfreeze()
+        for each in gc.get_objects():
+            if isinstance(each, FunctionType) and (each.__module__ or "").startswith("oddsengine"):
+                self._functions.setdefault(of(each.__code__), []).append(each)
+        gc.freeze()
+        for mutant, line in self._places:
+            began, by = time.monotonic(), ""
+            if began > self._until:
+                said = "not run"
+            else:
+                by = self._judge(mutant)
+                said = "caught" if by else "SURVIVED"
+            self.verdicts.append((said, f"{mutant.file}:{mutant.line}\n{line}"))
+            took = f"({time.monotonic() - began:.0f} s, line {mutant.line})"
+            self._report(f"{said}{' by ' if by else ''}{by} {took}: {line}\n")
+        return True
+
+    def _judge(self, mutant: Mutant) -> str:
+        """Return the first test that fails with a change, or an empty string."""
+        for file in concern(mutant.file):
+            if file not in self._ran:
+                self._ran[file] = self._without_a_change(file)
+            ran = [each for each in self._ran[file] if (mutant.file, mutant.function) in each.functions]
+            ran.sort(key=lambda each: each.seconds)
+            if ran:
+                seconds = 20.0 + 5.0 * sum(each.seconds for each in ran)
+                failed = forked(partial(self._with, mutant, [each.item for each in ran]), seconds)
+                if failed != "":
+                    return failed or f"the time limit of {file}"
+        return ""
+
+    def _without_a_change(self, file: str) -> list[Ran]:
+        """The tests of a file that pass, with the functions that they call."""
+        items = [item for item in self._items if item.nodeid.partition("::")[0] == file]
+
+        def work() -> list[tuple[int, float, frozenset[Function]]]:
+            called: dict[int, CodeType] = {}
+
+            def note(frame: Any, event: str, _: Any) -> None:
+                if event == "call":
+                    called[id(frame.f_code)] = frame.f_code
+
+            threading.setprofile(note)
+            out = []
+            for at, item in enumerate(items):
+                called.clear()
+                began = time.process_time()
+                sys.setprofile(note)
+                self._run(item, items[at + 1 : at + 2])
+                sys.setprofile(None)
+                if not self._failed:
+                    every = map(of, list(called.values()))
+                    functions = frozenset(each for each in every if each[0].startswith(("oddsengine/", "service/")))
+                    out.append((at, time.process_time() - began, functions))
+                elif self._failed:
+                    self._failed = ""
+            return out
+
+        found = forked(work, 900.0)
+        if found is None or len(found) < len(items):
+            self._report(f"{len(items) - len(found or ())} tests of {file} fail without a change\n")
+        return [Ran(items[at], seconds, functions) for at, seconds, functions in found or ()]
+
+    def _with(self, mutant: Mutant, items: list[pytest.Item]) -> str:
+        """Make a change, run tests, and return the first that fails, or an empty string."""
+        source = mutant.apply(self._sources[mutant.file])
+        changed = list(codes(compile(source, mutant.file, "exec", dont_inherit=True)))
+        for function in self._functions.get((mutant.file, mutant.function), ()):
+            where = function.__code__.co_qualname, function.__code__.co_firstlineno
+            function.__code__ = next(code for code in changed if (code.co_qualname, code.co_firstlineno) == where)
+        for at, item in enumerate(items):
+            self._run(item, items[at + 1 : at + 2])
+            if self._failed:
+                return self._failed
+        return ""
+
+    def _run(self, item: pytest.Item, following: list[pytest.Item]) -> None:
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following[0] if following else None)
+
+
+def run(places: list[tuple[Mutant, str]], minutes: float, *, interpreted: bool) -> list[tuple[str, str]]:
+    """Test changes in this process; return the verdicts."""
+    os.environ |= {
+        "HYPOTHESIS_PROFILE": "few", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "KERNELS": "lazy",
+        "NUMBA_DISABLE_JIT": str(int(interpreted)),
+    }  # fmt: skip
+    os.chdir(ROOT)
+    shown, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    forks = Forks(places, lambda text: os.write(shown, text.encode()), time.monotonic() + 60 * minutes)
+    for output in (1, 2):
+        os.dup2(nothing, output)
+    files = dict.fromkeys(file for mutant, _ in places for file in concern(mutant.file))
+    options = ["-q", "-o", "addopts=", "-p", "no:cacheprovider", "--doctest-modules"]
+    status = pytest.main([*options, *files], plugins=[forks])
+    if len(forks.verdicts) < len(places):
+        raise SystemExit(f"pytest ended with status {status}; run it over {' '.join(files)}")
+    return forks.verdicts
 
 
 def main() -> int:
@@ -332,52 +438,39 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description="Mutation tests: change the program at random places, one at a time, and run the tests that "
         "concern each. Prints one line per place, and the survivors again at the end.",
-        epilog="Exit status: 0 if no change survived, 1 if one did, 2 if a test fails without a change.",
+        epilog="Exit status: 0 if no change survived, 1 if one did.",
     )
     parser.add_argument("--seed", default="1", help="of the random places (1)")
     parser.add_argument("--count", type=int, default=200, help="number of places (200)")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="places in matching files only")
     parser.add_argument("--again", type=Path, metavar="FILE", help="the changes that a file lists, as printed, instead")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no place after so many minutes")
-    parser.add_argument("--workers", type=int, default=2, help="number of places tested at a time (2)")
     parser.add_argument("--list", action="store_true", help="print the places and run nothing")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
     again = set(options.again.read_text(encoding="utf-8").splitlines()) if options.again else None
-    places = chosen(ROOT, options.seed, options.count, options.only, again)
-    if options.list:
-        for mutant in places:
-            print(f"{mutant.file}:{mutant.line} {mutant.describe((ROOT / mutant.file).read_bytes())}")
-        return 0
-    with tempfile.TemporaryDirectory() as folder:
-        runner = Runner(Path(folder), options.workers)
-        return run(runner, places, time.monotonic() + 60 * options.minutes, options.workers)
-
-
-def run(runner: Runner, places: list[Mutant], until: float, workers: int) -> int:
-    """Test each change, and return the exit status."""
     equivalent = {line.strip() for line in EQUIVALENT.read_text(encoding="utf-8").splitlines()}
-    survivors, counts = list[str](), Counter[str]()
-
-    lines = [mutant.describe((ROOT / mutant.file).read_bytes()) for mutant in places]  # files may change meanwhile
-
-    def judge(mutant: Mutant, line: str) -> None:
-        began = time.monotonic()
-        if line in equivalent or began > until:
-            said, failed = "equivalent" if line in equivalent else "not run", ""
-        else:
-            said, failed = runner.judge(mutant)
-        counts[said] += 1
-        if said == "SURVIVED":
-            survivors.append(f"{mutant.file}:{mutant.line}\n{line}")
-        by = f" by {failed}" if failed else ""
-        print(f"{said}{by} ({time.monotonic() - began:.0f} s, line {mutant.line}): {line}", flush=True)
-
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(judge, places, lines))
-    counts.setdefault("caught", 0)
-    print(", ".join(f"{count} {said}" for said, count in counts.items()), *survivors, sep="\n\n")
-    return 2 if counts["FAILS WITHOUT A CHANGE"] else 1 if survivors else 0
+    places, same = list[tuple[Mutant, str]](), 0
+    for mutant in chosen(ROOT, options.seed, options.count, options.only, again):
+        line = mutant.describe((ROOT / mutant.file).read_bytes())
+        same += line in equivalent
+        if options.list:
+            print(f"{mutant.file}:{mutant.line} {line}")
+        elif line not in equivalent:
+            places.append((mutant, line))
+    if options.list:
+        return 0
+    engine = [place for place in places if place[0].file.startswith("oddsengine/")]
+    service = [place for place in places if not place[0].file.startswith("oddsengine/")]
+    with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
+        jobs = [
+            pool.submit(run, some, options.minutes, interpreted=some is engine) for some in (engine, service) if some
+        ]
+        verdicts = [verdict for job in jobs for verdict in job.result()]
+    counts = Counter(said for said, _ in verdicts)
+    survivors = [where for said, where in verdicts if said == "SURVIVED"]
+    print(f"{counts['caught']} caught, {len(survivors)} survived, {same} equivalent, {counts['not run']} not run")
+    print("\n\n".join(survivors))
+    return 1 if survivors else 0
 
 
 if __name__ == "__main__":

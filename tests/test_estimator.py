@@ -11,7 +11,7 @@ import naive_estimator as naive
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oddsengine
@@ -166,6 +166,7 @@ def test_agreeing_books_are_their_twin(some: dict[str, Case]) -> None:
         assert (others[at], agree[at]) == expected
 
 
+@settings(max_examples=max(30, settings().max_examples))
 @given(boards())
 def test_it_is_its_twin(some: dict[str, Case]) -> None:
     board = board_of(some)

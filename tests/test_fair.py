@@ -1,7 +1,9 @@
 """Fair figures of every row: those of the finders, in the order of the rows."""
 
+import csv
 import math
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -11,7 +13,10 @@ from polars.testing import assert_frame_equal
 import oddsengine as oe
 from oddsengine.sample import SAMPLE_BOARD
 
-ODDS = pl.read_csv(SAMPLE_BOARD, infer_schema=False)
+with Path(SAMPLE_BOARD).open(encoding="utf-8", newline="") as _file:  # polars would start threads on import
+    ODDS = pl.DataFrame(
+        [{name: text or None for name, text in row.items()} for row in csv.DictReader(_file)], infer_schema_length=None
+    )
 KEY = ["sportsbook", "event_id", "market_type", "selection", "line", "odds_decimal"]
 
 

@@ -1,5 +1,7 @@
 """Portfolios of bets: what is tied together, what is not, limits, steps and uncertainty."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,7 +47,8 @@ def together(factor: Factor, a: int, b: int) -> float:
     return float(factor.prob @ ((factor.share[:, a] > 0.0) & (factor.share[:, b] > 0.0)))
 
 
-MANY = bets(
+MANY = partial(
+    bets,
     ("moneyline", "Lakers", None, 1.7, 0.62),
     ("point_spread", "Lakers", -4.5, 2.0, 0.51),
     ("point_spread", "Lakers", -5.0, 2.1, 0.49),
@@ -53,7 +56,8 @@ MANY = bets(
     ("total_points", "Over", 221.5, 2.0, 0.52),
     ("total_points", "Under", 224.0, 1.9, 0.56),
 )
-SOCCER = bets(
+SOCCER = partial(
+    bets,
     ("moneyline", "Lakers", None, 2.2, 0.48),
     ("moneyline", "Draw", None, 3.9, 0.27),
     ("total_goals", "Under", 2.5, 2.0, 0.53),
@@ -62,11 +66,12 @@ SOCCER = bets(
     ("team_total", "Over", 1.5, 2.2, 0.45),
     sport="soccer",
     team_side=pl.Series([None] * 5 + ["home"]),
-)
+)  # made by each test: importing this module starts no threads, so that mutation tests may fork
 
 
-@pytest.mark.parametrize("frame", [MANY, SOCCER], ids=["points", "counts"])
-def test_every_bet_has_its_own_probability(frame: pl.DataFrame) -> None:
+@pytest.mark.parametrize("make", [MANY, SOCCER], ids=["points", "counts"])
+def test_every_bet_has_its_own_probability(make: Callable[[], pl.DataFrame]) -> None:
+    frame = make()
     (factor,) = taken_apart(frame)
     assert sorted(factor.bets.tolist()) == list(range(frame.height))
     assert factor.prob.sum() == pytest.approx(1.0)
@@ -75,13 +80,13 @@ def test_every_bet_has_its_own_probability(frame: pl.DataFrame) -> None:
 
 
 def test_a_spread_is_won_only_with_the_game() -> None:
-    (factor,) = taken_apart(MANY)
+    (factor,) = taken_apart(MANY())
     assert together(factor, 0, 1) == pytest.approx(chance(factor, 1))
     assert together(factor, 1, 4) == pytest.approx(0.51 * 0.52, abs=0.01)  # margin and total are nearly independent
 
 
 def test_a_draw_in_soccer_has_few_goals() -> None:
-    (factor,) = taken_apart(SOCCER)
+    (factor,) = taken_apart(SOCCER())
     assert together(factor, 0, 1) == 0.0
     assert together(factor, 1, 2) > 0.27 * 0.53 * 1.15
     assert together(factor, 2, 4) > 0.53 * 0.5 * 1.15  # few goals, and not both teams
@@ -215,15 +220,15 @@ def test_an_arbitrage_is_staked_whole() -> None:
 
 
 def test_money_limits_steps_and_fraction() -> None:
-    frame = MANY.with_columns(max_bet=pl.Series([None, 30.0, None, None, 0.0, None]))
+    frame = MANY().with_columns(max_bet=pl.Series([None, 30.0, None, None, 0.0, None]))
     full = oe.kelly_portfolio(frame, bankroll=2000.0).bets["stake"]
     assert full[1] <= 30.0 + 1e-9
     assert full[4] == 0.0
-    half = oe.kelly_portfolio(MANY, bankroll=2000.0, fraction=0.5).bets["stake"]
+    half = oe.kelly_portfolio(MANY(), bankroll=2000.0, fraction=0.5).bets["stake"]
     assert half.to_list() == pytest.approx(
-        (oe.kelly_portfolio(MANY, bankroll=2000.0).bets["stake"] * 0.5).to_list(), abs=1e-4
+        (oe.kelly_portfolio(MANY(), bankroll=2000.0).bets["stake"] * 0.5).to_list(), abs=1e-4
     )
-    limited = oe.kelly_portfolio(MANY, bankroll=2000.0, fraction=0.5, max_bet=25.0, max_event=60.0, step=5.0)
+    limited = oe.kelly_portfolio(MANY(), bankroll=2000.0, fraction=0.5, max_bet=25.0, max_event=60.0, step=5.0)
     stakes = limited.bets["stake"]
     assert (stakes % 5.0).round(6).is_in([0.0, 5.0]).all()
     assert stakes.max() <= 25.0 + 1e-9  # type: ignore[operator]
@@ -232,7 +237,7 @@ def test_money_limits_steps_and_fraction() -> None:
 
 
 def test_whole_steps_are_written_as_such() -> None:
-    stakes = oe.kelly_portfolio(MANY, bankroll=7.0, step=0.1).bets["stake"].to_list()
+    stakes = oe.kelly_portfolio(MANY(), bankroll=7.0, step=0.1).bets["stake"].to_list()
     assert any(stakes)
     assert stakes == [round(stake, 1) for stake in stakes]
 

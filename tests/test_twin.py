@@ -64,7 +64,8 @@ def some_caller(seed: int) -> Settings:
     """A caller from a seed, for the larger boards."""
     rng = random.Random(seed)
     orders: list[tuple[str, ...] | dict[str, float]] = [
-        ("pinnacle", "circa", "betonline"), ("circa",), {"pinnacle": 3.0, "fanduel": 1.0}
+        ("pinnacle", "circa", "betonline"), ("circa",), {"pinnacle": 3.0, "fanduel": 1.0},
+        ("bet365", "betfair_exchange"),  # one of them is the first book of most boards
     ]  # fmt: skip
     return Settings(
         sharp=rng.choice(orders),
