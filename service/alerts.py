@@ -22,8 +22,8 @@ from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.records import Records
-from oddsengine_service.routes.filters import Filter
 from oddsengine_service.targets import Sender, masked
+from oddsengine_service.wire.filters import Filter
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
 SENDERS, SHARE_S = 32, 15.0  # accounts served at once; seconds per account and check

@@ -59,9 +59,8 @@ class Usage:
 
     def __init__(self, file: Path, every: float = _FLUSH_S, clock: Callable[[], float] = time.time) -> None:
         self.failure = ""  # why the last write failed; the counts are retained and written later
-        self.on_failure: Callable[[str], None] | None = (
-            None  # called with `failure` when writing starts to fail, and when it works again
-        )
+        # Called with `failure` when writing starts to fail, and when it works again.
+        self.on_failure: Callable[[str], None] = lambda _: None
         self._clock = clock
         self.share: Callable[[int, Mapping[AccountDay, int]], Mapping[AccountDay, int]] | None = None
         self._lock, self._writing, self._flushing = threading.Lock(), threading.Lock(), threading.Lock()
@@ -144,7 +143,7 @@ class Usage:
 
     def _fail(self, failure: str) -> None:
         was, self.failure = self.failure, failure
-        if bool(was) != bool(failure) and self.on_failure is not None:
+        if bool(was) != bool(failure):
             self.on_failure(failure)
 
     def close(self) -> None:

@@ -23,9 +23,9 @@ from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem
-from oddsengine_service.routes.filters import Filter
 from oddsengine_service.splits import demonstrate
 from oddsengine_service.targets import Sender
+from oddsengine_service.wire.filters import Filter
 
 SEED, EVENTS, SECONDS = 7, 6, 20
 Failed = Callable[[str, Exception], None]

@@ -20,8 +20,8 @@ from oddsengine_service import alerts as rules
 from oddsengine_service.alerts import Sent, news, quiet
 from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.problems import Problem
-from oddsengine_service.routes.filters import Filter
 from oddsengine_service.targets import Sender, checked, masked
+from oddsengine_service.wire.filters import Filter
 
 
 class Hook:

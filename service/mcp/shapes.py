@@ -4,13 +4,13 @@ Names end in `_percent` (3.2 is 3.2 %), `_probability` or `_fraction` (0 to 1) o
 moment of the answer, because a model does not know the time.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 Row = dict[str, Any]
 Shape = Callable[[Any, datetime], Any]
-_FEW = ("id", "sport", "league")
+_QUOTE = ("sportsbook", "odds_american", "odds_decimal", "age_seconds")
 
 
 def age(value: str | None, now: datetime) -> float | None:
@@ -18,6 +18,7 @@ def age(value: str | None, now: datetime) -> float | None:
 
     Examples
     --------
+    >>> from datetime import UTC
     >>> age("2026-02-08T18:00:00.000000Z", datetime(2026, 2, 8, 18, 1, tzinfo=UTC))
     60.0
     """
@@ -26,25 +27,31 @@ def age(value: str | None, now: datetime) -> float | None:
     return round(max(0.0, (now - datetime.fromisoformat(value)).total_seconds()), 1)
 
 
-def chosen(row: Mapping[str, Any], names: Iterable[str], renamed: Mapping[str, str] | None = None) -> Row:
-    """Some fields of a row, without null or empty ones."""
-    out = {(renamed or {}).get(name, name): row.get(name) for name in names}
+def chosen(row: Mapping[str, Any], *names: str) -> Row:
+    """Some fields of a row, without null or empty ones.
+
+    Examples
+    --------
+    >>> chosen({"id": "8c1f", "line": None, "sport": "soccer"}, "id:odds_id", "line", "sport")
+    {'odds_id': '8c1f', 'sport': 'soccer'}
+    """
+    pairs = (name.partition(":") for name in names)
+    out = {new or name: row.get(name) for name, _, new in pairs}
     return {name: value for name, value in out.items() if value is not None and value not in ([], "")}
 
 
-def fields(*names: str, **renamed: str) -> Shape:
-    return lambda row, _: chosen(row, (*names, *renamed), renamed)
+def fields(*names: str) -> Shape:
+    return lambda row, _: chosen(row, *names)
 
 
 def price(row: Row, now: datetime) -> Row:
-    names = (
-        "id", "sportsbook", "event_id", "market_type", "selection", "line", "odds_american", "odds_decimal", "is_live",
-        "market_segment", "player_name", "stat_category", "max_bet", "volume", "open_interest",
+    out = chosen(
+        row, "id:odds_id", "sportsbook", "event_id", "market_type", "selection", "line", "odds_american",
+        "odds_decimal", "is_live", "market_segment", "player_name", "stat_category", "max_bet", "volume",
+        "open_interest",
     )  # fmt: skip
-    out = chosen(row, names, {"id": "odds_id"})
     out["event"] = f"{row['away_team']} @ {row['home_team']}"
-    out |= chosen(row, ("event_start_time",), {"event_start_time": "starts_at"})
-    out["implied_probability"] = row["odds_probability"]
+    out |= chosen(row, "event_start_time:starts_at", "odds_probability:implied_probability")
     if row.get("odds_decimal_net") not in (None, row["odds_decimal"]):
         out["odds_decimal_after_commission"] = row["odds_decimal_net"]
     out["age_seconds"] = age(row["last_seen_at"], now)
@@ -57,72 +64,55 @@ def price(row: Row, now: datetime) -> Row:
 
 
 def event(row: Row, _: datetime) -> Row:
-    out = chosen(row, ("id", "sport", "league", "start_time", "status", "is_live", "book_count"), {"id": "event_id"})
+    out = chosen(row, "id:event_id", "sport", "league", "start_time", "status", "is_live", "book_count")
     return out | {"event": f"{row['away_team']} @ {row['home_team']}", "markets": row["markets"][:12]}
 
 
-def positive(row: Row, _: datetime) -> Row:
-    names = ("id", "game_id", "game", "sport", "league", "start_time", "is_live", "sportsbook", "market", "line",
-             "selection", "odds_american", "odds_decimal")  # fmt: skip
-    out = chosen(row, names, {"game_id": "event_id", "game": "event", "start_time": "starts_at"})
-    return out | chosen(
-        row,
-        ("ev_percentage", "fair_probability", "no_vig_odds", "kelly_percent", "kelly_shrunk", "reference",
-         "ev_vs_sharp", "ev_low", "ev_high", "prob_positive", "flags", "confidence_score",
-         "book_count", "independent_books", "agreeing_books", "oldest_odds_age_seconds", "possibly_stale",
-         "unconfirmed", "warnings"),
-        {"ev_percentage": "ev_percent", "no_vig_odds": "fair_odds_american", "kelly_percent": "full_kelly_fraction",
-         "kelly_shrunk": "uncertain_kelly_fraction", "ev_vs_sharp": "ev_vs_sharp_percent", "ev_low": "ev_low_percent",
-         "ev_high": "ev_high_percent", "prob_positive": "positive_probability",
-         "oldest_odds_age_seconds": "oldest_price_age_seconds"},
-    )  # fmt: skip
+positive = fields(
+    "id", "game_id:event_id", "game:event", "sport", "league", "start_time:starts_at", "is_live", "sportsbook",
+    "market", "line", "selection", "odds_american", "odds_decimal", "ev_percentage:ev_percent", "fair_probability",
+    "no_vig_odds:fair_odds_american", "kelly_percent:full_kelly_fraction", "kelly_shrunk:uncertain_kelly_fraction",
+    "reference", "ev_vs_sharp:ev_vs_sharp_percent", "ev_low:ev_low_percent", "ev_high:ev_high_percent",
+    "prob_positive:positive_probability", "flags", "confidence_score", "book_count", "independent_books",
+    "agreeing_books", "oldest_odds_age_seconds:oldest_price_age_seconds", "possibly_stale", "unconfirmed", "warnings",
+)  # fmt: skip
+_GAME = ("id", "event_id", "event_name:event", "sport", "league", "start_time:starts_at", "is_live", "market_type")
 
 
 def arbitrage(row: Row, now: datetime) -> Row:
     """One arbitrage, with the share of the total stake on each leg."""
     out = chosen(
-        row,
-        ("id", "event_id", "event_name", "sport", "league", "start_time", "is_live", "market_type", "profit_percent",
-         "implied_total", "oldest_odds_age_seconds", "possibly_stale", "unconfirmed", "warnings"),
-        {"event_name": "event", "start_time": "starts_at", "implied_total": "implied_total_percent",
-         "oldest_odds_age_seconds": "oldest_price_age_seconds"},
+        row, *_GAME, "profit_percent", "implied_total:implied_total_percent",
+        "oldest_odds_age_seconds:oldest_price_age_seconds", "possibly_stale", "unconfirmed", "warnings",
     )  # fmt: skip
     legs = []
     for leg in row["legs"]:
-        legs.append(chosen(leg, ("sportsbook", "selection", "line", "odds_american", "odds_decimal", "stake_percent")))
+        legs.append(chosen(leg, "sportsbook", "selection", "line", "odds_american", "odds_decimal", "stake_percent"))
         legs[-1]["age_seconds"] = age(leg["timestamp"], now)
     return out | {"legs": legs}
 
 
 def middle(row: Row, _: datetime) -> Row:
     out = chosen(
-        row,
-        ("id", "event_id", "event_name", "sport", "league", "start_time", "is_live", "market_type", "middle_numbers",
-         "middle_probability", "expected_value", "worst_case_loss", "best_case_profit", "is_guaranteed_profit",
-         "odds_age_seconds", "unconfirmed", "warnings"),
-        {"event_name": "event", "start_time": "starts_at", "middle_numbers": "both_bets_win_on",
-         "expected_value": "expected_value_percent", "worst_case_loss": "worst_case_per_100_staked",
-         "best_case_profit": "best_case_per_100_staked", "odds_age_seconds": "oldest_price_age_seconds"},
+        row, *_GAME, "middle_numbers:both_bets_win_on", "middle_probability", "expected_value:expected_value_percent",
+        "worst_case_loss:worst_case_per_100_staked", "best_case_profit:best_case_per_100_staked",
+        "is_guaranteed_profit", "odds_age_seconds:oldest_price_age_seconds", "unconfirmed", "warnings",
     )  # fmt: skip
-    return out | {"sides": [_side(row[name], "book") for name in ("side1", "side2")]}
+    return out | {"sides": [_side(row[name], "book:sportsbook") for name in ("side1", "side2")]}
 
 
 def low_hold(row: Row, _: datetime) -> Row:
     out = chosen(
-        row,
-        ("id", "event_id", "event_name", "sport", "league", "start_time", "is_live", "market_type", "hold_percentage",
-         "odds_age_seconds", "possibly_stale", "unconfirmed", "warnings"),
-        {"event_name": "event", "start_time": "starts_at", "hold_percentage": "hold_percent",
-         "odds_age_seconds": "oldest_price_age_seconds"},
+        row, *_GAME, "hold_percentage:hold_percent", "odds_age_seconds:oldest_price_age_seconds", "possibly_stale",
+        "unconfirmed", "warnings",
     )  # fmt: skip
-    return out | {"sides": [_side(side, "books") for name in ("side1", "side2", "side3") if (side := row.get(name))]}
+    sides = [row[name] for name in ("side1", "side2", "side3") if row.get(name)]
+    return out | {"sides": [_side(side, "books:sportsbooks") for side in sides]}
 
 
 def _side(side: Row, books: str) -> Row:
-    odds = side["odds"]
-    out = chosen(side, (books, "selection", "line", "stake_percent"), {"book": "sportsbook", "books": "sportsbooks"})
-    out |= {"odds_american": odds["american"], "odds_decimal": odds["decimal"]}
-    return out | chosen(odds, ("fair_probability",))
+    out = chosen(side, books, "selection", "line", "stake_percent")
+    return out | chosen(side["odds"], "american:odds_american", "decimal:odds_decimal", "fair_probability")
 
 
 def comparison(lists: Mapping[str, Sequence[Row]], now: datetime) -> list[Row]:
@@ -131,16 +121,9 @@ def comparison(lists: Mapping[str, Sequence[Row]], now: datetime) -> list[Row]:
     for market, rows in lists.items():
         for row in rows:
             key = market, row["market_segment"], row["is_live"], row["line"], row["selection"], row["player_name"]
-            group = out.setdefault(
-                key, chosen(row, ("market_type", "market_segment", "selection", "line", "is_live")) | {"prices": []}
-            )
-            quote = price(row, now)
-            group["prices"].append(
-                chosen(
-                    quote,
-                    ("sportsbook", "odds_american", "odds_decimal", "age_seconds", "can_be_bet", "rejected_because"),
-                )
-            )
+            about = chosen(row, "market_type", "market_segment", "selection", "line", "is_live")
+            group = out.setdefault(key, about | {"prices": []})
+            group["prices"].append(chosen(price(row, now), *_QUOTE, "can_be_bet", "rejected_because"))
     for group in out.values():
         group["prices"].sort(key=lambda each: (not each["can_be_bet"], -each["odds_decimal"]))
     return list(out.values())
@@ -148,13 +131,11 @@ def comparison(lists: Mapping[str, Sequence[Row]], now: datetime) -> list[Row]:
 
 def future(row: Row, now: datetime) -> Row:
     out = chosen(
-        row,
-        ("future_market_id", "future_market_name", "selection", "sportsbook", "odds_american", "odds_decimal", "line",
-         "fair_probability", "ev_percentage", "is_best", "set_aside"),
-        {"future_market_id": "market_id", "future_market_name": "market", "ev_percentage": "ev_percent",
-         "set_aside": "rejected_because"},
+        row, "future_market_id:market_id", "future_market_name:market", "selection", "sportsbook", "odds_american",
+        "odds_decimal", "line", "fair_probability", "ev_percentage:ev_percent", "is_best",
+        "set_aside:rejected_because", "probability:implied_probability",
     )  # fmt: skip
-    return out | {"implied_probability": row["probability"], "age_seconds": age(row["timestamp"], now)}
+    return out | {"age_seconds": age(row["timestamp"], now)}
 
 
 def futures_lines(rows: Sequence[Row], now: datetime) -> list[Row]:
@@ -162,13 +143,9 @@ def futures_lines(rows: Sequence[Row], now: datetime) -> list[Row]:
     out: dict[tuple[str, str], Row] = {}
     for row in rows:
         key = row["future_market_id"], row["selection"]
-        group = out.setdefault(
-            key, {"market_id": key[0], "market": row["future_market_name"], "selection": key[1], "prices": []}
-        )
-        quote = future(row, now)
-        group["prices"].append(
-            chosen(quote, ("sportsbook", "odds_american", "odds_decimal", "age_seconds", "rejected_because"))
-        )
+        about = chosen(row, "future_market_id:market_id", "future_market_name:market", "selection")
+        group = out.setdefault(key, about | {"prices": []})
+        group["prices"].append(chosen(future(row, now), *_QUOTE, "rejected_because"))
     for group in out.values():
         group["prices"].sort(key=lambda each: ("rejected_because" in each, -each["odds_decimal"]))
     return list(out.values())
@@ -178,7 +155,7 @@ def closing(event: Row, _: datetime) -> list[Row]:
     """Closing lines of one event, one row per price."""
     return [
         {"sportsbook": book}
-        | chosen(line, ("market_type", "selection", "line", "odds_american", "odds_decimal", "fair_probability"))
+        | chosen(line, "market_type", "selection", "line", "odds_american", "odds_decimal", "fair_probability")
         for book, lines in event["books"].items()
         for line in lines
     ]

@@ -13,9 +13,9 @@ from oddsengine_service.alerts import Alert, AlertChanges, Alerts, NewAlert, edi
 from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.records import changed
-from oddsengine_service.routes.filters import Filter
 from oddsengine_service.targets import masked
 from oddsengine_service.wire.envelopes import Data, Deleted
+from oddsengine_service.wire.filters import Filter
 
 _TAG = "Alerts"
 

@@ -1,31 +1,10 @@
-"""Saved filters of a key: named query parameters of a list."""
+"""Saved filters of a key."""
 
-from typing import Annotated, Literal
 from urllib.parse import parse_qsl
-
-import msgspec
-from msgspec import Meta
 
 from oddsengine_service.problems import invalid
 from oddsengine_service.routes.named import named
-
-MOST_QUERY = 4000
-List = Literal["ev", "arbitrage", "low_hold", "middles"]
-
-
-class NewFilter(msgspec.Struct):
-    """A list and its parameters."""
-
-    list: List
-    query: Annotated[
-        str, Meta(max_length=MOST_QUERY, description="Its query string, such as `sport=soccer&min_ev=2`.")
-    ] = ""
-
-
-class Filter(NewFilter, kw_only=True):
-    """A saved filter."""
-
-    name: str
+from oddsengine_service.wire.filters import Filter, NewFilter
 
 
 def _checked(new: NewFilter, name: str) -> Filter:

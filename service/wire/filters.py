@@ -1,0 +1,24 @@
+"""Saved filters: named query parameters of a list."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+MOST_QUERY = 4000
+List = Literal["ev", "arbitrage", "low_hold", "middles"]
+
+
+class NewFilter(msgspec.Struct):
+    """A list and its parameters."""
+
+    list: List
+    query: Annotated[
+        str, Meta(max_length=MOST_QUERY, description="Its query string, such as `sport=soccer&min_ev=2`.")
+    ] = ""
+
+
+class Filter(NewFilter, kw_only=True):
+    """A saved filter."""
+
+    name: str
