@@ -306,7 +306,8 @@ def _ballots(
     Returns the number on the market's own line and the total.
     """
     left, right, at, shift, share, mark = m, m, m, 0.0, 1.0, -1
-    n, same, far, z = 0, 0, 0, 0
+    # Not literal zeros, with which the functions that take these would be compiled once more.
+    n, same, far, z = np.int64(0), np.int64(0), 0, 0
     while True:
         n = _add(
             at, shift, share, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed,

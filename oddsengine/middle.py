@@ -725,6 +725,7 @@ def tail(shapes: Shapes, location: ArrayLike, points: ArrayLike) -> Floats:
 
 def tail_columns(shapes: Shapes, location: Floats, points: Integers) -> Floats:
     """`tail` for flat columns and rows of points, without checks."""
+    points = np.ascontiguousarray(points)  # one layout is compiled
     return _tail(shapes.kind, location, shapes.scale, shapes.level, shapes.table, shapes.weights, points)
 
 
