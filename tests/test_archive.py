@@ -120,7 +120,7 @@ def test_dask_workers_do_what_one_process_does(made: tuple[Path, Path]) -> None:
     distributed = pytest.importorskip("distributed")
     tapes, dest = made
     workers = less(2, 1)
-    every = [str(path) for path in sorted(tapes.iterdir())]
+    every = [str(path) for path in sorted(tapes.iterdir())][: less(2, 1)]
     days = pl.scan_delta(str(dest)).select("day", "sport").unique().sort("day", "sport").collect().rows()
     with (
         distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,

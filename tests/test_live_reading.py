@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cache
 from itertools import count
 from types import FrameType
 from typing import Any, NamedTuple
@@ -468,7 +469,7 @@ def named(rows: list[Row], **fields: Any) -> list[Row]:
 
 def begun() -> tuple[Engine, list[Row], list[str]]:
     """A board with history: two slots were freed, two removals are remembered; its rows, and their ids."""
-    engine, rows = Engine(), feed(FULL, events=2, books=5).first().quotes
+    engine, rows = Engine(), [dict(row) for row in full()]
     views(engine)
     apply(engine, at(rows, 0))
     ids = engine.table()["row_id"].to_list()
@@ -476,6 +477,12 @@ def begun() -> tuple[Engine, list[Row], list[str]]:
     apply(engine, at(rows[2:], AT - 1))
     apply(engine, at([], AT - 0.9, removed=ids[2:4]))
     return engine, rows, ids
+
+
+@cache
+def full() -> list[Row]:
+    """Rows of a board with hazards, which takes longer to make than to read."""
+    return feed(FULL, events=2, books=5).first().quotes
 
 
 FULL = 33

@@ -33,7 +33,7 @@ OLD = catalog.fair_table()
 NEW = catalog.amended_fair_table({"name": "new", "own": {"weight": 0.2}, "momentum": {"far": 0.0, "near": 0.0}})
 
 
-def quotes(seed: int, looks: int = 24, events: int = 5, hours: float = 2.0) -> pl.DataFrame:
+def quotes(seed: int, looks: int = less(24, 18), events: int = less(5, 4), hours: float = 2.0) -> pl.DataFrame:
     """Looks at a simulated board, the first event starting within the history."""
     world = oe.World(seed, events=events, live=0.0, tick=3600.0 * hours / looks, books=BOOKS)
     rows = [

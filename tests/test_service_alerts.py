@@ -69,7 +69,7 @@ def hook() -> Iterator[Hook]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("alerts")) as server:
+    with running(tmp_path_factory.mktemp("alerts"), events=4) as server:
         yield server
 
 

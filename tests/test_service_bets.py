@@ -33,7 +33,7 @@ BET = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("bets")) as server:
+    with running(tmp_path_factory.mktemp("bets"), events=2) as server:
         yield server
 
 

@@ -55,7 +55,7 @@ def rows_of(book: str, odds: dict[str, float], **more: Any) -> list[dict[str, An
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A demo's seasons, one market that is an arbitrage and one that nobody can complete."""
-    with running(tmp_path_factory.mktemp("futures")) as made:
+    with running(tmp_path_factory.mktemp("futures"), events=2) as made:
         futures, now = made.node.futures, made.node.engine.now
         assert now is not None
         made.node.write(demonstrate, futures, now).result()

@@ -43,7 +43,7 @@ RECORDED = ("/odds/closing", "/odds/history")  # what they are asked for is an e
 CALM_S = 20.0  # an answer that is late even for this busy machine
 EXAMPLES = settings().max_examples
 FEW = {  # what is wrong is the same for every tier, and slow to make
-    schemathesis.GenerationMode.POSITIVE: max(4, EXAMPLES // 8),
+    schemathesis.GenerationMode.POSITIVE: max(2, EXAMPLES // 8),
     schemathesis.GenerationMode.NEGATIVE: max(1, EXAMPLES // 25),
 }
 

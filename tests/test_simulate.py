@@ -342,7 +342,7 @@ def honest(seed: int) -> Seen:
     bets: dict[tuple[str, bool], tuple[Row, float]] = {}
     surebets: dict[tuple[str, float], Row] = {}
     prices, hunt = Prices(), Hunt()
-    for _, shown in looks(world, 60.0, prices):
+    for _, shown in looks(world, less(60, 48), prices):
         for row in shown.ev.filter(pl.col("ev_percentage") >= FLAGGED).iter_rows(named=True):
             key = row["id"], can_judge(row, world.now, prices)
             if key not in bets:
@@ -486,7 +486,7 @@ def spoilt(seed: int) -> Spoilt:
     world = World(seed, events=20, tick=2.0, live=0.3, hazards=True)
     seen = Spoilt(Counter(), Counter(), Counter(), [])
     prices, hunt = Prices(), Hunt()
-    for engine, shown in looks(world, less(150, 110), prices):
+    for engine, shown in looks(world, less(150, 85), prices):
         for kind, leg, phantom in phantoms_among(world, shown):
             known = can_be_known(world, engine, prices, kind, leg, phantom)
             counter = seen.shown if known else seen.unknown

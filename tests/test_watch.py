@@ -83,7 +83,7 @@ def test_a_tape_is_replayed(tmp_path: Path) -> None:
 
 
 def test_a_node_is_asked(tmp_path: Path) -> None:
-    with running(tmp_path) as server, server.client("hobby") as client:
+    with running(tmp_path, events=4) as server, server.client("hobby") as client:
         total = client.get("/opportunities/arbitrage?min_profit=0&limit=1").json()["meta"]["total"]
 
         async def steps(pilot: Pilot[None], app: WatchApp) -> None:
