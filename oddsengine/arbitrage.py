@@ -173,8 +173,8 @@ def _whole_stakes(
     profit = 0.0
     # The payout that the total allows, and that each outcome's limit allows.
     top = min(spent / float((1.0 / d).sum()), float((top_steps * unit * d).min()))
-    for some, end in zip(members, ends, strict=True):
-        top = min(top, end / float((some / d).sum()))
+    for chosen, end in zip(members, ends, strict=True):
+        top = min(top, end / float((chosen / d).sum()))
     while top > 0.0 and top * margin > profit:
         # The block of payouts below `top`, with as many steps for each outcome as the block has room for.
         low = max(0.0, top - _BLOCK / float((1.0 / (d * unit)).sum()))
@@ -183,8 +183,8 @@ def _whole_stakes(
         steps = np.ceil(payouts[:, None] / (d * unit) * (1.0 - _SLACK))
         stakes = steps * unit
         fits = (stakes.sum(axis=-1) <= spent) & (steps <= top_steps).all(axis=-1)
-        for some, end in zip(members, ends, strict=True):
-            fits &= stakes @ some <= end
+        for chosen, end in zip(members, ends, strict=True):
+            fits &= stakes @ chosen <= end
         stakes = stakes[fits]
         left = (stakes * d).min(axis=-1) - stakes.sum(axis=-1)
         if left.size and left.max() > profit:

@@ -96,9 +96,9 @@ def _rows(batches: Sequence[Batch], words: Sequence[Any], books: Sequence[str]) 
     now = np.repeat([batch.now for batch in batches], [len(batch.links) for batch in batches])
     seen = np.where(seen == NO_TIME, now, np.minimum(seen, now))
     terms, of = np.unique(key >> BOOK_BITS, return_inverse=True)
-    some = [words[term] for term in terms.tolist()]
+    wordings = [words[term] for term in terms.tolist()]
     texts = {
-        name: pl.Series(name, [wording[at] for wording in some], dtype=ODDS_SCHEMA[name]).gather(of)
+        name: pl.Series(name, [wording[at] for wording in wordings], dtype=ODDS_SCHEMA[name]).gather(of)
         for at, name in enumerate((*WORDING, "line"))
     }
     bare = (flags & NO_PRICE) != 0
@@ -158,8 +158,8 @@ def write(
             storage_options=dict(options or {}) or None,
         )  # fmt: skip
         table = delta.DeltaTable(str(dest), storage_options=dict(options or {}) or None)
-        if after is not None and (there := int(table.transaction_version(origin) or 0)) != after:
-            raise ArchiveError(f"{dest} has {origin} up to step {there}: another job archives it too; nothing added")
+        if after is not None and (last := int(table.transaction_version(origin) or 0)) != after:
+            raise ArchiveError(f"{dest} has {origin} up to step {last}: another job archives it too; nothing added")
         delta.write_deltalake(
             table,
             rows,

@@ -259,15 +259,15 @@ class ClosingRecorder:
         lines, outcome, event_of, fair = closing_lines(due.facts, due.at, self._view.wanted.method, self.engine.fair)
         ends = due.facts.frame().with_columns(look=pl.lit(due.at))
         for id_, start in due.events.items():
-            mine = lines.filter(pl.col("event_id") == id_)
-            about = mine.row(0, named=True)
+            of_event = lines.filter(pl.col("event_id") == id_)
+            about = of_event.row(0, named=True)
             which = event_of == id_
             sport = sport_id(about["sport"] or "")
             league = league_id(about["league"], sport) if about["league"] else ""
             self.store.put(
                 Close(
                     id_, sport, league, about["home_team"] or "", about["away_team"] or "", start, due.at,
-                    mine.select(LINE), outcome[which], fair[which],
+                    of_event.select(LINE), outcome[which], fair[which],
                     votes_at(ends.filter(pl.col("event_id") == id_), self.engine.fair),
                 )
             )  # fmt: skip
@@ -279,9 +279,9 @@ class ClosingRecorder:
         if self._begun:
             hits = update.of(self._view).hits
             return hits.take(hits.kind == EV)
-        held, at = self._view.open.table, self._view.open.places()
-        at = at[held.kind[at] == EV]
-        return Hits(held.id[at], held.kind[at], held.unit[at], held.legs[at], held.figures[at])
+        table, at = self._view.open.table, self._view.open.places()
+        at = at[table.kind[at] == EV]
+        return Hits(table.id[at], table.kind[at], table.unit[at], table.legs[at], table.figures[at])
 
     def _bets(self, board: Board, update: Update, hits: Hits) -> Bets:
         assert hits.legs.shape[1] == LEGS
@@ -294,12 +294,12 @@ class ClosingRecorder:
         leagues = [league_id(text[2], sport) if text[2] else "" for text, sport in zip(texts, sports, strict=True)]
         begins = self._begins[board.names.event.values[facts.key >> BOOK_BITS]]
         ev, fair, _, price, _ = hits.figures.T
-        some = board.gather(np.unique(board.rows.unit[slots]).astype(np.int64))
-        order = np.argsort(some.groups.row)
-        at = order[np.searchsorted(some.groups.row[order], slots)]
+        gathered = board.gather(np.unique(board.rows.unit[slots]).astype(np.int64))
+        order = np.argsort(gathered.groups.row)
+        at = order[np.searchsorted(gathered.groups.row[order], slots)]
         return Bets(
             id=hexadecimal(hits.id),
-            outcome=outcomes(board, some.groups, at),
+            outcome=outcomes(board, gathered.groups, at),
             event_id=[text[0] for text in texts],
             sport=sports,
             league=leagues,
@@ -317,7 +317,7 @@ class ClosingRecorder:
             price=price,
             ev=ev,
             fair=fair,
-            where=located(board, some, at, self.engine.fair),
+            where=located(board, gathered, at, self.engine.fair),
         )
 
 
@@ -336,8 +336,8 @@ def others_close(bets: Sequence[Sequence[Any]], close: Close) -> list[float | No
     """Return fair probabilities of bets (book and `PLACE`) at the close of all other books; None if unknown."""
     if not bets:
         return []
-    some = pl.DataFrame(bets, ["sportsbook", *PLACE], orient="row", infer_schema_length=None)
-    placed = some.with_columns(
+    rows = pl.DataFrame(bets, ["sportsbook", *PLACE], orient="row", infer_schema_length=None)
+    placed = rows.with_columns(
         pl.col("ladder").cast(pl.Int64).fill_null(0).reinterpret(signed=False),
         pl.col("slope").cast(pl.Float64).fill_null(np.nan),
         pl.col("threshold_", "side", "outcomes", "reach").cast(pl.Int64).fill_null(0),

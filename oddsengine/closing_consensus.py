@@ -91,9 +91,9 @@ def close_logit(
     return np.nan, ""
 
 
-def located(board: Board, some: Gathered, at: Longs, table: catalog.FairTable) -> pl.DataFrame:
+def located(board: Board, gathered: Gathered, at: Longs, table: catalog.FairTable) -> pl.DataFrame:
     """Return the position of rows: key of the ladder, line, outcome, and the slope of the line."""
-    g, names = some.groups, board.names
+    g, names = gathered.groups, board.names
     of = names.estimator(table)
     ladder, kinds = g.ladder[g.market[at]], names.kinds
     kind, sport = g.kind[ladder], of.lines.sport[g.event[ladder]]
@@ -115,11 +115,11 @@ def located(board: Board, some: Gathered, at: Longs, table: catalog.FairTable) -
     )
 
 
-def closing_logits(some: pl.DataFrame, votes: Votes) -> pl.DataFrame:
+def closing_logits(prices: pl.DataFrame, votes: Votes) -> pl.DataFrame:
     """Return the close of located prices, `x` in logits of their outcome (nan if unknown), and its source `who`."""
     columns = ("ladder", "threshold_", "side", "outcomes", "slope", "reach")
-    feeds = {name: of.feed or of.id for name in some["sportsbook"].unique() for of in [catalog.book(name)]}
-    keys = some.select("sportsbook", *columns).with_columns(
+    feeds = {name: of.feed or of.id for name in prices["sportsbook"].unique() for of in [catalog.book(name)]}
+    keys = prices.select("sportsbook", *columns).with_columns(
         feed=pl.col("sportsbook").replace_strict(feeds, return_dtype=pl.String) if feeds else pl.lit("")
     )
     alike = keys.unique(("feed", *columns), maintain_order=True)

@@ -149,14 +149,14 @@ def means(values: ArrayLike, group: ArrayLike, cluster: ArrayLike, groups: int) 
     x, g = x[valid], np.asarray(group, dtype=np.int64)[valid]
     c = np.asarray(cluster, dtype=np.int64)[valid]
     count = np.bincount(g, minlength=groups)
-    some = np.maximum(count, 1)
-    mean = np.where(count > 0, np.bincount(g, x, groups) / some, np.nan)
+    divisor = np.maximum(count, 1)
+    mean = np.where(count > 0, np.bincount(g, x, groups) / divisor, np.nan)
     wide = int(c.max(initial=0)) + 1
     pairs, of = np.unique(g * wide + c, return_inverse=True)
     within = np.bincount(of, x - mean[g], pairs.size)
     clusters = np.bincount(pairs // wide, minlength=groups)
     squares = np.bincount(pairs // wide, within * within, groups)
-    spread = np.sqrt(clusters / np.maximum(clusters - 1, 1) * squares) / some
+    spread = np.sqrt(clusters / np.maximum(clusters - 1, 1) * squares) / divisor
     return Means(count, clusters, mean, np.where(clusters > 1, spread, np.nan))
 
 

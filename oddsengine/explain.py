@@ -252,14 +252,14 @@ def _passed_over(question: Question, markets: Longs, rows: Longs, legs: Ints) ->
     g, prepared = question.view.groups, question.prepared
     table = question.table
     rejected = prepared.guarded.reason
-    held = rows[rejected[rows] != 0]
+    set_aside = rows[rejected[rows] != 0]
     why = [
         f"{NAMES[code]}: {sentence(NAMES[code], x)}"
-        for code, x in zip(rejected[held].tolist(), prepared.guarded.measure[held].tolist(), strict=True)
+        for code, x in zip(rejected[set_aside].tolist(), prepared.guarded.measure[set_aside].tolist(), strict=True)
     ]
     better, reasons = _better(question, rows, legs)
     stray = _stray(prepared.identity.verdict, table, g.row[rows])
-    at = np.concatenate((g.row[held], g.row[better], stray))
+    at = np.concatenate((g.row[set_aside], g.row[better], stray))
     codes = prepared.identity.verdict[stray].tolist()
     why = [*why, *reasons, *(f"{NAMES[code]}: {SENTENCES[NAMES[code]]}" for code in codes)]
     rows_ = table[at]

@@ -150,9 +150,9 @@ def turned_round(reading: Reading) -> Reading:
 
 def recent(readings: Iterable[Reading]) -> list[Reading]:
     """Return the recent readings by source."""
-    held = sorted(readings, key=lambda reading: reading.source)
-    newest = max((reading.seen for reading in held), default=0)
-    return [reading for reading in held if reading.seen > newest - _RECENT]
+    ordered = sorted(readings, key=lambda reading: reading.source)
+    newest = max((reading.seen for reading in ordered), default=0)
+    return [reading for reading in ordered if reading.seen > newest - _RECENT]
 
 
 def consensus(readings: Collection[Reading], before: Score | None = None, since: int | None = None) -> Score | None:
@@ -193,18 +193,18 @@ def _lower(score: Score, before: Score) -> bool:
 
 def merge(readings: Collection[Reading], before: Score | None = None, since: int | None = None) -> State:
     """Merge the last readings of a game's sources, at least one."""
-    held = recent(readings)
-    newest = max(reading.seen for reading in held)
-    home, away = consensus(held, before, since) or (None, None)
-    ends = [reading for reading in held if reading.over]
-    if 2 * len(ends) >= len(held):
+    current = recent(readings)
+    newest = max(reading.seen for reading in current)
+    home, away = consensus(current, before, since) or (None, None)
+    ends = [reading for reading in current if reading.over]
+    if 2 * len(ends) >= len(current):
         lead = max(ends, key=lambda reading: reading.seen)
         shown_part = FINAL, "", "", True
     else:
-        running = [reading for reading in held if not reading.over]
+        running = [reading for reading in current if not reading.over]
         lead = max(running, key=lambda r: (*progress(r.sport, r.period, r.clock), r.seen))
         shown_part = lead.period, lead.clock, lead.possession, False
-    return State(home, away, *shown_part, lead.source, len(held), stale=False, changed=newest, seen=newest)
+    return State(home, away, *shown_part, lead.source, len(current), stale=False, changed=newest, seen=newest)
 
 
 # ---- all games, over time ----
@@ -280,8 +280,8 @@ class Scoreboard:
         self.now = now = max(now, self.now)
         taken = [r._replace(seen=now) if r.seen == ARRIVAL or r.seen > now else r for r in readings]
         taken.sort(key=lambda reading: (reading.event, reading.seen))
-        for (event, seen), some in groupby(taken, key=lambda reading: (reading.event, reading.seen)):
-            self._games.setdefault(event, _Game()).take(seen, some)
+        for (event, seen), simultaneous in groupby(taken, key=lambda reading: (reading.event, reading.seen)):
+            self._games.setdefault(event, _Game()).take(seen, simultaneous)
         return self._settle()
 
     def dump(self) -> dict[str, Any]:

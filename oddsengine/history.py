@@ -165,20 +165,20 @@ class Ring:
                 return nothing()
             place = np.full(len(self._wordings) + 1, -1, np.int64)  # the last entry is for moves of dropped rows
             place[codes] = np.arange(codes.size)
-            held = min(self._end, self._most)
-            some = np.flatnonzero(place[self._row[:held]] >= 0)
-            number = self._end - 1 - (self._end - 1 - some) % self._most
+            stored = min(self._end, self._most)
+            places = np.flatnonzero(place[self._row[:stored]] >= 0)
+            number = self._end - 1 - (self._end - 1 - places) % self._most
             rows = self._rows
-            later = number > rows["first"][self._row[some]]
-            some, number = some[later], number[later]
+            later = number > rows["first"][self._row[places]]
+            places, number = places[later], number[later]
             order = np.lexsort((np.concatenate((rows["first"][codes], number)),))
             columns = [
-                np.concatenate((rows[f"first_{name}"][codes], ring[some]))[order]
+                np.concatenate((rows[f"first_{name}"][codes], ring[places]))[order]
                 for name, ring in (
                     ("at", self._at), ("odds", self._odds), ("american", self._american), ("flags", self._flags),
                 )
             ]  # fmt: skip
-            row = np.concatenate((np.arange(codes.size), place[self._row[some]]))[order]
+            row = np.concatenate((np.arange(codes.size), place[self._row[places]]))[order]
             wordings = [self._wordings[code] for code in codes.tolist()]
             books = [self._books[code] for code in codes.tolist()]
         early = columns[0] <= until

@@ -351,8 +351,8 @@ def _only(games: Games, keep: Longs) -> Games:
     for g in range(games.scenario.size - 1):
         n = games.bet[g + 1] - games.bet[g]
         table = games.gains[games.gain_at[g] : games.gain_at[g + 1]].reshape(-1, n)
-        mine = keep[(keep >= games.bet[g]) & (keep < games.bet[g + 1])] - games.bet[g]
-        parts.append((games.prob[games.scenario[g] : games.scenario[g + 1]], table[:, mine]))
+        bets = keep[(keep >= games.bet[g]) & (keep < games.bet[g + 1])] - games.bet[g]
+        parts.append((games.prob[games.scenario[g] : games.scenario[g + 1]], table[:, bets]))
     return Games.of(parts)
 
 

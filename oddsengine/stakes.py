@@ -122,17 +122,17 @@ def kelly_portfolio(
     >>> found.bets.select(pl.col("stake").round(1), pl.col("kelly_fraction").round(3)).rows()
     [(34.9, 0.055), (20.0, 0.045), (46.5, 0.047)]
     """
-    came = to_polars(bets)
+    all_bets = to_polars(bets)
     for name, value in (("bankroll", bankroll), ("max_bet", max_bet), ("max_event", max_event), ("step", step)):
         if value is not None and not (isinstance(value, Real) and 0.0 < value < np.inf):
             raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
     if not (isinstance(fraction, Real) and 0.0 < fraction <= 1.0):
         raise ValueError(f"fraction must be above 0 and at most 1, got {fraction!r}")
-    taken = [name for name in _ADDED if name in came.columns]
+    taken = [name for name in _ADDED if name in all_bets.columns]
     if taken:
         raise OddsError(f"bets must not have columns that kelly_portfolio adds, got {', '.join(taken)}")
-    left_out = _left_out(came)
-    frame = came.filter(left_out.is_null())
+    left_out = _left_out(all_bets)
+    frame = all_bets.filter(left_out.is_null())
     at = np.flatnonzero(left_out.is_null().to_numpy())
     table, prob, error, odds = _bets(frame, at)
     if not uncertain:
@@ -148,7 +148,7 @@ def kelly_portfolio(
     if step is not None:
         # Limits and steps apply to actual stakes; the optimum is of full stakes, which `fraction` reduces.
         stakes = whole_steps(games, stakes, np.full(stakes.size, step / scale), limits)
-    out, alone = np.zeros(came.height), np.full(came.height, np.nan)
+    out, alone = np.zeros(all_bets.height), np.full(all_bets.height, np.nan)
     out[at[order]] = stakes * fraction
     nothing = np.full(prob.size, np.nan)
     sure = shrink(*(np.stack(pair, axis=-1) for pair in ((prob, 1.0 - prob), (odds, nothing), (error, nothing))))[
@@ -160,7 +160,7 @@ def kelly_portfolio(
         money = np.array([float(f"{x:.12g}") for x in money.tolist()])
     mean, variance = _spread(games, stakes * fraction)
     return Portfolio(
-        came.with_columns(
+        all_bets.with_columns(
             stake=pl.Series(money, dtype=pl.Float64),
             stake_fraction=pl.Series(out),
             kelly_fraction=pl.Series(alone, nan_to_null=True),
@@ -238,21 +238,21 @@ def _gains(share: Floats, odds: Floats) -> Floats:
 
 
 def _by_book(
-    what: str, given: float | Mapping[str, float] | None, books: Iterable[str], *, above: bool = False
+    name_of_limit: str, limit: float | Mapping[str, float] | None, books: Iterable[str], *, above: bool = False
 ) -> Callable[[str, float], float]:
     """Look up a number by book, else a default; negative values, or values not `above` 0, raise."""
     allowed = catalog.books().keys() | set(books)
     each: dict[str | None, float] = {}
-    for name, value in given.items() if isinstance(given, Mapping) else ((None, given),):
+    for name, value in limit.items() if isinstance(limit, Mapping) else ((None, limit),):
         if value is None:
             continue
-        of = what if name is None else f"{what} of {name}"
+        of = name_of_limit if name is None else f"{name_of_limit} of {name}"
         if not isinstance(value, Real) or not (0.0 < value < np.inf if above else value >= 0.0):
             expected = "a finite number above 0" if above else "0 or more"
             raise ValueError(f"{of} must be {expected}, got {value!r}")
         book = None if name is None else catalog.book(name).id
         if book is not None and book not in allowed:
-            raise ValueError(f"{what} must be for books in the catalog or in the bets, got {name!r}")
+            raise ValueError(f"{name_of_limit} must be for books in the catalog or in the bets, got {name!r}")
         each[book] = min(float(value), each.get(book, np.inf))
     return lambda book, otherwise: each.get(book, each.get(None, otherwise))
 
@@ -385,11 +385,11 @@ def arbitrage_plan(
     money = float(bankroll)
     while waiting:
         for row in stale:
-            mine = books[row]
+            own_books = books[row]
             most = [left_bet.get(bet, bet_limit(bet[-1], np.inf)) for bet in bets[row]]
-            ends = {book: left_book.get(book, book_limit(book, np.inf)) for book in mine}
-            members = [[book == one for one in mine] for book in ends]
-            odds, steps = [leg["net_odds"] for leg in waiting[row]], [unit(book, 1.0) for book in mine]
+            ends = {book: left_book.get(book, book_limit(book, np.inf)) for book in own_books}
+            members = [[book == one for one in own_books] for book in ends]
+            odds, steps = [leg["net_odds"] for leg in waiting[row]], [unit(book, 1.0) for book in own_books]
             staked[row] = joint_stakes(odds, money, steps, most, members, list(ends.values()))
         best = max(waiting, key=lambda row: (staked[row][1], -row))
         stakes, profit = staked[best]
@@ -482,36 +482,36 @@ def cover(
     >>> choices.select("choice", pl.col("worst_case", "mean").round(2)).rows()
     [('growth', -16.01, 0.01), ('level', -0.53, -0.53), ('stand', -100.0, 2.9)]
     """
-    held, d, now = (np.asarray(x, dtype=np.float64) for x in (placed, odds, available))
-    if held.ndim != 1 or held.shape != d.shape or held.shape != now.shape or held.size < 2:
+    staked, d, now = (np.asarray(x, dtype=np.float64) for x in (placed, odds, available))
+    if staked.ndim != 1 or staked.shape != d.shape or staked.shape != now.shape or staked.size < 2:
         raise ValueError(
-            f"placed, odds and available must have one number per outcome, got {held.shape}, {d.shape}, {now.shape}"
+            f"placed, odds and available must have one number per outcome, got {staked.shape}, {d.shape}, {now.shape}"
         )
-    if not ((held >= 0.0) & np.isfinite(held)).all() or not (d[held > 0.0] > 1.0).all():
+    if not ((staked >= 0.0) & np.isfinite(staked)).all() or not (d[staked > 0.0] > 1.0).all():
         raise ValueError("placed must be finite and at least 0, at odds above 1")
     gone = np.isnan(now)
     if not (gone | ((now > 1.0) & (now < np.inf))).all():
         raise ValueError(f"available must be finite decimal odds above 1, or nan if not available, got {now.tolist()}")
-    if not (np.broadcast_to(np.asarray(limits, dtype=np.float64), held.shape) >= 0.0).all():
+    if not (np.broadcast_to(np.asarray(limits, dtype=np.float64), staked.shape) >= 0.0).all():
         raise ValueError(f"limits must be 0 or more, got {np.asarray(limits).tolist()}")
-    most = np.where(~gone, np.broadcast_to(np.asarray(limits, dtype=np.float64), held.shape), 0.0)
+    most = np.where(~gone, np.broadcast_to(np.asarray(limits, dtype=np.float64), staked.shape), 0.0)
     now = np.where(gone, 2.0, now)
-    pays = held * np.where(held > 0.0, d, 0.0)
-    if bankroll is not None and not held.sum() < bankroll < np.inf:
-        raise ValueError(f"bankroll must be finite and more than was placed, {held.sum():g}, got {bankroll!r}")
-    cash = np.inf if bankroll is None else float(bankroll - held.sum())
-    choices = {"stand": np.zeros(held.size), "level": _level(pays, now, most, cash)}
+    pays = staked * np.where(staked > 0.0, d, 0.0)
+    if bankroll is not None and not staked.sum() < bankroll < np.inf:
+        raise ValueError(f"bankroll must be finite and more than was placed, {staked.sum():g}, got {bankroll!r}")
+    cash = np.inf if bankroll is None else float(bankroll - staked.sum())
+    choices = {"stand": np.zeros(staked.size), "level": _level(pays, now, most, cash)}
     p = None
     if probs is not None:
         p = np.asarray(probs, dtype=np.float64)
-        if p.shape != held.shape or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-6:
+        if p.shape != staked.shape or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-6:
             raise ValueError(f"probs must be the probabilities of all outcomes, got {p.tolist()}")
         p = p / p.sum()
         if bankroll is not None:
             choices["growth"] = _growing(pays, cash, now, most, p)
     rows = []
     for name, added in choices.items():
-        ends = pays + added * now - held.sum() - added.sum()
+        ends = pays + added * now - staked.sum() - added.sum()
         wealth = 1.0 + ends / bankroll if bankroll is not None else ends
         with np.errstate(divide="ignore", invalid="ignore"):
             grown = None if p is None or bankroll is None else float(p @ np.log(np.maximum(wealth, 0.0)))

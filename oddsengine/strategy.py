@@ -514,8 +514,8 @@ def backtest(
     trader = Trader(
         engine, strategy, bankroll=bankroll, latency_s=latency_s, tolerance=tolerance, settle_hours=settle_hours
     )  # fmt: skip
-    given = results if results is not None else getattr(past, "results", None)
-    scores = {} if given is None else _scores(given)
+    final_scores = results if results is not None else getattr(past, "results", None)
+    scores = {} if final_scores is None else _scores(final_scores)
     for event, (home, away) in scores.items():
         trader.settle(event, home, away)
     closes = Closes(engine)
@@ -573,7 +573,7 @@ def _closing(trades: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.F
     at = before.arg_true().to_numpy()
     if not at.size or closes is None:
         return out
-    some = trades[at]
-    fair = closing_probabilities(some, closes, table).fill_null(np.nan).to_numpy()
-    out[at] = some["net_odds"].to_numpy() * fair - 1.0
+    early = trades[at]
+    fair = closing_probabilities(early, closes, table).fill_null(np.nan).to_numpy()
+    out[at] = early["net_odds"].to_numpy() * fair - 1.0
     return out

@@ -33,11 +33,11 @@ class Rules(NamedTuple):
 
 def rules(kinds: Sequence[Kind], sports: Sequence[tuple[catalog.Sport, str]]) -> Rules:
     """Look up the twins among the kinds of a board, for the sports of its events."""
-    known = tuple(catalog.twins().values())
+    catalogued = tuple(catalog.twins().values())
     facts: dict[tuple[str, int], int] = {}
     start, columns = [0], list[tuple[int, int, int, int, int]]()
     for kind in kinds:
-        for at, twins in enumerate(known):
+        for at, twins in enumerate(catalogued):
             for member in twins.members:
                 if member.family == kind.family:
                     fact = facts.setdefault((kind.period, at), len(facts))
@@ -46,7 +46,7 @@ def rules(kinds: Sequence[Kind], sports: Sequence[tuple[catalog.Sport, str]]) ->
                     columns.append((_SUBJECTS[member.subject], line, kind.outcomes.index(member.outcome), fact, at))
         start.append(len(columns))
     table = np.array(columns, np.int32).reshape(-1, 5)
-    by_sport = {sport: [sport in twins.sports for twins in known] for sport in {sport.id for sport, _ in sports}}
+    by_sport = {sport: [sport in twins.sports for twins in catalogued] for sport in {sport.id for sport, _ in sports}}
     allowed = np.array([by_sport[sport.id] for sport, _ in sports], np.uint8)
     subject, threshold, outcome, of_period, twin = (np.ascontiguousarray(column) for column in table.T)
     return Rules(
@@ -56,7 +56,7 @@ def rules(kinds: Sequence[Kind], sports: Sequence[tuple[catalog.Sport, str]]) ->
         outcome=outcome,
         fact=of_period,
         twin=twin,
-        allowed=allowed.reshape(len(sports), len(known)),
+        allowed=allowed.reshape(len(sports), len(catalogued)),
         facts=len(facts),
     )
 

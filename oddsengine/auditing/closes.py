@@ -22,8 +22,8 @@ class _Rows(NamedTuple):
     look: Longs
     event: Any  # codes
 
-    def where(self, some: Any) -> "_Rows":
-        at = np.flatnonzero(some)
+    def where(self, mask: Any) -> "_Rows":
+        at = np.flatnonzero(mask)
         return _Rows(self.facts.take(at), self.look[at], self.event[at])
 
 

@@ -133,10 +133,10 @@ def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) ->
         units = units[names.unit_live.values[units] == 0]
         if not units.size:
             return None
-        some = board.gather(units)
-        g, traits = some.groups, names.traits
+        gathered = board.gather(units)
+        g, traits = gathered.groups, names.traits
         rejected = board.rows.reason[g.row]
-        read, _ = board.estimated(some, rejected, g.row, engine.fair)
+        read, _ = board.estimated(gathered, rejected, g.row, engine.fair)
         net = after_commission(g, traits)
         gross = fair_close.gross(traits, traits.commission, traits.fee)
         logits = {}
@@ -147,7 +147,7 @@ def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) ->
             )  # fmt: skip
             with np.errstate(all="ignore"):
                 logits[name] = np.log(out.row / (1.0 - out.row))
-        left = (some.start - now) / 3.6e9
+        left = (gathered.start - now) / 3.6e9
         with np.errstate(all="ignore"):
             pick = (np.log(net - 1.0) + logits["mean"] > _NEAR) & (left > 0.0) & (left < hours) & (rejected == 0)
             pick &= traits.exchange[g.book] == 0
@@ -157,7 +157,7 @@ def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) ->
         slots = g.row[at]
         facts = board.facts(slots)
         places_ = facts.places(slots)
-        where = located(board, some, at, engine.fair)
+        where = located(board, gathered, at, engine.fair)
     frame = facts.frame()[places_]
     mean = logits["mean"][at]
     return frame.select(
@@ -188,12 +188,12 @@ def fit(rows: pl.DataFrame, table: FairTable) -> tuple[FairTable, dict[str, floa
     weighted = design * weight[:, None]
     information = weighted.T @ design
     inverse = np.linalg.pinv(information, rcond=1e-10, hermitian=True)
-    known = inverse @ information  # the identity, except for constants that the rows do not determine
+    determined = inverse @ information  # the identity, except for constants that the rows do not determine
     beta = inverse @ weighted.T @ left
     rest = left - design @ beta
     variance = clustered_variance(weighted * rest[:, None], inverse, game)
     prior = np.array([getattr(table.constants, name) for name in _NAMES])
-    sure = known.T @ np.linalg.inv(variance + 1e-9 * np.eye(4)) @ known
+    sure = determined.T @ np.linalg.inv(variance + 1e-9 * np.eye(4)) @ determined
     tight = np.diag(_PRIOR**-2)
     posterior = np.linalg.solve(sure + tight, sure @ beta + tight @ prior)
     posterior = np.maximum(posterior, 0.0)
@@ -222,7 +222,7 @@ def fit(rows: pl.DataFrame, table: FairTable) -> tuple[FairTable, dict[str, floa
         constants=c._replace(close_sigma=round(sigma, 5), **values), own=MappingProxyType({**table.own, **own})
     )
     errors = np.sqrt(np.diag(variance)).round(4).tolist()
-    return fitted, {name: error for name, error, k in zip(_NAMES, errors, np.diag(known), strict=True) if k > 0.5}
+    return fitted, {name: error for name, error, k in zip(_NAMES, errors, np.diag(determined), strict=True) if k > 0.5}
 
 
 def _book_ids(rows: pl.DataFrame) -> list[str]:

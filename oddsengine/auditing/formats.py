@@ -137,14 +137,14 @@ def _timed(table: pl.DataFrame, needed: tuple[str, ...], others: tuple[str, ...]
     cast, _ = CASTS[pl.Datetime]
     made = []
     for name in (name for name in (*needed, *others) if name in table.columns):
-        given = table[name]
-        if given.dtype in (pl.Categorical, pl.Enum, pl.Null):
-            given = given.cast(pl.String)
-        read = given if given.dtype == TIME else cast(given).alias(name)
+        column = table[name]
+        if column.dtype in (pl.Categorical, pl.Enum, pl.Null):
+            column = column.cast(pl.String)
+        read = column if column.dtype == TIME else cast(column).alias(name)
         if name in needed and read.null_count():
             row = int(read.is_null().arg_max() or 0)
             raise ValueError(
-                f"{name} must be a time in every row, got {given[row]!r} in row {row + 1} ({read.null_count()} in all)"
+                f"{name} must be a time in every row, got {column[row]!r} in row {row + 1} ({read.null_count()} in all)"
             )
         made.append(read)
     return table.with_columns(made)
@@ -212,14 +212,14 @@ def _span(when: Longs) -> tuple[int, int]:
     return (int(when[0]), int(when[-1])) if when.size else (0, 0)
 
 
-def _pieces(when: Longs, some: Callable[[slice], pl.DataFrame]) -> Iterator[Piece]:
+def _pieces(when: Longs, rows_of: Callable[[slice], pl.DataFrame]) -> Iterator[Piece]:
     """Split rows in order of time into pieces of whole snapshots."""
     begin = 0
     while begin < when.size:
         end = min(begin + PIECE, when.size)
         if end < when.size:
             end = int(np.searchsorted(when, when[end], side="right"))
-        yield Piece(some(slice(begin, end)), when[begin:end])
+        yield Piece(rows_of(slice(begin, end)), when[begin:end])
         begin = end
 
 
@@ -362,8 +362,8 @@ def lazy_quotes(table: pl.LazyFrame, width: int) -> History:
 
     def pieces() -> Iterator[Piece]:
         for low, high in pairwise(bounds):
-            some = table.filter(time >= moment(low), time < moment(high)).collect(engine="streaming")
-            yield Piece(*_ordered(some, width))
+            part = table.filter(time >= moment(low), time < moment(high)).collect(engine="streaming")
+            yield Piece(*_ordered(part, width))
 
     span = (bounds[0] * minute, bounds[-1] * minute) if at.size else (0, 0)
     return History(pieces(), span, None)

@@ -42,37 +42,37 @@ def grade(
     if not shown.height:
         return pl.DataFrame(schema=SHOWN_SCHEMA)
     start = pl.col("event_start_time").to_physical()
-    some = shown.filter(~pl.col("is_live") & (start > pl.col("t")))
-    if not some.height:
+    early = shown.filter(~pl.col("is_live") & (start > pl.col("t")))
+    if not early.height:
         return pl.DataFrame(schema=SHOWN_SCHEMA)
-    closing = closing_logits(some, votes_at(closes, table))
-    x, net, fair = (column.to_numpy() for column in (closing["x"], some["net_odds"], some["fair"]))
+    closing = closing_logits(early, votes_at(closes, table))
+    x, net, fair = (column.to_numpy() for column in (closing["x"], early["net_odds"], early["fair"]))
     worth = 100.0 * (net / (1.0 + np.exp(-x)) - 1.0)
     error = x - np.log(fair / (1.0 - fair))
-    hours = (some["event_start_time"].to_physical() - some["t"]).to_numpy() / 3.6e9
+    hours = (early["event_start_time"].to_physical() - early["t"]).to_numpy() / 3.6e9
     c = table.constants
     home = (pl.col("market") == "spread") & (pl.col("outcome") == "home")
     line = pl.when("lined").then(pl.col("threshold_") / 100.0 * pl.when(home).then(-1.0).otherwise(1.0) + 0.0)
     frame = pl.DataFrame(
         {
-            "t": some["t"] // 1_000_000,
-            "event": some["event_id"],
-            "league": some["league"],
-            "market": some["market"],
-            "period": some["period"],
-            "selection": some["outcome"],
-            "line": some.select(line).to_series(),
-            "book": some["sportsbook"],
-            "odds": some["odds"],
-            "ev": some["ev"],
-            "threshold": some["threshold"],
+            "t": early["t"] // 1_000_000,
+            "event": early["event_id"],
+            "league": early["league"],
+            "market": early["market"],
+            "period": early["period"],
+            "selection": early["outcome"],
+            "line": early.select(line).to_series(),
+            "book": early["sportsbook"],
+            "odds": early["odds"],
+            "ev": early["ev"],
+            "threshold": early["threshold"],
             "se": c.close_sigma * np.maximum(hours, c.close_least_h) ** (1.0 / 3.0),
             "hours": hours,
-            "flags": pl.Series([fair_close.named(f) for f in some["flag"].to_list()], dtype=pl.List(pl.String)),
+            "flags": pl.Series([fair_close.named(f) for f in early["flag"].to_list()], dtype=pl.List(pl.String)),
             "worth": pl.Series(worth).fill_nan(None),
             "error": pl.Series(error).fill_nan(None),
             "close": closing["who"],
-            "won": _won(some, results),
+            "won": _won(early, results),
         }
     )
     return frame.select(pl.col(name).cast(dtype) for name, dtype in SHOWN_SCHEMA.items())
@@ -109,15 +109,15 @@ def located_prices(prices: pl.DataFrame, constants: catalog.FairTable) -> pl.Dat
     return joined.with_columns(nothing, pl.col("slope").fill_null(np.nan))
 
 
-def _won(some: pl.DataFrame, results: pl.DataFrame | None) -> pl.Series:
+def _won(shown: pl.DataFrame, results: pl.DataFrame | None) -> pl.Series:
     """Return the payout of a stake of 1 divided by the odds: 1 won, 0 lost, between for half a stake.
 
     Null for a push, and if the result is unknown or not determined by the final score.
     """
     if results is None:
-        return pl.Series([None] * some.height, dtype=pl.Float64)
+        return pl.Series([None] * shown.height, dtype=pl.Float64)
     scores = results.select("event_id", home=pl.col("home_goals"), away=pl.col("away_goals"))
-    scored = some.join(scores, on="event_id", how="left", maintain_order="left").with_columns(
+    scored = shown.join(scores, on="event_id", how="left", maintain_order="left").with_columns(
         pl.col("home", "away").cast(pl.Float64).fill_null(np.nan)
     )
     columns = ("family", "period", "subject", "threshold_", "side", "sport", "league", "home", "away")
@@ -127,6 +127,6 @@ def _won(some: pl.DataFrame, results: pl.DataFrame | None) -> pl.Series:
             for family, period, subject, line, side, sport, league, home, away in scored.select(columns).iter_rows()
         ]
     )  # fmt: skip
-    odds = some["net_odds"].to_numpy()
+    odds = shown["net_odds"].to_numpy()
     won = (1.0 + np.where(gain > 0.0, gain * (odds - 1.0), gain)) / odds
     return pl.Series(np.where(gain == 0.0, np.nan, won)).fill_nan(None)

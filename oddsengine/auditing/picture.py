@@ -28,12 +28,12 @@ def reliability(shown: pl.DataFrame, hours: float = 72.0) -> str:
     str
         An SVG document.
     """
-    some = shown.filter(
+    graded = shown.filter(
         (pl.col("threshold") == 1.0) & (pl.col("odds") < MOST_ODDS) & (pl.col("hours") < hours)
     ).drop_nulls("worth")
     points = []
     for low, high in pairwise(_BANDS):
-        band = some.filter((pl.col("ev") >= low) & (pl.col("ev") < high))
+        band = graded.filter((pl.col("ev") >= low) & (pl.col("ev") < high))
         if band.height >= _LEAST:
             game = np.unique(band["event"].to_numpy(), return_inverse=True)[1]
             mean, error = clustered_mean(band["worth"].to_numpy(), game)

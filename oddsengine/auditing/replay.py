@@ -124,10 +124,10 @@ def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
     plain = all(link is None for link in links)
     now = piece.now[c.number - 1]
     refused = dict(c.table.rejected.group_by("guard").len().iter_rows()) if c.table.rejected.height else {}
-    held: Any = None
+    known_wordings: Any = None
     for moment, a, b in cuts(now):
-        if engine.wordings is not held:  # the first snapshot, or the engine has renumbered its codes
-            held, terms, names = engine.wordings, _none, _none
+        if engine.wordings is not known_wordings:  # the first snapshot, or the engine has renumbered its codes
+            known_wordings, terms, names = engine.wordings, _none, _none
         terms, names = _more(engine, terms, wordings, code[a:b], names, books, book[a:b])
         key = terms[code[a:b]] << BOOK_BITS | names[book[a:b]]
         learnt, met = engine.published

@@ -136,14 +136,14 @@ def audit(
 
 def calibration(shown: pl.DataFrame, hours: float = MOST_HOURS) -> pl.DataFrame:
     """Return the calibration table: total, and by league, market, book, hours left, EV and flag."""
-    some = shown.filter((pl.col("odds") < MOST_ODDS) & (pl.col("hours") < hours))
+    selected = shown.filter((pl.col("odds") < MOST_ODDS) & (pl.col("hours") < hours))
     bands = {
         "hours": _band("hours", {"0-3": 3.0, "3-24": 24.0}, "24-72"),
         "EV": _band("ev", {"1-2": 2.0, "2-3": 3.0, "3-5": 5.0}, "5-"),
     }
     rows = []
     for threshold in (1.0, 2.0):
-        part = some.filter(pl.col("threshold") == threshold).with_columns(**bands)
+        part = selected.filter(pl.col("threshold") == threshold).with_columns(**bands)
         rows.append({"threshold": threshold, "by": "all", "value": "", **cell(part)})
         for by in ("league", "market", "book", "hours", "EV"):
             for value in sorted(part[by].drop_nulls().unique().to_list()):

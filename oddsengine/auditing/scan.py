@@ -134,10 +134,10 @@ class _Scan:
         begin, self._size = self._size, self._size + hits.size
         self._figures, self._times = grown(self._figures, self._size), grown(self._times, self._size)
         self._place.update(zip(hits.id.tolist(), range(begin, self._size), strict=True))
-        held = hits.legs >= 0
-        of = np.nonzero(held)[0]
-        legs = update.facts.take(update.facts.places(hits.legs[held]))
-        self._born.append(_Born(now, self._engine.fair.name, hits.kind, hits.id, of + begin, legs, _net(hits)[held]))
+        has_leg = hits.legs >= 0
+        of = np.nonzero(has_leg)[0]
+        legs = update.facts.take(update.facts.places(hits.legs[has_leg]))
+        self._born.append(_Born(now, self._engine.fair.name, hits.kind, hits.id, of + begin, legs, _net(hits)[has_leg]))
         start = np.empty(hits.size, np.int64)
         start[of] = np.where(legs.start == NO_TIME, _NEVER, legs.start)
         self._figures[begin : self._size] = value[:, None]

@@ -44,10 +44,10 @@ def shown(engine: Engine, now: int, update: Update, view: View) -> ShownPrices |
     facts = update.facts.take(places[new]).frame()
     if new.any():
         with engine.still() as board:
-            some = board.gather(np.unique(hits.unit[new]).astype(np.int64))
-            order = np.argsort(some.groups.row)
-            at = order[np.searchsorted(some.groups.row[order], hits.legs[new, 0])]
-            facts = facts.hstack(located(board, some, at, engine.fair))
+            gathered = board.gather(np.unique(hits.unit[new]).astype(np.int64))
+            order = np.argsort(gathered.groups.row)
+            at = order[np.searchsorted(gathered.groups.row[order], hits.legs[new, 0])]
+            facts = facts.hstack(located(board, gathered, at, engine.fair))
     edge, fair, _, net, last = hits.figures.T
     odds, flags = update.facts.odds[places], last.astype(np.int64) >> 1
     return ShownPrices(now, hits.id, status, edge, fair, net, odds, flags, facts)

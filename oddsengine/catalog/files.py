@@ -58,10 +58,10 @@ def words(text: str) -> tuple[str, ...]:
 def amended(section: str, shipped: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Merge the own file's entries of a section into those of the package."""
     own.used.add(section)
-    for id_, given in own.changes.get(section, {}).items():
+    for id_, changed in own.changes.get(section, {}).items():
         entry = shipped.get(id_, {})
-        grown = {key: (*entry.get(key, ()), *given[key]) for key in _GROWING if key in given}
-        shipped[id_] = {**entry, **given, **grown}
+        grown = {key: (*entry.get(key, ()), *changed[key]) for key in _GROWING if key in changed}
+        shipped[id_] = {**entry, **changed, **grown}
     return shipped
 
 

@@ -150,12 +150,12 @@ def link(book_id: str, *, event: str = "", market: str = "", selection: str = ""
     (Link(url='https://sports.nj.betmgm.com/en/sports', kind='home'), None)
     """
     templates = _templates().get(book(book_id).id, {})
-    given = {"{event}": event, "{market}": market, "{selection}": selection, "{state}": state * (state in states())}
+    ids = {"{event}": event, "{market}": market, "{selection}": selection, "{state}": state * (state in states())}
     for kind in KINDS:
         for key in (f"state_{kind}", kind):
             template = templates.get(key, "")
-            if template and all(given[place] for place in _PLACES if place in template):
-                for place, id_ in given.items():
+            if template and all(ids[place] for place in _PLACES if place in template):
+                for place, id_ in ids.items():
                     template = template.replace(place, quote(id_, safe=""))
                 return Link(template, kind)
     return None

@@ -32,8 +32,8 @@ def _of_stat(counted: str, line: str) -> _Text:
     name = f"Player {counted.removeprefix('a ').removeprefix('the ')}"
     if not line:
         return _Text(name, f"Whether one player records {counted}.", ("Yes", "No"))
-    what = counted[0].upper() + counted[1:]
-    return _Text(name, f"{what} of one player, over or under the line.", (f"Over {line}", f"Under {line}"))
+    subject = counted[0].upper() + counted[1:]
+    return _Text(name, f"{subject} of one player, over or under the line.", (f"Over {line}", f"Under {line}"))
 
 
 @cache

@@ -193,13 +193,13 @@ def _thresholds(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _checked(tables: Mapping[str, Any]) -> files.Changes:
     """Check a whole file, except for conflicts between entries."""
-    for section, given in tables.items():
+    for section, content in tables.items():
         if section not in (*_FIELDS, "thresholds"):
             raise CatalogError(f"{section} is not a section; allowed: {', '.join((*_FIELDS, 'thresholds'))}")
-        _table(given, section)
+        _table(content, section)
     changes = {
-        section: _thresholds(given) if section == "thresholds" else _section(section, given)
-        for section, given in tables.items()
+        section: _thresholds(content) if section == "thresholds" else _section(section, content)
+        for section, content in tables.items()
     }
     for section, owner, names in (
         ("teams", "leagues", [entry["league"] for entry in changes.get("teams", {}).values()]),

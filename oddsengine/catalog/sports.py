@@ -59,14 +59,16 @@ def _scores(entry: Mapping[str, Any], default: Scores) -> Scores:
     shapes: dict[str, Any] = {name: getattr(default, name) for name in _SHAPES}
     for name in _SHAPES:
         if name in entry:
-            given = entry[name]
-            shapes[name] = Shape(given["shape"], given.get("sd", 0.0), given.get("variance_ratio", 1.0))
+            shape = entry[name]
+            shapes[name] = Shape(shape["shape"], shape.get("sd", 0.0), shape.get("variance_ratio", 1.0))
     return Scores(**shapes, key_weights=tuple(entry.get("key_weights", default.key_weights)))
 
 
 def _sport(id_: str, entry: Mapping[str, Any]) -> Sport:
     scores = _scores(entry, Scores())
-    leagues = {league: _scores(given, scores) for league, given in entry.get("leagues", {}).items()}
+    leagues = {
+        league: _scores(scores_of_league, scores) for league, scores_of_league in entry.get("leagues", {}).items()
+    }
     return Sport(
         id=id_,
         name=entry["name"],

@@ -27,8 +27,8 @@ class Team(NamedTuple):
 
 def _team(id_: str, entry: Mapping[str, object]) -> Team:
     league_ = leagues()[str(entry["league"])]
-    given = {key: entry.get(key, ()) for key in ("aliases", "in_league")}
-    names = {key: tuple(value) if isinstance(value, (list, tuple)) else () for key, value in given.items()}
+    lists = {key: entry.get(key, ()) for key in ("aliases", "in_league")}
+    names = {key: tuple(value) if isinstance(value, (list, tuple)) else () for key, value in lists.items()}
     return Team(league_.sport, league_.id, str(entry["name"]), id=id_, **names)
 
 

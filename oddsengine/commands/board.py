@@ -67,8 +67,8 @@ def _guards(arguments: argparse.Namespace) -> list[str] | None:
 def _question(arguments: argparse.Namespace, table: OddsTable, words: Sequence[str]) -> dict[str, Any]:
     """Build the arguments of a finder, after checking the names of books."""
     books = set(table["sportsbook"].unique().to_list())
-    for word, given in (("--books", arguments.books), ("--commission", arguments.commission)):
-        if strange := absent(given or (), books):
+    for word, names in (("--books", arguments.books), ("--commission", arguments.commission)):
+        if strange := absent(names or (), books):
             raise refused(word, strange, books)
     if arguments.sharp and len(absent(arguments.sharp, books)) == len(set(arguments.sharp)):
         raise refused("--sharp", arguments.sharp, books)

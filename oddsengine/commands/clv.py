@@ -31,9 +31,9 @@ _NOTE = (
 
 
 def clv_command(arguments: argparse.Namespace) -> None:
-    given = [name for name in ("data", "tape", "archive") if getattr(arguments, name) is not None]
-    if len(given) > 1:
-        raise ValueError(f"give one of --data, --tape and --archive, got --{' and --'.join(given)}")
+    sources = [name for name in ("data", "tape", "archive") if getattr(arguments, name) is not None]
+    if len(sources) > 1:
+        raise ValueError(f"give one of --data, --tape and --archive, got --{' and --'.join(sources)}")
     if arguments.tape is not None:
         bets = _replayed(Tape(arguments.tape))
     elif arguments.archive is not None:

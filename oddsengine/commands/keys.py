@@ -142,12 +142,12 @@ def _say_made(made: "Made", arguments: argparse.Namespace) -> None:
     echo(f"{made.key}\n\n{record.id} of {record.account}: tier {record.terms.tier}. {_SHOWN_ONCE}\n")
 
 
-def _say_record(record: "Record", what: str, arguments: argparse.Namespace) -> None:
+def _say_record(record: "Record", action: str, arguments: argparse.Namespace) -> None:
     if arguments.json:
         _say_json(_plain(record))
         return
     caller = record.caller
-    echo(f"{what} {record.id} of {record.account}: tier {caller.tier.id}, {caller.rate:,} requests per minute, "
+    echo(f"{action} {record.id} of {record.account}: tier {caller.tier.id}, {caller.rate:,} requests per minute, "
         f"{caller.streams} streams\n")  # fmt: skip
 
 

@@ -65,16 +65,16 @@ def _shorten(text: str, width: int) -> str:
     ('Warriors @ Nuggets', 'Jokić Over 26.5')
     """
     match = _BET.fullmatch(text)
-    what = match["what"] if match else ""
+    tail = match["what"] if match else ""
     sides = [side.split(" ") for side in (match["who"] if match else text).split(" @ ")]
 
     def joined() -> str:
         return " @ ".join(" ".join(words) for words in sides)
 
-    while width_of(joined() + what) > width and any(len(words) > 1 for words in sides):
+    while width_of(joined() + tail) > width and any(len(words) > 1 for words in sides):
         longest = max((words for words in sides if len(words) > 1), key=lambda words: len(" ".join(words)))
         del longest[: 2 if len(longest) > 2 and " ".join(longest[:2]) in _PLACES else 1]
-    return _cut(joined(), max(2, width - len(what))) + what
+    return _cut(joined(), max(2, width - len(tail))) + tail
 
 
 def _pad(text: str, width: int, *, right: bool) -> str:

@@ -10,9 +10,9 @@ from oddsengine.sample import SAMPLE_BOARD
 
 
 def mcp_command(arguments: argparse.Namespace) -> None:
-    given = [name for name in ("file", "sample", "url") if getattr(arguments, name)]
-    if len(given) != 1:
-        raise ValueError(f"give exactly one of FILE, --sample and --url, got {' and '.join(given) or 'none'}")
+    sources = [name for name in ("file", "sample", "url") if getattr(arguments, name)]
+    if len(sources) != 1:
+        raise ValueError(f"give exactly one of FILE, --sample and --url, got {' and '.join(sources) or 'none'}")
     with service_needed():
         from oddsengine_service.mcp.stdio import serve_file, serve_node  # noqa: PLC0415  only for this command
     if arguments.url:

@@ -143,11 +143,11 @@ def stakes_command(arguments: argparse.Namespace) -> None:
         {"odds": price, "implied": 1.0 / price, "stake": stake, "pays": price * stake}
         for price, stake in zip(odds, stakes, strict=True)
     ]
-    held = float(hold(odds)) * 100.0
+    hold_percent = float(hold(odds)) * 100.0
     if staked == 0.0:
-        note = f"no profitable stakes in steps of {step:g}: the hold is {held + 0.0:.2f} %"
+        note = f"no profitable stakes in steps of {step:g}: the hold is {hold_percent + 0.0:.2f} %"
     else:
         word = "wins" if least >= 0 else "loses"
         note = f"{word} {abs(least):.2f} on {staked:.2f} at worst, {abs(least) / staked * 100.0:.2f} %"
-        note += f"; hold {held + 0.0:.2f} %"
-    _small(rows, arguments.format, note, {"staked": staked, "profit": least, "hold_percentage": held})
+        note += f"; hold {hold_percent + 0.0:.2f} %"
+    _small(rows, arguments.format, note, {"staked": staked, "profit": least, "hold_percentage": hold_percent})

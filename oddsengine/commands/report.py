@@ -106,9 +106,9 @@ def bet(selection: str, line: float | None, player: str | None = None, team: str
     ('Nikola Jokić Over 8.5', 'Boston Celtics +3.5', 'Over 221.5')
     """
     text = selection
-    for whose in (team, player):
-        if whose and whose.casefold() not in text.casefold():
-            text = f"{whose} {text}"
+    for subject in (team, player):
+        if subject and subject.casefold() not in text.casefold():
+            text = f"{subject} {text}"
     if line is None:
         return text
     line_text = number(line)

@@ -22,9 +22,9 @@ def serve_command(arguments: argparse.Namespace) -> None:
     for name, value in (("HOST", arguments.host), ("PORT", arguments.port)):
         if value is not None:
             environ[f"ODDSENGINE_SERVICE_{name}"] = str(value)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         if arguments.demo and arguments.config is None:  # a demo's data is temporary
-            folder = held.enter_context(TemporaryDirectory(prefix="oddsengine-demo-", ignore_cleanup_errors=True))
+            folder = stack.enter_context(TemporaryDirectory(prefix="oddsengine-demo-", ignore_cleanup_errors=True))
             environ.setdefault("ODDSENGINE_DATA_FOLDER", folder)
         settings = load(arguments.config, environ)
         if arguments.demo and arguments.config is not None and settings.feeds:

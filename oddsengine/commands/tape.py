@@ -79,14 +79,14 @@ def record_command(arguments: argparse.Namespace) -> None:
         raise ValueError(f"give either --from or --simulate, got {word}")
     began, interrupted, counted = time.perf_counter(), False, _Counter()
     with ExitStack() as stack:
-        held = stack.enter_context(_DeferredInterrupt())
+        interrupt = stack.enter_context(_DeferredInterrupt())
         if arguments.source is None:
-            given = _simulated(arguments)
+            batches = _simulated(arguments)
         elif arguments.source == "-":
-            given = _parsed(sys.stdin.buffer, "standard input", 0)
+            batches = _parsed(sys.stdin.buffer, "standard input", 0)
         else:
             file = stack.enter_context(open(arguments.source, "rb"))
-            given = _parsed(file, arguments.source, os.fstat(file.fileno()).st_size)
+            batches = _parsed(file, arguments.source, os.fstat(file.fileno()).st_size)
         with Progress("steps") as restoring:
             engine, writer = resume(
                 arguments.tape, sync=arguments.sync,
@@ -99,14 +99,14 @@ def record_command(arguments: argparse.Namespace) -> None:
             with writer, Progress("quotes") as progress:
                 engine.record(counted)
                 engine.view(keep=True)
-                for item in given:
-                    held.busy = True
+                for item in batches:
+                    interrupt.busy = True
                     _step(engine, item, before if arguments.source is None else 0)
                     progress(item.done, counted.quotes, _time(engine.now), f"{engine.number - before:,} batches")
-                    held.busy = False
-                    if held.interrupted:
+                    interrupt.busy = False
+                    if interrupt.interrupted:
                         raise KeyboardInterrupt
-                held.busy = True
+                interrupt.busy = True
         except KeyboardInterrupt:
             interrupted = True
         except _BatchError as error:

@@ -9,9 +9,9 @@ from oddsengine.sample import SAMPLE_BOARD
 
 
 def watch_command(arguments: argparse.Namespace) -> None:
-    given = [name for name in ("file", "sample", "tape", "url") if getattr(arguments, name)]
-    if len(given) != 1:
-        raise ValueError(f"give exactly one of FILE, --sample, --tape and --url, got {' and '.join(given) or 'none'}")
+    sources = [name for name in ("file", "sample", "tape", "url") if getattr(arguments, name)]
+    if len(sources) != 1:
+        raise ValueError(f"give exactly one of FILE, --sample, --tape and --url, got {' and '.join(sources) or 'none'}")
     try:
         from oddsengine.commands import watch_app  # noqa: PLC0415  textual is an extra
     except ModuleNotFoundError as error:

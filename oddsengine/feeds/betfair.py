@@ -190,8 +190,8 @@ class BetfairMarkets:
     def commission(self) -> dict[str, float]:
         """Commission rate by market, from its definition."""
         return {
-            given: state.definition.marketBaseRate / 100.0
-            for given, state in self._markets.items()
+            market_id: state.definition.marketBaseRate / 100.0
+            for market_id, state in self._markets.items()
             if state.definition is not None
             and state.definition.marketBaseRate is not None
             and 0.0 <= state.definition.marketBaseRate < 100.0
@@ -267,9 +267,9 @@ class BetfairMarkets:
         touched: dict[str, set[RunnerKey] | None] = {}  # None: all runners
         nothing = _MarketState(None, {}, {})
         for change in changes:
-            given = change.id
-            before = staged.get(given) or (nothing if fresh else self._markets.get(given, nothing))
-            whole = bool(change.img) or change.marketDefinition is not None or given not in self._markets or fresh
+            market_id = change.id
+            before = staged.get(market_id) or (nothing if fresh else self._markets.get(market_id, nothing))
+            whole = bool(change.img) or change.marketDefinition is not None or market_id not in self._markets or fresh
             definition = change.marketDefinition or (None if change.img else before.definition)
             ladders, matched = ({}, {}) if change.img else (dict(before.ladders), dict(before.matched))
             keys: set[RunnerKey] = set()
@@ -279,20 +279,20 @@ class BetfairMarkets:
                 ladders[key] = _changed(ladders.get(key, {}), runner)
                 if runner.tv is not None:
                     matched[key] = runner.tv
-            staged[given] = _MarketState(definition, ladders, matched)
-            old = touched.get(given, set())
-            touched[given] = None if whole or old is None else old | keys
-        left = {given for given in self._quoted if given not in staged} if fresh else set()
+            staged[market_id] = _MarketState(definition, ladders, matched)
+            old = touched.get(market_id, set())
+            touched[market_id] = None if whole or old is None else old | keys
+        left = {market_id for market_id in self._quoted if market_id not in staged} if fresh else set()
         payload = self._emit(staged, touched, when, left)
         if fresh:
             self._markets = {}
-        for given, state in staged.items():
+        for market_id, state in staged.items():
             if state.definition is not None and state.definition.status == "CLOSED":
-                self._markets.pop(given, None)
-                self._names.pop(given, None)
-                self._events.pop(given, None)
+                self._markets.pop(market_id, None)
+                self._names.pop(market_id, None)
+                self._events.pop(market_id, None)
             else:
-                self._markets[given] = state
+                self._markets[market_id] = state
         return payload
 
     def _emit(
@@ -355,19 +355,19 @@ class BetfairMarkets:
         """Commit the state behind emitted quotes."""
         self._held.drop(removed)
         self._held.put(quotes)
-        for given in left:
-            del self._quoted[given]
-            self.unnamed.pop(given, None)
-        for given, ids in quoted.items():
+        for market_id in left:
+            del self._quoted[market_id]
+            self.unnamed.pop(market_id, None)
+        for market_id, ids in quoted.items():
             if ids:
-                self._quoted[given] = ids
+                self._quoted[market_id] = ids
             else:
-                self._quoted.pop(given, None)
-        for given in markets:
-            if given in unnamed:
-                self.unnamed[given] = None
+                self._quoted.pop(market_id, None)
+        for market_id in markets:
+            if market_id in unnamed:
+                self.unnamed[market_id] = None
             else:
-                self.unnamed.pop(given, None)
+                self.unnamed.pop(market_id, None)
 
     def _game(self, market_id: str, definition: _Definition) -> Game | None:
         """Return the game of a market, if its teams are known."""
@@ -396,10 +396,10 @@ class BetfairMarkets:
         """Return rows of runners by id, None without a price, and the number of runners without a name."""
         definition = state.definition or _Definition()
         draw = any(runner.id == _DRAW for runner in definition.runners)
-        what = meaning(definition.marketType, definition.bettingType, game.sport, draw)
+        meant = meaning(definition.marketType, definition.bettingType, game.sport, draw)
         shared = {
             "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
-            "away_team": game.away, "event_start_time": game.start, "market_type": what.market.name,
+            "away_team": game.away, "event_start_time": game.start, "market_type": meant.market.name,
             "is_live": definition.inPlay, "market_id": market_id, "external_event_id": game.id,
         }  # fmt: skip
         names = self._names.get(market_id, {})
@@ -418,12 +418,12 @@ class BetfairMarkets:
             if not name:
                 waiting += 1
                 continue
-            if not what.market.in_catalog:
-                unmapped[BOOK, what.market.name] += 1
+            if not meant.market.in_catalog:
+                unmapped[BOOK, meant.market.name] += 1
             out[row_id] = shared | {
                 "id": row_id, "selection": name, "selection_id": str(runner.id),
                 "selection_type": side_of(name, game.home, game.away) or _word(name),
-                "line": key[1] if what.by_runner else what.line, "odds_decimal": best[0], "max_bet": best[1],
+                "line": key[1] if meant.by_runner else meant.line, "odds_decimal": best[0], "max_bet": best[1],
                 "volume": state.matched.get(key),
                 "is_active": definition.status == "OPEN",
             }  # fmt: skip

@@ -88,7 +88,7 @@ def read(data: bytes) -> SeasonFile:
     """
     header, lines = _lines(data)
     places = {name: at for at, name in reversed(list(enumerate(header)))}
-    where = {ours: next((places[name] for name in names if name in places), -1) for ours, names in _NAMES.items()}
+    where = {field: next((places[name] for name in names if name in places), -1) for field, names in _NAMES.items()}
     if min(where["date"], where["home"], where["away"]) < 0:
         raise FeedError(f"This is not a file of {_SOURCE}: it has no columns for date, home and away.")
     columns = [(places[column.name], column) for column in price_columns(header)]
@@ -97,7 +97,7 @@ def read(data: bytes) -> SeasonFile:
     quotes: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []
     for cells in lines:
-        fields = {ours: cells[at].strip() if 0 <= at < len(cells) else "" for ours, at in where.items()}
+        fields = {field: cells[at].strip() if 0 <= at < len(cells) else "" for field, at in where.items()}
         day = _day(fields["date"])
         if day is None or not fields["home"] or not fields["away"]:
             refused["a line without date and teams"] += 1
@@ -215,9 +215,9 @@ def _game(fields: Mapping[str, str], day: date) -> Game:
     """Return the game of a line; its id consists of league, date and teams."""
     code = fields["league"]
     where = league(" ".join(x for x in (fields["country"], code) if x), "soccer")
-    given = f"{fields['country']}{code}/{day.isoformat()}/{fields['home']}/{fields['away']}"
+    game_id = f"{fields['country']}{code}/{day.isoformat()}/{fields['home']}/{fields['away']}"
     status = "ended" if fields["home_goals"] and fields["away_goals"] else ""
-    return Game(given, "soccer", where, fields["home"], fields["away"], _start(fields["time"], day), status)
+    return Game(game_id, "soccer", where, fields["home"], fields["away"], _start(fields["time"], day), status)
 
 
 def _start(text: str, day: date) -> datetime | None:
@@ -253,8 +253,8 @@ def _quotes(
             continue
         line = column.line
         if column.market_type == "asian_handicap":
-            given = [_number(cells[places[name]]) for name in column.lines if places[name] < len(cells)]
-            home = next((x for x in given if x is not None), None)
+            lines = [_number(cells[places[name]]) for name in column.lines if places[name] < len(cells)]
+            home = next((x for x in lines if x is not None), None)
             if home is None:
                 refused["a handicap without its line"] += 1
                 continue

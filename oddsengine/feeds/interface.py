@@ -190,7 +190,7 @@ def read_page(data: bytes) -> Page:
     page = _read_page(data, refused)
     pagination = page.pagination or (page.meta and page.meta.pagination) or _Pagination()
     gone = page.removed or (page.meta.removed if page.meta else [])
-    ids = [given if isinstance(given, str) else given.id for given in gone]
+    ids = [entry if isinstance(entry, str) else entry.id for entry in gone]
     more = pagination.has_more and bool(page.data or pagination.next_offset)  # an empty page would never end
     payload, meta = _payload(_stamped(page.data), refused, removed=ids), page.meta or _Meta()
     return Page(
@@ -313,7 +313,7 @@ class InterfaceStream:
             return self._remove(removed_ids(data))
         if event == "connected":
             self.says_seen = decode(_said, data, _SOURCE).seen
-            self._before |= {given: row.get("line") for given, row in self._held.items()}
+            self._before |= {id_: row.get("line") for id_, row in self._held.items()}
             self._held, self.ready = {}, False
         elif event == "snapshot:complete":
             decode(_said, data, _SOURCE)
@@ -330,17 +330,17 @@ class InterfaceStream:
         """Apply polled times; rows whose price differs by now are left to the stream."""
         same: list[SeenTime] = []
         for row in rows:
-            held, seen = self._held.get(row["id"]), row.get("last_seen_at")
-            if held is not None and seen is not None and all(held.get(name) == row.get(name) for name in _PRICE):
+            current, seen = self._held.get(row["id"]), row.get("last_seen_at")
+            if current is not None and seen is not None and all(current.get(name) == row.get(name) for name in _PRICE):
                 same.append({"id": row["id"], "last_seen_at": seen})
         return self._renew(same)
 
     def _renew(self, seen: Iterable[SeenTime]) -> Payload:
         rows = []
-        for given, time in ((each["id"], each["last_seen_at"]) for each in seen):
-            held = self._held.get(given)
-            if held is not None and _later(held.get("last_seen_at"), time) is time:
-                self._held[given] = row = {**held, "last_seen_at": time}
+        for id_, time in ((each["id"], each["last_seen_at"]) for each in seen):
+            current = self._held.get(id_)
+            if current is not None and _later(current.get("last_seen_at"), time) is time:
+                self._held[id_] = row = {**current, "last_seen_at": time}
                 rows.append(row)
         return Payload(quotes=rows) if rows else _NOTHING
 
@@ -366,13 +366,13 @@ class InterfaceStream:
             items = document.get("odds") if isinstance(document, dict) else None
             fault = f"This is not a payload of {_SOURCE}: an update has a list of odds."
             deltas, _ = valid_items(items, Level(PriceDelta, "an update"), refused, _SOURCE, fault)
-        held = self._held
+        current = self._held
         merged: dict[str, dict[str, Any]] = {}
-        unknown = {delta["id"] for delta in deltas if delta["id"] not in held}
+        unknown = {delta["id"] for delta in deltas if delta["id"] not in current}
         new = self._full(data, unknown) if unknown else {}
         for delta in deltas:
-            given = delta["id"]
-            row = merged.get(given) or held.get(given) or new.get(given)
+            id_ = delta["id"]
+            row = merged.get(id_) or current.get(id_) or new.get(id_)
             if row is None:
                 refused["an update of a price that no snapshot listed"] += 1
                 continue
@@ -380,7 +380,7 @@ class InterfaceStream:
             if (seen := _later(row.get("last_seen_at"), delta.get("odds_changed_at"))) is not None:
                 row["last_seen_at"] = seen
             row["is_active"] = False if locked else delta.get("is_active") is not False
-            merged[given] = row
+            merged[id_] = row
         return self._changed(list(merged.values()), refused)
 
     def _changed(self, rows: Sequence[dict[str, Any]], refused: Counter[str]) -> Payload:
@@ -391,26 +391,26 @@ class InterfaceStream:
 
     def _moved(self, row: dict[str, Any]) -> bool:
         """Whether the id of a row has moved to another line, which removes the old price."""
-        given = row["id"]
-        was = self._held.get(given)
+        id_ = row["id"]
+        was = self._held.get(id_)
         if was is not None:
             return bool(was.get("line") != row.get("line"))
-        return given in self._before and bool(self._before[given] != row.get("line"))
+        return id_ in self._before and bool(self._before[id_] != row.get("line"))
 
     @staticmethod
     def _full(data: bytes, unknown: set[str]) -> dict[str, dict[str, Any]]:
         """Return full rows in an update, as an upstream sends new prices between snapshots."""
-        given = plain(data, _SOURCE)
+        document = plain(data, _SOURCE)
         valid, _ = salvage(
-            [row for row in given["odds"] if isinstance(row, dict) and row.get("id") in unknown], _LEVEL, Counter()
+            [row for row in document["odds"] if isinstance(row, dict) and row.get("id") in unknown], _LEVEL, Counter()
         )
         return {row["id"]: row for row in _stamped(valid)}
 
     def _remove(self, ids: Iterable[str]) -> Payload:
         gone = list(dict.fromkeys(ids))
-        for given in gone:
-            self._held.pop(given, None)
-            self._before.pop(given, None)
+        for id_ in gone:
+            self._held.pop(id_, None)
+            self._before.pop(id_, None)
         return Payload(removed=gone)
 
     def _keep(self, rows: Iterable[dict[str, Any]]) -> None:

@@ -203,9 +203,9 @@ class OpticOdds:
             if quote is not None:
                 games[game.id] = game
                 quotes[row.id] = quote
-        held = self._held.rows
+        current = self._held.rows
         moved = [
-            given for given, quote in quotes.items() if given in held and held[given].get("line") != quote.get("line")
+            id_ for id_, quote in quotes.items() if id_ in current and current[id_].get("line") != quote.get("line")
         ]
         rows = list(quotes.values())
         self._held.put(rows)
@@ -280,13 +280,13 @@ class OpticOdds:
                 quote["max_bet"] = float(most)
         return quote
 
-    def _price(self, given: float | None) -> float | None:
+    def _price(self, quoted: float | None) -> float | None:
         """Return the price as American or decimal, by format; None if invalid."""
-        if given is None or given == 0.0:
+        if quoted is None or quoted == 0.0:
             return None
         if self._decimal is None:
-            return given if 100.0 <= abs(given) < inf else None
-        price = self._decimal(given)
+            return quoted if 100.0 <= abs(quoted) < inf else None
+        price = self._decimal(quoted)
         return price if 1.0 < price < inf else None
 
 

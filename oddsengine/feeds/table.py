@@ -44,14 +44,14 @@ def read(data: bytes, suffix: str) -> Payload:
         raise FeedError(f"The suffix of a table must be one of {', '.join(READABLE)}, got {suffix!r}.")
     try:
         table = read_table(data, suffix)
-        held = table.with_columns(_sayable())
+        rows = table.with_columns(_sayable())
     except OddsError as error:
         raise FeedError(str(error)[:300]) from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:
         raise FeedError(f"This is not an odds table: {str(error).splitlines()[0][:200]}.") from None
     refused = Counter({str(reason): int(n) for reason, n in table.rejected.group_by("reason").len().iter_rows()})
     books = [] if refused else table["sportsbook"].unique(maintain_order=True).to_list()
-    return Payload(_games(held), _quotes(held), [(book, None) for book in books], (), _unmapped(table), refused)
+    return Payload(_games(rows), _quotes(rows), [(book, None) for book in books], (), _unmapped(table), refused)
 
 
 def _sayable() -> list[pl.Expr]:
@@ -64,8 +64,8 @@ def _sayable() -> list[pl.Expr]:
 def _quotes(table: pl.DataFrame) -> list[dict[str, Any]]:
     """Build rows without null columns; redundant forms of the price are derived again by the engine."""
     names = [name for name in ODDS_SCHEMA if name not in ("odds_probability", "flap", "confirmed")]
-    some = [name for name in names if table[name].null_count() < table.height]
-    return table.select(some).to_dicts()
+    filled = [name for name in names if table[name].null_count() < table.height]
+    return table.select(filled).to_dicts()
 
 
 def _games(table: pl.DataFrame) -> list[Game]:

@@ -141,8 +141,8 @@ class TheOddsApi:
         refused: Counter[str] = Counter()
         events, partly, made = _events(data, refused)
         reading = _ResponseReader(made, refused, american=_is_american(events, american=self._american))
-        for given in events:
-            reading.event(given)
+        for listed_event in events:
+            reading.event(listed_event)
         covered = set(reading.listed) | scope.events
         if scope.sport:
             covered |= {event for event, sport in self._sports.items() if sport == scope.sport}
@@ -195,21 +195,21 @@ class ScoresParser:
         refused: Counter[str] = Counter()
         games: dict[str, Game] = {}
         readings: dict[str, Reading] = {}
-        for given in _scored(data, refused):
-            reading = _standing(given)
+        for game in _scored(data, refused):
+            reading = _standing(game)
             if reading is not None:
-                readings[given.id] = reading
-                within, league = sport_and_league(given.sport_key)
-                names = given.home_team or "", given.away_team or ""
-                status = "ended" if given.completed else ""
-                games[given.id] = Game(given.id, within, league, *names, moment(given.commence_time), status)
+                readings[game.id] = reading
+                within, league = sport_and_league(game.sport_key)
+                names = game.home_team or "", game.away_team or ""
+                status = "ended" if game.completed else ""
+                games[game.id] = Game(game.id, within, league, *names, moment(game.commence_time), status)
         before = self._on.get(sport, {})
         missing = {event: (reading, n + 1) for event, (reading, n) in before.items() if event not in readings}
         ends = {event: reading._replace(over=True) for event, (reading, n) in missing.items() if n >= _MISSED}
         if refused:  # a missing game may be among the invalid items
             missing, ends = {event: before[event] for event in missing}, {}
         on = {event: (reading, 0) for event, reading in readings.items() if not reading.over}
-        self._on[sport] = on | {event: held for event, held in missing.items() if event not in ends}
+        self._on[sport] = on | {event: last for event, last in missing.items() if event not in ends}
         return Payload(list(games.values()), refused=refused, scores=(*readings.values(), *ends.values()))
 
 
@@ -230,14 +230,14 @@ def _document(data: bytes) -> Any:
     return document
 
 
-def _standing(given: _Scored) -> Reading | None:
+def _standing(game: _Scored) -> Reading | None:
     """Return the game state; None if a score is missing or not an integer."""
-    scores = {one.name: _whole(one.score) for one in given.scores or ()}
-    home, away = scores.get(given.home_team or ""), scores.get(given.away_team or "")
-    if home is None or away is None or given.home_team == given.away_team:
+    scores = {one.name: _whole(one.score) for one in game.scores or ()}
+    home, away = scores.get(game.home_team or ""), scores.get(game.away_team or "")
+    if home is None or away is None or game.home_team == game.away_team:
         return None
-    sport = sport_and_league(given.sport_key)[0]
-    return Reading(given.id, "", ARRIVAL, home, away, over=given.completed, sport=sport)
+    sport = sport_and_league(game.sport_key)[0]
+    return Reading(game.id, "", ARRIVAL, home, away, over=game.completed, sport=sport)
 
 
 def _whole(score: str | int | None) -> int | None:
@@ -326,15 +326,15 @@ class _ResponseReader:
         self.books[event.id] = list(chosen)
         sides = _WORDS | ({home: "home", away: "away"} if home and away and home != away else {})
         for maker in chosen.values():
-            whose = shared | {"sportsbook": book(maker.key), "sportsbook_name": maker.title}
+            of_book = shared | {"sportsbook": book(maker.key), "sportsbook_name": maker.title}
             if isinstance(maker.sid, str):
-                whose["external_event_id"] = maker.sid
+                of_book["external_event_id"] = maker.sid
             updated = moment(maker.last_update) or self._made
             for offer in maker.markets:
                 if offer.key in _OUTRIGHTS:
                     self._outright(event, maker, offer, listed)
                     continue
-                row = whose.copy()
+                row = of_book.copy()
                 seen = row["last_seen_at"] = moment(offer.last_update) or updated
                 row["is_live"] = start is not None and seen is not None and seen >= start
                 if isinstance(offer.sid, str):
@@ -366,25 +366,25 @@ class _ResponseReader:
             row[field] = price
             row["selection"] = name
             row["selection_type"] = sides.get(name)
-            given = stem + name
+            id_ = stem + name
             if outcome.description:
                 self._subject(row, outcome.description, kind)
-                given += "/" + outcome.description
+                id_ += "/" + outcome.description
             if outcome.point is not None:
                 if lone:
                     row["line"] = outcome.point
-                given += f"/{outcome.point}"
-            row["id"] = given
+                id_ += f"/{outcome.point}"
+            row["id"] = id_
             if outcome.link is not None and isinstance(outcome.link, str):
                 row["deep_link"] = outcome.link
             if outcome.sid is not None and isinstance(outcome.sid, str | int):
                 row["selection_id"] = str(outcome.sid)
             if outcome.bet_limit is not None and isinstance(outcome.bet_limit, int | float):
                 row["max_bet"] = float(outcome.bet_limit)
-            if given in listed:
+            if id_ in listed:
                 self._refused["a price given twice"] += 1
                 continue
-            listed[given] = pair
+            listed[id_] = pair
             quotes.append(row)
 
     def _outright(self, event: _Event, maker: _Bookmaker, offer: _Market, listed: dict[str, Pair]) -> None:
@@ -392,9 +392,9 @@ class _ResponseReader:
         if offer.key != "outrights":
             self._refused["a lay price"] += len(offer.outcomes)
             return
-        sport, league, what = split(event.sport_key)
+        sport, league, market_name = split(event.sport_key)
         shared = {
-            "sportsbook": book(maker.key), "sport": sport, "league": league, "market": what or offer.key,
+            "sportsbook": book(maker.key), "sport": sport, "league": league, "market": market_name or offer.key,
             "event_start_time": moment(event.commence_time),
             "last_seen_at": moment(offer.last_update) or moment(maker.last_update) or self._made,
         }  # fmt: skip
@@ -404,15 +404,15 @@ class _ResponseReader:
                 self._refused["an invalid price"] += 1
                 continue
             parts = (event.id, maker.key, offer.key, outcome.name, outcome.description, outcome.point)
-            given = "/".join(str(part) for part in parts if part is not None)
-            if given in listed:
+            id_ = "/".join(str(part) for part in parts if part is not None)
+            if id_ in listed:
                 self._refused["a price given twice"] += 1
                 continue
             link = next((one for one in (outcome.link, offer.link, maker.link) if isinstance(one, str)), None)
-            listed[given] = (maker.key, offer.key)
+            listed[id_] = (maker.key, offer.key)
             self.futures.append(
                 {
-                    **shared, "id": given, "selection": outcome.name, "subject": outcome.description,
+                    **shared, "id": id_, "selection": outcome.name, "subject": outcome.description,
                     "line": outcome.point, "deep_link": link, self._field: price,
                 }
             )  # fmt: skip
@@ -432,6 +432,6 @@ def _chosen(makers: list[_Bookmaker]) -> dict[str, _Bookmaker]:
     first: dict[str, str] = {}
     by_key = {maker.key: maker for maker in reversed(makers)}
     for key in by_key:
-        ours = book(key)
-        first[ours] = min(first.get(ours, key), key)
+        book_id = book(key)
+        first[book_id] = min(first.get(book_id, key), key)
     return {key: by_key[key] for key in first.values()}

@@ -31,13 +31,13 @@ class ListedIds:
     def gone(self, event: str, now: Mapping[str, Pair], markets: Requested, books: Requested) -> list[str]:
         """Return the ids of an event that are no longer listed, among the requested markets and books."""
         before = self._ids.get(event, _NONE)
-        return sorted(given for given in before.keys() - now.keys() if _covered(before[given], markets, books))
+        return sorted(id_ for id_ in before.keys() - now.keys() if _covered(before[id_], markets, books))
 
     def replace(self, event: str, now: Mapping[str, Pair], markets: Requested, books: Requested) -> None:
         """Store the current ids, keeping previous ones that were not requested."""
         before = self._ids.get(event, _NONE)
-        missing = [given for given in before.keys() - now.keys() if not _covered(before[given], markets, books)]
-        listed = dict(now) | {given: before[given] for given in missing}
+        missing = [id_ for id_ in before.keys() - now.keys() if not _covered(before[id_], markets, books)]
+        listed = dict(now) | {id_: before[id_] for id_ in missing}
         if listed:
             self._ids[event] = listed
         else:
@@ -74,9 +74,9 @@ class StreamRows:
                 self._live.pop(row["id"], None)
 
     def drop(self, ids: Iterable[str]) -> None:
-        for given in ids:
-            self.rows.pop(given, None)
-            self._live.pop(given, None)
+        for id_ in ids:
+            self.rows.pop(id_, None)
+            self._live.pop(id_, None)
 
     def clear(self) -> None:
         self.rows, self._live = {}, {}
@@ -89,7 +89,7 @@ class StreamRows:
         if _since(self._live_at, now) >= LIVE_S:
             self._live_at = now
             rows = self.rows
-            return [row for given in self._live if (row := rows[given]).get("is_active") is not False]
+            return [row for id_ in self._live if (row := rows[id_]).get("is_active") is not False]
         return []
 
 

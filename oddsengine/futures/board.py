@@ -118,9 +118,9 @@ class FuturesBoard:
         remaining = old.filter(pl.col("last_seen_at") >= now - timedelta(seconds=kinds.thresholds().forget_s)).sort(
             _KEY
         )
-        here = set(remaining["market_id"].unique().to_list())
+        market_ids = set(remaining["market_id"].unique().to_list())
         made.number, made.now, made.table, made.fields = self.number + 1, now, remaining, self.fields
-        made.markets = {id_: market for id_, market in markets.items() if id_ in here}
+        made.markets = {id_: market for id_, market in markets.items() if id_ in market_ids}
         return made
 
     def with_fields(self, fields: Sequence[FuturesField]) -> "FuturesBoard":
@@ -225,6 +225,6 @@ def _newer(fresh: pl.DataFrame, old: pl.DataFrame) -> pl.DataFrame:
     joined = last.join(before, on=_KEY, how="left").filter(
         pl.col("heard").is_null() | (pl.col("last_seen_at") >= pl.col("heard"))
     )
-    held = pl.when(pl.col("odds_decimal") == pl.col("was")).then(pl.col("then"))
-    changed = pl.coalesce(pl.col("odds_changed_at"), held, pl.col("last_seen_at"))
+    unchanged_since = pl.when(pl.col("odds_decimal") == pl.col("was")).then(pl.col("then"))
+    changed = pl.coalesce(pl.col("odds_changed_at"), unchanged_since, pl.col("last_seen_at"))
     return joined.with_columns(odds_changed_at=changed).select(old.columns)

@@ -104,8 +104,8 @@ def evaluate(
     limits = catalog.thresholds()
     wild = edge > limits.ev_cap + limits.epsilon
     rejected[wild], edge[wild] = EV_CAP, np.nan
-    mine = np.array([books is None or book in books for book in sheet.books], np.bool_)
-    offered = left & mine & ~wild
+    available = np.array([books is None or book in books for book in sheet.books], np.bool_)
+    offered = left & available & ~wild
     best = _best(net, offered)
     hold, arbitrage, capped = np.nan, None, False
     if complete:

@@ -90,10 +90,10 @@ def _person(text: str) -> str:
     return ANY_OTHER if contestant("", "", text) == ANY_OTHER else " ".join(text.split())
 
 
-def field_of(market: Market, given: Mapping[str, Field]) -> Field | None:
+def field_of(market: Market, configured: Mapping[str, Field]) -> Field | None:
     """Return the field of a market, or None if the contestants or the number of winners are unknown."""
-    if market.id in given:
-        return given[market.id]
+    if market.id in configured:
+        return configured[market.id]
     if market.type == "OVER_UNDER":
         return Field((f"Over {market.line:g}", f"Under {market.line:g}"), 1, "kind")
     if market.type == "YES_NO":

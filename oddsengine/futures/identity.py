@@ -121,12 +121,12 @@ def _without(text: str, league: catalog.League) -> str:
 
 def _type(wording: Wording, kind: kinds.FutureKind, sport: str) -> str:
     """Determine the kind of selections of a market."""
-    given = wording.type.strip().upper()
+    source_type = wording.type.strip().upper()
     first = catalog.normalise(wording.selection).split(" ", 1)[0]
     if kind.type in _SIDES or (kind.type == "PLAYER"):
         type_ = kind.type
-    elif given in kinds.TYPES:
-        type_ = given
+    elif source_type in kinds.TYPES:
+        type_ = source_type
     elif not kind.type and first in ("over", "under") and wording.line is not None:
         type_ = "OVER_UNDER"
     elif not kind.type and catalog.normalise(wording.selection) in ("yes", "no"):
@@ -162,12 +162,12 @@ def _sides(wording: Wording, type_: str, sport: str, league: str) -> tuple[str, 
     return subject_name, side if type_ == "YES_NO" else f"{side} {line:g}", line
 
 
-def _places(given: int | None, kind: kinds.FutureKind) -> int:
-    if given is None:
+def _places(places: int | None, kind: kinds.FutureKind) -> int:
+    if places is None:
         return kind.places
-    if not 1 <= given <= _MOST_PLACES:
+    if not 1 <= places <= _MOST_PLACES:
         raise UnreadableError("the number of places is not a positive integer")
-    return given
+    return places
 
 
 def _id(

@@ -92,10 +92,10 @@ def find_futures(
     board = FuturesBoard(fields).apply(odds, _newest(odds) if now is None else now)
     moment = board.now or datetime.fromtimestamp(0, UTC)
     naming.check(odds["sportsbook"].drop_nulls().unique().to_list(), books, sharp, None)
-    mine = None if books is None else {catalog.book(book).id for book in books}
+    book_ids = None if books is None else {catalog.book(book).id for book in books}
     preferred = None if sharp is None else [catalog.book(book).id for book in sharp]
     sheets = [board.sheets[id_] for id_ in sorted(board.sheets)]
-    judged = [evaluate(sheet, micros(moment), mine, preferred, method, outliers=outliers) for sheet in sheets]
+    judged = [evaluate(sheet, micros(moment), book_ids, preferred, method, outliers=outliers) for sheet in sheets]
     prices = pl.concat([prices_of(one, board) for one in judged]) if judged else pl.DataFrame(schema=PRICES_SCHEMA)
     return Futures(
         pl.DataFrame([market_row(one) for one in judged], schema=MARKETS_SCHEMA, orient="row"), prices,

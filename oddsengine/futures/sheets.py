@@ -37,13 +37,13 @@ class Sheet(NamedTuple):
     own_field: Bools  # by book: its "any other" is that of the configured field
 
 
-def sheets_of(table: pl.DataFrame, markets: Mapping[str, Market], given: Mapping[str, Field]) -> dict[str, Sheet]:
+def sheets_of(table: pl.DataFrame, markets: Mapping[str, Market], fields: Mapping[str, Field]) -> dict[str, Sheet]:
     columns = ("pick", "book", "odds_decimal", "last_seen_at", "is_active", "price_mismatch")
     parts = table.select("market_id", *columns).with_row_index("at").partition_by("market_id", maintain_order=True)
     made = {}
     for part in parts:
         market = markets[part["market_id"][0]]
-        made[market.id] = _sheet(market, field_of(market, given), part)
+        made[market.id] = _sheet(market, field_of(market, fields), part)
     return made
 
 

@@ -79,15 +79,15 @@ class Mirror:
         """Classify the rows of an update and record their new state."""
         facts = update.facts
         rows = np.union1d(update.rows, update.judged)
-        what = np.zeros(rows.size, np.uint8)
-        what[np.searchsorted(rows, update.rows)] = update.what
+        changes = np.zeros(rows.size, np.uint8)
+        changes[np.searchsorted(rows, update.rows)] = update.what
         slots = facts.slot[rows]
         self._room(int(max(slots.max(initial=-1), update.gone.slot.max(initial=-1))) + 1)
         self.number = update.number
         active = (facts.flags[rows] & SUSPENDED) == 0
         was = self._shown[slots]
         before = Before(self._live[slots], self._odds[slots], self._american[slots])
-        other = was & active & ((what & STATUS) != 0)
+        other = was & active & ((changes & STATUS) != 0)
         if other.any():
             other &= (self._start[slots] != facts.start[rows]) | self._relinked(facts, rows, slots, other)
         other |= was & active & np.isin(rows, update.judged)
@@ -172,12 +172,12 @@ class UpdateChanges:
             return RowChanges(facts, facts.key >> BOOK_BITS, facts.key & _BOOK, before)
         with self._index.reader() as reader:  # codes of terms have changed since
             rows = reader.board.rows
-            there = np.flatnonzero(
+            remaining = np.flatnonzero(
                 (facts.slot < rows.top) & (rows.id[np.minimum(facts.slot, rows.top - 1)] == facts.id)
             )
-            facts = facts.take(there)
+            facts = facts.take(remaining)
             key = rows.key[facts.slot]
-        return RowChanges(facts, key >> BOOK_BITS, key & _BOOK, before.take(there))
+        return RowChanges(facts, key >> BOOK_BITS, key & _BOOK, before.take(remaining))
 
     def seen_again(self) -> RowChanges | None:
         """Rows seen again without facts of their own; None if codes of terms have changed since."""

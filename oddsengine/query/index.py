@@ -136,8 +136,8 @@ class Index:
         for e in new.tolist():
             self._starts[names.events[e].id] = int(earliest[e])
         if len(self._starts) > 4 * self.begin.size + 1024:
-            here = {event.id for event in names.events}
-            self._starts = {id_: start for id_, start in self._starts.items() if id_ in here}
+            present = {event.id for event in names.events}
+            self._starts = {id_: start for id_, start in self._starts.items() if id_ in present}
         starts = [LATEST if start == NO_TIME else start for start in self.begin.tolist()]
         keyed = sorted((start, event.id, e) for e, (start, event) in enumerate(zip(starts, names.events, strict=True)))
         self.events = np.array([e for _, _, e in keyed], np.int32)
@@ -160,16 +160,16 @@ class Index:
         event = board.names.event.values[rows.key[without] >> BOOK_BITS]
         self.marked[without[np.isin(event, events)]] = board.now
 
-    def cached(self, what: Hashable, make: Callable[[], _Slots]) -> _Slots:
+    def cached(self, key: Hashable, make: Callable[[], _Slots]) -> _Slots:
         """Cache rows that match a query until the next update."""
-        earliest = self._cached_slots.get(what)
-        if earliest is None:
-            earliest = make()
-            if self._cached_rows + earliest[0].size > _MOST_CACHED:
+        entry = self._cached_slots.get(key)
+        if entry is None:
+            entry = make()
+            if self._cached_rows + entry[0].size > _MOST_CACHED:
                 self._cached_slots, self._cached_rows = {}, 0
-            self._cached_slots[what] = earliest
-            self._cached_rows += earliest[0].size
-        return earliest
+            self._cached_slots[key] = entry
+            self._cached_rows += entry[0].size
+        return entry
 
     def ranks(self, column: str) -> tuple[Ints, list[str]]:
         """Return the rank of each code of a column by text, and the sorted texts."""

@@ -198,8 +198,8 @@ class BoardReader:
             table, at = view.open.table, view.open.places()
             at = at[table.id[at] == number[0]]
             if at.size:
-                held = table.legs[at[0]]
-                legs: Ints = held[held >= 0]
+                slots = table.legs[at[0]]
+                legs: Ints = slots[slots >= 0]
                 return legs
         return np.empty(0, np.int32)
 
@@ -208,12 +208,12 @@ class BoardReader:
         code = names.known_book(book)
         if code is None:
             return np.empty(0, np.int32)
-        mine: Ints = slots[(rows.key[slots] & _BOOK) == code]
-        if mine.size:
-            return mine
+        own: Ints = slots[(rows.key[slots] & _BOOK) == code]
+        if own.size:
+            return own
         same = rows.find((rows.key[slots] >> BOOK_BITS << BOOK_BITS) | code)
-        there: Ints = same[same >= 0]
-        return there
+        same_outcome: Ints = same[same >= 0]
+        return same_outcome
 
     def _leg(self, slot: int) -> Leg:
         key, links, names = int(self.board.rows.key[slot]), self.board.rows.links, self.board.names
@@ -224,9 +224,9 @@ class BoardReader:
     def rows(self, f: Filter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
         """Return the slots of matching rows in order, or of removed rows. Unknown ids are added to `unknown`."""
         if f.low is not None or f.high is not None:
-            some = f._replace(low=None, high=None)
-            slots = self.rows(some, unknown, gone=gone)
-            price, _ = self.index.cached(("prices", some, gone), lambda: (self._prices(slots), {}))
+            unlimited = f._replace(low=None, high=None)
+            slots = self.rows(unlimited, unknown, gone=gone)
+            price, _ = self.index.cached(("prices", unlimited, gone), lambda: (self._prices(slots), {}))
             return _between(slots, price, f)
         slots, missing = self.index.cached(("rows", f, gone), lambda: self._rows(f, gone=gone))
         unknown.update(missing)
@@ -331,13 +331,13 @@ class BoardReader:
         rows, names, units, terms = self.board.rows, self.board.names, self.board.units, self.terms
         count = len(names.unit_event.values)
         straight, drawn = terms.columns["straight"], terms.columns["drawn"]
-        held = np.full(2 * len(straight.texts) + 2, -1, np.int32)
+        best_rows = np.full(2 * len(straight.texts) + 2, -1, np.int32)
         groups, out = np.empty(slots.size, np.int64), np.empty(slots.size, np.int32)
         wide = len(names.books) // 64 + 1
         n = best(
             slots, self.net(slots), rows.key, rows.state, rows.flags, rows.seen, rows.rejected, rows.unit,
             self.index.rank, terms.ways, straight.values, drawn.values, units.start, units.size, units.pool,
-            names.place.values, np.zeros(count, np.uint8), np.empty((count, wide), np.uint64), held, groups, out,
+            names.place.values, np.zeros(count, np.uint8), np.empty((count, wide), np.uint64), best_rows, groups, out,
         )  # fmt: skip
         return out[:n]
 
@@ -355,23 +355,23 @@ class BoardReader:
         rest = place[term, 3]
         lined, _ = self._kinds()
         out = np.where(rest & 255, -1, 1).astype(np.int8)
-        some = np.flatnonzero((out == 1) & (rest >> 8 & 255 == 0) & lined[place[term, 0] >> 44])
-        if some.size:
-            self._mark(np.unique(rows.unit[slots[some]]).astype(np.int64))
-            out[some] = self.index.marks[slots[some]]
+        lined_rows = np.flatnonzero((out == 1) & (rest >> 8 & 255 == 0) & lined[place[term, 0] >> 44])
+        if lined_rows.size:
+            self._mark(np.unique(rows.unit[slots[lined_rows]]).astype(np.int64))
+            out[lined_rows] = self.index.marks[slots[lined_rows]]
         if rows.links:
             self._own_fields(slots, out)
         return out
 
-    def _mark(self, some: Longs | None = None) -> None:
+    def _mark(self, units_due: Longs | None = None) -> None:
         """Compute the main lines of some units, or of all."""
         index, rows, names, units = self.index, self.board.rows, self.board.names, self.board.units
-        if some is None:
-            some = np.flatnonzero(units.size[: names.unit_event.size])
+        if units_due is None:
+            units_due = np.flatnonzero(units.size[: names.unit_event.size])
         _, last = self._kinds()
         mark_main_lines(
-            some, units.start, units.size, units.pool, rows.key, rows.state, rows.flags, rows.odds, names.place.values,
-            last, self.now, *index.room, index.looked, index.marks, index.marked,
+            units_due, units.start, units.size, units.pool, rows.key, rows.state, rows.flags, rows.odds,
+            names.place.values, last, self.now, *index.room, index.looked, index.marks, index.marked,
         )  # fmt: skip
 
     def follow(self, update: Update) -> Marks:
@@ -426,7 +426,7 @@ class BoardReader:
         links = rows.links
         if links:
             n = len(links)
-            content = [(what, links[s] if s < n else None) for what, s in zip(content, slots.tolist(), strict=True)]
+            content = [(state, links[s] if s < n else None) for state, s in zip(content, slots.tolist(), strict=True)]
         return content
 
     def take(self, slots: Ints) -> OddsRows:
@@ -533,12 +533,12 @@ class BoardReader:
         page_codes = codes[chosen]
         at_event = np.full(len(self.board.names.events), -1, np.int64)
         at_event[page_codes] = np.arange(page_codes.size)
-        mine = at_event[event]
-        rows, mine = slots[mine >= 0], mine[mine >= 0]
+        page_event = at_event[event]
+        rows, page_event = slots[page_event >= 0], page_event[page_event >= 0]
         parts: list[Ints] = []
         if page_codes.size:
-            ends = np.cumsum(np.bincount(mine, minlength=page_codes.size))
-            parts = np.split(rows[np.argsort(mine, kind="stable")], ends[:-1])
+            ends = np.cumsum(np.bincount(page_event, minlength=page_codes.size))
+            parts = np.split(rows[np.argsort(page_event, kind="stable")], ends[:-1])
         return parts, before, int(codes.size), slots[first[chosen]]
 
     def _key(self, slot: int) -> tuple[tuple[int, str], Key, str]:
@@ -579,9 +579,9 @@ def _smallest(values: npt.NDArray[Any], first: int, last: int) -> Longs:
     """Return the positions of the sorted values from `first` to `last`; the sort is stable."""
     if last < values.size // 4:
         bound = np.partition(values, last)[last]
-        some = np.flatnonzero(values <= bound)
+        candidates = np.flatnonzero(values <= bound)
     else:
-        some = np.arange(values.size)
+        candidates = np.arange(values.size)
     if values.dtype == np.int32 and values.size and np.abs(values).max() < 1 << 15:
         values = values.astype(np.int16)  # small integers sort faster, by radix
-    return some[np.argsort(values[some], kind="stable")[first:last]]
+    return candidates[np.argsort(values[candidates], kind="stable")[first:last]]

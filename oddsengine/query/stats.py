@@ -50,17 +50,17 @@ class BoardStats:
             key = rows.key[on]
             self.book_names = [catalog.book(name).id for name in names.books]
             if books is not None:
-                mine = np.array([name in books for name in self.book_names], bool)
-                on = on[mine[key & _BOOK]] if mine.size else on
+                selected = np.array([name in books for name in self.book_names], bool)
+                on = on[selected[key & _BOOK]] if selected.size else on
                 key = rows.key[on]
             term, book = key >> BOOK_BITS, key & _BOOK
             event = names.event.values[term].astype(np.int64)
             seen, live = rows.seen[on], (rows.flags[on] & LIVE) != 0
             status, begins = board.statuses()
             self.market_names = list(names.published_names)
-            there = np.zeros(len(names.wordings), bool)
-            there[term] = True
-            used = np.flatnonzero(there)
+            present = np.zeros(len(names.wordings), bool)
+            present[term] = True
+            used = np.flatnonzero(present)
             self.term_event = names.event.values[used].astype(np.int64)
             self.term_market = names.published.values[used].astype(np.int64)
             self._selection = names.id.values[used]
@@ -176,8 +176,8 @@ class BoardStats:
 def _own_fields(links: list[str | None], pairs: Longs, slots: Longs) -> dict[int, str]:
     """Map pairs to a row's source fields, for rows with an event id of their own."""
     n = len(links)
-    given = zip(pairs.tolist(), slots.tolist(), strict=True)
-    return {p: link for p, s in given if s < n and (link := links[s]) is not None and _external(link)}
+    places = zip(pairs.tolist(), slots.tolist(), strict=True)
+    return {p: link for p, s in places if s < n and (link := links[s]) is not None and _external(link)}
 
 
 def _external(link: str) -> str:

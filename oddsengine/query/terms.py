@@ -133,10 +133,10 @@ class TermIndex:
         sides = kind.outcomes
         owner = names.subjects[subject] if kind.subject == "team" else ""
         word = sides[side] if side != UNREAD and side < len(sides) else ""
-        given = (wording[8] or "").strip().lower()
-        worded = given in ("yes", "no") and word in ("over", "under")  # to score, yes: over 0.5
-        if not given or worded or not _TYPES.issuperset(given.split("_")):
-            given = (f"{owner}_{word}" if owner and word else word) or "other"
+        type_ = (wording[8] or "").strip().lower()
+        worded = type_ in ("yes", "no") and word in ("over", "under")  # to score, yes: over 0.5
+        if not type_ or worded or not _TYPES.issuperset(type_.split("_")):
+            type_ = (f"{owner}_{word}" if owner and word else word) or "other"
         sport, league = self._league(wording, event)
         segment = wording[6] or kind.period or catalog.FULL_GAME
         published_line = None if (kind.family and not kind.has_line) or wording[-1] != wording[-1] else wording[-1]
@@ -146,7 +146,7 @@ class TermIndex:
         stat = wording[10] or kind.stat or None
         self.texts.append(
             TermTexts(
-                wording[0], sport, league, wording[3] or "", wording[4] or "", market, selection, given, published_line,
+                wording[0], sport, league, wording[3] or "", wording[4] or "", market, selection, type_, published_line,
                 player, stat, wording[11] or owner or None, segment, source if source != market else None,
             )
         )  # fmt: skip
@@ -163,9 +163,9 @@ class TermIndex:
         self.columns["player"].add(spoken)
         self.columns["selection"].add(chosen)
         self.columns["stat"].add(_plain(stat or ""))
-        self.columns["type"].add(given)
+        self.columns["type"].add(type_)
         self.columns["prop"].add(kind.prop or (not kind.family and type_id.startswith("player_")))
-        self.keys.append((type_id, segment, stat or "", spoken, line, side, chosen, given, tie))
+        self.keys.append((type_id, segment, stat or "", spoken, line, side, chosen, type_, tie))
         for team in teams:
             if team:
                 name = catalog.team_aliases(sport).get(team, team)
@@ -173,14 +173,14 @@ class TermIndex:
 
     def _league(self, wording: Wording, event: int) -> tuple[str, str]:
         """Return the ids of sport and league, taken from the event if the row has none."""
-        given = wording[1] or "", wording[2] or ""
-        if not all(given):
+        names = wording[1] or "", wording[2] or ""
+        if not all(names):
             most, league = self.names.sports[event]
-            given = given[0] or most.id, given[1] or league
-        ids = self.leagues.get(given)
+            names = names[0] or most.id, names[1] or league
+        ids = self.leagues.get(names)
         if ids is None:
-            sport = catalog.sport(given[0]).id
-            ids = self.leagues[given] = sport, catalog.league(given[1], sport).id if given[1] else ""
+            sport = catalog.sport(names[0]).id
+            ids = self.leagues[names] = sport, catalog.league(names[1], sport).id if names[1] else ""
         return ids
 
     def _outcomes(self, at: int, end: int) -> None:
@@ -192,12 +192,12 @@ class TermIndex:
             ids, events, names.place.values[at:end].tolist(), strict=True
         ):
             ways = rest >> 8 & 255
-            mine: Key = (e, high, (low & -16) | (low & 15) >> 1 if ways else low)
-            other: Key = (e, with_draw, low)
+            straight_key: Key = (e, high, (low & -16) | (low & 15) >> 1 if ways else low)
+            drawn_key: Key = (e, with_draw, low)
             if rest & 255:
-                mine = other = (ident,)
-            straight.new.append(straight.code(mine))
-            drawn.new.append(straight.code(other))
+                straight_key = drawn_key = (ident,)
+            straight.new.append(straight.code(straight_key))
+            drawn.new.append(straight.code(drawn_key))
 
     def turn(self) -> None:
         """Reassign outcome codes if home and away of an event were swapped."""
@@ -218,14 +218,14 @@ class TermIndex:
         block, pieces, done = self.block, [], 0
         for e in sorted(new):
             placed = e < block.size - 1
-            here = self.sorted[block[e] : block[e + 1]].tolist() if placed else []
+            of_event = self.sorted[block[e] : block[e + 1]].tolist() if placed else []
             if placed:
                 pieces.append(self.sorted[done : block[e]])
                 done = int(block[e + 1])
             else:
                 pieces.append(self.sorted[done:])
                 done = self.sorted.size
-            pieces.append(np.array(sorted(here + new[e], key=self.keys.__getitem__), np.int32))
+            pieces.append(np.array(sorted(of_event + new[e], key=self.keys.__getitem__), np.int32))
         pieces.append(self.sorted[done:])
         self.sorted = np.concatenate(pieces)
         counts = np.bincount(event, minlength=len(self.names.events))

@@ -109,8 +109,8 @@ class Scene:
 
     def a_ladder(self, *ladders: int) -> list[int]:
         """Return the rows of a random ladder with several lines, or none."""
-        there = sorted({place.ladder for place in self.places} & set(ladders))
-        return self.of(there[self.rng.integers(len(there))]) if there else []
+        present = sorted({place.ladder for place in self.places} & set(ladders))
+        return self.of(present[self.rng.integers(len(present))]) if present else []
 
     def a_market(self, rows: Sequence[int]) -> list[int]:
         """Return the rows of a random line among some rows of a ladder."""
@@ -223,11 +223,11 @@ def _flap(scene: Scene) -> None:
 
 def _frozen(scene: Scene) -> None:
     """The book's prices do not move, but have fresh times."""
-    held = scene.memory.setdefault("rows", [dict(row) for row in scene.rows])
+    first_rows = scene.memory.setdefault("rows", [dict(row) for row in scene.rows])
     if scene.rows:
         seen, live = scene.rows[0]["last_seen_at"], scene.rows[0]["is_live"]
-        if held and held[0]["is_live"] == live:
-            scene.rows[:] = [dict(row, last_seen_at=seen) for row in held]
+        if first_rows and first_rows[0]["is_live"] == live:
+            scene.rows[:] = [dict(row, last_seen_at=seen) for row in first_rows]
             scene.touched.update(range(len(scene.rows)))
 
 
@@ -318,9 +318,9 @@ class Trouble:
             del self._held[strike.screen]
             self._left.add(strike.screen)
         changed = [strike.screen for strike in gone]
-        held = [strike.hazard for strike in self._held.values()]
+        active = [strike.hazard for strike in self._held.values()]
         for hazard in self._kinds:
-            for _ in range(self._each - held.count(hazard)):
+            for _ in range(self._each - active.count(hazard)):
                 screen = self._target(hazard)
                 if screen is not None:
                     until = now + float(self._rng.uniform(*_LASTS))

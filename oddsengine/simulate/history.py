@@ -151,9 +151,9 @@ def _season(year: int, strength: Floats, rng: np.random.Generator) -> Season:
         "HomeTeam": [TEAMS[at] for at in home.tolist()],
         "AwayTeam": [TEAMS[at] for at in away.tolist()],
     }
-    for prefix, (ours, theirs) in (("FT", goals), ("HT", half)):
-        columns[f"{prefix}HG"], columns[f"{prefix}AG"] = _texts(ours, 0), _texts(theirs, 0)
-        columns[f"{prefix}R"] = ["DHA"[sign] for sign in np.sign(ours - theirs).tolist()]
+    for prefix, (home_goals, away_goals) in (("FT", goals), ("HT", half)):
+        columns[f"{prefix}HG"], columns[f"{prefix}AG"] = _texts(home_goals, 0), _texts(away_goals, 0)
+        columns[f"{prefix}R"] = ["DHA"[sign] for sign in np.sign(home_goals - away_goals).tolist()]
     for closing in (False, True):
         columns |= _prices(markets[0], markets[closing], rng, closing=closing)
     event = [
@@ -227,14 +227,14 @@ def _prices(
     """Return the price columns of one collection time."""
     mark = "C" if closing else ""
     columns: dict[str, list[str]] = {}
-    there = rng.random((len(_BOOKS), now[0].line.size)) >= _MISSING
+    listed = rng.random((len(_BOOKS), now[0].line.size)) >= _MISSING
     for before, market, names in zip(early, now, (("H", "D", "A"), (">2.5", "<2.5"), ("AHH", "AHA")), strict=True):
         handicap = market.name == "asian_handicap"
         if handicap:
             columns[f"AH{mark}h"] = _texts(market.line, 2)
             before = market  # the early chances may be about another line  # noqa: PLW2901
         texts = {}
-        for book, has in zip(_BOOKS, there, strict=True):
+        for book, has in zip(_BOOKS, listed, strict=True):
             prefix = book.code if market.name == "moneyline_3way" else book.other
             if prefix is not None:
                 texts[prefix] = np.where(has[:, None], _odds(book, before, market, rng, closing=closing), np.nan)

@@ -67,9 +67,12 @@ class Screens:
         live = self._games.status[event] == LIVE
         quarters, odds, visible = self._price(rows, live, opinions)
         active = ~suspended[event]
-        held = ~active
-        quarters[held], odds[held] = self.quarters[rows][held], self.odds[rows][held]
-        visible = np.where(held, self.shown[rows] & self.live[rows], visible)
+        suspended_rows = ~active
+        quarters[suspended_rows], odds[suspended_rows] = (
+            self.quarters[rows][suspended_rows],
+            self.odds[rows][suspended_rows],
+        )
+        visible = np.where(suspended_rows, self.shown[rows] & self.live[rows], visible)
         was = self.shown[rows]
         same = was & (quarters == self.quarters[rows]) & (live == self.live[rows])
         left = was & ~(same & visible)

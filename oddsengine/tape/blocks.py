@@ -219,7 +219,7 @@ def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[
         new_books.setdefault(number, []).append(name)
     a = 0
     for number, now, count, removed, complete, events, rejected, notes in steps.iter_rows():
-        decoded_notes = [_note(kind, what) for kind, what in json.loads(notes)] if notes else []
+        decoded_notes = [_note(kind, content) for kind, content in json.loads(notes)] if notes else []
         if number is None:
             yield decoded_notes
             continue
@@ -235,11 +235,11 @@ def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[
         a = b
 
 
-def _note(kind: str, what: Any) -> Note:
+def _note(kind: str, content: Any) -> Note:
     """Restore a note from its JSON form."""
     if kind in ("without", "fair"):
-        return kind, tuple(what) if kind == "without" else what
-    return kind, ViewKey(**{k: _frozen(v) for k, v in what.items()})
+        return kind, tuple(content) if kind == "without" else content
+    return kind, ViewKey(**{k: _frozen(v) for k, v in content.items()})
 
 
 def _frozen(value: Any) -> Any:

@@ -77,12 +77,12 @@ class Tape:
     @property
     def without(self) -> tuple[str, ...]:
         """Disabled guards and changed thresholds (`name=value`) of the recorded engine."""
-        return next((what for kind, what in reversed(self._first_notes()) if kind == "without"), ())
+        return next((content for kind, content in reversed(self._first_notes()) if kind == "without"), ())
 
     @property
     def fair(self) -> FairTable | None:
         """Fair-price constants of the recorded engine; None on tapes without them."""
-        constants = next((what for kind, what in self._first_notes() if kind == "fair"), None)
+        constants = next((content for kind, content in self._first_notes() if kind == "fair"), None)
         return None if constants is None else read_fair_table(constants)
 
     def _first_notes(self) -> list[Note]:

@@ -158,9 +158,9 @@ class TapeWriter:
                 self._notes = notes
                 raise
 
-    def note(self, kind: str, what: ViewKey | FairTable) -> None:
+    def note(self, kind: str, subject: ViewKey | FairTable) -> None:
         """Record that a view woke (`wake`) or fell asleep (`sleep`), or new fair-price constants (`fair`)."""
-        self._notes.append([kind, fair_content(what) if isinstance(what, FairTable) else what._asdict()])
+        self._notes.append([kind, fair_content(subject) if isinstance(subject, FairTable) else subject._asdict()])
 
     @property
     def _end(self) -> Segment:
