@@ -24,3 +24,11 @@ def grown(column: npt.NDArray[Any], size: int, fill: float = 0) -> npt.NDArray[A
         return column
     more = np.full((size + size // 4 - column.shape[0], *column.shape[1:]), fill, column.dtype)
     return np.concatenate((column, more))
+
+
+def spans(first: Longs, last: Longs) -> Longs:
+    """Concatenate half-open ranges of numbers."""
+    size = last - first
+    ends = np.cumsum(size)
+    numbers = np.arange(ends[-1] if ends.size else 0) + np.repeat(first - (ends - size), size)
+    return np.asarray(numbers, np.int64)

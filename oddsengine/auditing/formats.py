@@ -29,7 +29,7 @@ import polars as pl
 
 from oddsengine.board.quotes import LINKS
 from oddsengine.casts import CASTS, TIME
-from oddsengine.columns import Longs
+from oddsengine.columns import Longs, spans
 from oddsengine.schema import ODDS_SCHEMA
 
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
@@ -239,11 +239,8 @@ def _seen(event: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
     spells_, moments = [], []
     for of, looks in _by_event(event, begin, end):
         first, last = np.searchsorted(looks, begin[of]), np.searchsorted(looks, end[of], side="right")
-        size = last - first
-        spells_.append(np.repeat(of, size))
-        moments.append(
-            looks[np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size) + np.repeat(first, size)]
-        )
+        spells_.append(np.repeat(of, last - first))
+        moments.append(looks[spans(first, last)])
     return np.concatenate(spells_), np.concatenate(moments)
 
 

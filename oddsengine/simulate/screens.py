@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oddsengine.columns import Bools, Floats, Longs
+from oddsengine.columns import Bools, Floats, Longs, spans
 from oddsengine.simulate.desks import Desk, Habits, Opinions, quoted
 from oddsengine.simulate.games import CENTRE, LIVE, OFFSETS, WIDTH, SimulatedGames
 from oddsengine.simulate.leagues import HOME_TOTAL, LADDERS, LEAGUES, MONEYLINE
@@ -108,10 +108,3 @@ class Screens:
         margin = self._habits.margins(book[starts], ladder[starts], live[starts])
         odds = np.maximum(self._habits.written(book, quoted(safe, market, margin)), 1.01)
         return games.line_of(event, ladder, self._slot[rows]), odds, visible
-
-
-def spans(first: Longs, last: Longs) -> Longs:
-    size = last - first
-    ends = np.cumsum(size)
-    numbers = np.arange(ends[-1] if ends.size else 0) + np.repeat(first - (ends - size), size)
-    return np.asarray(numbers, np.int64)
