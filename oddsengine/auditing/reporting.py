@@ -129,9 +129,9 @@ def audit(
     engine = engine_of(replayed, guards, table)
     view = engine.view(books, sharp, method, kinds=("ev",), min_ev=0.0, include=("suspect",), keep=True)
     results = None if isinstance(replayed, Tape) else replayed.results
-    played = collect_shown(replayed, engine, view, THRESHOLDS, progress)
-    shown = grade(played.shown, played.closes, results, table)
-    return Audit(shown, calibration(shown, hours), played.looks, table.name)
+    prices, closes, looks = collect_shown(replayed, engine, view, THRESHOLDS, progress)
+    shown = grade(prices, closes, results, table)
+    return Audit(shown, calibration(shown, hours), looks, table.name)
 
 
 def calibration(shown: pl.DataFrame, hours: float = MOST_HOURS) -> pl.DataFrame:

@@ -1,6 +1,6 @@
 """Prices when first shown as +EV, and closing boards: the input of an audit."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,16 +16,10 @@ from oddsengine.update import Update
 from oddsengine.view import View
 
 
-class AuditInput(NamedTuple):
-    shown: pl.DataFrame  # one row each time a price first reached a threshold
-    closes: pl.DataFrame | None
-    looks: int
-
-
 def collect_shown(
     history: History | Tape, engine: Engine, view: View, thresholds: tuple[float, ...], progress: Any = None
-) -> AuditInput:
-    """Replay a history, recording when each price first reached each threshold, and the closing boards."""
+) -> tuple[pl.DataFrame, pl.DataFrame | None, int]:
+    """Replay a history: when each price first reached each threshold, the closing boards, and the number of steps."""
     closes = Closes(engine)
     facts: list[pl.DataFrame] = []
     seen: dict[int, int] = {}  # id -> thresholds reached
@@ -59,10 +53,10 @@ def collect_shown(
         orient="row",
     )  # fmt: skip
     if not facts:
-        return AuditInput(frame, closes.take(everything=True), count)
+        return frame, closes.take(everything=True), count
     texts = pl.concat(facts).unique("ident", keep="first", maintain_order=True)
     frame = frame.join(texts, on="ident", how="left", maintain_order="left")
-    return AuditInput(frame, closes.take(everything=True), count)
+    return frame, closes.take(everything=True), count
 
 
 def _facts(engine: Engine, update: Update, hits: Hits) -> pl.DataFrame:

@@ -15,7 +15,7 @@ pass on, and prices from before this node started.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Required, TypedDict
+from typing import Any, Generic, NamedTuple, Required, TypedDict, TypeVar
 
 import msgspec
 
@@ -35,6 +35,7 @@ from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.reasons import IDENTITY
 
 _SOURCE = "the interface"
+T = TypeVar("T")
 
 
 class Odds(TypedDict, total=False):
@@ -131,20 +132,12 @@ class _Page(msgspec.Struct):
     removed: list[Text | _Gone] = []
 
 
-class _Chunk(msgspec.Struct):
-    odds: list[Odds]
-
-
-class _PriceDeltas(msgspec.Struct):
-    odds: list[PriceDelta]
+class _Prices(msgspec.Struct, Generic[T]):
+    odds: list[T]
 
 
 class _Removed(msgspec.Struct):
     ids: list[str]
-
-
-class _Renewed(msgspec.Struct):
-    odds: list[SeenTime]
 
 
 class _StreamMessage(msgspec.Struct):
@@ -156,9 +149,9 @@ class _StreamMessage(msgspec.Struct):
 
 _LEVEL = Level(Odds, "a row")
 _page = msgspec.json.Decoder(_Page)
-_chunk = msgspec.json.Decoder(_Chunk)
-_deltas = msgspec.json.Decoder(_PriceDeltas)
-_renewed = msgspec.json.Decoder(_Renewed)
+_chunk = msgspec.json.Decoder(_Prices[Odds])
+_deltas = msgspec.json.Decoder(_Prices[PriceDelta])
+_renewed = msgspec.json.Decoder(_Prices[SeenTime])
 _removed = msgspec.json.Decoder(_Removed)
 _said = msgspec.json.Decoder(_StreamMessage)
 _rows = msgspec.json.Decoder(list[Odds])

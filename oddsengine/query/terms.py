@@ -76,6 +76,10 @@ class _Codes:
         chosen[list(codes)] = True
         return np.take(chosen, self.values)
 
+    def equal(self, texts: Iterable[Any]) -> Bools:
+        """Flag the terms with one of these texts."""
+        return self.among(self.of[text] for text in texts if text in self.of)
+
     def holding(self, part: str) -> Bools:
         return self.among([at for at, text in enumerate(self.texts) if part in text])
 
@@ -249,7 +253,7 @@ class TermIndex:
         column = self.columns["sport"]
         ids = {name: values.sport_id(name) for name in names}
         missing = [name for name, id_ in ids.items() if id_ not in column.of and id_ not in catalog.sports()]
-        return column.among(column.of[id_] for id_ in set(ids.values()) if id_ in column.of), missing
+        return column.equal(ids.values()), missing
 
     def by_league(self, names: tuple[str, ...]) -> tuple[Bools, list[str]]:
         """Return a mask of the terms of some leagues, and the unknown ids."""
@@ -280,8 +284,7 @@ class TermIndex:
         return mask | column.among(codes), missing
 
     def by_prop(self, *, is_prop: bool) -> Bools:
-        column = self.columns["prop"]
-        return column.among([column.of[is_prop]] if is_prop in column.of else [])
+        return self.columns["prop"].equal([is_prop])
 
     def by_text(self, part: str) -> Bools:
         """Flag the terms with a substring in one of their names."""
@@ -295,18 +298,12 @@ class TermIndex:
         return column.among([at for at, name in enumerate(column.texts) if name and part in name])
 
     def by_stat(self, names: tuple[str, ...]) -> Bools:
-        column = self.columns["stat"]
-        ids = {plain(name) for name in names} - {""}
-        return column.among(column.of[id_] for id_ in ids if id_ in column.of)
+        return self.columns["stat"].equal({plain(name) for name in names} - {""})
 
     def by_selection(self, names: tuple[str, ...]) -> Bools:
         """Flag the terms whose selection or selection type is listed."""
-        texts, types = self.columns["selection"], self.columns["type"]
-        named = {catalog.normalise(name) for name in names}
-        typed = {name.lower() for name in names}
-        return texts.among(texts.of[name] for name in named if name in texts.of) | types.among(
-            types.of[name] for name in typed if name in types.of
-        )
+        texts = self.columns["selection"].equal(map(catalog.normalise, names))
+        return texts | self.columns["type"].equal(name.lower() for name in names)
 
     def events_of(self, names: tuple[str, ...]) -> tuple[set[int], list[str]]:
         """Return the events of some teams, and the unknown names."""

@@ -127,10 +127,10 @@ class FuturesSeason:
         """Return every market with its true chances at a time."""
         return self._races(_seconds(now))
 
-    def _races(self, seconds: float, off: "_Off | None" = None) -> list[Race]:
-        """Return the markets with strengths that are off by some error."""
-        strength = self._strength + self._drift(0, seconds, len(self.teams)) + (0.0 if off is None else off.teams)
-        talent = self._talent + self._drift(1, seconds, _PEOPLE) + (0.0 if off is None else off.people)
+    def _races(self, seconds: float, off: tuple[Floats, Floats] | None = None) -> list[Race]:
+        """Return the markets with strengths of teams and people that are off by some errors."""
+        strength = self._strength + self._drift(0, seconds, len(self.teams)) + (0.0 if off is None else off[0])
+        talent = self._talent + self._drift(1, seconds, _PEOPLE) + (0.0 if off is None else off[1])
         title = _softmax(1.2 * strength)
         award = np.append(0.96 * _softmax(talent), 0.04)
         shares = self._shares(seconds, strength)
@@ -174,7 +174,7 @@ class FuturesSeason:
         phase, short = voice.uniform(0.0, 2.0 * np.pi, (2, 40)), bool(voice.random() < 0.4)
         looked = _seconds(now) // (4.0 * each.poll) * 4.0 * each.poll  # time of its last update
         wave = each.noise * np.sin(2.0 * np.pi * looked / 7_200.0 + phase)
-        off = _Off(wave[0, : len(self.teams)], wave[1, :_PEOPLE])
+        off = wave[0, : len(self.teams)], wave[1, :_PEOPLE]
         rows = []
         for race in self._races(looked - 4.0 * each.lag, off):
             margin = each.margin * _MARGINS["two" if len(race.selections) == 2 else "field"]
@@ -202,11 +202,6 @@ class FuturesSeason:
             return f"{name} {race.line:g}"
         team = catalog.team(name, self._league.sport, self._league.id) if generic and race.type == "TEAM" else None
         return team.aliases[0] if team is not None and team.aliases else name
-
-
-class _Off(NamedTuple):
-    teams: Floats
-    people: Floats
 
 
 def _seconds(now: datetime) -> float:
