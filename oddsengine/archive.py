@@ -141,12 +141,8 @@ def write(
 ) -> None:  # fmt: skip
     """Append rows to an archive atomically; `origin` and `until` record which steps they are.
 
-    `after` is the step up to which the archive has to have what it has of `origin`.
-
-    Raises
-    ------
-    ArchiveError
-        If deltalake is not installed, the table cannot be written, or another job has written since `after`.
+    `after` is the step up to which the archive has to have what it has of `origin`. Raises `ArchiveError` if deltalake
+    is not installed, the table cannot be written, or another job has written since `after`.
     """
     delta = _delta()
     properties = delta.WriterProperties(compression="ZSTD", compression_level=3)
@@ -197,12 +193,7 @@ def compact(dest: str | Path, keep_hours: float = 168.0, options: Mapping[str, s
     """Make one file of the many of each day and sport, sorted by event; the newest day is still written to, and left.
 
     Readers of the table see the old files or the new ones. Old ones are deleted once they are older than `keep_hours`:
-    longer than any query takes that is under way.
-
-    Raises
-    ------
-    ArchiveError
-        If there is no table, or it cannot be written.
+    longer than any query takes that is under way. Raises `ArchiveError` if there is no table, or it cannot be written.
     """
     delta = _delta()
     if keep_hours < 0.0:
@@ -258,10 +249,7 @@ class Archive:
     def rows(self, event_id: str, origin: str = "") -> tuple[pl.DataFrame, int]:
         """Return the quotes of an event, and the last archived step of `origin`, 0 for none.
 
-        Raises
-        ------
-        ArchiveError
-            If the archive cannot be read.
+        Raises `ArchiveError` if the archive cannot be read.
         """
         delta = _delta()
         try:

@@ -54,10 +54,7 @@ def dump(engine: Engine) -> dict[str, Any]:
 def restore(engine: Engine, held: dict[str, Any]) -> None:
     """Restore a snapshot into a new engine.
 
-    Raises
-    ------
-    ValueError
-        If the engine has made a step, or the snapshot's format is not supported.
+    Raises `ValueError` if the engine has made a step, or the snapshot's format is not supported.
     """
     if held.get("form") != FORM:
         raise ValueError(f"snapshot has format {held.get('form')}; this version reads format {FORM}")

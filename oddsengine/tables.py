@@ -252,13 +252,7 @@ def _read_json(data: bytes) -> _Read:
 
 
 def decoded(data: bytes) -> Any:
-    """Decode JSON; several objects, one per line, become a list.
-
-    Raises
-    ------
-    OddsError
-        If the data is not valid JSON.
-    """
+    """Decode JSON; several objects, one per line, become a list. Raises `OddsError` if the data is not valid JSON."""
     data = data.removeprefix(_MARK)
     try:
         return msgspec.json.decode(data)

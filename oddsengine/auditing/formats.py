@@ -82,10 +82,7 @@ def cuts(now: Longs) -> Iterator[tuple[int, int, int]]:
 def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> History:
     """Detect the format of a history by its columns.
 
-    Raises
-    ------
-    ValueError
-        If the columns match no format, or `every` is not a number above 0.
+    Raises `ValueError` if the columns match no format, or `every` is not a number above 0.
     """
     if not 0.0 < every < np.inf:
         raise ValueError(f"every must be a number of seconds above 0, got {every!r}")
@@ -109,10 +106,7 @@ def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> Hist
 def scan_files(path: str, storage_options: Mapping[str, Any] | None = None) -> pl.LazyFrame:
     """Return a lazy query over a file, a folder of Parquet files, a glob pattern or a URL, with polars' readers.
 
-    Raises
-    ------
-    ValueError
-        If the suffix is unknown.
+    Raises `ValueError` if the suffix is unknown.
     """
     options = None if storage_options is None else dict(storage_options)
     suffix = os.path.splitext(path.partition("?")[0].rstrip("*/"))[1].lower()

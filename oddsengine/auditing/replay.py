@@ -82,10 +82,7 @@ def span(history: History | Tape) -> tuple[int, int]:
 def engine_of(history: History | Tape, guards: Guards = None, fair: FairTable | None = None) -> Engine:
     """Create an engine for a history; for a tape, with the recorded guards.
 
-    Raises
-    ------
-    ValueError
-        If guards are given for a tape.
+    Raises `ValueError` if guards are given for a tape.
     """
     if not isinstance(history, Tape):
         return Engine(guards=guards, fair=fair)

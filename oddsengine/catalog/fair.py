@@ -86,10 +86,7 @@ def fair_table() -> FairTable:
 def amended_fair_table(changes: Mapping[str, Any]) -> FairTable:
     """Return the packaged table with some entries replaced, given in the form of fair.toml.
 
-    Raises
-    ------
-    ValueError
-        If a table or an entry does not exist, or a value is not a finite number.
+    Raises `ValueError` if a table or an entry does not exist, or a value is not a finite number.
 
     Examples
     --------

@@ -127,10 +127,7 @@ def fault(name: str, value: Any) -> str:
 def changed(limits: Thresholds, changes: Mapping[str, Any]) -> Thresholds:
     """Return thresholds with some values replaced.
 
-    Raises
-    ------
-    ValueError
-        If a name is not a threshold, or a value is not allowed for it.
+    Raises `ValueError` if a name is not a threshold, or a value is not allowed for it.
 
     Examples
     --------

@@ -200,11 +200,8 @@ class BetfairMarkets:
     def read(self, line: bytes) -> Payload:
         """Parse one line.
 
-        Raises
-        ------
-        FeedError
-            If it is not a stream message, or reports a failed request. The state is unchanged, but a change is lost:
-            reconnect with `initial_clk` and `clk`.
+        Raises `FeedError` if it is not a stream message, or reports a failed request. The state is unchanged, but a
+        change is lost: reconnect with `initial_clk` and `clk`.
         """
         message = decode(_message, line.strip(), _SOURCE)
         if message.op == "status" and message.statusCode == "FAILURE":
@@ -235,10 +232,7 @@ class BetfairMarkets:
     def add_catalogue(self, data: bytes) -> Payload:
         """Parse a response of the market catalogue; returns the quotes that were waiting for its names.
 
-        Raises
-        ------
-        FeedError
-            If the response is not valid.
+        Raises `FeedError` if the response is not valid.
         """
         listed = data.lstrip()[:1] == b"["
         entries = decode(_catalogues, data, "the Betfair catalogue") if listed else (

@@ -79,13 +79,7 @@ class SeasonFile(NamedTuple):
 
 
 def read(data: bytes) -> SeasonFile:
-    """Parse a file of the main or the extra leagues.
-
-    Raises
-    ------
-    FeedError
-        If the data is not such a file.
-    """
+    """Parse a file of the main or the extra leagues. Raises `FeedError` if the data is not such a file."""
     header, lines = _lines(data)
     places = {name: at for at, name in reversed(list(enumerate(header)))}
     where = {field: next((places[name] for name in names if name in places), -1) for field, names in _NAMES.items()}

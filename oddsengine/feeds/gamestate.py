@@ -34,10 +34,7 @@ class _State(msgspec.Struct):
 def read_states(data: bytes) -> Payload:
     """Parse a response of `/gamestate`, for all sports or one.
 
-    Raises
-    ------
-    FeedError
-        If the response is invalid or an error.
+    Raises `FeedError` if the response is invalid or an error.
 
     Examples
     --------
@@ -75,10 +72,7 @@ class GameStates:
     def read(self, event: str, data: bytes) -> Payload:
         """Parse one event of the stream; events of other channels return nothing.
 
-        Raises
-        ------
-        FeedError
-            If the event is invalid; the state is unchanged.
+        Raises `FeedError` if the event is invalid; the state is unchanged.
         """
         if event in ("gamestate:snapshot", "gamestate:update"):
             refused: Counter[str] = Counter()

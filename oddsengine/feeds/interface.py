@@ -174,10 +174,7 @@ class Page(NamedTuple):
 def read_page(data: bytes) -> Page:
     """Parse a page of `/odds` or `/odds/delta` in either envelope, or a bare list of rows.
 
-    Raises
-    ------
-    FeedError
-        If the page is invalid or an error.
+    Raises `FeedError` if the page is invalid or an error.
     """
     refused: Counter[str] = Counter()
     page = _read_page(data, refused)
@@ -291,10 +288,7 @@ class InterfaceStream:
     def read(self, event: str, data: bytes) -> Payload:
         """Parse one event of the stream; events of other channels return nothing.
 
-        Raises
-        ------
-        FeedError
-            If the event is invalid; the state is unchanged.
+        Raises `FeedError` if the event is invalid; the state is unchanged.
         """
         if event == "snapshot":
             return self._snapshot(data)

@@ -169,10 +169,7 @@ class OpticOdds:
     def frame(self, event: str, data: bytes) -> Payload:
         """Parse one event of the stream.
 
-        Raises
-        ------
-        FeedError
-            If the event is invalid; the state and `last_entry` are unchanged.
+        Raises `FeedError` if the event is invalid; the state and `last_entry` are unchanged.
         """
         if event in ("odds", "locked-odds"):
             return self._odds(data, locked=event == "locked-odds")

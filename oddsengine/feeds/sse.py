@@ -52,10 +52,7 @@ class EventParser:
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """Feed a chunk and return the events it completes.
 
-        Raises
-        ------
-        FeedError
-            If an event is too large. The rest of the chunk is lost, so the connection must be reopened.
+        Raises `FeedError` if an event is too large. The rest of the chunk is lost, so the connection must be reopened.
         """
         if not self._begun:
             chunk = self._head + chunk

@@ -133,10 +133,8 @@ class TheOddsApi:
     def read(self, data: bytes, scope: RequestScope) -> Payload:
         """Parse a response: a list of events, one event, or either in the historical envelope.
 
-        Raises
-        ------
-        FeedError
-            If the response is invalid, has another odds format, or mixes formats; the state is unchanged.
+        Raises `FeedError` if the response is invalid, has another odds format, or mixes formats; the state is
+        unchanged.
         """
         refused: Counter[str] = Counter()
         events, partly, made = _events(data, refused)
@@ -187,10 +185,7 @@ class ScoresParser:
     def read(self, data: bytes, sport: str) -> Payload:
         """Parse the list of one sport; readings count as seen on arrival.
 
-        Raises
-        ------
-        FeedError
-            If the list is invalid; the state is unchanged.
+        Raises `FeedError` if the list is invalid; the state is unchanged.
         """
         refused: Counter[str] = Counter()
         games: dict[str, Game] = {}

@@ -49,10 +49,7 @@ class FieldsError(ValueError):
 def fields_by_market(fields: Sequence[FuturesField]) -> Mapping[str, Field]:
     """Map market ids to their fields; later fields replace earlier ones.
 
-    Raises
-    ------
-    FieldsError
-        If a field has no market, too few contestants, or duplicates.
+    Raises `FieldsError` if a field has no market, too few contestants, or duplicates.
     """
     by_market: dict[str, Field] = {}
     for field in fields:
@@ -108,10 +105,7 @@ def field_of(market: Market, configured: Mapping[str, Field]) -> Field | None:
 def parse_fields(text: str) -> tuple[FuturesField, ...]:
     """Parse a TOML file of fields.
 
-    Raises
-    ------
-    FieldsError
-        If the file is not valid.
+    Raises `FieldsError` if the file is not valid.
 
     Examples
     --------

@@ -79,10 +79,7 @@ def contestant(sport: str, league: str, text: str) -> str:
 def read(wording: Wording) -> tuple[Market, str]:
     """Identify the market and selection of a price.
 
-    Raises
-    ------
-    UnreadableError
-        If the texts are not a future.
+    Raises `UnreadableError` if the texts are not a future.
 
     Examples
     --------

@@ -55,10 +55,7 @@ class Cursor(NamedTuple):
     def read(cls, text: str) -> "Cursor":
         """Parse a cursor; every text that matches `CURSOR_PATTERN` is one.
 
-        Raises
-        ------
-        ValueError
-            If the text is not a cursor.
+        Raises `ValueError` if the text is not a cursor.
         """
         if len(text) > MOST_CURSOR or not _CURSOR.fullmatch(text):
             raise ValueError("invalid cursor: pass next_cursor unchanged")

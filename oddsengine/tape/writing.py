@@ -108,13 +108,7 @@ class TapeWriter:
     # ---- called by the engine ----
 
     def follow(self, engine: Engine) -> None:
-        """Start recording an engine.
-
-        Raises
-        ------
-        TapeError
-            If the engine is not where the tape ends; see `resume`.
-        """
+        """Start recording an engine. Raises `TapeError` if the engine is not where the tape ends; see `resume`."""
         terms, books, _ = self._totals
         if engine.number != self.last or engine.published[1] != books or engine.published[0] > terms:
             raise TapeError(
