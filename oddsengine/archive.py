@@ -233,15 +233,7 @@ def _delta() -> Any:
 
 
 class Archive:
-    """The quotes of an archive, which can grow while it is read.
-
-    Parameters
-    ----------
-    dest
-        A folder or the URL of an object store.
-    options
-        Credentials and settings of the object store.
-    """
+    """The quotes of an archive, a folder or the URL of an object store, which can grow while it is read."""
 
     def __init__(self, dest: str | Path, options: Mapping[str, str] | None = None) -> None:
         self._dest, self._options = str(dest), dict(options or {}) or None

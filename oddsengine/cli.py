@@ -565,18 +565,10 @@ def _run(words: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command with arguments (None: `sys.argv[1:]`), and return its exit status.
 
-    Parameters
-    ----------
-    argv
-        Arguments; None is `sys.argv[1:]`.
-
-    Returns
-    -------
-    int
-        Exit status: 0; 1 if `feeds check` found a feed that is not ok; 2 for invalid input; 130 if interrupted; 141 if
-        the output was closed.
+    0; 1 if `feeds check` found a feed that is not ok; 2 for invalid input; 130 if interrupted; 141 if the output was
+    closed.
     """
     try:
         return _run(sys.argv[1:] if argv is None else argv)

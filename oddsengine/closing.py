@@ -151,16 +151,8 @@ class Store(Protocol):
 class ClosingRecorder:
     """Records closing lines and bets of one engine.
 
-    Parameters
-    ----------
-    engine
-        The engine. Its default view over all books is kept awake; bets are the +EV prices of that view.
-    store
-        Receives closing lines and bets.
-    run
-        Runs a job; in the service, in a thread of its own, in order.
-    method
-        Method of the view; see `Engine.view`.
+    The engine's default view over all books is kept awake; bets are the +EV prices of that view by a method. `run` runs
+    a job: in the service in order, in a thread of its own.
     """
 
     def __init__(self, engine: Engine, store: Store, run: Run = at_once, *, method: str | None = None) -> None:

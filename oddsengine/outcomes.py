@@ -74,14 +74,10 @@ class Factor(NamedTuple):
 
 
 def factors(table: OddsTable, prob: Floats, error: Floats, odds: Floats) -> list[Factor]:
-    """Split the bets of a table, one per row, into independent factors.
+    """Split the bets of a table of prices, one per row, into independent factors.
 
-    Parameters
-    ----------
-    table
-        The bets, as prices.
-    prob, error, odds
-        By bet: fair probability given no push, its standard error (nan: none), price after commission.
+    By bet, `prob` is the fair probability given no push, `error` its standard error (nan: none), and `odds` the price
+    after commission.
     """
     identity = identify(table, frozenset(CODES[name] for name in GUARDS))
     g = identity.groups
@@ -184,14 +180,7 @@ def _targets(
     """Return target probabilities of each market by outcome, shrunk by their errors.
 
     Bets on one outcome at several prices have its mean probability and error, and the best price. If all outcomes are
-    bet on, the probabilities sum to 1.
-
-    Parameters
-    ----------
-    market, side, prob, error, odds
-        By bet.
-    outcomes
-        By market.
+    bet on, the probabilities sum to 1. `outcomes` is the number of outcomes by market; the others are by bet.
     """
     width = int(outcomes.max(initial=1)) + 1  # the last column is the rest
     cell, n = market * width + side, outcomes.size * width
@@ -364,12 +353,7 @@ def _tilt(weight: Floats, conditions: Floats) -> Floats:
 def tilt(weight: Floats, conditions: Floats) -> Floats:
     """Return the probabilities nearest to `weight` in relative entropy for which every condition has mean 0.
 
-    Parameters
-    ----------
-    weight
-        (scenarios,), at least 0.
-    conditions
-        (conditions, scenarios).
+    Weights (scenarios,) are at least 0; conditions are (conditions, scenarios).
     """
     return _tilt(weight, np.ascontiguousarray(conditions))
 

@@ -19,17 +19,9 @@ _DAY = 86_400_000_000
 
 
 def fair_by_time(fair: Fair = None) -> Callable[[int], FairTable]:
-    """Return a function of a time in microseconds that returns the table in force.
+    """Return a function of a time in microseconds that returns the table in force; None is the packaged table.
 
-    Parameters
-    ----------
-    fair
-        One table for all times (None: the packaged one), tables by date or datetime, or a function of a midnight.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `fair` is none of these; the function raises for a time before the first table.
+    The function raises `ValueError` for a time before the first table.
 
     Examples
     --------

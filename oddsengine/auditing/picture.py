@@ -14,19 +14,9 @@ _LEAST = 10
 
 
 def reliability(shown: pl.DataFrame, hours: float = 72.0) -> str:
-    """Plot prices first shown at an EV of at least 1 by EV band; each point is a mean with two standard errors.
+    """Plot prices first shown at an EV of at least 1 by EV band, as SVG; each point is a mean with two standard errors.
 
-    Parameters
-    ----------
-    shown
-        `SHOWN_SCHEMA`.
-    hours
-        Include prices shown at most this long before the start.
-
-    Returns
-    -------
-    str
-        An SVG document.
+    `shown` has the columns of `SHOWN_SCHEMA`; prices shown more than `hours` before the start are left out.
     """
     graded = shown.filter(
         (pl.col("threshold") == 1.0) & (pl.col("odds") < MOST_ODDS) & (pl.col("hours") < hours)

@@ -36,14 +36,8 @@ class Step(NamedTuple):
 def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] | None = None) -> History | Tape:
     """Open a history: a frame, a lazy query, the path of a table or of files, or a tape.
 
-    Raises
-    ------
-    ValueError
-        If the format is unknown, or a row has no time.
-    TypeError
-        If `history` is neither a frame nor a path.
-    FileNotFoundError
-        If the path does not exist.
+    Raises `ValueError` if the format is unknown or a row has no time, `TypeError` for another type, and
+    `FileNotFoundError` if the path does not exist.
     """
     if isinstance(history, History | Tape):
         return history

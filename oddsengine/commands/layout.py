@@ -114,23 +114,10 @@ def _fitted(columns: Sequence[Column], natural: list[int], width: int) -> dict[i
 def table(
     columns: Sequence[Column], groups: Sequence[Sequence[Sequence[str]]], width: int | None, *, bold: bool = False
 ) -> list[str]:
-    """Lay rows out under their titles.
+    """Lay rows out under their titles, and return the lines.
 
-    Parameters
-    ----------
-    columns
-        One for each cell of a row.
-    groups
-        Rows that belong together: the legs of one bet, or a single row.
-    width
-        Of the terminal; None leaves nothing out, cuts nothing and repeats what rows share.
-    bold
-        Whether the titles stand out.
-
-    Returns
-    -------
-    list of str
-        Lines without line ends.
+    A group has rows that belong together: the legs of one bet, or a single row. Without the width of a terminal,
+    nothing is left out or cut, and cells shared by the rows of a group are repeated.
 
     Examples
     --------

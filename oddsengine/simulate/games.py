@@ -109,18 +109,8 @@ def shares(cdf: Floats, quarters: Longs, origin: Longs | int) -> tuple[Floats, F
 class SimulatedGames:
     """All games of a world, as arrays over events.
 
-    Parameters
-    ----------
-    league
-        Index in `LEAGUES`, by event.
-    start
-        Start times in seconds of world time.
-    rng
-        The only source of randomness.
-    pace
-        Speed of games relative to real time.
-    news
-        None: single reports at the rate `League.news`. Otherwise reports arrive in groups.
+    `league` are indices in `LEAGUES`, `start` seconds of world time, `pace` is the speed of games relative to real
+    time. Without `news`, reports arrive one by one at the rate `League.news`; otherwise in groups.
     """
 
     def __init__(

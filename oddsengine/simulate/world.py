@@ -145,13 +145,7 @@ class World:
         return self._at(self._time)
 
     def run(self, seconds: float) -> Iterator[Batch]:
-        """Generate batches: the opening board first, then one batch per tick.
-
-        Parameters
-        ----------
-        seconds
-            World time to run. Further calls continue from there.
-        """
+        """Generate batches for some world time: first the opening board, then one per tick. Further calls continue."""
         if not self._open:
             self._open = True
             yield self._opening()
@@ -348,13 +342,7 @@ class World:
         return self._trouble.phantoms()
 
     def arbitrages(self, min_profit: float = 0.5, max_profit: float = 10.0) -> list[TrueArbitrage]:
-        """Return the arbitrages among honest, fresh prices.
-
-        Parameters
-        ----------
-        min_profit, max_profit
-            Range in percent, inclusive.
-        """
+        """Return the arbitrages among honest, fresh prices with a profit in a range, in percent."""
         screens, limits = self._screens, catalog.thresholds()
         begun = self._games.start[screens.event] < self._time
         oldest = np.where(screens.live, limits.stale_live_leg_s, limits.stale_prematch_s)
