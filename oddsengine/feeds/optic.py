@@ -106,13 +106,7 @@ _NOTHING = Payload()
 
 
 class OpticOdds:
-    """Parses responses and stream frames of one API key.
-
-    Parameters
-    ----------
-    odds_format
-        Format of the requests, one of `FORMATS`.
-    """
+    """Parses responses and stream frames of one API key, whose requests use one of `FORMATS`."""
 
     def __init__(self, odds_format: str = "AMERICAN") -> None:
         if odds_format not in FORMATS:
@@ -126,19 +120,10 @@ class OpticOdds:
         self.unknown: dict[str, None] = {}  # fixtures of the stream that no request has returned
 
     def read(self, data: bytes, books: Iterable[str] = (), markets: Iterable[str] | None = None) -> Payload:
-        """Parse a response with the odds of fixtures.
+        """Parse a response with the odds of fixtures. Raises `FeedError` if it is invalid.
 
-        Parameters
-        ----------
-        data
-            Response body.
-        books, markets
-            Requested ones, by the source's names; prices of these that are not listed are removed. None: all markets.
-
-        Raises
-        ------
-        FeedError
-            If the response is invalid.
+        `books` and `markets` (None: all) are the requested ones, by the source's names; prices of these that are not
+        listed are removed.
         """
         refused: Counter[str] = Counter()
         fixtures, partly = _fixtures(data, refused)

@@ -21,12 +21,7 @@ class ServerSentEvent(NamedTuple):
 
 
 class EventParser:
-    r"""A parser for one connection.
-
-    Parameters
-    ----------
-    most
-        Maximum size of an event in bytes.
+    r"""A parser for one connection, and events of at most some bytes.
 
     Examples
     --------

@@ -20,19 +20,9 @@ _LIVE = "live"
 
 
 def read(data: bytes, suffix: str) -> Payload:
-    r"""Parse a table.
+    r"""Parse a file by its suffix: .csv, .json, .ndjson, .jsonl or .parquet.
 
-    Parameters
-    ----------
-    data
-        Contents of the file.
-    suffix
-        Suffix of its name: .csv, .json, .ndjson, .jsonl or .parquet.
-
-    Raises
-    ------
-    FeedError
-        If the data is not an odds table.
+    Raises `FeedError` if it is not an odds table.
 
     Examples
     --------

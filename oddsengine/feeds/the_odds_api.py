@@ -114,14 +114,9 @@ class RequestScope(NamedTuple):
 class TheOddsApi:
     """Parses responses to one API key.
 
-    Parameters
-    ----------
-    american
-        Whether requests use `oddsFormat=american`; None detects it from each payload. Decimal prices that are all 100
-        or more would be taken for American ones, so set it if that can happen.
-    markets
-        All market keys that are ever requested. A request for all of them returns all prices of a book for an event,
-        and sets `complete`; None: never.
+    Without `american`, the odds format is detected from each payload; decimal prices that are all 100 or more would be
+    taken for American ones. `markets` are all market keys that are ever requested: a request for all of them returns
+    all prices of a book for an event, and sets `complete`.
     """
 
     def __init__(self, *, american: bool | None = None, markets: Iterable[str] | None = None) -> None:

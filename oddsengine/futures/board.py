@@ -86,23 +86,10 @@ class FuturesBoard:
         self, quotes: Sequence[Mapping[str, Any]] | pl.DataFrame, now: datetime, *, source: str = "",
         removed: Collection[str] = (),
     ) -> "FuturesBoard":  # fmt: skip
-        """Return the board after a batch of quotes.
+        """Return the board after a batch of quotes: rows with the columns of `FUTURES_SCHEMA`, or a frame of them.
 
-        Parameters
-        ----------
-        quotes
-            Rows with the columns of `FUTURES_SCHEMA`, or a frame of them. Invalid rows are listed in `rejected`.
-        now
-            UTC; must not decrease.
-        source
-            Source of the batch; `removed` refers to prices of the same source.
-        removed
-            The source's ids of removed prices; applied before the quotes.
-
-        Raises
-        ------
-        OddsError
-            If a required column is missing; nothing is applied.
+        `removed` are the source's own ids of prices that are gone; they are applied before the quotes. Invalid rows are
+        listed in `rejected`. Raises `OddsError` if a required column is missing.
         """
         now = now.astimezone(UTC) if now.tzinfo else now.replace(tzinfo=UTC)
         now = now if self.now is None else max(now, self.now)
