@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine_service import bets, demo, keys, recording, records, routes
+from oddsengine_service import bets, demo, keys, recording, records
 from oddsengine_service.alerts import Alerts, ShareError
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.archiving import NodeArchive
@@ -46,6 +46,7 @@ from oddsengine_service.node import Node, StalledError
 from oddsengine_service.past import Past
 from oddsengine_service.protocol import Protocol
 from oddsengine_service.recording import NodeTape
+from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.settings import Settings, SettingsError, secret
 from oddsengine_service.site import Site
 from oddsengine_service.stream.sending import LineMetrics
@@ -83,7 +84,7 @@ class Service:
         options = settings.service
         self.origin = options.url
         self.connections = Connections(log, options.connections, options.trusted)
-        self.api = Api(node, routes.ENDPOINTS, log, self.metrics, options.trusted, self.origin)
+        self.api = Api(node, ENDPOINTS, log, self.metrics, options.trusted, self.origin)
         origins = options.origins or (("*",) if node.demo else ())
         self._http: ASGIApp = Cors(self._answer, origins, self.origin) if origins else self._answer
         node.splits_token = secret(settings, "service.splits_token_env", environ)
@@ -339,9 +340,7 @@ def build(
         node.stream_settings = {
             "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
         }  # fmt: skip
-        lists = {
-            path.rpartition("/")[2]: one for one in routes.ENDPOINTS if (path := one.path).startswith("/opportunities/")
-        }
+        lists = {path.rpartition("/")[2]: one for one in ENDPOINTS if (path := one.path).startswith("/opportunities/")}
         sender = Sender(private=settings.alerts.private, mail=secret(settings, "alerts.mail_env", environ))
         node.alerts = Alerts(node, node.records, sender, lists, clock.time)
         service = Service(node, settings, environ, log, run)

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from oddsengine_service import pages, routes
+from oddsengine_service import pages
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.endpoints import Answer
 from oddsengine_service.log import Log
@@ -23,6 +23,7 @@ from oddsengine_service.openapi import document
 from oddsengine_service.problems import INTERNAL, Problem, origin_of, quoted
 from oddsengine_service.request import Request as Head
 from oddsengine_service.responses import CachedResponse, encode
+from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.samples import samples
 from oddsengine_service.tiers import ANONYMOUS_RATE
 
@@ -41,7 +42,7 @@ class Site:
     def __init__(self, api: Api, log: Log, metrics: Metrics, token: str, origin: str) -> None:
         self._api, self._log, self._metrics, self._token, self._origin = api, log, metrics, token, origin
         self._describing = threading.Lock()
-        document(routes.ENDPOINTS, BASE)  # fails at startup, with a name, if an endpoint cannot be documented
+        document(ENDPOINTS, BASE)  # fails at startup, with a name, if an endpoint cannot be documented
         own = [
             Route("/", self._live),
             Route("/openapi.json", partial(self._described, lambda: self._document)),
@@ -64,7 +65,7 @@ class Site:
     @cached_property
     def document(self) -> Mapping[str, Any]:
         """The OpenAPI document, with examples from a fictional board."""
-        return document(routes.ENDPOINTS, BASE, samples(routes.ENDPOINTS, partial(self._log.failure, b"(sample)")))
+        return document(ENDPOINTS, BASE, samples(ENDPOINTS, partial(self._log.failure, b"(sample)")))
 
     @cached_property
     def _document(self) -> CachedResponse:

@@ -22,7 +22,6 @@ from effort import pause
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
-from oddsengine_service import routes
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.connections import Connections
 from oddsengine_service.keys import KeyStore, Terms
@@ -32,6 +31,7 @@ from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.node import Node
 from oddsengine_service.protocol import Protocol
+from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.stream import sse
 from oddsengine_service.wire.columns import AGES
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
@@ -62,7 +62,7 @@ class App:
 
     def __init__(self, node: Node, log: Log) -> None:
         self.node = node
-        self.api = Api(node, routes.ENDPOINTS, log, Metrics())
+        self.api = Api(node, ENDPOINTS, log, Metrics())
         self.connections = Connections(log)
         self.socket_paths = PATHS
         self._sockets = Sockets(self.api, ("https://odds.example.com",))

@@ -22,7 +22,8 @@ from msgspec import structs
 
 import oddsengine
 from oddsengine import cli
-from oddsengine_service import routes, settings
+from oddsengine_service import settings
+from oddsengine_service.routing import ENDPOINTS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -292,7 +293,7 @@ def test_every_endpoint_is_in_a_page() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
     told = {re.sub(r"\{\w+\}", "{}", path) for path in re.findall(r"(?<![\w/])(?:/[a-z_-]+|/\{\w+\})+", text)}
     told |= {path.removeprefix("/api/v1") for path in re.findall(r"/api/v1/[a-z/_-]+", text)}
-    for endpoint in routes.ENDPOINTS:
+    for endpoint in ENDPOINTS:
         assert re.sub(r"\{\w+\}", "{}", endpoint.path) in told, f"{endpoint.method} {endpoint.path}"
 
 

@@ -31,8 +31,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from service_running import METRICS_TOKEN, PATIENCE_S, SPLITS_TOKEN, TIER_IDS, Running, has, until
 
 from oddsengine import catalog, cli
-from oddsengine_service import routes
 from oddsengine_service.pool import THREADS
+from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.server import serve
 from oddsengine_service.settings import load
 from oddsengine_service.tiers import TIERS, books_of, required
@@ -841,7 +841,7 @@ def test_the_description_is_valid_and_whole(service: Running) -> None:
     assert document["openapi"] == "3.1.0"
     validate(document)
     described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
-    assert described == {(endpoint.method, endpoint.path) for endpoint in routes.ENDPOINTS}
+    assert described == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
     ids_ = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
     assert len(ids_) == len(set(ids_))
 
@@ -877,7 +877,7 @@ def test_the_page_for_people(service: Running) -> None:
     answer = httpx.get(f"{service.origin}/docs", timeout=PATIENCE_S)
     assert answer.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in answer.headers["content-security-policy"]
-    for endpoint in routes.ENDPOINTS:
+    for endpoint in ENDPOINTS:
         assert f"{endpoint.method} {endpoint.path}</h3>" in answer.text
         for field in () if endpoint.body is None else endpoint.body.__struct_fields__:
             assert f"<code>{field}</code>" in answer.text, "what may stand in a body"
@@ -900,7 +900,7 @@ def test_metrics(service: Running) -> None:
     found = {family.name: family for family in text_string_to_metric_families(answer.text)}
     asked = found["oddsengine_requests"].samples
     assert any(s.labels == {"route": "/odds", "method": "GET", "status": "200"} and s.value > 0 for s in asked)
-    assert {s.labels["route"] for s in asked} <= {"(none)", *(endpoint.path for endpoint in routes.ENDPOINTS)}
+    assert {s.labels["route"] for s in asked} <= {"(none)", *(endpoint.path for endpoint in ENDPOINTS)}
     assert found["oddsengine_board_rows"].samples[0].value == service.node.engine.size
     for name in ("updates", "set_aside", "opportunities", "request_seconds"):
         assert found[f"oddsengine_{name}"].samples, name

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from oddsengine_service import routes
 from oddsengine_service.app import BASE
 from oddsengine_service.endpoints import Context, Endpoint
 from oddsengine_service.openapi import document
+from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.samples import samples
 
 
@@ -23,7 +23,7 @@ FAILING = Endpoint("/failing", _fails, "Fails", "Things", dict)
 @pytest.fixture(scope="module")
 def answers() -> tuple[dict[str, Any], dict[str, Exception]]:
     failures: dict[str, Exception] = {}
-    return samples([*routes.ENDPOINTS, UNKNOWN, FAILING], failures.__setitem__), failures
+    return samples([*ENDPOINTS, UNKNOWN, FAILING], failures.__setitem__), failures
 
 
 def test_an_endpoint_without_a_sample_is_described(answers: tuple[dict[str, Any], dict[str, Exception]]) -> None:
@@ -31,7 +31,7 @@ def test_an_endpoint_without_a_sample_is_described(answers: tuple[dict[str, Any]
     assert {name: type(error) for name, error in failures.items()} == {
         "GET /things/{thingId}": KeyError, "GET /failing": ZeroDivisionError,
     }  # fmt: skip
-    described = document([*routes.ENDPOINTS, UNKNOWN, FAILING], BASE, made)
+    described = document([*ENDPOINTS, UNKNOWN, FAILING], BASE, made)
     for endpoint in (UNKNOWN, FAILING):
         answer = described["paths"][endpoint.path]["get"]["responses"]["200"]
         assert answer["content"]["application/json"] == {"schema": {"type": "object"}}
@@ -41,7 +41,7 @@ def test_every_endpoint_that_answers_json_has_a_sample(answers: tuple[dict[str, 
     made, _ = answers
     missing = {
         f"{endpoint.method} {endpoint.path}"
-        for endpoint in routes.ENDPOINTS
+        for endpoint in ENDPOINTS
         if endpoint.tag != "Streaming" and endpoint.method != "DELETE"
     } - set(made)
     assert missing == {"GET /deeplink/{id}"}, "which redirects"

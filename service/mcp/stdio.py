@@ -14,7 +14,6 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from oddsengine.engine import Engine
-from oddsengine_service import routes
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.keys import DEMO, KeyStore
 from oddsengine_service.limits import Limits
@@ -22,6 +21,7 @@ from oddsengine_service.log import Log
 from oddsengine_service.mcp.server import build
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.node import Node
+from oddsengine_service.routing import ENDPOINTS
 
 _PATIENCE_S = 30.0
 
@@ -37,7 +37,7 @@ def serve_file(read: Callable[[], Any], log: Any) -> None:
         table = read()
         node.warm()
         node.write(node.step, table, table["last_seen_at"].max()).result()
-        interface = Api(node, routes.ENDPOINTS, Log(log, quiet=True), Metrics())
+        interface = Api(node, ENDPOINTS, Log(log, quiet=True), Metrics())
         asyncio.run(_serve(build(interface, key=f"{DEMO}enterprise".encode())))
 
 
