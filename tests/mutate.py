@@ -85,7 +85,7 @@ TESTS: dict[str, str] = {
     "oddsengine/find/*.py": "detect_units twin estimator public explain laws",
     "oddsengine/query/scan.py": "service_odds service_history service_fuzz",
     "oddsengine/open_opportunities.py": "engine open_sets live_reading service_opportunities",
-    "oddsengine/board/scan.py": "json_quotes schema feeds_samples live_reading",
+    "oddsengine/board/scan.py": "json_quotes schema",
     "oddsengine/board/quotes.py": f"json_quotes schema {_BOARD}",
     "oddsengine/board/units.py": f"units {_BOARD}",
     "oddsengine/board/changes.py": "engine open_sets golden",
@@ -314,6 +314,27 @@ def codes(code: CodeType) -> Iterator[CodeType]:
             yield from codes(constant)
 
 
+def changes(source: bytes, function: FunctionType) -> tuple[CodeType, Any, Any]:
+    """The code and the default arguments of a function as a changed file has them."""
+    name, line = function.__code__.co_qualname, function.__code__.co_firstlineno
+    tree = ast.parse(source)
+    every = codes(compile(source, function.__code__.co_filename, "exec", dont_inherit=True))
+    code = next(each for each in every if (each.co_qualname, each.co_firstlineno) == (name, line))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
+            if min(each.lineno for each in (node, *node.decorator_list)) != line:
+                continue
+            words = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+            with contextlib.suppress(NameError):  # of a class
+                defaults = tuple(_value(each, function) for each in node.args.defaults)
+                return code, defaults, {arg.arg: _value(each, function) for arg, each in words if each is not None}
+    return code, function.__defaults__, function.__kwdefaults__
+
+
+def _value(node: ast.expr, function: FunctionType) -> Any:
+    return eval(compile(ast.Expression(node), "", "eval"), function.__globals__)
+
+
 class Forks:
     """A pytest plugin that runs the collected tests in forks, with a change each."""
 
@@ -353,6 +374,9 @@ class Forks:
 
     def _judge(self, mutant: Mutant) -> str:
         """Return the first test that fails with a change, or an empty string."""
+        source = mutant.apply(self._sources[mutant.file])
+        functions = self._functions.get((mutant.file, mutant.function), ())
+        changed = [(function, changes(source, function)) for function in functions]
         for file in concern(mutant.file):
             if file not in self._ran:
                 self._ran[file] = self._without_a_change(file)
@@ -360,7 +384,7 @@ class Forks:
             ran.sort(key=lambda each: each.seconds)
             if ran:
                 seconds = 20.0 + 5.0 * sum(each.seconds for each in ran)
-                failed = forked(partial(self._with, mutant, [each.item for each in ran]), seconds)
+                failed = forked(partial(self._with, changed, [each.item for each in ran]), seconds)
                 if failed != "":
                     return failed or f"the time limit of {file}"
         return ""
@@ -397,13 +421,10 @@ class Forks:
             self._report(f"{len(items) - len(found or ())} tests of {file} fail without a change\n")
         return [Ran(items[at], seconds, functions) for at, seconds, functions in found or ()]
 
-    def _with(self, mutant: Mutant, items: list[pytest.Item]) -> str:
+    def _with(self, changed: list[tuple[FunctionType, Any]], items: list[pytest.Item]) -> str:
         """Make a change, run tests, and return the first that fails, or an empty string."""
-        source = mutant.apply(self._sources[mutant.file])
-        changed = list(codes(compile(source, mutant.file, "exec", dont_inherit=True)))
-        for function in self._functions.get((mutant.file, mutant.function), ()):
-            where = function.__code__.co_qualname, function.__code__.co_firstlineno
-            function.__code__ = next(code for code in changed if (code.co_qualname, code.co_firstlineno) == where)
+        for function, made in changed:
+            function.__code__, function.__defaults__, function.__kwdefaults__ = made
         for at, item in enumerate(items):
             self._run(item, items[at + 1 : at + 2])
             if self._failed:

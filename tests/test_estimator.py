@@ -363,6 +363,8 @@ def test_the_close_is_the_default_unless_a_reference_or_a_method_is_named() -> N
     assert named.equals(oddsengine.find_ev(odds, min_ev=-50.0, now=NOW, sharp="pinnacle", method="power"))
     assert set(shown["reference"]) == {"close"}
     assert set(named["reference"]) == {"pinnacle"}
+    assert (set(shown["devig_method"]), set(named["devig_method"])) == ({"power"}, {"power"})
+    assert set(oddsengine.find_ev(odds, min_ev=-50.0, now=NOW, method="shin")["devig_method"]) == {"shin"}
     both = shown.join(named, on=["sportsbook", "selection"], suffix="_sharp")
     assert both["ev_vs_sharp"].to_list() == pytest.approx(both["ev_percentage_sharp"].to_list())
     with pytest.raises(ValueError, match="sharp cannot be combined with the method 'close'"):
@@ -417,6 +419,10 @@ def test_figures_of_a_row_follow_from_its_fair_probability() -> None:
         p, d = row["fair_probability"], row["net_odds"]
         assert row["ev_percentage"] == pytest.approx((p * d - 1.0) * 100.0)
         assert row["ev_low"] < row["ev_percentage"] < row["ev_high"]
+        low, high = (logit((row[name] / 100.0 + 1.0) / d) for name in ("ev_low", "ev_high"))
+        se = PARAMS["close"]["sigma"] * 2.0  # eight hours before the start
+        assert (low, high) == pytest.approx((logit(p) - 1.645 * se, logit(p) + 1.645 * se), rel=1e-2)
+        assert low + high == pytest.approx(2.0 * logit(p))
         assert 0.0 <= row["kelly_shrunk"] <= row["kelly_percent"]
         assert (row["prob_positive"] > 0.5) == (row["ev_percentage"] > 0.0)
 

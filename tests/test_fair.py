@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from test_estimator import NOW, SOME, moneylines
 
 import oddsengine as oe
 from oddsengine.sample import SAMPLE_BOARD
@@ -162,3 +163,14 @@ def test_net_odds_are_after_commission() -> None:
     odds = two_way(("pinnacle", 1.95, 1.95), ("fanduel", 2.1, 1.75))
     rows = oe.fair(odds, commission={"fanduel": 0.5})
     assert rows["net_odds"].to_list() == pytest.approx([1.95, 1.95, 1.55, 1.375])
+
+
+def test_the_error_over_a_reference_is_the_spread_of_the_other_books_around_it() -> None:
+    said = dict(zip((*SOME, "pinnacle"), (0.0, 0.1, -0.1, 0.05, 0.3, 0.02), strict=True))
+    rows = oe.fair(pl.DataFrame(moneylines(said)), sharp="pinnacle", now=NOW).filter(selection="Home")
+    assert rows.height == len(said)
+    for book, p, error in rows.select("sportsbook", "fair_probability", "fair_error").iter_rows():
+        if book == "pinnacle":
+            continue
+        apart = sum((x - math.log(p / (1.0 - p))) ** 2 for other, x in said.items() if other != book)
+        assert error == pytest.approx(p * (1.0 - p) * math.sqrt(apart / (5.0 * 4.0)))

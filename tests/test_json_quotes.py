@@ -11,6 +11,7 @@ from effort import less
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from oddsengine.board import scan
 from oddsengine.board.names import Names
 from oddsengine.board.quotes import QuoteReader, Quotes, _frame
 from oddsengine.schema import OddsError
@@ -164,10 +165,48 @@ def test_numbers_of_many_digits_are_those_of_their_rows() -> None:
 
 
 def test_a_text_that_ends_too_early_is_an_error() -> None:
-    text = json.dumps([{**ROW, "odds_decimal": 1.9, "line": -2.5e-3, "is_live": False, "x": None}])
+    text = json.dumps([{**ROW, "odds_decimal": 1.9, "line": "-2.5e-13", "is_live": False, "x": None, "y": "text"}])
+    text = text.replace('"-2.5e-13"', "-2.5e-13")
     for at in range(1, len(text)):
         with pytest.raises(OddsError):
             QuoteReader().read(text[:at], Names(frozenset()))
+
+
+DAY = "2026-02-08"
+
+
+def moment(text: str) -> int:
+    said = np.frombuffer(f'"{text}"'.encode(), np.uint8)
+    return int(scan._moment(said, 1, said.size - 1))  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{DAY}T10:20", f"{DAY} 00:00:00", f"{DAY}T23:59:59Z", f"{DAY}T10:20:30.5Z", f"{DAY}T10:20:30.123456+05:30",
+        f"{DAY}T10:20:30-0530", f"{DAY}T10:20+23:59", f"{DAY}T10:20-23:59", "2024-02-29T00:00", "2000-02-29T00:00",
+        "2026-01-01T00:00", "2026-12-31T00:00", "1969-12-31T23:59:59.999999", "0001-03-01T00:00", "2026-04-30T00:00",
+    ],
+)  # fmt: skip
+def test_times_that_are_read(text: str) -> None:
+    time = datetime.fromisoformat(text)
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
+    assert moment(text) == (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{DAY}T24:00", f"{DAY}T10:60", f"{DAY}T10:20:60", f"{DAY}T10:20+24:00", f"{DAY}T10:20+05:60",
+        f"{DAY}T10:20+05", f"{DAY}T10:20:3", f"{DAY}T10:20:30.", f"{DAY}T10:20:30.1234567", f"{DAY}T10:20Z0",
+        f"{DAY}x10:20", f"{DAY}T10:20x", f"{DAY}T10-20", f"{DAY}T1:20:00", "2026-02-29T00:00", "1900-02-29T00:00",
+        "2026-00-01T00:00", "2026-13-01T00:00", "2026-01-00T00:00", "2026-01-32T00:00", "2026-04-31T00:00",
+        "0000-01-01T00:00", "2026/02-08T00:00", "2026-02/08T00:00", f"{DAY}T10:2", f"{DAY}T/0:20", f"{DAY}T10:2:",
+        DAY, "",
+    ],
+)  # fmt: skip
+def test_times_that_another_parser_has_to_read(text: str) -> None:
+    assert moment(text) == scan._BAD
 
 
 def test_texts_are_met_once() -> None:

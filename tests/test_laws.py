@@ -870,3 +870,39 @@ def test_the_moment_is_the_newest_price_unless_given() -> None:
     (arb,) = ask(find_arbitrage, odds)
     assert arb["oldest_odds_age_seconds"] == 100.0
     assert not find_arbitrage(odds, now=MOMENT + timedelta(seconds=501)).height
+
+
+@pytest.mark.parametrize(
+    ("find", "falling", "rising"),
+    [
+        (find_ev, ["ev_percentage"], []), (find_arbitrage, ["profit_percent"], []),
+        (find_low_hold, [], ["hold_percentage"]), (find_middles, ["quality_score", "expected_value"], []),
+    ],
+)  # fmt: skip
+def test_results_are_in_order_and_ties_in_that_of_their_ids(find: Find, falling: list[str], rising: list[str]) -> None:
+    games: list[Rows] = []
+    for at in range(9):
+        event, more = {"event_id": f"e{at}"}, 0.01 * (at % 3)
+        games += [total("a", 220.5, 2.1 + more, 1.8, **event), total("b", 220.5, 1.8, 2.1, **event)]
+        games += [total("pinnacle", 220.5, 1.95, 1.95, **event), total("b", 223.5, 1.7, 2.2, **event)]
+        games += [spread("a", -3.5, 1.93 + more, 1.9, **event), spread("b", -3.5, 1.9, 1.93, **event)]
+    words = {"sharp": "pinnacle", "min_ev": 0.0} if find is find_ev else {"max_hold": 9.0} if rising else {}
+    found = ask(find, table(*games), guards=[], **words)
+    keys = [(*(-row[name] for name in falling), *(row[name] for name in rising), row["id"]) for row in found]
+    assert len(keys) >= 9
+    assert len({key[:-1] for key in keys}) <= len(keys) // 3
+    assert keys == sorted(keys)
+
+
+def test_a_leg_of_a_middle_whose_other_side_nobody_quotes() -> None:
+    """Its fair probability is the price's, less the hold of the pair."""
+    odds = table(total("a", 220.5, 1.9, None), total("b", 223.5, None, 1.95), total("c", 221.5, 1.8, 1.8))
+    (found,) = (
+        each
+        for each in ask(find_middles, odds, min_ev=None)
+        if {each["side1"]["book"], each["side2"]["book"]} == {"a", "b"}
+    )
+    share = {1.9: 1.0 / 1.9, 1.95: 1.0 / 1.95}
+    for side in (found["side1"], found["side2"]):
+        d, fair = side["odds"]["decimal"], side["odds"]["fair_probability"]
+        assert fair == pytest.approx(share[d] / max(sum(share.values()), 1.0))
