@@ -40,13 +40,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev" if ALL else "qu
 
 
 LONGEST = (
-    "test_docs", "test_simulate", "test_tape", "test_service_http", "test_scale", "test_clv", "test_cli",
-    "test_auditing", "test_service_fuzz", "test_open_sets", "test_simulate_scores", "test_scan", "test_service_fair",
-    "test_archive", "test_strategy", "test_service_operated", "test_snapshot", "test_scale_contract",
-    "test_stream_truth", "test_live_rows", "test_cache", "test_watch", "test_service_conformance",
-    "test_live_reading", "test_mcp", "test_scale_bettors", "test_laws", "test_twin", "test_guards",
-    "test_service_odds", "test_packaging", "test_stream_moves", "test_golden", "test_replay", "test_service_clock",
-    "test_chained",
+    "test_docs", "test_scale", "test_tape", "test_service_http", "test_simulate", "test_scale_bettors", "test_clv",
+    "test_scale_sharing", "test_service_fuzz", "test_archive", "test_service_operated", "test_live_rows",
+    "test_scale_contract", "test_cli", "test_cache", "test_packaging", "test_scan", "test_frames", "test_watch",
+    "test_service_fair", "test_simulate_scores", "test_laws", "test_guards", "test_stream_truth", "test_mcp",
+    "test_service_conformance", "test_live_reading", "test_keys_cli", "test_auditing", "test_strategy", "test_twin",
+    "test_notebooks", "test_open_sets", "test_engine", "test_service_odds", "test_golden", "test_estimator",
+    "test_replay", "test_stream_slow", "test_chained", "test_service_clock", "test_stream_moves", "test_snapshot",
 )  # fmt: skip
 """Files that take longest: they begin first, so that no worker is left with one of them at the end."""
 

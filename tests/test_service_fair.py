@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from asks import NoKeys, ask, found
+from effort import less
 from test_auditing import LOOKS, history
 
 import oddsengine as oe
@@ -76,7 +77,7 @@ def test_a_node_fits_its_table_to_its_own_tapes(tmp_path: Path) -> None:
     engine, writer = oe.resume(folder)
     view = engine.view(method="close", kinds=("ev",), keep=True)
     with writer:
-        for look in read_history(history(51, looks=LOOKS)).looks:
+        for look in read_history(history(51, looks=less(LOOKS, 4))).looks:
             engine.step(look.quotes, look.now)
     assert view.awake
     out, adopted = StringIO(), list[catalog.FairTable]()
