@@ -36,7 +36,7 @@ _REACH_S = 5.0
 _NEAR = 1 << 16  # updates; a number that is farther ahead is none that this node will get to
 SHARE = 16  # of one account
 MOST_ROWS = 50_000  # opportunities that one account's watches may hold for another to be added
-PART = 500  # opportunities read at once; other accounts get a turn in between
+PART = 250  # opportunities read at once; other accounts get a turn in between
 READ_EVERY_S = 0.05  # between two reads of what is open; longer where a read is slow
 
 
