@@ -177,6 +177,8 @@ def test_american_prices_are_no_decimal_odds() -> None:
     assert answer(frame, x.odds.devig(by="g")).null_count() == 4
     grouped = frame.group_by("g", maintain_order=True).agg(x.odds.edge(0.5))
     assert grouped["odds"].to_list()[0] == [None, None]
+    long = pl.DataFrame({"g": [1, 1], "odds": [101.0, 1.005]})
+    assert answer(long, x.odds.devig(by="g")).null_count() == 0
 
 
 def test_a_market_of_one_price_has_no_hold() -> None:

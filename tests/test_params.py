@@ -73,6 +73,7 @@ def read(query: str | bytes | dict[str, Any], params: Any = PARAMS) -> tuple[dic
     ("order=-ev", {"order": "-ev"}),
     ("since=2026-02-08T12:00:00Z", {"since": NOON}),
     ("since=2026-02-08T12:00:00", {"since": NOON}),
+    ("since=2026-02-08%2012:00:00", {"since": NOON}),
     ("since=2026-02-08T13:00:00+01:00", {"since": NOON}),
     (f"until={int(NOON.timestamp())}", {"until": NOON}),
 ])  # fmt: skip

@@ -19,7 +19,7 @@ from oddsengine import catalog
 from oddsengine.query import values
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine_service.kinds import KINDS
-from oddsengine_service.wire.columns import AGES, steady
+from oddsengine_service.wire.columns import AGES, american_of, steady
 from oddsengine_service.wire.envelopes import GameState
 from oddsengine_service.wire.numbers import american, exact, moment, rounded
 from oddsengine_service.wire.opportunities import Ev, HoldSide, Leg, LowHold, MiddleSide, decorated
@@ -260,6 +260,24 @@ def test_only_a_row_that_has_a_state_gets_one() -> None:
     assert decorated(msgspec.Raw(b'{"game_state":null}'), game) == {"game_state": game}
     assert decorated(msgspec.Raw(b'{"id":"a"}'), game) == {"id": "a"}
     assert decorated(msgspec.Raw(b'{"game_state":null,"id":"a"}')) == {"game_state": None, "id": "a"}
+
+
+def test_links_of_the_sides_of_a_row_are_those_of_a_state() -> None:
+    link, other = "https://{state}.a.test/1", "https://a.test/2"
+    sides = {"side1": {"deep_link": link}, "side2": {"deep_links": {"a": link, "b": other}}, "side3": {"deep_link": ""}}
+    raw = msgspec.Raw(msgspec.json.encode(sides))
+    local = "https://nj.a.test/1"
+    assert decorated(raw, state="nj") == {
+        "side1": {"deep_link": local}, "side2": {"deep_links": {"a": local, "b": other}}, "side3": {"deep_link": ""}
+    }  # fmt: skip
+    assert decorated(raw) == sides
+
+
+def test_american_odds_of_a_column_are_those_of_its_numbers() -> None:
+    values = [-100.0, -100.004, -99.996, -100.006, 100.0, 150.129, -110.5]
+    assert pl.DataFrame({"x": values}).select(american_of(pl.col("x"))).to_series().to_list() == list(
+        map(american, values)
+    )
 
 
 def test_numbers_have_four_digits() -> None:
