@@ -116,4 +116,4 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                     compared += len(holder.odds)
     assert compared > 500
     assert crossed > 10
-    assert (renamed > 2) == (few == 40)
+    assert (renamed > 1) == (few == 40)  # the first names count too
