@@ -195,43 +195,32 @@ def report(bets: pl.DataFrame, by: str | None = None) -> pl.DataFrame:
     event = _codes(bets["event_id"], bets["event_id"].unique())
     state = {name: (bets["state"] == name).to_numpy() for name in STATES}
     counts = {name: np.bincount(group[mask], minlength=n) for name, mask in state.items()}
-    closing = _numbers(bets, "closing")
-    closing = np.where(state["graded"], closing, np.nan)
-    value, best = clv(bets["price"], closing), clv(bets["best_price"], closing)
-    beaten = np.where(np.isnan(value), np.nan, value > 0.0)
     early = ~state["in_play"]
+    closing = np.where(state["graded"], _numbers(bets, "closing"), np.nan)
+    value, best = clv(bets["price"], closing), clv(bets["best_price"], closing)
     others = clv(bets["price"], np.where(early, _numbers(bets, "others"), np.nan))
-    judged = means(np.where(np.isnan(others), np.nan, bets["ev"]), group, event, n)
-    apart, over = (means(x, group, event, n) for x in (others, np.where(np.isnan(others), np.nan, others > 0.0)))
     gain = np.where(early, _numbers(bets, "gain"), np.nan)
-    returned = means(np.where(gain > 0.0, gain * (bets["price"].to_numpy() - 1.0), gain), group, event, n)
-    ends = {"won": gain > 0.0, "lost": gain < 0.0, "pushed": gain == 0.0}
-    edges = means(np.where(np.isnan(value), np.nan, bets["ev"]), group, event, n)
-    values, shares, bests = (means(column, group, event, n) for column in (value, beaten, best))
-    columns = {
-        "group": texts,
-        "count": np.bincount(group, minlength=n),
-        **counts,
-        "events": values.clusters,
-        "avg_ev": edges.mean * 100.0,
-        "avg_ev_error": edges.error * 100.0,
-        "avg_clv": values.mean * 100.0,
-        "avg_clv_error": values.error * 100.0,
-        "beat_close": shares.mean,
-        "beat_close_error": shares.error,
-        "avg_best_clv": bests.mean * 100.0,
-        "avg_best_clv_error": bests.error * 100.0,
-        "others_graded": apart.size,
-        "avg_others_ev": judged.mean * 100.0,
-        "avg_others_clv": apart.mean * 100.0,
-        "avg_others_clv_error": apart.error * 100.0,
-        "others_beat_close": over.mean,
-        **{name: np.bincount(group[mask], minlength=n) for name, mask in ends.items()},
-        "avg_return": returned.mean * 100.0,
-        "avg_return_error": returned.error * 100.0,
+    figures = {  # values and their scale
+        "avg_ev": (np.where(np.isnan(value), np.nan, bets["ev"]), 100.0),
+        "avg_clv": (value, 100.0),
+        "beat_close": (np.where(np.isnan(value), np.nan, value > 0.0), 1.0),
+        "avg_best_clv": (best, 100.0),
+        "avg_others_ev": (np.where(np.isnan(others), np.nan, bets["ev"]), 100.0),
+        "avg_others_clv": (others, 100.0),
+        "others_beat_close": (np.where(np.isnan(others), np.nan, others > 0.0), 1.0),
+        "avg_return": (np.where(gain > 0.0, gain * (bets["price"].to_numpy() - 1.0), gain), 100.0),
     }
-    frame = pl.DataFrame(columns, schema_overrides={"group": pl.String}).cast(dict(REPORT_SCHEMA))  # type: ignore[arg-type]
-    frame = frame.with_columns(pl.col(pl.Float64).fill_nan(None))
+    averages = {name: means(values, group, event, n) for name, (values, _) in figures.items()}
+    counts |= {
+        name: np.bincount(group[mask], minlength=n)
+        for name, mask in (("won", gain > 0.0), ("lost", gain < 0.0), ("pushed", gain == 0.0))
+    }
+    counts |= {"events": averages["avg_clv"].clusters, "others_graded": averages["avg_others_clv"].size}
+    columns = {"group": texts, "count": np.bincount(group, minlength=n), **counts}
+    for name, (_, scale) in figures.items():
+        columns |= {name: averages[name].mean * scale, f"{name}_error": averages[name].error * scale}
+    frame = pl.DataFrame(columns, schema_overrides={"group": pl.String}).select(*REPORT_SCHEMA)
+    frame = frame.cast(dict(REPORT_SCHEMA)).with_columns(pl.col(pl.Float64).fill_nan(None))  # type: ignore[arg-type]
     return frame.sort("group") if by == "day" else frame.sort("count", "group", descending=[True, False])
 
 
