@@ -32,19 +32,10 @@ class _Stream:
 
 
 def to_polars(data: IntoFrame) -> pl.DataFrame:
-    """Convert any frame to a polars DataFrame.
+    """Convert a polars frame or query, or an object with the Arrow PyCapsule interface, to a polars DataFrame.
 
-    Parameters
-    ----------
-    data
-        A polars DataFrame (returned unchanged) or LazyFrame, or an object with the Arrow PyCapsule interface.
-
-    Raises
-    ------
-    TypeError
-        If `data` is none of these.
-    ModuleNotFoundError
-        If `data` is a pandas DataFrame and pyarrow is not installed.
+    A DataFrame is returned unchanged. Raises `TypeError` for other objects, and `ModuleNotFoundError` for a pandas
+    DataFrame if pyarrow is not installed.
     """
     if isinstance(data, pl.DataFrame):
         return data

@@ -26,24 +26,10 @@ _Read = tuple[pl.DataFrame, pl.DataFrame]  # rows with their numbers, and invali
 
 
 def read_table(data: bytes, suffix: str) -> OddsTable:
-    """Parse the contents of an odds file.
+    """Parse the contents of an odds file, whose suffix is one of `READABLE`.
 
-    Parameters
-    ----------
-    data
-        Contents of the file.
-    suffix
-        One of `READABLE`. JSON is a list of rows, or an object with one as `data` or `odds`.
-
-    Returns
-    -------
-    OddsTable
-        The valid rows; the others, including unreadable lines, are in `.rejected`.
-
-    Raises
-    ------
-    OddsError
-        If the data is not an odds table.
+    JSON is a list of rows, or an object with one as `data` or `odds`. Invalid rows, including unreadable lines, are in
+    `.rejected`. Raises `OddsError` if the data is not an odds table.
     """
     reader = _READERS.get(suffix.lower())
     if reader is None:

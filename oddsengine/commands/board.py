@@ -92,7 +92,7 @@ def scan_command(arguments: argparse.Namespace) -> None:
             frame = rejected(table, **_question(arguments, table, ("sharp", "method", "commission")))
             counts = dict(sorted(frame["guard"].value_counts().iter_rows()))
             if form == "table":
-                frame = frame[sorted(range(frame.height), key=frame["guard"].to_list().__getitem__)]
+                frame = frame.sort("guard", maintain_order=True)
             results: dict[Report, pl.DataFrame] = {REJECTED: frame}
         else:
             everything = find_all(table, **_question(arguments, table, _SCAN_WORDS))

@@ -145,12 +145,7 @@ class TapeWriter:
         self._buffered.append(step)  # the only state, so an interruption leaves the whole step or nothing
         self._notes = []
         if step.quotes >= self._rows or batch.now - self._since >= self._span:
-            try:
-                self._write()
-            except BaseException:
-                self._buffered.pop()
-                self._notes = notes
-                raise
+            self._write_last(notes)
 
     def note(self, kind: str, subject: ViewKey | FairTable) -> None:
         """Record that a view woke (`wake`) or fell asleep (`sleep`), or new fair-price constants (`fair`)."""
@@ -197,12 +192,7 @@ class TapeWriter:
             self._buffered.append(
                 BufferedStep(None, (*NOTHING[1:], _compact(notes)), notes, None, self._totals[0], *self._totals)
             )
-            try:
-                self._write()
-            except BaseException:
-                self._buffered.pop()
-                self._notes = notes
-                raise
+            self._write_last(notes)
         elif self._buffered:
             self._write()
 
@@ -221,6 +211,15 @@ class TapeWriter:
             self._catalogue()
         finally:
             self._leave()
+
+    def _write_last(self, notes: list[list[Any]]) -> None:
+        """Write buffered steps; on failure the last one is not buffered any more, and its notes are kept."""
+        try:
+            self._write()
+        except BaseException:
+            self._buffered.pop()
+            self._notes = notes
+            raise
 
     def _write(self) -> None:
         """Append a block; on failure the file is restored."""
