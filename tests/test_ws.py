@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from websockets.typing import Origin
 
 from oddsengine_service.app import BASE
 from oddsengine_service.ws import session
-from oddsengine_service.ws.wire import MOST_ROWS, chunks
+from oddsengine_service.ws.wire import MOST_OPPORTUNITIES, MOST_ROWS, Messages, chunks
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +62,18 @@ def test_messages_have_as_many_rows_as_fit(sizes: list[int], most: int) -> None:
         assert stop == start + 1 or sum(sizes[start:stop]) + stop - start - 1 <= MOST_ROWS
         longer = sum(sizes[start : stop + 1]) + stop - start
         assert stop == len(sizes) or stop - start == most or longer > MOST_ROWS
+
+
+def test_opportunities_beyond_one_message_come_in_numbered_parts() -> None:
+    rows = [msgspec.Raw(b'{"id":"%d"}' % at) for at in range(2 * MOST_OPPORTUNITIES + 1)]
+    parts = [json.loads(b"{" + part) for part in Messages().opened("ev", [], rows)]
+    assert [(part["chunk"], part["totalChunks"]) for part in parts] == [(1, 3), (2, 3), (3, 3)]
+    found = [row["id"] for part in parts for name, value in part.items() if isinstance(value, list) for row in value]
+    assert found == [str(at) for at in range(len(rows))]
+    complete = json.loads(b"{" + Messages().complete(["a"], 7, resumed=True))
+    assert {**complete, "timestamp": ""} == {
+        "type": "snapshot:complete", "timestamp": "", "books": ["a"], "total": 7, "resumed": True, "progressive": False
+    }  # fmt: skip
 
 
 def test_messages_of_one_connection_come_in_their_order(served: Served) -> None:
