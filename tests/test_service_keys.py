@@ -594,6 +594,14 @@ def test_a_folder_that_cannot_be_written_is_named(store: KeyStore, tmp_path: Pat
 # ---- the demonstration ----
 
 
+def test_lowered_terms_keep_what_the_lower_tier_may_have() -> None:
+    terms = Terms("sharp", streaming=True, streams=3)
+    assert terms.lowered("pro") == Terms("pro", streaming=True, streams=3)
+    assert terms.lowered("free") == Terms("free")
+    assert Terms("sharp", streams=3).lowered("pro") == Terms("pro")
+    assert terms.lowered("sharp") is terms
+
+
 def test_demonstration_keys(demo: KeyStore) -> None:
     found = {key: caller(demo, key) for key in DEMOS}
     assert [(one.account, one.tier.id) for one in found.values()] == [(f"demo_{tier}", tier) for tier in TIERS]
