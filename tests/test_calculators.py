@@ -83,7 +83,7 @@ def test_odds_that_are_none_are_refused(wrong: float) -> None:
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with running(tmp_path_factory.mktemp("calculators"), events=2) as server, server.client("pro") as client:
+    with running(tmp_path_factory.mktemp("calculators")) as server, server.client("pro") as client:
         yield client
 
 
