@@ -14,7 +14,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.groups import NO_TIME, Bytes, Groups, Ints, Keys, Longs, cut, intern, mix, settle
+from oddsengine.groups import Bytes, Groups, Ints, Keys, Longs, cut, intern, mix, settle
 from oddsengine.identity import (
     DRAW,
     MAYBE_DRAW,
@@ -153,11 +153,11 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
         # Rows without a price still count as quoted: a draw makes a moneyline three-way.
         rows = pl.concat([table, table.unpriced.select(table.columns)], how="vertical_relaxed")
     n = rows.height
-    term, first = distinct(rows.select([c for c in WORDING if rows[c].null_count() < n]))
+    term, first = distinct(rows[[c for c in WORDING if rows[c].null_count() < n]])
     weight = np.bincount(term, minlength=first.size)
-    wordings = rows.select(WORDING)[first]
+    wordings = rows[list(WORDING)][first]
     terms = read(parts_of_frame(wordings), off)
-    event, event_first = distinct(wordings.select("event_id"))
+    event, event_first = distinct(wordings[["event_id"]])
     lead, flip = _stand(terms, event, event_first.size, weight)
     side = np.where(flip, terms.side_turned, terms.side)
     subject = np.where(flip, terms.subject_turned, terms.subject)
@@ -218,4 +218,4 @@ def _row_verdicts(table: pl.DataFrame, off: frozenset[int]) -> Bytes:
 
 def times(table: pl.DataFrame, column: str) -> Longs:
     """Convert a time column to microseconds; null is the smallest integer."""
-    return np.array(table[column].to_physical().fill_null(NO_TIME))
+    return np.array(table[column].to_numpy()).view(np.int64)  # null is NaT, the smallest integer

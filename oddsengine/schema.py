@@ -92,6 +92,8 @@ _LONG = f"longer than {MOST_CHARACTERS:,} characters"
 _AMERICAN = "an American price: give it as odds_american"
 _NO_AMERICAN = "not a finite price of 100 or more, or -100 or less"
 _DEFAULTS = {"is_live": False, "is_active": True, "flap": False, "rejected_upstream": False, "confirmed": False}
+_MISSING = {name: pl.lit(_DEFAULTS.get(name), dtype=dtype).alias(name) for name, dtype in ODDS_SCHEMA.items()}
+_TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
 
 class OddsError(ValueError):
@@ -186,8 +188,10 @@ def check_odds(frame: IntoFrame) -> OddsTable:
 def _with_own_names(frame: pl.DataFrame) -> pl.DataFrame:
     """Rename aliases, and raise if a required column is missing."""
     came = set(frame.columns)
-    frame = frame.rename({a: b for a, b in _STAND_INS.items() if a in came and b not in came})
-    frame = frame.drop("odds_probability", strict=False)  # rounded by its source; derived again from the price
+    if renamed := {a: b for a, b in _STAND_INS.items() if a in came and b not in came}:
+        frame = frame.rename(renamed)
+    if "odds_probability" in frame.columns:
+        frame = frame.drop("odds_probability")  # rounded by its source; derived again from the price
     missing = [name for name in _REQUIRED if name not in came]
     if not came.intersection(_PRICES):
         missing.append(" or ".join(_PRICES))
@@ -200,11 +204,12 @@ def _with_own_names(frame: pl.DataFrame) -> pl.DataFrame:
 def _bounded(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
     """Remove texts that are too long before they are parsed."""
     cut = []
-    for name in ODDS_SCHEMA:
-        if name not in frame.columns or frame.schema[name] not in (pl.String, pl.Categorical, pl.Enum):
-            continue
-        given = frame[name].cast(pl.String)
-        if (given.str.len_bytes().max() or 0) > MOST_CHARACTERS:  # type: ignore[operator]
+    schema = frame.schema
+    texts = [name for name in ODDS_SCHEMA if name in schema and schema[name] in _TEXTS]
+    longest = frame.select(pl.col(texts).cast(pl.String).str.len_bytes().max()).row(0) if texts else ()
+    for name, most in zip(texts, longest, strict=True):
+        if (most or 0) > MOST_CHARACTERS:
+            given = frame[name].cast(pl.String)
             long = (given.str.len_chars() > MOST_CHARACTERS).fill_null(False)  # noqa: FBT003
             if long.any():
                 faults.add(long, name, _LONG, "bad_value", named=False)
@@ -218,13 +223,14 @@ def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
     signed = _signed(frame)
     if signed is not None:
         faults.add(signed, "odds_decimal", _AMERICAN, "bad_price")
+    came = frame.schema
     for name, dtype in ODDS_SCHEMA.items():
-        if name not in frame.columns or frame.schema[name] == dtype:
+        if name not in came or came[name] == dtype:
             continue
         given = frame[name]
         if not readable(given.dtype, dtype):
             raise OddsError(f"This is not an odds table: column {name} has the type {given.dtype}, expected {dtype}.")
-        if given.dtype in (pl.Categorical, pl.Enum):
+        if given.dtype in _TEXTS:
             given = given.cast(pl.String)
         cast, reason = CASTS[type(dtype)]
         made = cast(given).alias(name)
@@ -258,7 +264,7 @@ def _filled(frame: pl.DataFrame) -> pl.DataFrame:
     columns = []
     for name, dtype in ODDS_SCHEMA.items():
         if name not in came:
-            columns.append(pl.lit(_DEFAULTS.get(name), dtype=dtype).alias(name))
+            columns.append(_MISSING[name])
         elif name in _DEFAULTS and frame[name].null_count():
             columns.append(pl.col(name).fill_null(_DEFAULTS[name]))
         elif dtype == pl.Float64 and frame[name].is_nan().any():
@@ -284,11 +290,9 @@ def _priced(table: pl.DataFrame) -> pl.DataFrame:
         price_mismatch=(far | broken).fill_null(False) if given else pl.lit(False),  # noqa: FBT003
         odds_decimal=pl.coalesce(decimal, made) if table["odds_decimal"].null_count() else decimal,
     )
-    derived = OddsExpr(decimal).to_american()
-    return table.with_columns(
-        odds_american=pl.coalesce(american, derived) if table["odds_american"].null_count() else american,
-        odds_probability=1.0 / decimal,
-    )
+    if table["odds_american"].null_count():
+        american = pl.coalesce(american, OddsExpr(decimal).to_american())
+    return table.with_columns(american, odds_probability=1.0 / decimal)
 
 
 class _Faults:
@@ -297,7 +301,7 @@ class _Faults:
     def __init__(self, frame: pl.DataFrame) -> None:
         self._frame = frame
         self._parts: list[pl.DataFrame] = []
-        self.bad = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)  # noqa: FBT003
+        self.bad = pl.Series([False]).new_from_index(0, frame.height)
         self.unpriced = self.bad  # invalid, but with all required names
 
     @property
@@ -328,13 +332,10 @@ class _Faults:
 
     def add_missing(self, table: pl.DataFrame) -> None:
         """Record rows without a required name, and lines that are not numbers."""
-        for name in _REQUIRED:
-            column = table[name]
-            if column.null_count():
-                self.add(column.is_null(), name, "nothing given", "missing_value")
-            empty = column.str.len_bytes() == 0
-            if empty.any():
-                self.add(empty, name, "nothing given", "missing_value")
+        missing = table.select(pl.col(_REQUIRED).is_null() | (pl.col(_REQUIRED) == ""))
+        for mask in missing:
+            if mask.any():
+                self.add(mask, mask.name, "nothing given", "missing_value")
         if table["line"].is_infinite().any():
             self.add(table["line"].is_infinite(), "line", "not a finite number", "bad_value")
 

@@ -89,7 +89,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
         "legs": _legs(question, legs),
         "detected_at": question.moments(market.size),
         "book_count": v.books[market],
-        **board.market_facts(question, first),
+        **board.market_facts(question, first, base),
     }
     return board.frame(columns, ARBITRAGE_SCHEMA).sort(["profit_percent", "id"], descending=[True, False])
 

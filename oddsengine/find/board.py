@@ -6,7 +6,7 @@ and American odds appear only from here on.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -34,6 +34,7 @@ _SHOWN = [
 ]  # fmt: skip
 Sharp = str | Sequence[str] | Mapping[str, float] | None
 Bools = npt.NDArray[np.bool_]
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
 class Prepared(NamedTuple):
@@ -64,7 +65,7 @@ class Question(Search):
         """The validated prices."""
         return self.prepared.table
 
-    def facts(self, rows: Ints | Longs) -> "RowColumns":
+    def facts(self, rows: Ints | Longs) -> RowColumns:
         """Return what the table says about rows of the groups, in the columns that results show."""
         return self.prepared.shown[self.view.groups.row[rows]]
 
@@ -83,7 +84,7 @@ def microseconds(now: datetime | None) -> int:
     """A time as integer microseconds UTC; one without a zone is taken as UTC."""
     if now is None:
         return int(NO_TIME)
-    return int(pl.Series([now]).dt.epoch("us").item())
+    return (now.replace(tzinfo=now.tzinfo or UTC) - _EPOCH) // _MICROSECOND
 
 
 def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None) -> Prepared:
@@ -108,7 +109,7 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
     if now is None and table.height:
         seen = times(table, "last_seen_at")
         moment = int(seen.max())
-    shown = table.select(_SHOWN)
+    shown = pl.DataFrame(table)[_SHOWN]
     if "row_id" in table.columns:  # the ids of a live board
         shown = shown.with_columns(id=table["row_id"])
     return Prepared(table, identity, guard(table, identity, off, moment, limits), off, shown)
@@ -283,8 +284,8 @@ def market_types(question: Question, markets: Longs) -> pl.Series:
     return pl.Series(names, dtype=pl.String)
 
 
-def market_facts(question: Question, rows: Ints) -> dict[str, Any]:
-    """Columns of the market and event of some rows of the groups, as opposed to the price."""
+def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str, Any]:
+    """Columns of the market and event of some rows of the groups, of which the table says `facts`."""
     identity = question.prepared.identity
     g, kinds = question.view.groups, identity.kinds
     markets = g.market[rows]
@@ -293,7 +294,6 @@ def market_facts(question: Question, rows: Ints) -> dict[str, Any]:
     prop = np.array([k.prop for k in kinds], bool)
     stats = pl.Series([k.stat if k.prop else None for k in kinds], dtype=pl.String)
     periods = pl.Series([k.period for k in kinds], dtype=pl.String)
-    facts = question.facts(rows)
     home, away = facts["home_team"], facts["away_team"]
     turned = identity.turned[g.row[rows]]
     if turned.any():
@@ -321,11 +321,17 @@ def frame(columns: dict[str, Any], schema: Mapping[str, Any]) -> pl.DataFrame:
     for name, dtype in schema.items():
         column = columns.get(name)
         if column is None:
-            column = repeated(None, n, dtype)
-        elif not isinstance(column, pl.Series):
-            column = pl.Series(column)
-        made.append((column if column.dtype == dtype else column.cast(dtype)).alias(name))
-    return pl.DataFrame(made)
+            column = repeated(None, n, dtype).alias(name)
+        elif isinstance(column, pl.Series):
+            column = column.alias(name)
+        else:
+            column = pl.Series(name, column)
+        made.append(column)
+    whole = pl.DataFrame(made)
+    others: dict[Any, Any] = {
+        name: dtype for (name, dtype), came in zip(schema.items(), whole.dtypes, strict=True) if came != dtype
+    }
+    return whole.cast(others) if others else whole
 
 
 def sides(question: Question, rows: Ints) -> pl.Series:
@@ -366,17 +372,20 @@ def known_age(view: Offers, age: Floats) -> Floats:
 
 def lists(case: Longs, values: pl.Series, cases: int) -> pl.Series:
     """Group values into one list per case; `case` is ascending and gives the list of each value."""
-    flat = pl.DataFrame({"case": pl.Series(case).set_sorted(), "value": values})
-    grouped = flat.group_by("case", maintain_order=True).agg("value")
-    if grouped.height == cases:
-        return grouped["value"]
-    whole = pl.DataFrame({"case": np.arange(cases)}).join(grouped, on="case", how="left", maintain_order="left")
-    return whole["value"].fill_null(pl.Series([[]], dtype=pl.List(values.dtype)).first())
+    return tables_of_lists(case, {"value": values}, cases, pl.col("value"))["value"]
+
+
+def tables_of_lists(case: Longs, values: dict[str, pl.Series], cases: int, *columns: pl.Expr) -> pl.DataFrame:
+    """Group columns of values into lists, as `lists`."""
+    flat = pl.DataFrame({"case": pl.Series(case).set_sorted(), **values})
+    grouped = flat.group_by("case", maintain_order=True).agg(*columns)
+    if grouped.height < cases:
+        whole = pl.DataFrame({"case": np.arange(cases)})
+        grouped = whole.join(grouped, on="case", how="left", maintain_order="left")
+        grouped = grouped.with_columns(pl.exclude("case").fill_null([]))
+    return grouped
 
 
 def ranges(first: Longs, last: Longs) -> pl.Series:
     """Lists of the whole numbers from first to last."""
-    size = last - first + 1
-    case = np.repeat(np.arange(size.size), size)
-    number = np.arange(case.size) - np.repeat(np.cumsum(size) - size, size) + first[case]
-    return lists(case, pl.Series(number), size.size)
+    return pl.int_ranges(pl.Series(first), pl.Series(last + 1), eager=True)

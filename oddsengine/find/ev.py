@@ -77,7 +77,7 @@ def rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.DataFra
         chance = np.clip(chance, 0.0, 100.0)
     else:
         chance = close.confidence
-    facts = board.market_facts(question, hits.row)
+    facts = board.market_facts(question, hits.row, base)
     columns: dict[str, Any] = {
         "game": facts["event_name"],
         "id": ids.hexadecimal(hits.id),
@@ -126,7 +126,7 @@ def rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.DataFra
         "shared_feed": sister,
         "odds_id": base["id"],
         "unconfirmed": hits.doubt != 0,
-        "reference": sharp_book if close is None else pl.repeat("close", edge.size, eager=True),
+        "reference": sharp_book if close is None else board.repeated("close", edge.size),
         "ev_vs_sharp": percent if close is None else board.nullable(close.sharp * 100.0),
         **({} if close is None else close.columns),
         **facts,
@@ -179,10 +179,14 @@ def _sisters(question: Question, row: Ints, edge: Floats) -> pl.Series:
     v, books = question.view, question.prepared.identity.books
     segment = np.searchsorted(v.groups.rows, row, side="right") - 1
     book = v.groups.book[row]
+    feed = v.traits.feed[book]
+    order = np.lexsort((edge, feed, segment))
+    if not np.all([np.diff(key[order]) == 0 for key in (edge, feed, segment)], axis=0).any():
+        return board.repeated([], row.size, pl.List(pl.String))
     frame = pl.DataFrame(
         {
             "segment": segment,
-            "feed": v.traits.feed[book],
+            "feed": feed,
             "edge": edge,
             "book": pl.Series(books, dtype=pl.String)[book],
         }

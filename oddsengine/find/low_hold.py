@@ -9,7 +9,7 @@ from oddsengine.detect import ages, best_legs, market_fair, since, unconfirmed
 from oddsengine.find import board, ids
 from oddsengine.find.board import Question
 from oddsengine.find.search import Cases, Chosen, Search
-from oddsengine.groups import NO_TIME, Bytes, Floats, Longs
+from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs
 from oddsengine.results import LOW_HOLD_SCHEMA
 
 
@@ -41,7 +41,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
     doubt = unconfirmed(v, legs.rows)
     fair = market_fair(v, market)
     sharing = [_sharing(question, legs, k, v.live[market]) for k in range(widest)]
-    sides = [_side(question, legs, fair, k, *sharing[k]) for k in range(widest)]
+    sides = _sides(question, legs.rows[:, :widest], fair[:, :widest], sharing)
     columns: dict[str, Any] = {
         "id": ids.hexadecimal(legs.id),
         "event_id": base["event_id"],
@@ -52,7 +52,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
         "start_time": base["event_start_time"],
         "hold_percentage": np.maximum(legs.total - 1.0, 0.0) * 100.0,
         "all_books": _everyone(question, sharing, market.size),
-        **{f"side{k + 1}": side for k, side in enumerate(sides)},
+        **{f"side{k + 1}": sides[k * market.size : (k + 1) * market.size] for k in range(widest)},
         "detected_at": question.moments(market.size),
         "is_alternate_line": v.main[market] == 0,
         "player_name": base["player_name"],
@@ -62,7 +62,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
             {"LIVE_GAME": live, "POTENTIALLY_STALE_ODDS": old, "VERY_STALE_ODDS": very, "UNCONFIRMED": doubt}
         ),
         "unconfirmed": doubt,
-        **board.market_facts(question, legs.rows[:, 0]),
+        **board.market_facts(question, legs.rows[:, 0], base),
     }
     return board.frame(columns, LOW_HOLD_SCHEMA).sort(["hold_percentage", "id"])
 
@@ -77,37 +77,42 @@ def _everyone(question: Question, sharing: list[tuple[Longs, Longs]], cases: int
     return board.lists(keys // max(len(books), 1), names, cases)
 
 
-def _side(question: Question, legs: Chosen, fair: Floats, k: int, case: Longs, sharing: Longs) -> pl.Series:
-    """Build one side of each case: its price and every book that offers it; null beyond a market's outcomes."""
+def _sides(question: Question, legs: Ints, fair: Floats, sharing: list[tuple[Longs, Longs]]) -> pl.Series:
+    """Build the first side of each case, then the second and so on: its price and every book that offers it.
+
+    A side is null beyond a market's outcomes.
+    """
     v = question.view
-    here = legs.rows[:, k] >= 0
-    row = np.maximum(legs.rows[:, k], 0)
-    table, shared = question.facts(row), question.facts(sharing)
-    books, links = shared["sportsbook"], shared["deep_link"]
-    linked = links.is_not_null()
-    columns = {
-        "selection": table["selection"],
-        "books": board.lists(case, books, row.size),
-        "line": board.row_lines(question, row.astype(np.int32)),
-        "odds": pl.DataFrame(
-            {
-                "american": table["odds_american"],
-                "decimal": table["odds_decimal"],
-                "implied_probability": 1.0 / v.net[row],
-                "fair_probability": board.nullable(fair[:, k]),
-            }
-        ).to_struct("odds"),
-        "deep_links": board.lists(
-            case[linked.to_numpy()],
-            pl.DataFrame({"sportsbook": books.filter(linked), "deep_link": links.filter(linked)}).to_struct("links"),
-            row.size,
-        ),
-        "odds_ids": board.lists(case, shared["id"], row.size),
-    }
-    side = pl.DataFrame(columns).select(pl.struct(pl.all()).alias(f"side{k + 1}"))
-    if not here.all():
-        side = side.select(pl.when(pl.Series(here)).then(pl.all()))
-    return side.to_series()
+    here = (legs >= 0).T.ravel()
+    row = np.maximum(legs, 0).T.ravel()
+    place = np.concatenate([k * len(legs) + case for k, (case, _) in enumerate(sharing)])
+    table, shared = question.facts(row), question.facts(np.concatenate([rows for _, rows in sharing]))
+    lists = board.tables_of_lists(
+        place,
+        {"sportsbook": shared["sportsbook"], "deep_link": shared["deep_link"], "id": shared["id"]},
+        row.size,
+        pl.col("sportsbook").alias("books"),
+        pl.struct("sportsbook", "deep_link").filter(pl.col("deep_link").is_not_null()).alias("deep_links"),
+        pl.col("id").alias("odds_ids"),
+    )
+    sides = pl.DataFrame(
+        {
+            "selection": table["selection"],
+            "books": lists["books"],
+            "line": board.row_lines(question, row),
+            "odds": pl.DataFrame(
+                {
+                    "american": table["odds_american"],
+                    "decimal": table["odds_decimal"],
+                    "implied_probability": 1.0 / v.net[row],
+                    "fair_probability": board.nullable(fair.T.ravel()),
+                }
+            ).to_struct(),
+            "deep_links": lists["deep_links"],
+            "odds_ids": lists["odds_ids"],
+        }
+    ).to_struct()
+    return sides if here.all() else sides.to_frame("side").select(pl.when(pl.Series(here)).then("side")).to_series()
 
 
 def _sharing(question: Question, legs: Chosen, k: int, live: Bytes) -> tuple[Longs, Longs]:

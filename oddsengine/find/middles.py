@@ -181,14 +181,15 @@ def rows(question: Question, hit: Middles) -> pl.DataFrame:
         np.where(doubted(question, hit), limits.quality_source_shape, trust[hit.source]),
         np.nan_to_num(age),
     )
+    sides = _sides(question, hit)
     columns: dict[str, Any] = {
         "id": ids.hexadecimal(hit.legs.id),
         "event_id": base["event_id"],
         "sport": base["sport"].str.to_lowercase(),
         "league": base["league"],
         "market_type": board.market_types(question, hit.low),
-        "side1": _side(question, hit, hit.low, 0),
-        "side2": _side(question, hit, hit.high, 1),
+        "side1": sides[: gap.size],
+        "side2": sides[gap.size :],
         "middle_size": gap,
         "middle_numbers": board.ranges(inside.first, inside.last),
         "middle_probability": hit.worth.prob,
@@ -215,23 +216,24 @@ def rows(question: Question, hit: Middles) -> pl.DataFrame:
             }
         ),
         "unconfirmed": doubt,
-        **board.market_facts(question, hit.legs.rows[:, 0]),
+        **board.market_facts(question, hit.legs.rows[:, 0], base),
     }
     order = ["quality_score", "expected_value", "id"]
     return board.frame(columns, MIDDLES_SCHEMA).sort(order, descending=[True, True, False])
 
 
-def _side(question: Question, hit: Middles, market: Longs, k: int) -> pl.Series:
-    """Build one leg of each middle."""
+def _sides(question: Question, hit: Middles) -> pl.Series:
+    """Build the first leg of each middle, followed by the second of each."""
     v = question.view
-    row: Ints = hit.legs.rows[:, k]
+    row: Ints = hit.legs.rows.T.ravel()
     table = question.facts(row)
-    fair: Floats = market_fair(v, market)[:, k]
+    fair: Floats = np.concatenate((market_fair(v, hit.low)[:, 0], market_fair(v, hit.high)[:, 1]))
+    total = np.tile(hit.legs.total, 2)
     share = 1.0 / v.net[row]
     alone = np.isnan(fair)
     if alone.any():
         # Without the other side of this line, use the price less its share of the pair's hold.
-        fair = np.where(alone, np.minimum(share / np.maximum(hit.legs.total, 1.0), share), fair)
+        fair = np.where(alone, np.minimum(share / np.maximum(total, 1.0), share), fair)
     return pl.DataFrame(
         {
             "book": table["sportsbook"],
@@ -245,12 +247,12 @@ def _side(question: Question, hit: Middles, market: Longs, k: int) -> pl.Series:
                     "fair_probability": fair,
                 }
             ).to_struct("odds"),
-            "stake_percent": 100.0 * share / hit.legs.total,
+            "stake_percent": 100.0 * share / total,
             "odds_age_seconds": board.nullable(ages(v.now, v.groups.seen[row])),
             "deep_link": table["deep_link"],
             "odds_id": table["id"],
         }
-    ).to_struct(f"side{k + 1}")
+    ).to_struct()
 
 
 def _key_numbers(question: Question, hit: Middles) -> pl.Series:
