@@ -53,7 +53,7 @@ test: setup check ## all checks, then the tests, in WORKERS processes
 test-all: setup check ## the same with all that is exhaustive, and more examples (about ten minutes)
 	TESTS=all $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-mutate: setup ## change the program at 200 places, one at a time, and run the tests that concern each (half an hour)
+mutate: setup ## change the program at 200 places, one at a time, and run the tests that concern each
 	$(BIN)/python tests/mutate.py
 
 coverage: setup ## the tests once more, kernels as plain Python, and which lines they reach

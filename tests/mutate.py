@@ -1,6 +1,6 @@
 """Mutation tests: change the program at random places, one at a time, and run the tests that concern each.
 
-    make mutate                                               # 200 places, a quarter of an hour on two cores
+    make mutate                                               # 200 places
     python tests/mutate.py --minutes 60 --seed "$(date +%j)"  # each night other places
     python tests/mutate.py --count 20 --only oddsengine/tails.py
     python tests/mutate.py --again survivors.txt              # the changes of an earlier run that a file lists
