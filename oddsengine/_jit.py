@@ -121,14 +121,14 @@ def _numba() -> Any:
 
     While numba compiles, the garbage collector is paused, because compilation creates many objects and little garbage.
     An operation on the same types is resolved once for all kernels with the same options: numba does it for every
-    occurrence, which took a fifth of all compilation.
+    occurrence, which took a fifth of all compilation. Functions that are not kernels are compiled as always.
     """
     import numba  # noqa: PLC0415  the compiler loads when the first kernel is called
     from numba.core import event, types  # noqa: PLC0415
 
-    resolve = types.Function.get_call_type
+    resolve: Any = getattr(types.Function, "get_call_type", None)
     by_options: dict[str, dict[Any, Any]] = {}  # signatures of operations by types
-    resolved: list[dict[Any, Any]] = []  # those of each function being compiled
+    resolved: list[dict[Any, Any] | None] = []  # those of each function being compiled; None: not for a kernel
 
     class Compilations(event.Listener):
         collects = False
@@ -139,7 +139,7 @@ def _numba() -> Any:
                 gc.disable()
             options = getattr(event.data["dispatcher"], "options", None)  # None: not a kernel, but perhaps part of one
             if options is None:
-                resolved.append(resolved[-1] if resolved else {})
+                resolved.append(resolved[-1] if resolved else None)
             else:
                 resolved.append(by_options.setdefault(options, {}))
             if not REPORTER.compiled:
@@ -152,13 +152,15 @@ def _numba() -> Any:
                 gc.enable()
 
     def resolve_once(function: Any, context: Any, args: Any, kws: Any) -> Any:
-        if kws or not resolved:
+        signatures = resolved[-1] if resolved else None
+        if kws or signatures is None:
             return resolve(function, context, args, kws)
-        known, key = resolved[-1], (function, args)
-        if key not in known:
-            known[key] = resolve(function, context, args, kws)
-        return known[key]
+        key = function, args
+        if key not in signatures:
+            signatures[key] = resolve(function, context, args, kws)
+        return signatures[key]
 
     event.register("numba:compile", Compilations())  # type: ignore[no-untyped-call]
-    setattr(types.Function, "get_call_type", resolve_once)  # noqa: B010  a method of numba
+    if resolve is not None:  # a method of numba that is not documented
+        setattr(types.Function, "get_call_type", resolve_once)  # noqa: B010
     return numba
