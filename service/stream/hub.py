@@ -289,10 +289,11 @@ class Stream:
         now = time.monotonic()
         self._read_at = now + READ_EVERY_S
         self._pauses = {payer: until for payer, until in self._pauses.items() if until > now}
-        for watch in self._watches.values():
-            if watch.outdated and watch.payer not in self._pauses:
-                outdated = watch.begin_read(PART)
-                self._reads.put(watch.payer, lambda w=watch, s=outdated: self._read(w, s))  # type: ignore[misc]
+        due = [watch for watch in self._watches.values() if watch.outdated and watch.payer not in self._pauses]
+        most = PART if len(due) > 1 or self._making else None  # alone, nobody waits for the end of a long read
+        for watch in due:
+            outdated = watch.begin_read(most)
+            self._reads.put(watch.payer, lambda w=watch, s=outdated: self._read(w, s))  # type: ignore[misc]
 
     def _after_update(self, number: int, settle: Callable[[], None]) -> None:
         """Schedule a call for after an update and all before it have been processed."""

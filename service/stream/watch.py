@@ -98,8 +98,8 @@ class Watch:
             self._outdated = {word: first for word, first in self._outdated.items() if first > found.number}
         self._end_read((), found)
 
-    def begin_read(self, most: int) -> set[OpportunityId]:
-        """The opportunities to read, longest outdated first; pass the result to `settle`."""
+    def begin_read(self, most: int | None) -> set[OpportunityId]:
+        """The opportunities to read, longest outdated first, None for all; pass the result to `settle`."""
         outdated, self._reading = set(islice(self._outdated, most)), True
         for word in outdated:
             del self._outdated[word]
