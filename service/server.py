@@ -46,6 +46,7 @@ from oddsengine_service.node import Node, StalledError
 from oddsengine_service.past import Past
 from oddsengine_service.protocol import Protocol
 from oddsengine_service.recording import NodeTape
+from oddsengine_service.routes.filters import LISTS
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.settings import Settings, SettingsError, secret
 from oddsengine_service.site import Site
@@ -340,9 +341,8 @@ def build(
         node.stream_settings = {
             "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
         }  # fmt: skip
-        lists = {path.rpartition("/")[2]: one for one in ENDPOINTS if (path := one.path).startswith("/opportunities/")}
         sender = Sender(private=settings.alerts.private, mail=secret(settings, "alerts.mail_env", environ))
-        node.alerts = Alerts(node, node.records, sender, lists, clock.time)
+        node.alerts = Alerts(node, node.records, sender, LISTS, clock.time)
         service = Service(node, settings, environ, log, run)
         service.member = member
         if member is not None:

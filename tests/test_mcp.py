@@ -194,7 +194,11 @@ def test_margins_are_removed_and_stakes_computed(service: Running) -> None:
     )
     assert (found["full_kelly_fraction"], found["stake_fraction"], found["stake"]) == (0.1, 0.05, 50.0)
     assert found["ev_percent"] == 10.0
-    found = call(service, "free", "kelly", probability=0.4, odds="2.0", format="decimal")
+    assert (
+        call(service, "free", "devig", odds="-120,+100")["data"]
+        == call(service, "free", "devig", odds="1.8333333333,2.0")["data"]
+    )
+    found = call(service, "free", "kelly", probability=0.4, odds="2.0")
     assert found["stake_fraction"] == 0.0
     assert found["advice"].startswith("no bet")
 
@@ -203,7 +207,8 @@ def test_margins_are_removed_and_stakes_computed(service: Running) -> None:
     ("name", "arguments", "told"),
     [
         ("kelly", {"probability": 55, "odds": "2", "format": "decimal"}, "between 0 and 1"),
-        ("kelly", {"probability": 0.5, "odds": "150"}, "format is required"),
+        ("kelly", {"probability": 0.5, "odds": "150"}, "format is required for these odds"),
+        ("devig", {"odds": "2,2"}, "format is required for these odds"),
         ("devig", {"odds": "1.9,2.0", "format": "american"}, "american: -100 or less"),
         ("devig", {"odds": "-110,-110", "format": "decimal"}, "decimal: more than 1"),
         ("devig", {"odds": "1.9", "format": "decimal"}, "at least two"),

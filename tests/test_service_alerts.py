@@ -258,9 +258,10 @@ def test_what_cannot_be_recorded_is_not_sent(
     (pages,) = records._base.execute("PRAGMA page_count").fetchone()
     records._base.execute(f"PRAGMA max_page_count = {pages}")  # the disk is full
     try:
-        for i in range(300):
-            if client.put(f"/marks/{i}", json={"note": "x" * 1000}).status_code == 507:
-                break
+        for size in (1000, 100, 10, 0):  # the last page, too
+            for i in range(300):
+                if client.put(f"/marks/{size}-{i}", json={"note": "x" * size}).status_code == 507:
+                    break
         with pytest.raises(Problem, match="no space"):
             alerts.look()
         assert hook.bodies == []

@@ -220,6 +220,8 @@ def test_filters_and_marks(client: httpx.Client) -> None:
     assert client.get("/filters").json()["data"] == [{"list": "arbitrage", "query": "", "name": "a/b"}]
     assert client.put("/filters/x", json={"list": "ev", "query": "nonsense"}).status_code == 400
     assert client.put("/filters/x", json={"list": "odds"}).status_code == 400
+    refused = client.put("/filters/x", json={"list": "ev", "query": "min_ev=abc"})
+    assert (refused.status_code, "min_ev" in refused.json()["error"]["message"]) == (400, True)
     for name in ("%0a", "%2e%2e"):
         assert client.put(f"/filters/{name}", json={"list": "ev"}).status_code == 400
     client.put("/marks/o1", json={"hidden": True, "note": "later"})

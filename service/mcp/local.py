@@ -19,14 +19,22 @@ from oddsengine_service.stream.moves import Form, rows_in
 _TAG = "MCP"
 MOST_ODDS = 40
 _ODDS = text("odds", "Odds of all outcomes of one market, separated by commas: -110,-110 or 1.87,2.05.", required=True)
-_FORMAT = choice("format", "How the odds are written.", ("american", "decimal"))
+_FORMAT = choice(
+    "format", "How the odds are written; required only if they can be read both ways: 150, but not -110, +150, 1.91.",
+    ("american", "decimal"),
+)  # fmt: skip
 
 
 def _decimal(words: str, form: str | None) -> list[float]:
-    if form is None:
-        raise invalid("format is required: american (-110, +150) or decimal (1.91, 2.5)")
+    given = words.split(",")
+    if form is None and any(word.strip()[:1] in ("-", "+") for word in given):
+        form = "american"
+    elif form is None and all("." in word for word in given):
+        form = "decimal"
+    elif form is None:
+        raise invalid("format is required for these odds: american (-110, +150) or decimal (1.91, 2.5)")
     out = []
-    for word in words.split(","):
+    for word in given:
         try:
             value = float(word)
         except ValueError:

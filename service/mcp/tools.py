@@ -108,7 +108,8 @@ TOOLS: tuple[Tool, ...] = (
          ("probability", "odds", "format", "fraction", "bankroll"), whole=lambda result, _: result,
          notes=("stake_fraction is a share of the bankroll, after `fraction`.", _EDGE)),
     Tool("what_was_rejected", local.REJECTED,
-         "Prices that are on the board but are not used, with the reason: errors, stale prices, wrong lines.",
+         "Prices that are on the board but are not used, with the reason: errors, stale prices, wrong lines. Give at "
+         "least one of event, sport, league, market or sportsbook.",
          ("event", "sport", "league", "market", "sportsbook"), shapes.price, notes=(_PRICES, _TIME)),
 )  # fmt: skip
 BY_NAME = {tool.name: tool for tool in TOOLS}

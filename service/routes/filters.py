@@ -2,9 +2,14 @@
 
 from urllib.parse import parse_qsl
 
+from oddsengine_service.params import parse
 from oddsengine_service.problems import invalid
+from oddsengine_service.routes import opportunities
 from oddsengine_service.routes.named import named
 from oddsengine_service.wire.filters import Filter, NewFilter
+
+LISTS = {one.path.rpartition("/")[2]: one for one in opportunities.endpoints}
+"""The endpoints of opportunities, by the name that a filter uses."""
 
 
 def _checked(new: NewFilter, name: str) -> Filter:
@@ -12,6 +17,7 @@ def _checked(new: NewFilter, name: str) -> Filter:
         parse_qsl(new.query, keep_blank_values=True, strict_parsing=bool(new.query), max_num_fields=50)
     except ValueError as error:
         raise invalid(f"query must be a query string: {error}") from None
+    parse(new.query.encode(), LISTS[new.list].by_name)  # as the list itself checks it
     return Filter(name=name, list=new.list, query=new.query)
 
 
