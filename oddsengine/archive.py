@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.board.facts import moments_of
-from oddsengine.board.rows import BOOK_BITS, LIVE, NO_PRICE, REJECTED, SUSPENDED
+from oddsengine.board.rows import BOOK_BITS, BOOK_MASK, LIVE, NO_PRICE, REJECTED, SUSPENDED
 from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
 from oddsengine.engine import Engine
@@ -30,7 +30,6 @@ COLUMNS = (
 )  # fmt: skip
 SORTED = ["event_id", "market_type", "selection", "line", "sportsbook", "recorded_at"]
 PIECE = 2_000_000  # quotes sorted and written at a time
-_BOOK = (1 << BOOK_BITS) - 1
 
 
 class ArchiveError(ValueError):
@@ -105,7 +104,7 @@ def _rows(batches: Sequence[Batch], words: Sequence[Any], books: Sequence[str]) 
     priced = {"odds_decimal": odds, "odds_american": quoted_american(np.where(bare, 2.0, odds), american)}
     frame = pl.DataFrame(
         {
-            **texts, "sportsbook": pl.Series(books, dtype=pl.String).gather(key & _BOOK), **priced,
+            **texts, "sportsbook": pl.Series(books, dtype=pl.String).gather(key & BOOK_MASK), **priced,
             "is_live": (flags & LIVE) != 0, "is_active": (flags & SUSPENDED) == 0,
             "rejected_upstream": (flags & REJECTED) != 0, "event_start_time": moments_of(start),
             "last_seen_at": moments_of(seen), "odds_changed_at": moments_of(changed), "recorded_at": moments_of(now),

@@ -26,7 +26,21 @@ from oddsengine.board.changes import Changes, at_close, remember, scope, since_l
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.quotes import QuoteReader, Quotes, readable
-from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LEVELS, LIVE, MOVED, NEW, ON, REJECTED, SEEN, UNKNOWN, Quoted
+from oddsengine.board.rows import (
+    BOOK_BITS,
+    BOOK_MASK,
+    FREE,
+    GONE,
+    LEVELS,
+    LIVE,
+    MOVED,
+    NEW,
+    ON,
+    REJECTED,
+    SEEN,
+    UNKNOWN,
+    Quoted,
+)
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
 from oddsengine.board.units import Gathered
 from oddsengine.detect import Scope
@@ -49,7 +63,6 @@ IDLE_S = 300  # a view that is not read for this long is suspended
 RELEASED_S = 30  # a view that is not read for this long after its release, too
 _PART = 1 << 14  # rows searched for a new view before other threads get a turn
 _PAUSE_S = 0.0005  # between two parts
-_BOOK = (1 << BOOK_BITS) - 1
 _UNCOMPARED = np.isin(np.arange(len(NAMES)), [CODES[name] for name in UNCOMPARED])
 _ID = re.compile("[0-9a-f]{16}")
 Frame = pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str
@@ -432,7 +445,7 @@ class Engine:
         if at.size:
             rows, names, slots = board.rows, board.names, out[at]
             rejected[at] = alone(
-                names.traits, names.book_rank[rows.key[slots] & _BOOK], rows.flags[slots] & np.uint8(LIVE),
+                names.traits, names.book_rank[rows.key[slots] & BOOK_MASK], rows.flags[slots] & np.uint8(LIVE),
                 rows.seen[slots], rows.start[slots], self._off, board.moment, board.limits,
             )  # fmt: skip
         return rejected
@@ -511,13 +524,16 @@ class Engine:
         if not gone.slot.size or not (what & NEW).any():
             return {}
         stem, key = self._board.names.stem.values, self._board.rows.key
-        book = (1 << BOOK_BITS) - 1
         lost = {
-            (int(s), b): at for at, (s, b) in enumerate(zip(stem[gone.key >> BOOK_BITS], gone.key & book, strict=True))
+            (int(s), b): at
+            for at, (s, b) in enumerate(zip(stem[gone.key >> BOOK_BITS], gone.key & BOOK_MASK, strict=True))
         }
         new = np.flatnonzero(what & NEW)
         named = zip(
-            new.tolist(), stem[key[slots[new]] >> BOOK_BITS].tolist(), (key[slots[new]] & book).tolist(), strict=True
+            new.tolist(),
+            stem[key[slots[new]] >> BOOK_BITS].tolist(),
+            (key[slots[new]] & BOOK_MASK).tolist(),
+            strict=True,
         )
         moves = {at: lost[s, b] for at, s, b in named if (s, b) in lost}
         words = self._board.names.wordings
@@ -852,7 +868,7 @@ class Engine:
             events, books = [event.id for event in board.names.events], tuple(board.names.books)
             event = board.names.event.values[key >> BOOK_BITS].astype(np.int64)
         width = max(1, len(books))
-        pair = event * width + (key & ((1 << BOOK_BITS) - 1))
+        pair = event * width + (key & BOOK_MASK)
         prices = np.bincount(pair, minlength=len(events) * width)
         rejected = np.bincount(pair[reason == CODES[guard]], minlength=prices.size)
         some = np.flatnonzero(prices)
@@ -886,7 +902,7 @@ class Engine:
             event, live = board.names.event.values[key >> BOOK_BITS], (board.rows.flags[on] & LIVE) != 0
             ids = [e.id for e in board.names.events]
             status, begins = board.statuses()
-        frame = pl.DataFrame({"event": event, "book": key & ((1 << BOOK_BITS) - 1), "live": live})
+        frame = pl.DataFrame({"event": event, "book": key & BOOK_MASK, "live": live})
         facts = frame.group_by("event").agg(
             prices=pl.len(), book_count=pl.col("book").n_unique(), live_prices=pl.col("live").sum()
         )

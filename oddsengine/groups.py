@@ -17,7 +17,6 @@ import polars as pl
 from oddsengine._jit import kernel
 from oddsengine.columns import NO_TIME, Bytes, Floats, Ints, Longs, Words
 
-_ONE = np.uint64(1)
 _ALONE: Longs = np.empty(0, np.int64)
 
 

@@ -42,7 +42,6 @@ SUBJECTS = 3  # subjects below are none, home and away; players are name number 
 Bools = npt.NDArray[np.bool_]
 Sides = npt.NDArray[np.int8]
 _Key = TypeVar("_Key", bound=Hashable)
-_Value = TypeVar("_Value")
 
 _REMEMBERED = 1 << 15  # distinct parts of each kind
 _SUBJECT_SORTS = ("none", "team", "player")

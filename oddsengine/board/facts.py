@@ -13,7 +13,7 @@ import polars as pl
 
 from oddsengine.board.names import Names
 from oddsengine.board.quotes import LINKS, SEPARATOR
-from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, REJECTED, SUSPENDED, Rows
+from oddsengine.board.rows import BOOK_BITS, BOOK_MASK, FLAP, LIVE, REJECTED, SUSPENDED, Rows
 from oddsengine.casts import TIME
 from oddsengine.find.ids import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
@@ -80,7 +80,7 @@ class Facts(NamedTuple):
     @property
     def book(self) -> Longs:
         """The code of each row's book, in `books`."""
-        return self.key & ((1 << BOOK_BITS) - 1)
+        return self.key & BOOK_MASK
 
     @property
     def live(self) -> npt.NDArray[np.bool_]:
@@ -107,7 +107,7 @@ class Facts(NamedTuple):
     def sportsbooks(self) -> list[str]:
         """The book of each row."""
         books = self.books
-        return [books[b] for b in (self.key & ((1 << BOOK_BITS) - 1)).tolist()]
+        return [books[b] for b in (self.key & BOOK_MASK).tolist()]
 
     def frame(self) -> pl.DataFrame:
         """The rows as an odds table (`ODDS_SCHEMA`), `id` being the source's own."""

@@ -17,6 +17,7 @@ from oddsengine.board.facts import Facts
 from oddsengine.board.names import Names
 from oddsengine.board.rows import (
     BOOK_BITS,
+    BOOK_MASK,
     FREE,
     GONE,
     LATE,
@@ -49,7 +50,6 @@ SECOND = 1_000_000
 REMEMBERED_S = 600  # seconds for which removals are remembered
 STATUSES = ("upcoming", "live", "ended", "postponed", "cancelled")
 UPCOMING, IN_PLAY, ENDED, POSTPONED, CANCELLED = range(5)
-_BOOK = (1 << BOOK_BITS) - 1
 _FEW = 65_536  # terms that are retained even if unused
 _MANY = 4096  # larger batches are applied in order of units
 _NOTICES_S = 86_400  # how long a notice about an event without prices is retained
@@ -176,7 +176,7 @@ def _unlisted(slots, key, state, seen, book, listed, time, out):
     n = 0
     for i in range(slots.size):
         s = slots[i]
-        if state[s] == ON and (key[s] & _BOOK) == book and listed[s] == 0 and seen[s] <= time:
+        if state[s] == ON and (key[s] & BOOK_MASK) == book and listed[s] == 0 and seen[s] <= time:
             out[n] = s
             n += 1
     return n
@@ -359,7 +359,7 @@ class Board:
             # Rows of one unit get adjacent slots; quotes for one row keep their order.
             order = np.argsort(self.names.units.values[quoted.key >> BOOK_BITS, 0], kind="stable")
             quoted = Quoted._make(column[order] for column in quoted)
-        term, book = quoted.key >> BOOK_BITS, quoted.key & ((1 << BOOK_BITS) - 1)
+        term, book = quoted.key >> BOOK_BITS, quoted.key & BOOK_MASK
         ids = row_ids(self.names.id.values[term], self.names.book_hash[book])
         rows.top, rows.spares, entered = _apply(
             quoted.key, quoted.odds, quoted.american, quoted.seen, quoted.changed, quoted.start, quoted.flags, ids, now,
@@ -583,7 +583,7 @@ class Board:
         self._notices = {
             id_: notice for id_, notice in self._notices.items() if id_ in fresh.event_codes or notice.when > old
         }
-        rows.key[held] = of << BOOK_BITS | rows.key[held] & ((1 << BOOK_BITS) - 1)
+        rows.key[held] = of << BOOK_BITS | rows.key[held] & BOOK_MASK
         self.names = fresh
         self.rebuild()
         self.units.dirty[:] = 0

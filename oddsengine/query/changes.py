@@ -11,7 +11,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.board.facts import Facts
-from oddsengine.board.rows import BOOK_BITS, LIVE, ON, STATUS, SUSPENDED
+from oddsengine.board.rows import BOOK_BITS, BOOK_MASK, LIVE, ON, STATUS, SUSPENDED
 from oddsengine.columns import NO_TIME, Bools, Floats, Ints, Longs, grown
 from oddsengine.query import values
 from oddsengine.query.filter import Filter
@@ -20,7 +20,6 @@ from oddsengine.query.reader import BoardReader, Marks, OddsRows
 from oddsengine.query.terms import TermIndex
 from oddsengine.update import Update
 
-_BOOK = (1 << BOOK_BITS) - 1
 _NONE: Bools = np.empty(0, bool)
 
 
@@ -169,7 +168,7 @@ class UpdateChanges:
     def _resolved(self, facts: Facts, before: Before) -> RowChanges:
         """Convert rows to current codes. Rows that no longer exist are left out, since their removal follows."""
         if facts.wordings is self.terms.names.wordings:
-            return RowChanges(facts, facts.key >> BOOK_BITS, facts.key & _BOOK, before)
+            return RowChanges(facts, facts.key >> BOOK_BITS, facts.key & BOOK_MASK, before)
         with self._index.reader() as reader:  # codes of terms have changed since
             rows = reader.board.rows
             remaining = np.flatnonzero(
@@ -177,7 +176,7 @@ class UpdateChanges:
             )
             facts = facts.take(remaining)
             key = rows.key[facts.slot]
-        return RowChanges(facts, key >> BOOK_BITS, key & _BOOK, before.take(remaining))
+        return RowChanges(facts, key >> BOOK_BITS, key & BOOK_MASK, before.take(remaining))
 
     def seen_again(self) -> RowChanges | None:
         """Rows seen again without facts of their own; None if codes of terms have changed since."""
@@ -188,7 +187,7 @@ class UpdateChanges:
         key = update.again_key
         if int(key.max()) >> BOOK_BITS >= terms.columns["prop"].size:
             return None
-        return RowChanges(update.facts, key >> BOOK_BITS, key & _BOOK)
+        return RowChanges(update.facts, key >> BOOK_BITS, key & BOOK_MASK)
 
     def rows_of(self, part: RowChanges, at: Longs) -> OddsRows:
         """Read the columns of some rows of `new` or `moved`, given their positions."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.board.facts import Facts
 from oddsengine.board.quotes import SEPARATOR
-from oddsengine.board.rows import BOOK_BITS, FREE, GONE, LIVE, LIVENESS, ON, SUSPENDED
+from oddsengine.board.rows import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, LIVENESS, ON, SUSPENDED
 from oddsengine.board.state import STATUSES, Board
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.commission import charge
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 5_000  # maximum rows of a response, about as many kilobytes
 _UNSAID = SEPARATOR * 2  # neither main nor alternate
-_BOOK = (1 << BOOK_BITS) - 1
 _LEAST, _MOST = -(1 << 31), (1 << 31) - 1  # hundredths
 
 
@@ -157,7 +156,7 @@ class BoardReader:
     # ---- rows ----
 
     def books_of(self, slots: Ints) -> list[str]:
-        codes = np.unique(self.board.rows.key[slots] & _BOOK)
+        codes = np.unique(self.board.rows.key[slots] & BOOK_MASK)
         return sorted({catalog.book(self.board.names.books[code]).id for code in codes.tolist()})
 
     def events_of(self, slots: Ints) -> set[str]:
@@ -208,7 +207,7 @@ class BoardReader:
         code = names.known_book(book)
         if code is None:
             return np.empty(0, np.int32)
-        own: Ints = slots[(rows.key[slots] & _BOOK) == code]
+        own: Ints = slots[(rows.key[slots] & BOOK_MASK) == code]
         if own.size:
             return own
         same = rows.find((rows.key[slots] >> BOOK_BITS << BOOK_BITS) | code)
@@ -218,7 +217,7 @@ class BoardReader:
     def _leg(self, slot: int) -> Leg:
         key, links, names = int(self.board.rows.key[slot]), self.board.rows.links, self.board.names
         link = links[slot] if slot < len(links) else None
-        book = catalog.book(names.books[key & _BOOK]).id
+        book = catalog.book(names.books[key & BOOK_MASK]).id
         return Leg(book, names.wordings[key >> BOOK_BITS], None if link is None else OwnTexts.read(link))
 
     def rows(self, f: Filter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
@@ -345,7 +344,7 @@ class BoardReader:
         """Return decimal odds net of the book's commission or fee."""
         rows = self.board.rows
         out = np.empty(slots.size)
-        charge(rows.odds[slots], rows.key[slots] & _BOOK, self.index.commission, self.index.fee, out)
+        charge(rows.odds[slots], rows.key[slots] & BOOK_MASK, self.index.commission, self.index.fee, out)
         return out
 
     def main(self, slots: Ints) -> npt.NDArray[np.int8]:
@@ -440,7 +439,7 @@ class BoardReader:
             n = len(rows.links)
             links = [rows.links[s] if s < n else None for s in slots.tolist()]
         return OddsRows(
-            term.tolist(), (key & _BOOK).tolist(), rows.id[slots], rows.odds[slots], rows.american[slots],
+            term.tolist(), (key & BOOK_MASK).tolist(), rows.id[slots], rows.odds[slots], rows.american[slots],
             rows.seen[slots], rows.changed[slots], start, rows.moved[slots], rows.flags[slots],
             rows.rejected[slots], self.main(slots).tolist(), links, self.terms.texts, self.index.books,
         )  # fmt: skip
@@ -466,7 +465,7 @@ class BoardReader:
             start = np.where(rows.start[slots] == NO_TIME, index.begin[event], rows.start[slots])
             return np.where(start == NO_TIME, LATEST, -start if sort[0] == "-" else start)
         elif name == "sportsbook":
-            values = index.ranks(name)[0][rows.key[slots] & _BOOK]
+            values = index.ranks(name)[0][rows.key[slots] & BOOK_MASK]
         else:
             values = index.ranks(name)[0][terms.columns[name].values[rows.key[slots] >> BOOK_BITS]]
         return -values if sort[0] == "-" else values
@@ -545,7 +544,7 @@ class BoardReader:
         key = int(self.board.rows.key[slot])
         term = key >> BOOK_BITS
         event = self.index.event_keys[self.index.spot[self.board.names.event.values[term]]]
-        return event, self.terms.keys[term], self.index.books[key & _BOOK]
+        return event, self.terms.keys[term], self.index.books[key & BOOK_MASK]
 
     def _passed(self, slots: Ints, cursor: Cursor) -> int:
         """Count the rows at or before a cursor."""

@@ -13,14 +13,13 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.board.quotes import LINKS, SEPARATOR
-from oddsengine.board.rows import BOOK_BITS, LIVE
+from oddsengine.board.rows import BOOK_BITS, BOOK_MASK, LIVE
 from oddsengine.board.state import IN_PLAY, STATUSES
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.engine import Engine
 from oddsengine.query.values import league_id, sport_id, team_id
 
 _MOST_CACHED = 24  # cached statistics of a node
-_BOOK = (1 << BOOK_BITS) - 1
 _EXTERNAL = LINKS.index("external_event_id")
 
 
@@ -51,9 +50,9 @@ class BoardStats:
             self.book_names = [catalog.book(name).id for name in names.books]
             if books is not None:
                 selected = np.array([name in books for name in self.book_names], bool)
-                on = on[selected[key & _BOOK]] if selected.size else on
+                on = on[selected[key & BOOK_MASK]] if selected.size else on
                 key = rows.key[on]
-            term, book = key >> BOOK_BITS, key & _BOOK
+            term, book = key >> BOOK_BITS, key & BOOK_MASK
             event = names.event.values[term].astype(np.int64)
             seen, live = rows.seen[on], (rows.flags[on] & LIVE) != 0
             status, begins = board.statuses()

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from oddsengine.board.rows import BOOK_BITS, Quoted
+from oddsengine.board.rows import BOOK_BITS, BOOK_MASK, Quoted
 from oddsengine.board.state import Batch
 from oddsengine.groups import NO_TIME
 from oddsengine.identity import WORDING, Wording
@@ -25,7 +25,6 @@ MAGIC, VERSION = b"tape", 1
 HEADER = struct.Struct("<4sHHIIIIIQqq4I")
 _CHECKED = 12  # where the checksummed part begins
 _OLD = pl.CompatLevel.oldest()
-_BOOK = (1 << BOOK_BITS) - 1
 _QUOTED = (np.int64, np.float64, np.float64, np.int64, np.int64, np.int64, np.uint8)  # columns of `Quoted`
 
 Note = tuple[str, Any]
@@ -99,7 +98,7 @@ def encoded(first: int, buffered: Sequence[BufferedStep]) -> bytes:
         {
             "step": np.repeat(numbers, counts),
             "term": (key >> BOOK_BITS).astype(np.uint32),
-            "book": (key & _BOOK).astype(np.uint16),
+            "book": (key & BOOK_MASK).astype(np.uint16),
             **dict(zip(Quoted._fields[1:], rest, strict=True)),
             "link": _texts([batch.links for batch in batches], key.size),
         }

@@ -61,7 +61,7 @@ class Subscriber:
 
     __slots__ = (
         "_beginning", "_bounds", "_ending", "_pending", "_send", "_sent", "_since", "_taken", "_writing", "account",
-        "backlog", "check", "cohort", "cut_short", "gone", "groups", "handed", "key", "number", "on_cut", "on_taken",
+        "backlog", "check", "cohort", "gone", "groups", "handed", "key", "number", "on_cut", "on_taken",
         "size", "task", "transport", "turn", "waiting", "wants", "wire",
     )  # fmt: skip
 
@@ -76,7 +76,7 @@ class Subscriber:
         self.wants: Any = None
         self.waiting: list[tuple[int, list[StreamEvent]]] | None = []
         self.backlog: Backlog | None = None  # while it is behind
-        self.gone = self.cut_short = self._ending = False
+        self.gone = self._ending = False
         self.size = self.number = 0  # bytes pending; the update of the snapshot
         self.groups: list[Any] = []
         self.cohort: Any = None  # whose events it gets
@@ -223,7 +223,7 @@ class Subscriber:
         """Close the connection and discard what is pending."""
         if self.gone:
             return
-        self.gone = self.cut_short = True
+        self.gone = True
         self.on_cut(self, reason)
         self.drop()
         if self.transport is not None:
