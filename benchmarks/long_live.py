@@ -21,10 +21,11 @@ import polars as pl
 from boards import NOW, board
 
 from oddsengine import catalog, compile_kernels
-from oddsengine.board.rows import LIVE, Quoted
+from oddsengine.board.rows import Quoted
 from oddsengine.board.state import Batch
 from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME
+from oddsengine.layout import LIVE
 from oddsengine.tape import TapeWriter
 
 TIERS = ("free", "hobby", "pro", "sharp")

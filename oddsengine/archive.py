@@ -14,12 +14,13 @@ import numpy as np
 import polars as pl
 
 from oddsengine.board.facts import moments_of
-from oddsengine.board.rows import BOOK_BITS, BOOK_MASK, LIVE, NO_PRICE, REJECTED, SUSPENDED
+from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
 from oddsengine.engine import Engine
 from oddsengine.history import Moves, nothing
 from oddsengine.identity import WORDING
+from oddsengine.layout import BOOK_BITS, BOOK_MASK, LIVE, SUSPENDED
 from oddsengine.odds import quoted_american
 from oddsengine.schema import ODDS_SCHEMA
 from oddsengine.tape import Tape, engine_for

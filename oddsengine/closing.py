@@ -19,7 +19,6 @@ import polars as pl
 from oddsengine import catalog, fair_close
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
-from oddsengine.board.rows import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
 from oddsengine.closing_consensus import Vote, Votes, closing_logits, located, votes_at
 from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words, grown
@@ -27,6 +26,7 @@ from oddsengine.detect import Wants, market_fair
 from oddsengine.engine import Engine
 from oddsengine.find import board as finder
 from oddsengine.groups import Groups, mix
+from oddsengine.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.odds import decimal_to_american
 from oddsengine.open_opportunities import EV, FIGURES, LEGS, Hits
 from oddsengine.outcomes import settle

@@ -13,11 +13,11 @@ import polars as pl
 
 from oddsengine import catalog, fair_close
 from oddsengine.board.state import Board
-from oddsengine.board.units import Gathered
 from oddsengine.columns import Longs
 from oddsengine.commission import after_commission
 from oddsengine.find.board import hashes, prepare
 from oddsengine.groups import NO_TIME
+from oddsengine.layout import Gathered
 
 _VOTE_S = 900
 _LEAST = 4

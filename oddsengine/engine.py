@@ -26,23 +26,8 @@ from oddsengine.board.changes import Changes, at_close, remember, scope, since_l
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.quotes import QuoteReader, Quotes, readable
-from oddsengine.board.rows import (
-    BOOK_BITS,
-    BOOK_MASK,
-    FREE,
-    GONE,
-    LEVELS,
-    LIVE,
-    MOVED,
-    NEW,
-    ON,
-    REJECTED,
-    SEEN,
-    UNKNOWN,
-    Quoted,
-)
+from oddsengine.board.rows import LEVELS, MOVED, NEW, REJECTED, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
-from oddsengine.board.units import Gathered
 from oddsengine.detect import Scope
 from oddsengine.fair_close import Fair
 from oddsengine.find.board import Sharp
@@ -50,6 +35,7 @@ from oddsengine.find.ids import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
 from oddsengine.guards import Guarded, alone, honour, judge
 from oddsengine.identity import Wording
+from oddsengine.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, Gathered
 from oddsengine.momentum import Memory, Sampled
 from oddsengine.open_opportunities import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of

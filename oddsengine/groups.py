@@ -138,67 +138,6 @@ def mix(*columns: npt.NDArray[np.integer] | int) -> Words:
     return h
 
 
-@kernel
-def _place(
-    code, side, rank, segments, rows, book, name, odds, seen,
-    out_row, out_book, out_name, out_odds, out_seen, end,
-):  # fmt: skip
-    """Place rows in their segments, sorted by book, then name, price (lowest first) and time (newest first)."""
-    n = code.size
-    total = rows.size - 1
-    for i in range(n):
-        if code[i] >= 0:
-            rows[segments[rank[code[i]]] + side[i] + 1] += 1
-    for s in range(total):
-        rows[s + 1] += rows[s]
-    for s in range(total):
-        end[s] = rows[s]
-    for i in range(n):
-        if code[i] >= 0:
-            s = segments[rank[code[i]]] + side[i]
-            at = end[s]
-            end[s] = at + 1
-            out_row[at] = i
-            out_book[at] = book[i]
-            out_name[at] = name[i]
-            out_odds[at] = odds[i]
-            out_seen[at] = seen[i]
-    for s in range(total):
-        for i in range(rows[s] + 1, rows[s + 1]):
-            r, b, k, d, t = out_row[i], out_book[i], out_name[i], out_odds[i], out_seen[i]
-            at = i
-            while at > rows[s]:
-                j = at - 1
-                if out_book[j] < b:
-                    break
-                if out_book[j] == b:
-                    if out_name[j] < k:
-                        break
-                    if out_name[j] == k:
-                        if out_odds[j] < d:
-                            break
-                        if out_odds[j] == d and out_seen[j] >= t:
-                            break
-                out_row[at], out_book[at], out_name[at] = out_row[j], out_book[j], out_name[j]
-                out_odds[at], out_seen[at] = out_odds[j], out_seen[j]
-                at = j
-            out_row[at], out_book[at], out_name[at], out_odds[at], out_seen[at] = r, b, k, d, t
-
-
-class Keys(NamedTuple):
-    """Identity of every row of a table, in the table's order."""
-
-    code: Ints  # market of the row by first appearance, -1 if identity rejects the row
-    side: npt.NDArray[np.int8]
-    threshold: Ints  # per market, as are the next four columns
-    event: Ints
-    live: Bytes
-    kind: Ints
-    subject: Ints
-    book: Ints  # per row
-    name: Ints  # per row
-
-
 def settle(groups: Groups, table: pl.DataFrame, wording: Sequence[str]) -> None:
     """Order rows that are equal in all columns of `groups` by their texts, so that the table's order cannot matter."""
     g = groups
@@ -222,64 +161,6 @@ def checksum(texts: Iterable[Any]) -> int:
     return zlib.crc32("\x1f".join("" if said is None else str(said) for said in texts).encode("utf-8", "replace"))
 
 
-def cut(keys: Keys, outcomes: Longs, odds: Floats, seen: Longs) -> Groups:
-    """Sort the rows that have a market into `Groups`; `outcomes` is the number of outcomes of each kind."""
-    event, live, kind, subject, threshold = keys.event, keys.live, keys.kind, keys.subject, keys.threshold
-    size = event.size
-    ladder_code, ladder_first = intern(mix(event, live, kind, subject))
-    ladder_order = np.lexsort(
-        (
-            subject[ladder_first],
-            (event[ladder_first].astype(np.int64) * 2 + live[ladder_first]) * outcomes.size + kind[ladder_first],
-        )
-    )
-    ladder_rank = np.empty(ladder_order.size, np.int32)
-    ladder_rank[ladder_order] = np.arange(ladder_order.size, dtype=np.int32)
-    at = ladder_first[ladder_order]
-
-    market_ladder = ladder_rank[ladder_code]
-    key = (market_ladder.astype(np.int64) << 32) + (threshold.astype(np.int64) + (1 << 31))
-    market_order = np.argsort(key)
-    rank = np.empty(size, np.int32)
-    rank[market_order] = np.arange(size, dtype=np.int32)
-    ladder = market_ladder[market_order]
-    markets = np.zeros(at.size + 1, np.int64)
-    np.cumsum(np.bincount(ladder, minlength=at.size), out=markets[1:])
-    segments = np.zeros(size + 1, np.int64)
-    np.cumsum(outcomes[kind[market_order]], out=segments[1:])
-
-    used = int(np.count_nonzero(keys.code >= 0))
-    rows = np.zeros(int(segments[-1]) + 1, np.int64)
-    row, book, name = (np.empty(used, np.int32) for _ in range(3))
-    price, time = np.empty(used), np.empty(used, np.int64)
-    _place(
-        keys.code, keys.side, rank, segments, rows, keys.book, keys.name, odds, seen,
-        row, book, name, price, time, np.empty_like(rows),
-    )  # fmt: skip
-    of_segment = np.repeat(np.arange(size, dtype=np.int32), np.diff(segments))
-    per_segment = np.diff(rows)
-    side = (np.arange(of_segment.size) - segments[of_segment]).astype(np.int32)
-    return Groups(
-        row=row,
-        book=book,
-        name=name,
-        odds=price,
-        seen=time,
-        market=np.repeat(of_segment, per_segment),
-        side=np.repeat(side, per_segment),
-        rows=rows,
-        segments=segments,
-        markets=markets,
-        threshold=threshold[market_order],
-        event=event[at],
-        live=live[at],
-        kind=kind[at],
-        subject=subject[at],
-        ladder=ladder,
-    )
-
-
 __all__ = [
-    "NO_TIME", "Bytes", "Floats", "Groups", "Ints", "Keys", "Longs", "Words", "checksum", "cut", "intern", "mix",
-    "settle",
+    "NO_TIME", "Bytes", "Floats", "Groups", "Ints", "Longs", "Words", "checksum", "intern", "mix", "settle",
 ]  # fmt: skip

@@ -286,6 +286,11 @@ class Terms(NamedTuple):
     home: Ints
     away: Ints
 
+    def take(self, at: Ints) -> "Terms":
+        """Return the meaning of other wordings, by the place of each among these."""
+        columns = {name: value[at] for name, value in self._asdict().items() if name not in ("names", "kinds")}
+        return self._replace(**columns)
+
     def subject_name(self, subject: int) -> str:
         """Return the name of a subject: a player's, `home`, `away` or empty."""
         return self.names[subject - SUBJECTS] if subject >= SUBJECTS else ("", "home", "away")[subject]

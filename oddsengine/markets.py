@@ -1,11 +1,12 @@
 """Market and outcome of every price of a table, or the reason why it has none.
 
-A market is (event, live flag, period, family, subject, line). `identity` parses every *distinct* wording once; here
-each row gets its key from its wording, live flag, line and book in one kernel.
+A market is (event, live flag, period, family, subject, line). `identity` parses every *distinct* wording once, and
+`layout` sorts the rows.
 
 A collision of two 64-bit hashes would merge two wordings; with a million of them the probability is 3e-8.
 """
 
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,25 +14,27 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine._jit import kernel
-from oddsengine.groups import Bytes, Groups, Ints, Keys, Longs, cut, intern, mix, settle
-from oddsengine.identity import (
-    DRAW,
-    MAYBE_DRAW,
-    WORDING,
-    Terms,
-    crossed,
-    distinct,
-    leading,
-    moneyline,
-    parts_of_frame,
-    read,
-    threshold,
+from oddsengine.groups import Bytes, Groups, Ints, Longs, Words, intern, mix, settle
+from oddsengine.identity import WORDING, Terms, crossed, distinct, leading, parts_of_frame, read, thresholds
+from oddsengine.layout import (
+    BOOK_BITS,
+    MISMATCH,
+    ON,
+    SUSPENDED,
+    UNREAD,
+    Lists,
+    Meaning,
+    Prices,
+    gather,
+    listed,
+    pack,
+    too_many_books,
+    unit_of,
 )
 from oddsengine.reasons import CODES
 from oddsengine.schema import OddsTable
 from oddsengine.traits import Kind, Traits, traits
-from oddsengine.twins import linked, rules
+from oddsengine.twins import rules
 
 
 class Identity(NamedTuple):
@@ -64,77 +67,11 @@ def _books(column: pl.Series) -> tuple[Ints, tuple[str, ...]]:
     for name in names:
         first.setdefault(catalog.book(name).id, name)
     books = tuple(sorted(first.values()))
+    if len(books) > 1 << BOOK_BITS:
+        raise too_many_books(books[1 << BOOK_BITS])
     place = {name: at for at, name in enumerate(books)}
     same = np.array([place[first[catalog.book(name).id]] for name in names], np.int32)
     return (same[rank] if names else rank), books
-
-
-@kernel
-def _key_rows(
-    term, live, line, book, gone,
-    t_hash2, t_hash3, t_split, t_side, t_kind, t_kind3, t_lined, t_spread, t_fixed, t_verdict,
-    check_line, c_ambiguous, c_no_line,
-    draws, quoted, verdict, side, kind, thresholds, key,
-):  # fmt: skip
-    """Compute verdict, side, kind, threshold and market hash of every row."""
-    n = term.size
-    golden = np.uint64(0x9E3779B97F4A7C15)
-    turn = np.uint64(29)
-    size = quoted.size
-    for i in range(n if draws else 0):
-        t = term[i]
-        if t_split[t] != 0 and (t_side[t] == 1 or t_side[t] < 0):
-            # An unparsed outcome may be the draw, so its book's moneyline cannot be assumed to be two-way.
-            odd = np.uint64(0) if t_side[t] == 1 else np.uint64(0x5851F42D4C957F2D)
-            h = (t_hash3[t] ^ np.uint64(live[i]) ^ (np.uint64(book[i] + 1) << np.uint64(1))) * golden
-            h = h ^ odd
-            h = (h ^ (h >> turn)) | np.uint64(1)
-            at = np.int64(h >> np.uint64(20)) & (size - 1)
-            while quoted[at] != 0 and quoted[at] != h:
-                at = (at + 1) & (size - 1)
-            quoted[at] = h
-    for i in range(n):
-        t = term[i]
-        why = t_verdict[t]
-        where = t_side[t]
-        what = t_kind[t]
-        hashed = t_hash2[t]
-        if t_split[t] != 0:
-            drawn = 0
-            h = (t_hash3[t] ^ np.uint64(live[i]) ^ (np.uint64(book[i] + 1) << np.uint64(1))) * golden
-            h = (h ^ (h >> turn)) | np.uint64(1)
-            at = np.int64(h >> np.uint64(20)) & (size - 1)
-            while quoted[at] != 0 and quoted[at] != h:
-                at = (at + 1) & (size - 1)
-            if quoted[at] == h:
-                drawn = DRAW
-            else:
-                h = (
-                    np.uint64(0x5851F42D4C957F2D)
-                    ^ (t_hash3[t] ^ np.uint64(live[i]) ^ (np.uint64(book[i] + 1) << np.uint64(1))) * golden
-                )
-                h = (h ^ (h >> turn)) | np.uint64(1)
-                at = np.int64(h >> np.uint64(20)) & (size - 1)
-                while quoted[at] != 0 and quoted[at] != h:
-                    at = (at + 1) & (size - 1)
-                if quoted[at] == h:
-                    drawn = MAYBE_DRAW
-            three, where, why = moneyline(t_split[t], drawn, where, why, c_ambiguous, c_no_line)
-            if three:
-                what = t_kind3[t]
-                hashed = t_hash3[t]
-        at_line, fits = threshold(line[i], where, t_lined[t], t_spread[t], t_fixed[t])
-        if not fits and (check_line or t_lined[t] != 0) and why == 0:
-            why = c_no_line
-        if gone[i] != 0:
-            why = gone[i]
-        verdict[i] = why
-        side[i] = where
-        kind[i] = what
-        thresholds[i] = at_line
-        h = (hashed ^ np.uint64(live[i])) * golden
-        h = ((h ^ (h >> turn)) + np.uint64(np.uint32(at_line))) * golden
-        key[i] = h ^ (h >> turn)
 
 
 def identify(table: OddsTable, off: frozenset[int]) -> Identity:
@@ -153,47 +90,96 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
         # Rows without a price still count as quoted: a draw makes a moneyline three-way.
         rows = pl.concat([table, table.unpriced.select(table.columns)], how="vertical_relaxed")
     n = rows.height
-    term, first = distinct(rows[[c for c in WORDING if rows[c].null_count() < n]])
-    weight = np.bincount(term, minlength=first.size)
-    wordings = rows[list(WORDING)][first]
-    terms = read(parts_of_frame(wordings), off)
-    event, event_first = distinct(wordings[["event_id"]])
-    lead, flip = _stand(terms, event, event_first.size, weight)
-    side = np.where(flip, terms.side_turned, terms.side)
-    subject = np.where(flip, terms.subject_turned, terms.subject)
+    term, first = distinct(rows[[c for c in (*WORDING, "line") if rows[c].null_count() < n]])
+    worded = rows[[*WORDING, "line"]][first]
+    wording, wording_first = distinct(worded[list(WORDING)])
+    texts = worded[wording_first]
+    read_ = read(parts_of_frame(texts), off)
+    event, event_first = distinct(texts[["event_id"]])
+    weight = np.bincount(wording[term], minlength=texts.height)
+    lead, flip = _stand(read_, event, event_first.size, weight)
+    named = texts[lead]
+    sports = tuple((catalog.sport(s or ""), t or "") for s, t in zip(named["sport"], named["league"], strict=True))
+    market_name, names = _ranks(texts["market_type"])
     book, books = _books(rows["sportsbook"])
-    name_of_term, _ = _ranks(rows["market_type"].gather(first))
-    name = name_of_term[term]
 
+    # By term: a wording with its line.
+    terms, event, flip = read_.take(wording), event[wording], flip[wording]
     facts = traits(terms.kinds, books)
-    gone = _row_verdicts(rows, off)
-    gone[priced:] = CODES["bad_price"]
-    live = rows["is_live"].to_numpy().astype(np.uint8)
-    line = np.array(rows["line"].fill_null(float("nan")))
-    verdict, place = np.empty(n, np.uint8), np.empty(n, np.int8)
-    kind, cuts, key = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.uint64)
-    draws = int(weight[(terms.two_way != 0) & ((side == 1) | (side < 0))].sum())
-    quoted = np.zeros(1 << max(4, (2 * draws).bit_length()), np.uint64)
-    _key_rows(
-        term, live, line, book, gone,
-        mix(event, terms.kind, subject), mix(event, terms.with_draw, subject),
-        terms.two_way, side, terms.kind, terms.with_draw,
-        facts.lined[terms.kind], facts.spread[terms.kind], terms.fixed, terms.verdict,
-        CODES["no_line"] not in off, CODES["ambiguous_moneyline"], CODES["no_line"],
-        draws, quoted, verdict, place, kind, cuts, key,
+    side = np.where(flip, terms.side_turned, terms.side)
+    line = worded["line"].fill_null(float("nan")).to_numpy()
+    threshold, fits = thresholds(terms, line, side)
+    stray = ~fits & ((facts.lined[terms.kind] != 0) | (CODES["no_line"] not in off)) & (terms.verdict == 0)
+    verdict = np.where(stray, CODES["no_line"], terms.verdict)
+    place = pack(
+        *(column.astype(np.int64) for column in (
+            terms.kind, terms.with_draw, np.where(flip, terms.subject_turned, terms.subject), threshold,
+            np.where(side < 0, UNREAD, side), market_name[wording], terms.two_way, verdict,
+        ))
     )  # fmt: skip
-    code, at = intern(key, verdict)
-    keys = Keys(
-        code=code, side=place, threshold=cuts[at], event=event[term[at]], live=live[at], kind=kind[at],
-        subject=subject[term[at]], book=book, name=name,
+    group, groups = _groups(terms, verdict, event, sports)
+
+    # By row.
+    flags = np.zeros(n, np.uint8)
+    flags[rows["price_mismatch"].to_numpy()] |= MISMATCH
+    flags[~rows["is_active"].to_numpy()] |= SUSPENDED
+    flags[priced:] |= SUSPENDED
+    live = rows["is_live"].to_numpy()
+    prematch = event.astype(np.uint64) * np.uint64(2 * groups) + group
+    unit_key = prematch[term] + np.uint64(groups) * live.astype(np.uint64)
+    unit, unit_first = intern(unit_key)
+    # Slots in the order of units and terms, nearly that of the layout, so that rows that are sorted together are close.
+    by_term, _, _ = listed(np.arange(n, dtype=np.int32), _order(place)[term])
+    row, start, size = listed(by_term, unit)
+    seen, unused = times(rows, "last_seen_at")[row], np.zeros(n, np.uint8)
+    some = gather(
+        Prices(
+            key=(term[row].astype(np.int64) << BOOK_BITS) | book[row], odds=rows["odds_decimal"].to_numpy()[row],
+            seen=seen, start=seen, state=unused + np.uint8(ON), flags=flags[row], same=unused,
+        ),
+        Meaning(
+            np.stack(place, axis=1), np.zeros(first.size, np.uint32), np.arange(len(books), dtype=np.int32),
+            np.arange(len(names), dtype=np.int32), facts.outcomes,
+        ),
+        rules(terms.kinds, sports),
+        Lists(
+            start, size, np.arange(n, dtype=np.int32), event[term[unit_first]], live[unit_first].view(np.uint8)
+        ),
+        np.argsort(unit_key[unit_first]),
+        mismatch=CODES["price_mismatch"] not in off,
     )  # fmt: skip
-    groups = cut(keys, facts.outcomes, np.array(rows["odds_decimal"]), times(rows, "last_seen_at"))
-    settle(groups, rows, (*WORDING, "line"))
-    event_rows = first[lead]
-    sports = tuple((catalog.sport(s or ""), t or "") for s, t in rows.select("sport", "league")[event_rows].iter_rows())
-    groups = linked(groups, rules(terms.kinds, sports))
-    names = pl.Series(terms.names, dtype=pl.String)
-    return Identity(groups, terms.kinds, books, verdict[:priced], flip[term], sports, names, facts)
+    sorted_ = some.groups._replace(row=row[some.groups.row])
+    settle(sorted_, rows, (*WORDING, "line"))
+    reason = np.zeros(n, np.uint8)
+    reason[row[some.out]] = some.why
+    subjects = pl.Series(terms.names, dtype=pl.String)
+    return Identity(sorted_, terms.kinds, books, reason[:priced], flip[term], sports, subjects, facts)
+
+
+def _order(place: Sequence[Longs]) -> Longs:
+    """Rank terms by ladder, line and side."""
+    code, first = intern(place[0].astype(np.uint64))
+    rank = np.empty(first.size, np.int64)
+    rank[np.argsort(place[0][first])] = np.arange(first.size)
+    out = np.empty(code.size, np.int64)
+    out[np.argsort(rank[code] << 36 | place[1])] = np.arange(code.size)
+    return out
+
+
+def _groups(
+    terms: Terms, verdict: Bytes, event: Ints, sports: Sequence[tuple[catalog.Sport, str]]
+) -> tuple[Words, int]:
+    """Number the units of terms within their events, and return their number."""
+    leagues: dict[tuple[str, str], int] = {}
+    league = np.array([leagues.setdefault((sport.id, name), len(leagues)) for sport, name in sports], np.int64)
+    case, first = intern(mix(league[event], terms.kind, verdict != 0, terms.two_way))
+    codes: dict[Hashable, int] = {}
+    of_case: list[int] = []
+    for at in first.tolist():
+        sport, name = sports[event[at]]
+        unit = unit_of(terms.kinds[terms.kind[at]], sport.id, name, int(verdict[at]), int(terms.two_way[at]))
+        of_case.append(codes.setdefault(unit, len(codes)))
+    return np.array(of_case, np.uint64)[case], max(1, len(codes))
 
 
 def _stand(terms: Terms, event: Ints, events: int, weight: Longs) -> tuple[Ints, npt.NDArray[np.bool_]]:
@@ -204,16 +190,6 @@ def _stand(terms: Terms, event: Ints, events: int, weight: Longs) -> tuple[Ints,
     rows = np.bincount(pair, weights=weight, minlength=first.size)
     lead = first[leading(event[first], terms.home[first], terms.away[first], rows, events)]
     return lead, crossed(terms.home, terms.away, terms.home[lead][event], terms.away[lead][event])
-
-
-def _row_verdicts(table: pl.DataFrame, off: frozenset[int]) -> Bytes:
-    """Return verdicts that depend on the row alone."""
-    gone = np.zeros(table.height, np.uint8)
-    if CODES["price_mismatch"] not in off and table["price_mismatch"].any():
-        gone[table["price_mismatch"].to_numpy()] = CODES["price_mismatch"]
-    if not table["is_active"].all():
-        gone[~table["is_active"].to_numpy()] = CODES["suspended"]
-    return gone
 
 
 def times(table: pl.DataFrame, column: str) -> Longs:

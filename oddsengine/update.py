@@ -13,10 +13,11 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
-from oddsengine.board.rows import BOOK_BITS, LIVE, LIVENESS, NEW, PRICE, STATUS, SUSPENDED
+from oddsengine.board.rows import LIVENESS, NEW, PRICE, STATUS
 from oddsengine.find.ids import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Longs, Words
 from oddsengine.identity import WORDING
+from oddsengine.layout import BOOK_BITS, LIVE, SUSPENDED
 from oddsengine.open_opportunities import ARBITRAGE, EV, KINDS, LOW_HOLD, SAME, Hits
 from oddsengine.open_opportunities import NEW as BORN
 from oddsengine.view import View

@@ -17,9 +17,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.facts import Columns, Facts, moments_of
 from oddsengine.board.names import Names
-from oddsengine.board.rows import BOOK_BITS
 from oddsengine.board.state import Board
-from oddsengine.board.units import Gathered
 from oddsengine.detect import Offers, Scope, Wants, offers, unconfirmed
 from oddsengine.find import arbitrage, ev, low_hold, middles
 from oddsengine.find.board import Prepared, Question, Sharp, chosen_method, included
@@ -27,6 +25,7 @@ from oddsengine.find.ids import Hashes, hexadecimal
 from oddsengine.find.search import Cases, Search
 from oddsengine.groups import Ints, Longs, Words
 from oddsengine.guards import Guarded
+from oddsengine.layout import BOOK_BITS, Gathered
 from oddsengine.markets import Identity
 from oddsengine.open_opportunities import (
     ARBITRAGE,

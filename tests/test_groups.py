@@ -1,14 +1,15 @@
 """Interning and sorting of rows, against plain Python."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oddsengine.groups import Keys, cut, intern, mix
+from oddsengine.groups import Groups, intern, mix
+from oddsengine.layout import BOOK_BITS, ON, Lists, Meaning, Prices, gather, listed, pack
+from oddsengine.twins import rules
 
 
 def naive_intern(values: list[int], skipped: list[bool]) -> tuple[list[int], list[int]]:
@@ -64,27 +65,34 @@ ROW = st.tuples(
 OUTCOMES = (2, 3)
 
 
+NO_RULES = rules((), ())
+
+
+def gathered(rows: Sequence[tuple[int, int, int, int, int, int, int, int, float, int]]) -> Groups:
+    """The layout of rows, one term each; a unit for each event and live flag."""
+    columns = [np.array(c) for c in zip(*rows, strict=True)] or [np.empty(0, np.int64)] * 10
+    event, live, kind, subject, threshold, side, book, name, odds, seen = columns
+    n, unit = event.size, (event * 2 + live).astype(np.int32)
+    pool, start, size = listed(np.arange(n, dtype=np.int32), unit, 4)
+    place = np.stack(pack(kind, kind, subject, threshold, side, name, 0 * kind, 0 * kind), axis=1).astype(np.int64)
+    none, some = np.zeros(n, np.uint8), np.arange(4, dtype=np.int32)
+    return gather(
+        Prices(
+            np.arange(n) << BOOK_BITS | book, odds.astype(float), seen.astype(np.int64), seen.astype(np.int64),
+            none + np.uint8(ON), none, none,
+        ),
+        Meaning(place, np.zeros(n, np.uint32), some, some, np.array(OUTCOMES)),
+        NO_RULES._replace(start=np.zeros(len(OUTCOMES) + 1, np.int64)),
+        Lists(start, size, pool, some // 2, (some % 2).astype(np.uint8)),
+        np.flatnonzero(size),
+        mismatch=True,
+    ).groups  # fmt: skip
+
+
 @given(st.lists(ROW, min_size=1, max_size=40))
-def test_cut_sorts_and_cuts(rows: list[tuple[int, int, int, int, int, int, int, int, float, int]]) -> None:
+def test_rows_are_sorted_with_offsets(rows: list[tuple[int, int, int, int, int, int, int, int, float, int]]) -> None:
     rows = [r for r in rows if r[5] < OUTCOMES[r[2]]] or [(0, 0, 0, 0, 0, 0, 0, 0, 2.0, 0)]
-    column = [np.array(c) for c in zip(*rows, strict=True)]
-    market_of, first = intern(mix(*(c.astype(np.int64) for c in column[:5])))
-
-    def at(k: int, dtype: type) -> npt.NDArray[Any]:
-        return column[k][first].astype(dtype)
-
-    keys = Keys(
-        code=market_of,
-        side=column[5].astype(np.int8),
-        threshold=at(4, np.int32),
-        event=at(0, np.int32),
-        live=at(1, np.uint8),
-        kind=at(2, np.int32),
-        subject=at(3, np.int32),
-        book=column[6].astype(np.int32),
-        name=column[7].astype(np.int32),
-    )
-    g = cut(keys, np.array(OUTCOMES), column[8].astype(float), column[9].astype(np.int64))
+    g = gathered(rows)
 
     # In order: event, live, kind, subject, threshold, outcome, book, name, price, newest first.
     def place(r: tuple[float, ...]) -> tuple[float, ...]:
@@ -109,10 +117,8 @@ def test_cut_sorts_and_cuts(rows: list[tuple[int, int, int, int, int, int, int, 
     assert g.rows[-1] == len(rows)
 
 
-def test_cut_of_nothing() -> None:
-    none = np.empty(0, np.int32)
-    keys = Keys(none, none.astype(np.int8), none, none, none.astype(np.uint8), none, none, none, none)
-    g = cut(keys, np.array([2]), np.empty(0), np.empty(0, np.int64))
+def test_a_layout_of_nothing() -> None:
+    g = gathered([])
     assert g.row.size == 0
     assert g.rows.tolist() == [0]
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import polars as pl
 import pytest
 from rows import (
     AWAY,
@@ -496,3 +497,10 @@ def test_events_without_sport_teams_or_times_work() -> None:
         for b, kind, odds in (("a", "home", 2.1), ("b", "away", 2.1))
     ]
     assert legs(ask(find_arbitrage, table(rows))[0]) == [("a", 2.1), ("b", 2.1)]
+
+
+def test_a_table_has_as_many_books_as_a_key_can_hold() -> None:
+    books = pl.DataFrame({"sportsbook": [f"book {at}" for at in range(65_537)]})
+    one = pl.DataFrame(table(row("a", "point_spread", HOME, 2.0, -2.5))).drop("sportsbook")
+    with pytest.raises(OverflowError, match="too many books: .* is number 65,537, a board takes up to 65,536"):
+        find_ev(books.join(one, how="cross"))

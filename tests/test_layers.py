@@ -18,6 +18,7 @@ LAYERS: list[set[str]] = [
     {"tables", "timestamps"},
     {"traits"},
     {"twins", "identity", "commission"},
+    {"layout"},
     {"markets"},
     {"guards", "outcomes"},
     {"fair_close", "momentum"},

@@ -17,9 +17,9 @@ from live_strategies import EPOCH, moment
 from naive_live import TEXTS, Key, NaiveLive, Said, key
 
 import oddsengine as oe
-from oddsengine.board.rows import LIVE
 from oddsengine.board.state import Board
 from oddsengine.engine import Engine
+from oddsengine.layout import LIVE
 
 TIMES = ("last_seen_at", "odds_changed_at", "event_start_time")
 MOVES = {

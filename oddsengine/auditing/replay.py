@@ -11,13 +11,14 @@ import polars as pl
 
 from oddsengine.auditing.formats import PIECE, History, Piece, cuts, read_history, scan_files
 from oddsengine.board.quotes import checked
-from oddsengine.board.rows import BOOK_BITS, Quoted
+from oddsengine.board.rows import Quoted
 from oddsengine.board.state import Batch
 from oddsengine.catalog import FairTable
 from oddsengine.engine import Engine, micros
 from oddsengine.frames import to_polars
 from oddsengine.groups import Longs, Words, intern
 from oddsengine.identity import WORDING
+from oddsengine.layout import BOOK_BITS
 from oddsengine.reasons import Guards
 from oddsengine.tape import Tape, engine_for
 from oddsengine.tape import play as steps_of

@@ -15,12 +15,12 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.board.rows import Rows
-from oddsengine.board.units import Gathered
 from oddsengine.detect import Scope
 from oddsengine.fair_close import Board as Estimated
 from oddsengine.fair_close import neighbours
 from oddsengine.groups import NO_TIME, Bytes, Groups, Ints, Words, step
 from oddsengine.guards import Guarded
+from oddsengine.layout import Gathered
 from oddsengine.tails import Curves
 
 ELSEWHERE = 3  # a row that is not gathered belongs to every scope

@@ -18,14 +18,12 @@ from oddsengine.fair_close import Estimator, estimator
 from oddsengine.find.ids import Hashes, ladders, word, words
 from oddsengine.groups import Groups, Ints, Words, checksum
 from oddsengine.identity import Wording, crossed, leading, parts_of_rows, read, thresholds
+from oddsengine.layout import UNREAD, pack, too_many_books, unit_of
 from oddsengine.reasons import CODES
 from oddsengine.tails import Forms, forms
 from oddsengine.traits import Kind, Traits, traits
 from oddsengine.twins import Rules, rules
 
-_MARGIN = ("moneyline", "moneyline_3way", "spread")  # families whose ladders are read together
-SOLE = -1  # unit kind of terms that belong to no market
-UNREAD = 15  # side of a term whose outcome is not recognised
 _NO_LINE = CODES["no_line"]
 
 
@@ -92,7 +90,7 @@ class Names:
         self.terms: dict[Wording, int] = {}
         self.wordings: list[Wording] = []
         self.event = Column(np.int32)
-        self.place = Column(np.int64, 4)  # sort keys of its rows: see `_packed`
+        self.place = Column(np.int64, 4)  # sort keys of its rows: see `layout.pack`
         self.other = Column(np.int64, 4)  # the same with home and away swapped
         self.turned = Column(np.uint8)
         self.pair = Column(np.int32)
@@ -138,7 +136,6 @@ class Names:
         self.unit_codes: dict[tuple[int, int, int], int] = {}
         self.unit_event = Column(np.int32)
         self.unit_live = Column(np.uint8)
-        self.unit_kind = Column(np.int32)  # contents of the unit: a code of `_groups`, or SOLE
         self._groups: dict[Any, int] = {}
         self._traits: Traits | None = None
 
@@ -172,7 +169,7 @@ class Names:
             {len(self.wordings), *(column.size for column in terms)},
             {len(self.events), *events, self._event_hash.size, self.event_lead.size, self.event_many.size},
             {self.pair_rows.size, self.pair_event.size, sum(len(event.pairs) for event in self.events)},
-            {self.unit_event.size, self.unit_live.size, self.unit_kind.size, len(self.unit_codes)},
+            {self.unit_event.size, self.unit_live.size, len(self.unit_codes)},
             {len(self.kinds), len(self._kind_codes), self._kind_hash.size},
             {len(self.subjects), self._subject_hash.size, len(self._subject_codes)},
             {len(self.market_names), len(self._market_codes), self.name_rank.size},
@@ -192,7 +189,7 @@ class Names:
             if code is None:
                 code = len(self.books)
                 if code >= 1 << 16:
-                    raise OverflowError(f"too many books: {name!r} is number 65,537, a board takes up to 65,536")
+                    raise too_many_books(name)
                 self.books.append(name)
                 self.book_codes["\x00" + known] = code
                 self.book_rank = _ranks(self.books)
@@ -343,8 +340,7 @@ class Names:
         stem, text = _identifying(wording, term)
         event = self._event(wording)
         pair = self._pair(event, term.teams)
-        kind = self._kind(term.kind)
-        group = self._group(term, kind, event)
+        group = self._group(term, event)
         flip = self._turned(pair, event)
         readings = (term.turned, term.straight) if flip else (term.straight, term.turned)
         place, other = (self._packed(term, wording, reading) for reading in readings)
@@ -366,32 +362,18 @@ class Names:
         self.terms[wording] = code
 
     def _packed(self, term: "_Term", wording: Wording, reading: "_Reading") -> tuple[int, int, int, int]:
-        """Sort keys and verdict of a term's rows as four integers of bit fields.
+        """Sort keys and verdict of a term's rows."""
+        return pack(
+            self._kind(term.kind), self._kind(term.with_draw), self._subject(reading.subject, term.kind),
+            reading.threshold, reading.side if reading.side >= 0 else UNREAD, self._market_name(wording[5] or ""),
+            term.two_way, term.verdict,
+        )  # fmt: skip
 
-        0: kind << 44, subject << 20. 1: (line + 2^30) << 4, side (15: not recognised). 2: as 0, for the kind with a
-        draw. 3: market name << 16, ways << 8, verdict.
-        """
-        subject = self._subject(reading.subject, term.kind) << 20
-        name = self._market_name(wording[5] or "")
-        return (
-            self._kind(term.kind) << 44 | subject,
-            (reading.threshold + (1 << 30)) << 4 | (reading.side if reading.side >= 0 else UNREAD),
-            self._kind(term.with_draw) << 44 | subject,
-            name << 16 | term.two_way << 8 | term.verdict,
-        )
-
-    def _group(self, term: "_Term", kind: int, event: int) -> int:
+    def _group(self, term: "_Term", event: int) -> int:
         """Code of the group of terms that are judged and searched together within an event."""
-        family, (sport, league) = term.kind.family, self.sports[event]
-        together = family in _MARGIN or (not term.verdict and family in catalog.twinned(sport.id))
-        if family == "total":  # a Skellam margin is scaled by the total
-            shape = catalog.shape("spread", sport.id, league)
-            together |= shape is not None and shape.name == "skellam"
-        if together:
-            return self._groups.setdefault(term.kind.period, len(self._groups))
-        if term.verdict and not term.two_way:
-            return SOLE
-        return self._groups.setdefault(kind, len(self._groups))
+        sport, league = self.sports[event]
+        name = unit_of(term.kind, sport.id, league, term.verdict, term.two_way)
+        return self._groups.setdefault(name, len(self._groups))
 
     def _unit(self, event: int, live: int, group: int) -> int:
         key = (event, live, group)
@@ -400,7 +382,6 @@ class Names:
             code = self.unit_codes[key] = self.unit_event.size
             self.unit_event.append(event)
             self.unit_live.append(live)
-            self.unit_kind.append(group)
             self.event_units[event].append(code)
         return code
 

@@ -20,11 +20,12 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.board.names import Names
-from oddsengine.board.rows import LIVE, MISMATCH, NO_PRICE, REJECTED, SUSPENDED
+from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.board.scan import Codes, Fields, Scanned, scan
 from oddsengine.casts import CASTS
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs
 from oddsengine.identity import WORDING, Wording
+from oddsengine.layout import LIVE, MISMATCH, SUSPENDED
 from oddsengine.markets import times
 from oddsengine.schema import BAD_ROW_SCHEMA, MOST_CHARACTERS, OddsError, OddsTable, check_odds
 

@@ -13,15 +13,12 @@ import numpy.typing as npt
 
 from oddsengine._jit import kernel
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
+from oddsengine.layout import FLAP, FREE, GONE, LIVE, MISMATCH, ON, SUSPENDED
 
-FREE, ON, GONE = 0, 1, 2
-LIVE, SUSPENDED, MISMATCH, FLAP = 1, 2, 4, 8
 REJECTED = 32  # by the node that the quote comes from
 FLAGS_OF_QUOTE = LIVE | SUSPENDED | MISMATCH | REJECTED
 _NOT_FLAP, _NOT_OF_QUOTE = 255 ^ FLAP, 255 ^ FLAGS_OF_QUOTE  # not ~FLAP: numpy has no negative unsigned bytes
 NO_PRICE = 16  # quotes only: suspended without a price
-BOOK_BITS = 16
-BOOK_MASK = (1 << BOOK_BITS) - 1
 LEVELS = 6  # price levels in a row's history
 RETURNS = 8  # returns to an earlier level in a row's history
 

@@ -15,26 +15,8 @@ from oddsengine._jit import kernel
 from oddsengine.board.changes import ELSEWHERE, reach
 from oddsengine.board.facts import Facts
 from oddsengine.board.names import Names
-from oddsengine.board.rows import (
-    BOOK_BITS,
-    BOOK_MASK,
-    FREE,
-    GONE,
-    LATE,
-    LIVE,
-    LIVENESS,
-    MOVED,
-    NEW,
-    ON,
-    SEEN,
-    STATUS,
-    UNKNOWN,
-    Quoted,
-    Rows,
-    _apply,
-    row_ids,
-)
-from oddsengine.board.units import Gathered, Units, gather
+from oddsengine.board.rows import LATE, LIVENESS, MOVED, NEW, SEEN, STATUS, UNKNOWN, Quoted, Rows, _apply, row_ids
+from oddsengine.board.units import Units
 from oddsengine.detect import Scope
 from oddsengine.fair_close import Board as Estimated
 from oddsengine.fair_close import Times, Votes, minutes, starts
@@ -42,6 +24,7 @@ from oddsengine.find.ids import word
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct
 from oddsengine.guards import Guarded
 from oddsengine.identity import Wording
+from oddsengine.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, Gathered, Lists, Meaning, Prices, gather
 from oddsengine.momentum import Memory, Sampled
 from oddsengine.reasons import CODES
 from oddsengine.references import read
@@ -620,13 +603,15 @@ class Board:
 
     def gather(self, units: Longs) -> Gathered:
         """Some units sorted as a board of their own."""
+        rows, names, held = self.rows, self.names, self.units
         return gather(
-            self.rows,
-            self.names,
-            self.units,
+            Prices(rows.key, rows.odds, rows.seen, rows.start, rows.state, rows.flags, rows.same),
+            Meaning(names.place.values, names.tie.values, names.book_rank, names.name_rank, names.traits.outcomes),
+            names.twins,
+            Lists(held.start, held.size, held.pool, names.unit_event.values, names.unit_live.values),
             units,
-            CODES["price_mismatch"] not in self.off,
-            self.limits.flap_agree,
+            mismatch=CODES["price_mismatch"] not in self.off,
+            agree=self.limits.flap_agree,
         )
 
     def estimated(

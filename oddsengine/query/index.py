@@ -15,10 +15,10 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.board.names import Names
-from oddsengine.board.rows import BOOK_BITS, ON
 from oddsengine.board.state import Board
 from oddsengine.columns import NO_TIME, Floats, Ints, Longs, Words, grown
 from oddsengine.engine import Engine
+from oddsengine.layout import BOOK_BITS, ON
 from oddsengine.query.filter import LATEST
 from oddsengine.query.reader import BoardReader, Marks
 from oddsengine.query.scan import first_starts, sort_rows, update_keys

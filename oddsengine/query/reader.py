@@ -16,11 +16,12 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.board.facts import Facts
 from oddsengine.board.quotes import SEPARATOR
-from oddsengine.board.rows import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, LIVENESS, ON, SUSPENDED
+from oddsengine.board.rows import LIVENESS
 from oddsengine.board.state import STATUSES, Board
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.commission import charge
 from oddsengine.identity import Wording
+from oddsengine.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPENDED
 from oddsengine.odds import quoted_american
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
 from oddsengine.query.scan import best, between, mark_main_lines, prices, scan, states

@@ -13,10 +13,10 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.board.quotes import LINKS, SEPARATOR
-from oddsengine.board.rows import BOOK_BITS, BOOK_MASK, LIVE
 from oddsengine.board.state import IN_PLAY, STATUSES
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.engine import Engine
+from oddsengine.layout import BOOK_BITS, BOOK_MASK, LIVE
 from oddsengine.query.values import league_id, sport_id, team_id
 
 _MOST_CACHED = 24  # cached statistics of a node

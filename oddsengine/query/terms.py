@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.board.names import UNREAD, Names
+from oddsengine.board.names import Names
 from oddsengine.catalog.names import plain
 from oddsengine.columns import Bools, Ints, grown
 from oddsengine.identity import Wording
+from oddsengine.layout import UNREAD
 from oddsengine.query import values
 from oddsengine.query.filter import Key
 

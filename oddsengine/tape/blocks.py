@@ -13,10 +13,11 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from oddsengine.board.rows import BOOK_BITS, BOOK_MASK, Quoted
+from oddsengine.board.rows import Quoted
 from oddsengine.board.state import Batch
 from oddsengine.groups import NO_TIME
 from oddsengine.identity import WORDING, Wording
+from oddsengine.layout import BOOK_BITS, BOOK_MASK
 from oddsengine.view import ViewKey
 
 MAGIC, VERSION = b"tape", 1

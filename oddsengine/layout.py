@@ -1,0 +1,315 @@
+"""The layout: rows of some units, sorted into `Groups`.
+
+A table and a live board use the same sort. Each row has a *term* (a wording with its line) and a book; `pack` encodes
+what a term means as sort keys, and `gather` sorts the rows of units by them. On the board, terms and units are kept
+(`board.names`, `board.units`); for a table they are made once (`markets`).
+
+A unit contains the rows of one event and live flag that any guard or detector combines: the moneyline and spreads of
+one period (with its totals if the distribution of the margin depends on them), or one other kind of market.
+"""
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine import catalog
+from oddsengine._jit import kernel
+from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs, Words
+from oddsengine.identity import DRAW, MAYBE_DRAW, moneyline
+from oddsengine.reasons import CODES
+from oddsengine.traits import Kind
+from oddsengine.twins import Rules, linked
+
+BOOK_BITS = 16
+BOOK_MASK = (1 << BOOK_BITS) - 1
+FREE, ON, GONE = 0, 1, 2  # states of a row
+LIVE, SUSPENDED, MISMATCH, FLAP = 1, 2, 4, 8  # flags of a row
+UNREAD = 15  # side of a term whose outcome is not recognised
+
+_MARGIN = ("moneyline", "moneyline_3way", "spread")  # families whose ladders are read together
+
+
+def too_many_books(name: str) -> OverflowError:
+    """The error for one book more than a key can hold."""
+    return OverflowError(f"too many books: {name!r} is number 65,537, a board takes up to 65,536")
+
+
+def unit_of(kind: Kind, sport: str, league: str, verdict: int, two_way: int) -> Hashable:
+    """Name of the unit of a term within its event and live flag; None if the term belongs to no market."""
+    together = kind.family in _MARGIN or (not verdict and kind.family in catalog.twinned(sport))
+    if kind.family == "total":  # a Skellam margin is scaled by the total
+        shape = catalog.shape("spread", sport, league)
+        together |= shape is not None and shape.name == "skellam"
+    if together:
+        return kind.period
+    return None if verdict and not two_way else kind
+
+
+def pack(
+    kind: Any, with_draw: Any, subject: Any, threshold: Any, side: Any, name: Any, two_way: Any, verdict: Any
+) -> tuple[Any, Any, Any, Any]:
+    """Encode terms (numbers or columns) as sort keys and verdict, four 64-bit integers of bit fields.
+
+    0: kind << 44, subject << 20. 1: (threshold + 2^30) << 4, side. 2: as 0, for the kind with a draw. 3: market name
+    << 16, ways << 8, verdict.
+    """
+    return (
+        kind << 44 | subject << 20,
+        (threshold + (1 << 30)) << 4 | side,
+        with_draw << 44 | subject << 20,
+        name << 16 | two_way << 8 | verdict,
+    )
+
+
+class Prices(NamedTuple):
+    """Columns of all rows, by slot."""
+
+    key: Longs  # term << 16, book
+    odds: Floats
+    seen: Longs
+    start: Longs  # of the event
+    state: Bytes
+    flags: Bytes
+    same: Bytes  # consecutive looks at the same price
+
+
+class Meaning(NamedTuple):
+    """Columns by term, book and market name."""
+
+    place: Longs  # (terms, 4), see `pack`
+    tie: Words  # order of equal prices, by term
+    book_rank: Ints
+    name_rank: Ints
+    outcomes: Longs  # number, by kind
+
+
+class Lists(NamedTuple):
+    """Slots of the rows of each unit, and its event and live flag."""
+
+    start: Longs
+    size: Ints
+    pool: Ints
+    event: Ints
+    live: Bytes
+
+
+class Gathered(NamedTuple):
+    """Some units sorted as a board of their own; `groups.row` is the slot."""
+
+    groups: Groups
+    units: Longs
+    ladder_unit: Ints  # per ladder: index into `units`
+    start: Longs  # per row: start of the event
+    flap: Bytes  # per row
+    confirmed: Bytes  # per row
+    out: Ints  # slots of rows that identity rejects
+    why: Bytes  # code of the reason, per slot of `out`
+
+
+@kernel
+def enrol(slots, unit, start, size, pool):
+    """Append each slot to its unit's list, which has enough room."""
+    for i in range(slots.size):
+        u = unit[slots[i]]
+        pool[start[u] + size[u]] = slots[i]
+        size[u] += 1
+
+
+def listed(slots: Ints, unit: npt.NDArray[np.integer], units: int = 0) -> tuple[Ints, Longs, Ints]:
+    """List slots by unit, in their order; returns all lists, and where each starts and its size."""
+    sizes = np.bincount(unit, minlength=units)
+    start, size, pool = np.cumsum(sizes) - sizes, np.zeros(sizes.size, np.int32), np.empty(slots.size, np.int32)
+    enrol(slots, unit, start, size, pool)
+    return pool, start, size
+
+
+@kernel
+def _gather(
+    units, u_start, u_size, pool, unit_event, unit_live, key, odds, seen, start, state, flags, same, place, tie,
+    book_rank, name_rank, outcomes, agree, c_mismatch, c_suspended, c_ambiguous, c_no_line,
+    high, low, held, drawn, touched,
+    row, book, name, price, time, market, side, begin, flap, confirmed, rows, segments, markets, threshold, event, live,
+    kind, subject, ladder, ladder_unit, out, why,
+):  # fmt: skip
+    """Sort rows of units into flat columns with offsets. Returns counts of rows, segments, markets, ladders, out."""
+    n_rows, n_segments, n_markets, n_ladders, n_out = 0, 0, 0, 0, 0
+    rows[0] = 0
+    segments[0] = 0
+    markets[0] = 0
+    for at in range(units.size):
+        u = units[at]
+        a, n = u_start[u], u_size[u]
+        # Books whose moneyline quotes the draw, or an outcome that is not recognised and may be the draw.
+        marks = 0
+        for k in range(n):
+            slot = pool[a + k]
+            t = key[slot] >> 16
+            if state[slot] == 1 and (place[t, 3] & 65_280) != 0:
+                where = place[t, 1] & 15
+                if where in (1, 15):
+                    b = key[slot] & 65535
+                    if drawn[b] == 0:
+                        touched[marks] = b
+                        marks += 1
+                    drawn[b] |= np.uint8(DRAW) if where == 1 else np.uint8(MAYBE_DRAW)
+        count = 0
+        kept = n_out
+        for k in range(n):
+            slot = pool[a + k]
+            if state[slot] != 1:
+                out[n_out] = slot
+                why[n_out] = 0
+                n_out += 1
+                continue
+            t = key[slot] >> 16
+            verdict = place[t, 3] & 255
+            ways = (place[t, 3] >> 8) & 255
+            h = place[t, 0]
+            lo = place[t, 1]
+            b = key[slot] & 65535
+            if ways != 0:
+                three, where, verdict = moneyline(ways, drawn[b], lo & 15, verdict, c_ambiguous, c_no_line)
+                lo = (lo & -16) | where
+                if three:
+                    h = place[t, 2]
+            if flags[slot] & 4 and c_mismatch != 0:
+                verdict = c_mismatch
+            if flags[slot] & 2:
+                verdict = c_suspended
+            if verdict != 0:
+                out[n_out] = slot
+                why[n_out] = verdict
+                n_out += 1
+                continue
+            second = (np.int64(book_rank[b]) << 32) | np.int64(name_rank[place[t, 3] >> 16])
+            j = count
+            while j > 0:
+                i = held[j - 1]
+                less = False
+                if h != high[j - 1, 0]:
+                    less = h < high[j - 1, 0]
+                elif lo != high[j - 1, 1]:
+                    less = lo < high[j - 1, 1]
+                elif second != low[j - 1]:
+                    less = second < low[j - 1]
+                elif odds[slot] != odds[i]:
+                    less = odds[slot] < odds[i]
+                elif seen[slot] != seen[i]:
+                    less = seen[slot] > seen[i]
+                else:
+                    mine, other = tie[t], tie[key[i] >> 16]
+                    less = mine < other if mine != other else key[slot] < key[i]
+                if not less:
+                    break
+                held[j] = i
+                high[j, 0] = high[j - 1, 0]
+                high[j, 1] = high[j - 1, 1]
+                low[j] = low[j - 1]
+                j -= 1
+            held[j] = slot
+            high[j, 0] = h
+            high[j, 1] = lo
+            low[j] = second
+            count += 1
+        for k in range(marks):
+            drawn[touched[k]] = 0
+        # Store this order in the unit's list; rows that are left out go to its end.
+        for k in range(count):
+            pool[a + k] = held[k]
+        for k in range(n - count):
+            pool[a + count + k] = out[kept + k]
+        last_ladder = np.int64(-1)
+        last_market = np.int64(-1)
+        segment = np.int64(0)
+        for k in range(count):
+            slot = held[k]
+            h, lo = high[k, 0], high[k, 1]
+            if k == 0 or h != last_ladder:
+                last_ladder = h
+                last_market = -1
+                event[n_ladders] = unit_event[u]
+                live[n_ladders] = unit_live[u]
+                kind[n_ladders] = np.int32(h >> 44)
+                subject[n_ladders] = np.int32((h >> 20) & 16_777_215)
+                ladder_unit[n_ladders] = at
+                n_ladders += 1
+                markets[n_ladders] = n_markets
+            if (lo >> 4) != last_market:
+                last_market = lo >> 4
+                threshold[n_markets] = np.int32(last_market - 1_073_741_824)
+                ladder[n_markets] = n_ladders - 1
+                segment = n_segments
+                for _ in range(outcomes[kind[n_ladders - 1]]):
+                    n_segments += 1
+                    rows[n_segments] = 0
+                n_markets += 1
+                segments[n_markets] = n_segments
+                markets[n_ladders] = n_markets
+            where = np.int32(lo & 15)
+            rows[segment + where + 1] += 1
+            row[n_rows] = slot
+            book[n_rows] = np.int32(low[k] >> 32)
+            name[n_rows] = np.int32(low[k] & 4_294_967_295)
+            price[n_rows] = odds[slot]
+            time[n_rows] = seen[slot]
+            market[n_rows] = n_markets - 1
+            side[n_rows] = where
+            begin[n_rows] = start[slot]
+            flap[n_rows] = (flags[slot] >> 3) & 1
+            confirmed[n_rows] = same[slot] >= agree
+            n_rows += 1
+    for s in range(n_segments):
+        rows[s + 1] += rows[s]
+    return n_rows, n_segments, n_markets, n_ladders, n_out
+
+
+def gather(
+    prices: Prices, meaning: Meaning, twins: Rules, held: Lists, units: Longs, *, mismatch: bool, agree: int = 0
+) -> Gathered:
+    """Sort some units into a board of their own, and their lists in place.
+
+    `mismatch`: reject rows whose decimal and American prices differ. `agree`: consecutive looks that confirm a price.
+    """
+    n = int(held.size[units].sum())
+    most = int(held.size[units].max(initial=0)) + 1
+    width = int(meaning.outcomes.max(initial=2))
+    ints = np.empty((8, n + 1), np.int32)
+    per_market = np.empty((7, n + 1), np.int32)
+    price, time, begin = np.empty(n + 1), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    flap, confirmed, why, live = np.empty((4, n + 1), np.uint8)
+    offsets, segments, markets = np.empty(n * width + 2, np.int64), np.empty(n + 2, np.int64), np.empty(n + 2, np.int64)
+    row, book, name, market, side, out = ints[:6]
+    threshold, event, kind, subject, ladder, ladder_unit = per_market[:6]
+    books = meaning.book_rank.size
+    n_rows, n_segments, n_markets, n_ladders, n_out = _gather(
+        units, *held, *prices, *meaning, agree,
+        CODES["price_mismatch"] * mismatch, CODES["suspended"], CODES["ambiguous_moneyline"], CODES["no_line"],
+        np.empty((most, 2), np.int64), np.empty(most, np.int64), np.empty(most, np.int32),
+        np.zeros(books + 1, np.uint8), np.empty(books + 1, np.int64),
+        row, book, name, price, time, market, side, begin, flap, confirmed, offsets, segments, markets, threshold,
+        event, live, kind, subject, ladder, ladder_unit, out, why,
+    )  # fmt: skip
+    groups = Groups(
+        row=row[:n_rows],
+        book=book[:n_rows],
+        name=name[:n_rows],
+        odds=price[:n_rows],
+        seen=time[:n_rows],
+        market=market[:n_rows],
+        side=side[:n_rows],
+        rows=offsets[: n_segments + 1],
+        segments=segments[: n_markets + 1],
+        markets=markets[: n_ladders + 1],
+        threshold=threshold[:n_markets],
+        event=event[:n_ladders],
+        live=live[:n_ladders],
+        kind=kind[:n_ladders],
+        subject=subject[:n_ladders],
+        ladder=ladder[:n_markets],
+    )
+    return Gathered(
+        linked(groups, twins), units, ladder_unit[:n_ladders], begin[:n_rows], flap[:n_rows], confirmed[:n_rows],
+        out[:n_out], why[:n_out],
+    )  # fmt: skip
