@@ -502,5 +502,5 @@ def test_events_without_sport_teams_or_times_work() -> None:
 def test_a_table_has_as_many_books_as_a_key_can_hold() -> None:
     books = pl.DataFrame({"sportsbook": [f"book {at}" for at in range(65_537)]})
     one = pl.DataFrame(table(row("a", "point_spread", HOME, 2.0, -2.5))).drop("sportsbook")
-    with pytest.raises(OverflowError, match="too many books: .* is number 65,537, a board takes up to 65,536"):
+    with pytest.raises(OverflowError, match=r"too many books: .* is number 65,537, a board takes up to 65,536"):
         find_ev(books.join(one, how="cross"))
