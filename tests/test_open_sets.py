@@ -11,6 +11,7 @@ from golden import VIEWS as USUAL
 from golden import fed, world
 
 from oddsengine import find_middles
+from oddsengine.catalog import amended_fair_table
 from oddsengine.engine import Engine
 from oddsengine.open_opportunities import MIDDLE
 from oddsengine.simulate import World
@@ -70,6 +71,32 @@ def test_many_callers_find_together_what_each_finds_alone(method: str) -> None:
             assert engine.view(**words, keep=True) is view
             assert held(view) == found
     assert len({len([kind for kind, _ in found if kind == MIDDLE]) for found in together}) > 5
+
+
+def test_a_moneyline_changes_beside_a_line_that_is_quoted_on_one_side_alone() -> None:
+    """That line is estimated from its neighbours, whose votes are needed although they did not change."""
+    game = {"event_id": "e", "sport": "baseball", "league": "mlb", "home_team": "Home", "away_team": "Away"}
+
+    def both(book: str, line: float | None, *prices: float) -> list[dict[str, Any]]:
+        market = "moneyline" if line is None else "run_line"
+        lines = (None, None) if line is None else (line, -line)
+        return [
+            {**game, "sportsbook": book, "market_type": market, "selection": team, "line": at, "odds_decimal": price}
+            for team, at, price in zip(("Home", "Away"), lines, prices, strict=False)
+        ]
+
+    engine = Engine(guards=[], fair=amended_fair_table({"vote": {"others": 0}}))
+    view = engine.view(method="close", min_middle_ev=None, keep=True)
+    board = both("betrivers", -0.5, 1.95)
+    for at, book in enumerate(("fanduel", "draftkings", "betmgm", "caesars")):
+        board += both(book, None, 1.75 + at / 100, 2.16 - at / 100) + both(book, -1.5, 2.4 - at / 100, 1.6 + at / 100)
+    for at, price in enumerate((1.75, 1.7)):
+        engine.step([*board, *both("fanduel", None, price)], START + timedelta(seconds=at))
+        found = held(view)
+        engine.close(view)
+        assert engine.awake(view.wanted) is view
+        assert held(view) == found
+        assert any(kind == MIDDLE for kind, _ in found)
 
 
 def test_callers_share_a_fitted_shape_but_not_what_their_books_say_of_a_draw() -> None:
