@@ -79,7 +79,7 @@ TESTS: dict[str, str] = {
     "oddsengine/markets.py": "detect_units twin groups public",
     "oddsengine/guards.py": "guard_units guards twin",
     "oddsengine/twins.py": "twins twin guard_units guards",
-    "oddsengine/detect.py": "detect_units twin",
+    "oddsengine/detect.py": "detect_units twin guards open_sets",
     "oddsengine/references.py": "detect_units twin estimator",
     "oddsengine/tails.py": "tails twin estimator",
     "oddsengine/find/*.py": "detect_units twin estimator public explain laws",
@@ -103,7 +103,7 @@ TESTS: dict[str, str] = {
     "service/params.py": "params service_odds service_opportunities service_http service_fuzz stream",
     "service/keys.py": "service_keys keys_cli service_limits service_http",
     "service/limits.py": "service_limits service_keys service_http",
-    "service/tiers.py": "service_limits service_keys service_opportunities",
+    "service/tiers.py": "service_limits service_keys service_opportunities service_http",
     "service/middleware/cache.py": "service_cache service_http",
     "service/middleware/*.py": "service_limits service_cache service_metrics service_keys service_http",
 }

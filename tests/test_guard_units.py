@@ -190,6 +190,15 @@ def test_measures_of_age_and_start() -> None:
     assert not verdicts(odds, start=start, off=off, now=NO_TIME)
 
 
+@pytest.mark.parametrize("books", ["abc", "abcde"])
+def test_a_price_exactly_at_a_bound_is_within_it(books: str) -> None:
+    """Few other books are compared by `few_witnesses`, several by `outlier`."""
+    identity, facts = read(table(*(total(book, 220.5, 2.0, None) for book in books)))
+    limits = LIMITS._replace(outlier_main=0.0, outlier_other=0.0, outlier_slope=0.0)
+    found = judge(identity.groups, identity.traits, *facts, NONE_OFF, NOW, limits)
+    assert not any([*found.reason, *found.not_reference, *found.doubt])
+
+
 def test_a_dear_market_in_a_ladder_that_goes_for_a_cheap_one() -> None:
     """The ladder's reason is the cheap market, and the largest of the cheap sums is what is told."""
     odds = table(
@@ -234,13 +243,13 @@ def test_contests_of_one_kind_that_stand_side_by_side(other: dict[str, Any]) -> 
 def test_main_lines_of_all_ladders() -> None:
     odds = table(
         total("a", 220.5, 1.9, 1.9), total("b", 220.5, 1.9, 1.9), total("a", 221.5, 2.0, 1.8),
-        spread("a", -3.5, 2.2, 1.7), spread("a", -2.5, 1.95, 1.9),
+        spread("a", -3.5, 1.95, 1.9), spread("a", -2.5, 2.2, 1.7),
     )  # fmt: skip
     identity, _ = read(odds)
     g = identity.groups
     main, offered = main_lines(g, g.odds, np.zeros(g.odds.size, np.uint8), len(identity.books))
     lines = dict(zip(g.threshold.tolist(), zip(main.tolist(), offered.tolist(), strict=True), strict=True))
-    assert lines == {22050: (1, 2), 22150: (0, 1), 250: (1, 1), 350: (0, 1)}
+    assert lines == {22050: (1, 2), 22150: (0, 1), 250: (0, 1), 350: (1, 1)}
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")

@@ -232,6 +232,12 @@ def test_a_leg_without_a_time_is_near_any_other() -> None:
     )  # fmt: skip
     (arb,) = ask(find_arbitrage, board)
     assert legs(arb) == [("a", 2.1), ("c", 2.05)]
+    for age, near in ((300, True), (301, False)):
+        ways = table(
+            moneyline("a", 3.4, 2.0, 2.0, **LA_LIGA), moneyline("b", 2.0, 3.4, 2.0, age=age, **LA_LIGA),
+            moneyline("c", 2.0, 2.0, 3.4, last_seen_at=None, **LA_LIGA),
+        )  # fmt: skip
+        assert bool(ask(find_arbitrage, ways, guards=["stale"], max_profit=50.0)) == near
 
 
 # -- witnesses --
@@ -293,6 +299,7 @@ def test_two_books_that_agree_cast_doubt_on_a_third() -> None:
 
 @pytest.mark.parametrize(("over", "other", "fields", "doubt"), [
     (2.45, 2.1, {}, False),  # within the bound of `outlier`
+    (2.45, 2.01, {}, False),  # within it of the more generous of the two
     (2.6, 2.4, {}, False),  # the others do not agree
     (2.9, 1.0 + 1.1 * math.exp(0.1), {}, True),  # by just as much as they may
     (2.9, 1.0 + 1.1 * math.exp(0.1001), {}, False),
@@ -386,7 +393,7 @@ def test_a_ladder_that_runs_the_wrong_way() -> None:
     assert reason(board, 0) == f"the book's prices are out of order across lines by a logit gap of {worst:.2f}"
 
 
-@pytest.mark.parametrize(("gap", "wrong"), [(0.249, False), (0.251, True)])
+@pytest.mark.parametrize(("gap", "wrong"), [(0.249, False), (0.25 + 5e-10, True)])
 @pytest.mark.parametrize("far", [False, True])
 @pytest.mark.parametrize("side", ["over", "under", "home", "away"])
 def test_how_far_a_ladder_may_run_the_wrong_way(side: str, far: bool, gap: float, wrong: bool) -> None:
@@ -426,6 +433,12 @@ def test_two_market_names_of_one_book() -> None:
     assert "two market names" in reason(board, 2)
     board = table(names, others[0])
     keeps_away("internal_conflict", board, [0, 1, 2, 3])
+
+
+def test_the_median_that_decides_between_two_market_names_is_of_sorted_prices() -> None:
+    others = [total(book, 220.5, over, None) for book, over in (("b", 2.05), ("c", 1.7), ("d", 2.0))]
+    names = [total("x", 220.5, 1.72, None), total("x", 220.5, 2.1, None, "asian_total_points")]
+    assert aside(table(*others, *names)) == {3: "internal_conflict"}
 
 
 def test_a_truncated_ladder_goes_whole() -> None:

@@ -127,12 +127,15 @@ def test_what_is_no_json_is_refused_or_read_as_json_is(data: st.DataObject) -> N
 @pytest.mark.parametrize(
     "field",
     ['"odds_decimal": 01.9', '"odds_decimal": 1.', '"odds_decimal": .9', '"odds_decimal": +2', '"odds_decimal": 2e',
-     '"is_live": True', '"is_live": nul', '"league": "a\nb"', '"league": "a', "'league': null", '"league" null', "}{"],
+     '"is_live": True', '"is_live": nul', '"league": "a\nb"', '"league": "a', "'league': null", '"league" null', "}{",
+     '"x\\": null, "y": null'],
 )  # fmt: skip
 def test_broken_json_is_an_error(field: str) -> None:
-    text = '[{"event_id": "e", ' + field + "}]"
+    """Also in a row whose texts are known, which are not read again."""
+    door, names = QuoteReader(), Names(frozenset())
+    door.codes(door.read(json.dumps([ROW]), names), names)
     with pytest.raises(OddsError, match="JSON list of objects"):
-        QuoteReader().read(text, Names(frozenset()))
+        door.read(f"[{json.dumps(ROW)[:-1]}, {field}}}]", names)
 
 
 @pytest.mark.parametrize(
@@ -218,6 +221,7 @@ def test_texts_are_met_once() -> None:
     second = door.read(text, names)
     assert (second.new_terms, second.new_books) == ([], [])
     assert second.book.tolist() == [0, 1]
+    assert door.read(msgspec.json.encode([{**ROW, "league": empty} for empty in ("", None)]), names).new_terms == []
     other = Names(frozenset())  # whose codes are its own
     assert door.read(text, other).new_books == ["a", "b"]
 

@@ -344,7 +344,7 @@ def test_own_texts_of_a_price() -> None:
         [
             totals[0] | own, totals[1] | {"is_alternate_line": False},
             price("e", "betmgm", "moneyline", "LA Lakers", 1.9, deep_link="https://sports.{state}.betmgm.com/x"),
-            price("e", "corner_shop", "moneyline", "LA Lakers", 1.9, event_start_time=None),
+            price("e", "corner_shop", "moneyline", "LA Lakers", None, odds_american=-110, event_start_time=None),
             price("e", "kalshi", "total_points", "Over", 1.9, line=200.5, **exchange),
             price("e", "betmgm", "player_points", "Over", 1.9, line=20.5, player_name="Nikola Jokić"),
         ],
@@ -361,6 +361,7 @@ def test_own_texts_of_a_price() -> None:
     assert first["betmgm", None]["deep_link"] == "https://sports.betmgm.com/en/sports"
     bare = first["corner_shop", None]
     assert (bare["deep_link"], bare["sportsbook_name"], bare["max_bet"]) == (None, "corner_shop", None)
+    assert (bare["odds_decimal"], bare["probability"]) == (1.909091, 0.52381)
     assert bare["event_start_time"] == "2026-02-09T00:30:00.000000Z"  # of its event
     assert [
         row["sportsbook"] for row in call(stand(engine), "/odds", {"is_main_line": "true", "market": "total"})["data"]

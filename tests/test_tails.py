@@ -3,11 +3,12 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import oddsengine
-from oddsengine import catalog
+from oddsengine import catalog, tails
 
 LEVEL, LOWER = ((1.80, 2.05), (2.05, 1.80)), ((1.91, 1.91), (1.96, 1.86))  # over and under at 220.5, at 224.5
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
@@ -119,6 +120,15 @@ def test_ladders_of_equal_lines_are_told_apart() -> None:
     for view in views:
         chances = view.open.table.figures[view.open.places(), 1]
         assert sorted(chances) == pytest.approx(sorted([between(LEVEL), between(LOWER)]))
+
+
+def test_feeds_of_ladders_that_are_asked_for_several_times() -> None:
+    offsets, feed, out = np.arange(3), np.arange(2, dtype=np.int32), np.empty(4, np.int64)
+    tails._feeds(  # type: ignore[no-untyped-call]
+        np.array([0, 0, 1, 1]), offsets, offsets, np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), feed,
+        np.zeros(3, np.uint8), np.full(3, -1), out,
+    )  # fmt: skip
+    assert out.tolist() == [2, 2, 1, 1]
 
 
 def margins(favourite: str, league: str, *quotes: tuple[str, str, float | None, tuple[float, ...]]) -> pl.DataFrame:
