@@ -12,7 +12,6 @@ from oddsengine import compile_kernels, query
 from oddsengine.engine import Batch, Engine
 from oddsengine.query import StatsCache
 from oddsengine.update import Update
-from oddsengine_service.bus import Bus
 from oddsengine_service.clock import Clock
 from oddsengine_service.fair import Calibrator
 from oddsengine_service.futures import Futures
@@ -52,7 +51,7 @@ class Node:
         clock: Clock | None = None, reference: str = "close",
     ) -> None:  # fmt: skip
         self.engine = engine
-        self.keys, self.limits, self.bus, self.demo = keys, limits, Bus(), demo
+        self.keys, self.limits, self.demo = keys, limits, demo
         self.ready = False
         self.waits_for = ""  # what else has to happen before the node is ready
         self.standing_by = False  # it writes the log, or may take over, and serves no API requests
@@ -61,7 +60,7 @@ class Node:
         self.born = self.started  # start of the step count; the same for all processes of a cluster
         self.changed_at = 0.0  # when the board last changed
         self.failures: dict[str, str] = {}  # current failures by name
-        self.followers: list[Callable[[Update], None]] = []  # called in the writer, before publishing
+        self.followers: list[Callable[[Update], None]] = []  # called with every update, by the thread that publishes it
         self.steps = Histogram("oddsengine_step_seconds", "How long steps of the engine took")
         self.games, self.futures, self.splits = Games(), Futures(), Splits()
         self.splits_token = ""  # token for posting splits; empty disables it
@@ -128,7 +127,6 @@ class Node:
             self.changed_at = self.clock.time()
         for follow in tuple(self.followers):
             follow(update)
-        self.bus.publish(update)
 
     def report(self, name: str, failure: str) -> None:
         """Set a current failure; an empty one ends it."""

@@ -132,7 +132,6 @@ class Service:
 
     async def _lifespan(self, receive: Any, send: Any) -> None:
         await receive()
-        self.node.bus.begin()
         self.loop = asyncio.get_running_loop()
         if self.node.alerts is not None:
             self.node.alerts.share = self._in_share

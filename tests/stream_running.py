@@ -77,7 +77,6 @@ class App:
             return
         await receive()
         self.loop = asyncio.get_running_loop()
-        self.node.bus.begin()
         await asyncio.to_thread(self.node.warm)
         await send({"type": "lifespan.startup.complete"})
         await receive()

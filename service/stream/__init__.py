@@ -1,6 +1,6 @@
 """The stream: changes of the board, and opportunities that open and expire, sent to subscribers.
 
-    bus -> hub (one thread) -> moves, prices, opportunities -> bytes of each group -> event loop -> subscribers
+    updates -> hub (one thread) -> moves, prices, opportunities -> bytes of each group -> event loop -> subscribers
 
 Subscribers with equal filters and rights are a group, and a group's events are encoded once. Reading order: `sse`
 (what is sent), `events` (an event and its rows), `moves` (what an update means to a client that holds the board),

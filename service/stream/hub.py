@@ -105,8 +105,7 @@ class Stream:
         self._lost: deque[tuple[int, TermIndex, list[RowChanges]]] = deque()
         self._removed_games: deque[tuple[int, str]] = deque()
         self._marks: dict[int, Marks] = {}  # by number of the update
-        node.followers.append(self._follow_update)
-        self._forget = node.bus.listen(self._on_update)
+        node.followers.append(self._on_update)
         for work in (self._run, self._begin_all, self._read_all):
             threading.Thread(target=work, name="stream", daemon=True).start()
 
@@ -172,8 +171,7 @@ class Stream:
 
     async def close(self, within: float = 5.0) -> None:
         """End every stream cleanly."""
-        self._forget()
-        self._node.followers.remove(self._follow_update)
+        self._node.followers.remove(self._on_update)
         await self.lines.close(within)
         self._jobs.put(None)
         self._beginnings.put(None)
@@ -183,12 +181,10 @@ class Stream:
         """Publish game states, by event; thread-safe."""
         self._jobs.put(lambda: self._play(dict(states), tuple(removed)))
 
-    def _follow_update(self, update: Update) -> None:
-        """Store the main lines after an update; in the writer."""
+    def _on_update(self, update: Update) -> None:
+        """Queue an update, with the main lines after it; in the thread that publishes."""
         if self._following:
             self._marks[update.number] = self._index.follow(update)
-
-    def _on_update(self, update: Update) -> None:
         self._jobs.put(lambda: self._update(update))
 
     # ---- in the hub's thread ----
