@@ -17,7 +17,7 @@ from oddsengine.query import Filter
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, no_answer
 from oddsengine_service.kinds import KINDS
-from oddsengine_service.params import choices, flag, number, parse, text
+from oddsengine_service.params import choices, flag, number, text
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.stream.events import RESUMABLE, SSE, Wire
@@ -60,13 +60,11 @@ _PARAMS = (
 
 async def stream(channel: str | None, api: "Api", request: "Request", receive: Any, send: Any) -> None:
     """Serve one connection until it ends; None is the channels of the query."""
-    endpoint, caller, values = request.endpoint, request.caller, request.values
-    query, ignored = parse(request.query, endpoint.by_name)
-    query.setdefault("live", None)
-    context = Context(caller, query, values, None, api.node.engine, api.node, ignored)
+    context = api.context(request)
+    if "eventId" in context.path:
+        context = context._replace(query={**context.query, "event": (context.path["eventId"],)})
+    caller, query = context.caller, context.query
     channels = (channel,) if channel else query["channel"] or _CHANNEL.default
-    if "eventId" in values:
-        query["event"] = (values["eventId"],)
     wants = _wants(context, frozenset(channels))
     hub = hub_of(api)
     last = query["last_event_id"] or (request.last_event or b"").decode("latin-1")
@@ -81,17 +79,15 @@ async def stream(channel: str | None, api: "Api", request: "Request", receive: A
         if query["resume"]:
             wants = hub.resumable(wants._replace(wire=RESUMABLE), _sequence(last))
         meta = answer_meta(context, await api.pool.run(caller.account, lambda: unknown_ids(context)))
-        echoed = (*_ECHOED, "live") if query["live"] is not None else _ECHOED
+        echoed = (*_ECHOED, "live") if query.get("live") is not None else _ECHOED
         connected = {
             "stream_id": f"str_{secrets.token_hex(8)}", "channel": ",".join(channels),
             "filters": {name: query[name] for name in echoed}, "reconnected": bool(last),
             **({"resumed": wants.since is not None} if query["resume"] else {}),
             **({"seen": True} if wants.seen else {}), **({"meta": meta} if meta else {}),
         }  # fmt: skip
-        subscriber = hub.lines.enter(
-            send, caller.account, caller.key, lambda: same_rights(caller, api.access.caller(endpoint, request)),
-            wants, [frame("connected", connected)],
-        )  # fmt: skip
+        check, first = partial(same_rights, api, request), [frame("connected", connected)]
+        subscriber = hub.lines.enter(send, caller.account, caller.key, check, wants, first)
         await hub.serve(subscriber, wants, _disconnected(receive))
 
 
@@ -134,8 +130,9 @@ def _sequence(event: str) -> int | None:
     return int(digits) if digits.isdecimal() and len(digits) < 17 else None
 
 
-def same_rights(before: Caller, now: Caller) -> bool:
+def same_rights(api: "Api", request: "Request") -> bool:
     """Whether a stream may continue: the key still has the rights it was opened with."""
+    before, now = request.caller, api.access.caller(request.endpoint, request)
     return (before.account, before.rights) == (now.account, now.rights) and now.streams > 0
 
 
@@ -160,7 +157,7 @@ def _wants(context: Context, channels: frozenset[str]) -> Subscription:
     if "gamestate" in channels and not games:
         raise feature_above("gamestate", caller.tier)
     seen = bool(query["seen"] and channels & {"odds", "all"})
-    if seen and query["live"] is not None:
+    if seen and query.get("live") is not None:
         raise invalid("live and seen cannot be combined: seen=true streams the whole board")
     return wants_of(
         context,

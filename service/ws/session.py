@@ -7,6 +7,7 @@ the connection stays open; too many messages close it. Keys, limits, filters and
 import asyncio
 import secrets
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,7 +17,7 @@ from oddsengine_service import filters
 from oddsengine_service.app import BASE
 from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
-from oddsengine_service.params import Param, choices, flag, parse, whole
+from oddsengine_service.params import Param, choices, flag, whole
 from oddsengine_service.problems import INTERNAL, Problem, invalid, origin_of, quoted
 from oddsengine_service.routes.odds import EVENT, LEAGUE, MARKET, MAX_ODDS, MIN_ODDS, SPORT, SPORTSBOOK
 from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, hub_of, same_rights, slot, unknown_ids, wants_of
@@ -126,12 +127,8 @@ class Sockets:
     async def _serve(self, request: "Request", receive: Any, send: Any) -> None:
         api = self._api
         api.access.admit(request, api.routes["/ws"].endpoints["GET"])
-        endpoint, caller = request.endpoint, request.caller
-        query, ignored = parse(request.query, endpoint.by_name)
-        context = Context(
-            caller, query, {}, None, api.node.engine, api.node, [name for name in ignored if name != "api_key"]
-        )
-        wants = _wants(context)
+        context = api.context(request)
+        caller, query, wants = context.caller, context.query, _wants(context)
         hub = hub_of(api)
         if query["resume"]:
             if not await hub.reach(query["from_seq"]):
@@ -139,19 +136,19 @@ class Sockets:
             wants = hub.resumable(wants, query["from_seq"])
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         with slot(api, caller):
-            check = lambda: same_rights(caller, api.access.caller(endpoint, request))  # noqa: E731
+            check = partial(same_rights, api, request)
             first = [_connected(context, wants, hub.lines.global_seq(api.node.engine.number))]
             first.append(_subscribed(context, wants, missing))
             socket = hub.lines.enter(send, caller.account, caller.key, check, wants, first, Socket)
             assert isinstance(socket, Socket)
-            await hub.serve(socket, wants, Session(api, caller, socket, wants).listen(receive))
+            await hub.serve(socket, wants, Session(api, caller, socket).listen(receive))
 
 
 class Session:
     """The messages of one client."""
 
-    def __init__(self, api: "Api", caller: Caller, socket: Socket, wants: Subscription) -> None:
-        self._api, self._caller, self._socket, self._wants = api, caller, socket, wants
+    def __init__(self, api: "Api", caller: Caller, socket: Socket) -> None:
+        self._api, self._caller, self._socket = api, caller, socket
         self._left, self._at = float(BURST), asyncio.get_running_loop().time()
 
     async def listen(self, receive: Any) -> None:
