@@ -100,3 +100,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     with running(tmp_path_factory.mktemp("service")) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A node with streams for the tests of a module, which may have settings of it in `SERVED`."""
+    from stream_running import Served
+
+    node = Served(tmp_path_factory.mktemp("served"), **getattr(request.module, "SERVED", {}))
+    yield node
+    node.stop()
+    assert "failure" not in node.text.getvalue(), node.text.getvalue()

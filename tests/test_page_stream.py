@@ -40,14 +40,6 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    made = Served(tmp_path_factory.mktemp("page_stream"))
-    yield made
-    made.stop()
-    assert "failure" not in made.text.getvalue(), made.text.getvalue()
-
-
 def told(page: Page, name: str) -> list[Any]:
     found: list[Any] = page.evaluate("(name) => told.filter((each) => each.name === name)", name)
     return found

@@ -10,7 +10,6 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -41,12 +40,7 @@ LISTS = {"ev": "ev", "arb": "arbitrage", "low_hold": "low_hold", "middles": "mid
 SINGULAR = {"sports": "sport", "leagues": "league", "markets": "market", "sportsbooks": "sportsbook"}
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    made = Served(tmp_path_factory.mktemp("replay"), heartbeat=0.25)
-    yield made
-    made.stop()
-    assert "failure" not in made.text.getvalue(), made.text.getvalue()
+SERVED = {"heartbeat": 0.25}
 
 
 class Follower:

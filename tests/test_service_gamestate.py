@@ -35,11 +35,11 @@ NBA = Teams("basketball", "nba", "Home", "Away")
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    node = Served(tmp_path_factory.mktemp("games"))
-    node.made["late"] = node.keys.create("account-late", Terms("free", frozenset({"odds", "gamestate"}), rate=100_000))
-    yield node
-    node.stop()
+def served(served: Served) -> Served:
+    served.made["late"] = served.keys.create(
+        "account-late", Terms("free", frozenset({"odds", "gamestate"}), rate=100_000)
+    )
+    return served
 
 
 @pytest.fixture

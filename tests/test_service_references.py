@@ -1,6 +1,5 @@
 """References on rows: what an id means, with its numerical id, where a request asks for them."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,13 +10,6 @@ from stream_running import PATIENCE_S, Client, Served, full_board, lasting, mome
 from oddsengine import catalog
 
 NAMES = {"home", "away", "sport_ref", "league_ref", "market_ref", "sportsbook_ref"}
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    server = Served(tmp_path_factory.mktemp("references"))
-    yield server
-    server.stop()
 
 
 def rows(service: Running, path: str) -> list[Any]:

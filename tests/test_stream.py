@@ -61,14 +61,6 @@ FULL = named("""
 """)
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    made = Served(tmp_path_factory.mktemp("stream"))
-    yield made
-    made.stop()
-    assert "failure" not in made.text.getvalue(), made.text.getvalue()
-
-
 @pytest.fixture
 def listen(served: Served) -> Iterator[Callable[..., Client]]:
     made: list[Client] = []

@@ -6,7 +6,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,7 @@ from oddsengine_service.keys import Terms
 HOLDS = 1 << 16  # bytes that a proxy gathers before it passes them on
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    made = Served(tmp_path_factory.mktemp("between"), stalled=7.0, send_buffer=40_000)
-    yield made
-    made.stop()
-    assert "failure" not in made.text.getvalue(), made.text.getvalue()
+SERVED = {"stalled": 7.0, "send_buffer": 40_000}
 
 
 class Plain:

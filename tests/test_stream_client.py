@@ -31,12 +31,9 @@ HELPERS: list[tuple[str, list[str], dict[str, Any], list[str]]] = [
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    made = Served(tmp_path_factory.mktemp("client"))
-    made.step(full_board("client"), moment())
-    yield made
-    made.stop()
-    assert "failure" not in made.text.getvalue(), made.text.getvalue()
+def served(served: Served) -> Served:
+    served.step(full_board("client"), moment())
+    return served
 
 
 @pytest.fixture

@@ -129,12 +129,7 @@ def test_a_server_that_stops_ends_streams_cleanly(tmp_path: Path) -> None:
         assert not client.faults
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    made = Served(tmp_path_factory.mktemp("lives"), heartbeat=1000.0)
-    yield made
-    made.stop()
-    assert "failure" not in made.text.getvalue(), made.text.getvalue()
+SERVED = {"heartbeat": 1000.0}
 
 
 def test_what_is_sent_to_many_is_encoded_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

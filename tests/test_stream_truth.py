@@ -11,7 +11,6 @@ import random
 import time
 from typing import Any
 
-import pytest
 from effort import less
 from stream_running import PATIENCE_S, Client, Look, Served, full_board, lasting, turned, wait_for, without_ages, world
 
@@ -160,12 +159,7 @@ class Crowd:
             listener.check()
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    made = Served(tmp_path_factory.mktemp("truth"), heartbeat=0.25)
-    yield made
-    made.stop()
-    assert "failure" not in made.text.getvalue(), made.text.getvalue()
+SERVED = {"heartbeat": 0.25}
 
 
 def test_clients_hold_at_every_heartbeat_what_the_lists_have(served: Served) -> None:

@@ -3,7 +3,6 @@
 import json
 import socket
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,6 @@ from websockets.typing import Origin
 from oddsengine_service.app import BASE
 from oddsengine_service.ws import session
 from oddsengine_service.ws.wire import MOST_OPPORTUNITIES, MOST_ROWS, Messages, chunks
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    server = Served(tmp_path_factory.mktemp("ws"))
-    yield server
-    server.stop()
 
 
 def listen(served: Served, tier: str = "sharp", **query: Any) -> SocketClient:
