@@ -115,7 +115,6 @@ async def ours(args: argparse.Namespace) -> None:
     node = Node(Engine(), Everybody(), limits)
     node.stream_settings = {"stalled": args.stalled}
     api = Api(node, (*route.endpoints, *sockets), Log(io.StringIO(), quiet=True), Metrics())
-    node.bus.begin()
     await asyncio.to_thread(node.warm)
 
     upgraded = Sockets(api)

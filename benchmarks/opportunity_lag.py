@@ -89,7 +89,6 @@ def serve(args: argparse.Namespace) -> None:
         os._exit(0)
 
     async def run() -> None:
-        node.bus.begin()
         await asyncio.to_thread(node.warm)
         step(first)
         config = uvicorn.Config(
