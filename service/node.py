@@ -1,4 +1,7 @@
-"""A node: one engine with its data sources and stores. Every request is answered from it."""
+"""A node: one engine with its data sources and stores. Every request is answered from it.
+
+`Writer` is the part of it that changes the engine.
+"""
 
 import gc
 import threading
@@ -39,18 +42,60 @@ class StalledError(RuntimeError):
     """The data cannot be stored at the moment; nothing was applied."""
 
 
-class Node:
-    """An engine with one writer.
+class Writer:
+    """An engine, and the thread that changes it: jobs of `write` run one after another, and only they make steps."""
 
-    All changes to the engine go through `write`, whose jobs run one after another in a thread of their own. Readers use
-    the engine of their tier (`board`) from any thread. Ages are measured by `clock`.
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.followers: list[Callable[[Update], None]] = []  # called with every update, before the next step
+        self.steps = Histogram("oddsengine_step_seconds", "How long steps of the engine took")
+        self._jobs = ThreadPoolExecutor(1, thread_name_prefix="writer")
+
+    def step(self, quotes: Any, now: datetime | None, **more: Any) -> Update:
+        """Apply a batch and publish the update; only in the writer (`write`)."""
+        return self._published(self.engine.step, quotes, now, **more)
+
+    def feed(self, batch: Batch) -> Update:
+        """Apply a batch of another process's engine and publish the update; only in the writer."""
+        return self._published(self.engine.feed, batch)
+
+    def _published(self, make: Callable[..., Update], *args: Any, **more: Any) -> Update:
+        began = time.perf_counter()
+        update = make(*args, **more)
+        self.steps.observe(time.perf_counter() - began)
+        self.publish(update)
+        return update
+
+    def publish(self, update: Update) -> None:
+        for follow in tuple(self.followers):
+            follow(update)
+
+    def write(self, job: Callable[..., Any], *args: Any, **words: Any) -> "Future[Any]":
+        """Run a job in the writer, after those already queued."""
+        return self._jobs.submit(job, *args, **words)
+
+    @property
+    def writing(self) -> bool:
+        """Whether the writer can take jobs; its thread starts with the first one."""
+        threads = list(self._jobs._threads)
+        return not self._jobs._shutdown and (not threads or any(thread.is_alive() for thread in threads))
+
+    def close(self) -> None:
+        """Finish the current job and cancel the others."""
+        self._jobs.shutdown(wait=True, cancel_futures=True)
+
+
+class Node(Writer):
+    """An engine with its sources and stores.
+
+    Readers use the engine of their tier (`board`) from any thread. Ages are measured by `clock`.
     """
 
     def __init__(
         self, engine: Engine, keys: KeyStore, limits: Limits, *, demo: bool = False,
         clock: Clock | None = None, reference: str = "close",
     ) -> None:  # fmt: skip
-        self.engine = engine
+        super().__init__(engine)
         self.keys, self.limits, self.demo = keys, limits, demo
         self.ready = False
         self.waits_for = ""  # what else has to happen before the node is ready
@@ -60,8 +105,6 @@ class Node:
         self.born = self.started  # start of the step count; the same for all processes of a cluster
         self.changed_at = 0.0  # when the board last changed
         self.failures: dict[str, str] = {}  # current failures by name
-        self.followers: list[Callable[[Update], None]] = []  # called with every update, by the thread that publishes it
-        self.steps = Histogram("oddsengine_step_seconds", "How long steps of the engine took")
         self.games, self.futures, self.splits = Games(), Futures(), Splits()
         self.splits_token = ""  # token for posting splits; empty disables it
         self.method = "power" if reference == "classical" else "close"  # method of views without a reference
@@ -80,7 +123,6 @@ class Node:
         self._delays = sorted({tier.delay for tier in TIERS.values() if tier.delay})
         self._late: dict[int, Engine] = {}
         self._indexes: dict[Engine, query.Index] = {}
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
 
     def warm(self) -> None:
         """Compile the kernels and create the delayed boards; the node is ready afterwards."""
@@ -100,18 +142,7 @@ class Node:
 
     def step(self, quotes: Any = (), now: datetime | None = None, **more: Any) -> Update:
         """Apply a batch and publish the update; only in the writer (`write`)."""
-        began = time.perf_counter()
-        update = self.engine.step(quotes, self.clock.now() if now is None else now, **more)
-        self.steps.observe(time.perf_counter() - began)
-        self.publish(update)
-        return update
-
-    def feed(self, batch: Batch) -> None:
-        """Apply a batch of another process's engine and publish the update; only in the writer."""
-        began = time.perf_counter()
-        update = self.engine.feed(batch)
-        self.steps.observe(time.perf_counter() - began)
-        self.publish(update)
+        return super().step(quotes, self.clock.now() if now is None else now, **more)
 
     def put_splits(self, splits: Iterable[SplitsGiven], now: datetime) -> int:
         """Store records of betting splits. Returns how many were new."""
@@ -120,13 +151,11 @@ class Node:
         return sum(self.splits.put(record, now) for record in splits)
 
     def publish(self, update: Update) -> None:
-        """Publish an update, whether from this node's steps or from elsewhere."""
         if self.past is not None:
             self.past.follow(update)
         if update.what.size or update.seen:
             self.changed_at = self.clock.time()
-        for follow in tuple(self.followers):
-            follow(update)
+        super().publish(update)
 
     def report(self, name: str, failure: str) -> None:
         """Set a current failure; an empty one ends it."""
@@ -135,20 +164,10 @@ class Node:
         else:
             self.failures.pop(name, None)
 
-    def write(self, job: Callable[..., Any], *args: Any, **words: Any) -> "Future[Any]":
-        """Run a job in the writer, after those already queued."""
-        return self._writer.submit(job, *args, **words)
-
-    @property
-    def writing(self) -> bool:
-        """Whether the writer can take jobs; its thread starts with the first one."""
-        threads = list(self._writer._threads)
-        return not self._writer._shutdown and (not threads or any(thread.is_alive() for thread in threads))
-
     def close(self) -> None:
         """Finish the current job and cancel the others."""
         self.closing.set()
-        self._writer.shutdown(wait=True, cancel_futures=True)
+        super().close()
 
 
 def _collect_rarely() -> None:

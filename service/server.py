@@ -148,9 +148,10 @@ class Service:
         await receive()
         for task in tasks:
             task.cancel()
-        self.node.close()
+        self.node.closing.set()
         with contextlib.suppress(Exception):
-            await running
+            await running  # it writes until it ends
+        self.node.close()
         self.ends.close()
         self.log.event("stopped")
         self.log.close()
@@ -258,8 +259,8 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
         node.futures.state(fields)
         member = service.member
         hub = Hub(
-            node.engine, Matcher(), clock=node.clock.now, kept=quarantine(settings, secrets), overrides=overrides,
-            on_update=node.publish, games=node.games, futures=node.futures, timed=node.steps.observe,
+            node, Matcher(), clock=node.clock.now, kept=quarantine(settings, secrets), overrides=overrides,
+            games=node.games, futures=node.futures,
             on_decision=None if member is None or member.outbox is None else member.outbox.add,
             most_quotes=None if member is None or member.outbox is None else member.outbox.most_quotes,
         )  # fmt: skip

@@ -15,6 +15,7 @@ from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds.hub import Hub, Source
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
+from oddsengine_service.node import Writer
 
 PATIENCE_S = 8.0  # on a busy machine; nothing waits so long when all is well
 
@@ -115,7 +116,7 @@ def iso(moment: datetime) -> str:
 
 
 def new_hub(kept: PayloadQuarantine | None = None) -> Hub:
-    return Hub(Engine(), Matcher(), clock=now, kept=kept)
+    return Hub(Writer(Engine()), Matcher(), clock=now, kept=kept)
 
 
 @asynccontextmanager

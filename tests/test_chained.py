@@ -21,6 +21,7 @@ from oddsengine_service.feeds import interface
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.web import Web
+from oddsengine_service.node import Writer
 from oddsengine_service.settings import Interface
 from oddsengine_service.settings import TheOddsApi as Source
 
@@ -171,8 +172,8 @@ def test_a_node_over_a_node_shows_the_same_for_an_hour(upstream: Upstream, strea
             one, other = above.engine, below.engine
             return one.now == other.now and rows(one) == rows(other) and rejected(one).keys() == rejected(other).keys()
 
-        above = Hub(upstream.node.engine, Matcher(), clock=clock, on_update=upstream.node.publish)
-        below = Hub(Engine(), Matcher(), clock=clock)
+        above = Hub(upstream.node, Matcher(), clock=clock)
+        below = Hub(Writer(Engine()), Matcher(), clock=clock)
         declared = Source(name="main", kind="the_odds_api", key_env="KEY", sports=("basketball_nba",), timeout=20.0)
         above.add(declared)
         reader = TheOddsApi(markets=MARKETS)

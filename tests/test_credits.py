@@ -22,6 +22,7 @@ from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.status import SourceStatus
 from oddsengine_service.feeds.the_odds_api import TheOddsApiSource
+from oddsengine_service.node import Writer
 from oddsengine_service.routes.health import _sources
 from oddsengine_service.settings import Interface, Table, TheOddsApi
 
@@ -134,7 +135,7 @@ def test_intervals_that_the_guards_do_not_allow(feed: Table | Interface, seen: b
 
 def test_a_conflict_in_the_settings_is_logged_and_degrades(caplog: pytest.LogCaptureFixture) -> None:
     async def check() -> tuple[SourceStatus, ...]:
-        hub = Hub(Engine(), Matcher(), clock=lambda: datetime.now(UTC))
+        hub = Hub(Writer(Engine()), Matcher(), clock=lambda: datetime.now(UTC))
         hub.add(Table(name="slow", kind="table", path="x", interval=900.0))
         hub.add(Table(name="quick", kind="table", path="x", interval=60.0))
         for name in ("slow", "quick"):
@@ -231,7 +232,7 @@ def hours_of(
         shares: list[float | None] = []
 
         async def run() -> SourceStatus:
-            hub = Hub(Engine(), Matcher(), clock=provider.now)
+            hub = Hub(Writer(Engine()), Matcher(), clock=provider.now)
             async with http(provider) as url:
                 feed = TheOddsApi(
                     name="metered", kind="the_odds_api", key_env="KEY", sports=("basketball_nba",), url=url

@@ -15,6 +15,7 @@ from oddsengine.matching import Matcher
 from oddsengine_service.feeds import interface
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.node import Writer
 from oddsengine_service.settings import Interface
 
 BOOKS = ("draftkings", "pinnacle", "fanduel")
@@ -54,7 +55,7 @@ def prices(engine: Engine) -> dict[Row, tuple[float, bool]]:
 @pytest.mark.parametrize("stream", [True, False])
 def test_what_one_node_has_another_one_has(upstream: Running, stream: bool) -> None:
     async def check() -> None:
-        hub = Hub(Engine(), Matcher(), clock=clock_of(upstream))
+        hub = Hub(Writer(Engine()), Matcher(), clock=clock_of(upstream))
         feed = Interface(
             name="up", kind="interface", url=upstream.base, stream=stream, books=BOOKS, interval=0.1, freshen=0.05,
             backoff=0.05,

@@ -13,6 +13,7 @@ from oddsengine.feeds import Game, Payload
 from oddsengine.matching import Matcher
 from oddsengine.update import Update
 from oddsengine_service.feeds.hub import Hub
+from oddsengine_service.node import Writer
 
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
 GAMES = [
@@ -26,7 +27,8 @@ COLUMNS = ["event_id", "sportsbook", "odds_decimal"]
 def test_a_payload_in_parts(most: int | None, whole: bool) -> None:
     async def check() -> tuple[pl.DataFrame, list[int]]:
         heard: list[Update] = []
-        hub = Hub(Engine(), Matcher(), clock=lambda: NOW, on_update=heard.append, most_quotes=most)
+        hub = Hub(writer := Writer(Engine()), Matcher(), clock=lambda: NOW, most_quotes=most)
+        writer.followers.append(heard.append)
         hub.add(declared("one"))
         first = [quote(game, book) for game in GAMES for book in ("draftkings", "fanduel")]
         await hub.deliver("one", Payload(GAMES, first))

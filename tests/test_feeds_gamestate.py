@@ -25,6 +25,7 @@ from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.the_odds_api import TheOddsApiSource
 from oddsengine_service.games import Games
+from oddsengine_service.node import Writer
 from oddsengine_service.settings import Interface, TheOddsApi
 
 NBA = "basketball_nba"
@@ -188,7 +189,7 @@ def declared(name: str, **more: Any) -> Interface:
 def test_sources_that_swap_home_and_away_agree() -> None:
     async def check() -> None:
         games = Games()
-        hub = Hub(Engine(), Matcher(), clock=now, games=games)
+        hub = Hub(Writer(Engine()), Matcher(), clock=now, games=games)
         start = now() - timedelta(hours=1)
         one = Game("x", "basketball", "nba", HOME, AWAY, start)
         two = Game("y", "basketball", "nba", AWAY, HOME, start)
@@ -233,7 +234,7 @@ def test_scores_come_over_a_socket_and_cost_a_credit(caplog: pytest.LogCaptureFi
 
     async def check() -> None:
         games = Games()
-        hub = Hub(Engine(), Matcher(), clock=now, games=games)
+        hub = Hub(Writer(Engine()), Matcher(), clock=now, games=games)
         async with http(provider) as url:
             feed = TheOddsApi(
                 name="main", kind="the_odds_api", key_env="KEY", sports=(NBA,), markets=("h2h",), url=url,
@@ -284,7 +285,7 @@ def test_one_node_feeds_another(service: Running, stream: bool) -> None:
 
     async def check() -> None:
         games = Games()
-        hub = Hub(Engine(), Matcher(), clock=clock_of(service), games=games)
+        hub = Hub(Writer(Engine()), Matcher(), clock=clock_of(service), games=games)
         feed = Interface(
             name="up", kind="interface", url=service.base, stream=stream, games=True, books=("draftkings", "pinnacle"),
             markets=("moneyline",), interval=0.1, freshen=0.05, backoff=0.05,
@@ -325,7 +326,7 @@ def test_one_node_feeds_another(service: Running, stream: bool) -> None:
 def test_without_the_right_to_them_prices_come_all_the_same(service: Running) -> None:
     async def check() -> None:
         games = Games()
-        hub = Hub(Engine(), Matcher(), clock=clock_of(service), games=games)
+        hub = Hub(Writer(Engine()), Matcher(), clock=clock_of(service), games=games)
         feed = Interface(
             name="up", kind="interface", url=service.base, stream=False, games=True, books=("draftkings",),
             interval=0.1, backoff=0.05,

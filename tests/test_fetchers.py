@@ -20,6 +20,7 @@ from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.sink import Failure
 from oddsengine_service.feeds.the_odds_api import TheOddsApiSource
+from oddsengine_service.node import Writer
 from oddsengine_service.settings import TheOddsApi
 
 KEY = "0123456789abcdefsecret"
@@ -392,7 +393,7 @@ def test_a_person_s_override_counts_at_once(tmp_path: Path) -> None:
     decided = tmp_path / "overrides.toml"
 
     async def check() -> None:
-        hub = Hub(Engine(), Matcher(), clock=now, overrides=decided)
+        hub = Hub(Writer(Engine()), Matcher(), clock=now, overrides=decided)
         async with http(Provider(well)) as url:
             feed = declared(url, interval=3600.0)
             async with running(hub, source(feed), tick=0.01):

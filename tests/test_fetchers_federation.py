@@ -18,6 +18,7 @@ from oddsengine.update import Update
 from oddsengine_service.feeds import interface
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.node import Writer
 from oddsengine_service.settings import Interface
 
 CHUNK = 1000
@@ -111,7 +112,7 @@ def test_a_fed_node_holds_what_its_upstream_does() -> None:
             return upstream.engine.now
 
         upstream.step(**batches[0]._asdict())
-        hub = Hub(Engine(), Matcher(), clock=clock)
+        hub = Hub(Writer(Engine()), Matcher(), clock=clock)
         async with http(upstream) as url:
             quick: dict[str, Any] = dict(backoff=0.01, backoff_cap=0.05, freshen=0.01, silence=5.0, timeout=5.0)
             feed = Interface(name="up", kind="interface", url=url, **quick)

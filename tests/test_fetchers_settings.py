@@ -28,6 +28,7 @@ from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.sink import Failure
 from oddsengine_service.feeds.status import Track
 from oddsengine_service.log import Log
+from oddsengine_service.node import Writer
 from oddsengine_service.settings import FootballData, Interface, SettingsError, Table, TheOddsApi, load, secret
 
 GOOD = """
@@ -333,7 +334,7 @@ def test_seasons_bring_their_time(way: str, tmp_path: Path) -> None:
         from oddsengine.engine import Engine
         from oddsengine.matching import Matcher
 
-        hub = Hub(Engine(), Matcher(), clock=None)
+        hub = Hub(Writer(Engine()), Matcher(), clock=None)
         async with http(serve) as url:
             (tmp_path / "E0.csv").write_text(SEASON)
             where: dict[str, Any] = {"path": str(tmp_path)} if way == "file" else {"url": url + "/E0.csv"}

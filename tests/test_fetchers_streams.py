@@ -21,6 +21,7 @@ from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.optic import OpticSource
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.node import Writer
 from oddsengine_service.settings import Betfair, BetfairHistory, Interface, Optic
 
 START = (now() + timedelta(hours=1)).replace(microsecond=0)
@@ -463,7 +464,7 @@ def test_recorded_lines_are_read_in_order_of_time(tmp_path: Path) -> None:
 
     async def check() -> None:
         kept = PayloadQuarantine(tmp_path / "kept", 5, 10_000, Secrets())
-        hub = Hub(Engine(), Matcher(), clock=None, kept=kept)
+        hub = Hub(Writer(Engine()), Matcher(), clock=None, kept=kept)
         source = BetfairFiles(BetfairHistory(name="h", kind="betfair_history", path=str(tmp_path)))
         await hub.run([source])
         assert hub.engine.number == 3

@@ -241,9 +241,7 @@ def test_a_take_over_keeps_every_event_id() -> None:
     first, second, alone = nodes(), nodes(), nodes()
     try:
         outbox, follower = Outbox(first, lambda: None, lambda: 8_000_000), Follower(second)
-        before = asyncio.run(
-            deliver(Hub(first.engine, Matcher(), clock=lambda: now, on_decision=outbox.add), "one", "two")
-        )
+        before = asyncio.run(deliver(Hub(first, Matcher(), clock=lambda: now, on_decision=outbox.add), "one", "two"))
         assert len(before) == 4
         assert len(set(before.values())) == 2
         sequence = 0
@@ -252,11 +250,11 @@ def test_a_take_over_keeps_every_event_id() -> None:
             follower.apply(LogMessage(sequence := sequence + 1, 1, body))
             outbox.stored(len(entries))
         assert second.engine.state_hash() == first.engine.state_hash()
-        taking_over = Hub(second.engine, Matcher(), clock=lambda: now)
+        taking_over = Hub(second, Matcher(), clock=lambda: now)
         taking_over.adopt(follower.decisions.values())
         assert asyncio.run(deliver(taking_over, "two", "one")) == before
         assert second.engine.table()["event_id"].n_unique() == 2
-        anew = asyncio.run(deliver(Hub(alone.engine, Matcher(), clock=lambda: now), "two", "one"))
+        anew = asyncio.run(deliver(Hub(alone, Matcher(), clock=lambda: now), "two", "one"))
         assert anew != before  # what would happen without
     finally:
         for node in (first, second, alone):

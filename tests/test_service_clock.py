@@ -22,6 +22,7 @@ from oddsengine.simulate.world import START
 from oddsengine_service.clock import LASTING_S, OFF_S, SENSIBLE_S, Clock
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.limits import Limits
+from oddsengine_service.node import Writer
 from oddsengine_service.server import demonstrate
 
 SECOND = 1_000_000_000
@@ -183,7 +184,7 @@ def test_the_machine_s_own_clocks() -> None:
 
 def test_a_hub_lets_prices_age() -> None:
     driven = Driven()
-    hub = Hub(Engine(), Matcher(), clock=driven.clock.now)
+    hub = Hub(Writer(Engine()), Matcher(), clock=driven.clock.now)
     hub._pass_time()
     driven.set(-HOUR)
     times = []

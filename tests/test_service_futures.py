@@ -26,7 +26,7 @@ from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.sink import Failure
 from oddsengine_service.futures import EVERY_S, LEAGUES, Futures, demonstrate, stated_fields
 from oddsengine_service.log import Log
-from oddsengine_service.node import Node
+from oddsengine_service.node import Node, Writer
 from oddsengine_service.settings import Feed, SettingsError, load
 from oddsengine_service.wire.futures import Future, FutureLeg, FutureOdds
 
@@ -307,7 +307,7 @@ def test_the_description_has_answers_of_futures(server: Running, client: httpx.C
 
 
 def hub_of(futures: Futures) -> Hub:
-    made = Hub(Engine(), Matcher(), clock=lambda: datetime.now(UTC), futures=futures)
+    made = Hub(Writer(Engine()), Matcher(), clock=lambda: datetime.now(UTC), futures=futures)
     made.add(Feed(name="main", kind="test"))
     return made
 

@@ -414,7 +414,7 @@ def test_health_tells_a_dead_writer_and_a_broken_store() -> None:
     node_.ready, node_.changed_at = True, datetime.now(UTC).timestamp()
     node_.write(lambda: None).result()
     assert _health(node_)[0] == 200
-    node_._writer.shutdown()
+    node_._jobs.shutdown()
     assert _health(node_)[1]["checks"]["data"]["message"] == "the writer is gone"
 
     class Broken:

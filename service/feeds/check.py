@@ -15,6 +15,7 @@ from oddsengine_service.feeds.build import HISTORY, source
 from oddsengine_service.feeds.hub import Hub, Unmapped
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.node import Writer
 from oddsengine_service.settings import Feed, Settings, SettingsError, TheOddsApi
 
 STATE = "feeds.json"
@@ -72,7 +73,7 @@ async def _try(settings: Settings, feed: Feed, environ: Mapping[str, str], secre
     except SettingsError as error:
         return Checked(feed.name, feed.kind, "down", str(error), 0, 0, (), (), ())
     clock = None if feed.kind in HISTORY else Clock().now
-    hub = Hub(Engine(), Matcher(), clock=clock, kept=quarantine(settings, secrets))
+    hub = Hub(Writer(Engine()), Matcher(), clock=clock, kept=quarantine(settings, secrets))
     hub.add(feed)
     running = asyncio.create_task(made.run(hub))
     caught_up = asyncio.create_task(hub.first_round(feed.name))

@@ -1,7 +1,6 @@
 """The hub applies the payloads of all feeds to one board, in order of arrival.
 
-    Payload -> match its games -> quotes under our event ids -> Engine.step -> Update
-                                  (one worker thread: one writer)
+    Payload -> match its games -> quotes under our event ids -> Writer.step -> Update
 
 A payload is applied completely or not at all. A failing source removes nothing. Historical files carry their own time
 (`clock=None`).
@@ -10,10 +9,8 @@ A payload is applied completely or not at all. A failing source removes nothing.
 import asyncio
 import contextlib
 import logging
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -21,7 +18,6 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 import polars as pl
 
-from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
 from oddsengine.games import turned_round
 from oddsengine.matching import Decision, Matcher, OverrideError, Overrides, Quarantined, match_player, parse_overrides
@@ -35,7 +31,7 @@ from oddsengine_service.feeds.sink import Failure, Sink
 from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track, books_of
 from oddsengine_service.futures import Futures
 from oddsengine_service.games import Games
-from oddsengine_service.node import StalledError
+from oddsengine_service.node import StalledError, Writer
 from oddsengine_service.settings import Feed
 from oddsengine_service.wire.games import Teams
 
@@ -78,12 +74,12 @@ class _Applied(NamedTuple):
 
 
 class Hub:
-    """The sink of all fetchers, and the only writer of an engine.
+    """The sink of all fetchers.
 
     Parameters
     ----------
-    engine
-        Only the hub may call its `step`.
+    writer
+        Applies the batches.
     matcher
         Its events are the engine's.
     clock
@@ -92,14 +88,10 @@ class Hub:
         Where payloads that failed to parse are saved; None discards them.
     overrides
         A file of an operator's decisions about games; changes are applied at once.
-    on_update
-        Called on the event loop with every update, in order.
     games
         Receives scores.
     futures
         Receives futures.
-    timed
-        Called with the duration of each step of the engine, in seconds.
     on_decision
         Called with decisions about games that another process needs in order to take over: `match` with new or changed
         decisions, `unmatch` with games that were dropped.
@@ -108,18 +100,14 @@ class Hub:
     """
 
     def __init__(
-        self, engine: Engine, matcher: Matcher, *, clock: Clock | None, kept: PayloadQuarantine | None = None,
-        overrides: Path | None = None, on_update: Callable[[Update], None] | None = None, games: Games | None = None,
-        futures: Futures | None = None, timed: Callable[[float], None] | None = None,
+        self, writer: Writer, matcher: Matcher, *, clock: Clock | None, kept: PayloadQuarantine | None = None,
+        overrides: Path | None = None, games: Games | None = None, futures: Futures | None = None,
         on_decision: Callable[..., None] | None = None, most_quotes: int | None = None,
     ) -> None:  # fmt: skip
-        self.engine = engine
-        self._most_quotes, self._early = most_quotes, list[Update]()  # updates before the last of a payload
+        self.engine, self._writer, self._most_quotes = writer.engine, writer, most_quotes
         self._on_decision, self._decided = on_decision, dict[tuple[str, str], Decision]()
-        self._timed = timed
-        self._matcher, self._clock, self._kept, self._on_update = matcher, clock, kept, on_update
+        self._matcher, self._clock, self._kept = matcher, clock, kept
         self._standing, self._futures = games, Futures() if futures is None else futures
-        self._writer = ThreadPoolExecutor(1, "writer")
         self._tracks: dict[str, Track] = {}
         self._games: dict[str, dict[str, Game]] = {}
         self._ours: dict[tuple[str, str], str] = {}  # (source, its event) -> our event
@@ -217,7 +205,8 @@ class Hub:
             await self.save(path)
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._writer.shutdown)
+        """Close the writer."""
+        await asyncio.to_thread(self._writer.close)
 
     # ---- reports of fetchers ----
 
@@ -293,24 +282,8 @@ class Hub:
     # ---- the writer's thread ----
 
     async def _written(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function in the writer's thread, and publish its update."""
-        loop = asyncio.get_running_loop()
-
-        def done() -> Any:
-            self._early.clear()
-            try:
-                made = work(*arguments)
-                last = made.update if isinstance(made, _Applied) else made
-            except BaseException:
-                last = None
-                raise
-            finally:
-                for update in (*self._early, last):
-                    if self._on_update is not None and update is not None:
-                        loop.call_soon_threadsafe(self._on_update, update)
-            return made
-
-        return await loop.run_in_executor(self._writer, done)
+        """Call a function in the writer's thread."""
+        return await asyncio.wrap_future(self._writer.write(work, *arguments))
 
     def _step(
         self, quotes: Sequence[Mapping[str, Any]], more: Mapping[str, Any], moment: datetime | None = None
@@ -322,14 +295,11 @@ class Hub:
             now = datetime.fromtimestamp(0, UTC)
         if now is not None and last is not None:
             now = max(now, last)
-        began = time.perf_counter()
-        update = self.engine.step(quotes, now, **more)
-        if self._timed is not None:
-            self._timed(time.perf_counter() - began)
+        update = self._writer.step(quotes, now, **more)
         self._rows.follow(update)
         return update
 
-    def _pass_time(self) -> Update:
+    def _pass_time(self) -> None:
         """Advance the time, and drop games that ended long ago."""
         now = self.now()
         if now - self._forgot > _FORGET_EVERY:
@@ -342,11 +312,10 @@ class Hub:
                 del self._decided[key]
         if self._standing is not None:
             self._standing.put((), now)
-        update = self._step((), {})
+        self._step((), {})
         if not timedelta(0) <= now - self._counted < _COUNT_EVERY:
             self._counted = now
             self._count_stale()
-        return update
 
     def _count_stale(self) -> None:
         """Count the prices on the board, and those rejected as stale, by feed."""
@@ -374,7 +343,7 @@ class Hub:
                 self._players.pop(self._ours.pop((source, event), ""), None)
                 self._quoted.pop((source, event), None)
 
-    def _reload(self, overrides: Overrides) -> Update | None:
+    def _reload(self, overrides: Overrides) -> None:
         """Apply new overrides; prices are removed from events they no longer belong to."""
         moved = []
         changed = self._matcher.reload(overrides)
@@ -385,7 +354,8 @@ class Hub:
                 moved += [(book, old) for book in sorted(self._quoted.pop((source, event), ()))]
                 self._unsay(source, old)
                 del self._ours[source, event]
-        return self._step((), {"complete": moved}) if moved else None
+        if moved:
+            self._step((), {"complete": moved})
 
     def _apply(self, source: str, payload: Payload) -> _Applied:
         games = self._games.setdefault(source, {})
@@ -414,7 +384,7 @@ class Hub:
         with self._futures.applying(payload.futures, now, source=source, removed=payload.removed) as refused:
             *early, (rest, others) = _cut(quotes, more, self._most_quotes)
             for batch, pairs in early:
-                self._early.append(self._step(batch, pairs, payload.moment))
+                self._step(batch, pairs, payload.moment)
             update = self._step(rest, others, payload.moment)
         self._score(source, payload, ours, every_game)
         games.update({event: every_game[event] for event in mentioned if event in every_game})
@@ -558,7 +528,7 @@ class Hub:
 
     async def save(self, path: Path) -> None:
         """Save the state of the feeds atomically."""
-        quarantined = await asyncio.get_running_loop().run_in_executor(self._writer, self.quarantined)
+        quarantined = await self._written(self.quarantined)
         state = {
             "at": self.now(), "sources": self.statuses(), "books": self.books(), "unmapped": self.unmapped(),
             "quarantined": quarantined,
