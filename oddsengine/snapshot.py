@@ -130,6 +130,3 @@ def _array(plain: list[Any]) -> Any:
 
 def _tuples(value: Any) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
-
-
-__all__ = ["FORM", "dump", "restore", "restore_delayed"]

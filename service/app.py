@@ -49,7 +49,7 @@ class Api:
         exact_first = sorted(self.routes.items(), key=lambda item: "{" in item[0])
         routes = [Route(path, methods) for path, methods in exact_first]
         # Redirects for slashes would use the Host header of the request.
-        self.router = Router([*routes, Route("/{rest:path}", _Nothing(self))], redirect_slashes=False)
+        self.router = Router(routes, redirect_slashes=False, default=self._nothing)
         self.cache = Cache(self._routed, node, self.access, self.pool.note)
         self._last_health: CachedResponse | None = None
         self._second = self._computed = 0
@@ -69,6 +69,13 @@ class Api:
             await methods({**scope, "path_params": {}}, receive, send)
             return
         await self.router({**scope, "path": path, "root_path": ""}, receive, send)
+
+    async def _nothing(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del receive, send
+        request: Request = scope["state"]["request"]
+        self.access.unrouted(request)
+        path = masked(request.path)[:100]
+        raise Problem(404, "not_found", f"no such path: {BASE}{path}; see /openapi.json")
 
     async def answer(self, request: Request, receive: Receive) -> CachedResponse:
         endpoint = request.endpoint
@@ -145,17 +152,6 @@ class Methods:
         allowed = ", ".join(sorted({*self.endpoints, *(["HEAD"] if "GET" in self.endpoints else [])}))
         message = f"{BASE}{masked(request.path)[:100]} takes {allowed}, got {request.method[:20]}"
         return Problem(405, "method_not_allowed", message, allow=allowed)
-
-
-class _Nothing:
-    def __init__(self, api: Api) -> None:
-        self._access = api.access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request: Request = scope["state"]["request"]
-        self._access.unrouted(request)
-        path = masked(request.path)[:100]
-        raise Problem(404, "not_found", f"no such path: {BASE}{path}; see /openapi.json")
 
 
 async def _body(endpoint: Endpoint, request: Request, receive: Receive) -> Any:

@@ -111,6 +111,3 @@ class NodeArchive:
         self._thread.join()
         self._engine.stop_recording(self)
         self.write()
-
-
-__all__ = ["FOLDER", "NodeArchive"]

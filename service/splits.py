@@ -283,6 +283,3 @@ def demonstrate(splits: Splits, board: Engine, now: datetime, *, seed: int = 7, 
         then = datetime.fromtimestamp(now.timestamp() - back * EVERY_S, now.tzinfo)
         taken += sum(splits.put(made_up(seed, game, book, then), now) for game in games for book in SOURCES)
     return taken
-
-
-__all__ = ["EVERY_S", "KEPT_S", "MOST", "SOURCES", "Splits", "demonstrate", "made_up"]

@@ -71,6 +71,3 @@ async def _pass_on(address: str, key: str) -> None:
 async def _serve(server: Server[Any]) -> None:
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
-
-
-__all__ = ["serve_file", "serve_node"]

@@ -11,7 +11,7 @@ from oddsengine import catalog
 from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Endpoint
 from oddsengine_service.mcp import local, shapes
 from oddsengine_service.mcp.shapes import Row, Shape
-from oddsengine_service.params import Param, whole
+from oddsengine_service.params import whole
 from oddsengine_service.problems import invalid, quoted
 
 DEFAULT_ROWS, MOST_ROWS = 10, 50
@@ -115,12 +115,6 @@ TOOLS: tuple[Tool, ...] = (
 BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
-def params_of(tool: Tool, endpoint: Endpoint) -> list[Param]:
-    """The parameters of a tool, as its endpoint declares them."""
-    params = endpoint.by_name
-    return [params[name] for name in tool.args]
-
-
 def paged(tool: Tool) -> bool:
     """Whether a response is a list of rows with pages."""
     return tool.shape is not None or tool.whole in (shapes.comparison, shapes.closing, shapes.futures_lines)
@@ -128,7 +122,7 @@ def paged(tool: Tool) -> bool:
 
 def schema(tool: Tool, endpoint: Endpoint) -> dict[str, Any]:
     """The arguments of a tool as JSON Schema."""
-    own = dict(zip(tool.args, params_of(tool, endpoint), strict=True))
+    own = {name: endpoint.by_name[name] for name in tool.args}
     properties: dict[str, Any] = {}
     for name, param in (own | ({"limit": _LIMIT, "offset": _OFFSET} if paged(tool) else {})).items():
         kind = {key: value for key, value in param.kind.items() if key != "pattern"}
@@ -230,6 +224,3 @@ def described(tools: Iterable[Tool] = TOOLS) -> str:
         "are arguments of the next. Every answer holds one page: `more` says how to go on. No rows may mean an "
         f"unknown id: check `unknown`. {_EDGE} Tools: {names}."
     )
-
-
-__all__ = ["BY_NAME", "TOOLS", "Tool", "answer", "described", "params_of", "query", "schema"]

@@ -14,7 +14,6 @@ from oddsengine_service.keys import (
     MOST_NAME,
     NAME_PATTERN,
     BeyondError,
-    Made,
     Record,
     StoreError,
     UnfitError,
@@ -175,10 +174,6 @@ def _key(record: Record, key: str | None = None) -> Key:
     )
 
 
-def _made(made: Made) -> Key:
-    return _key(made.record, made.key)
-
-
 @contextmanager
 def _managing() -> Iterator[None]:
     """Turn errors of the key store into problems."""
@@ -230,7 +225,7 @@ def keys(context: Context) -> Any:
 def create(context: Context) -> Any:
     with _managing():
         made = context.node.keys.create_like(context.caller, context.body.tier, context.body.name)
-    return data(context, _made(made))
+    return data(context, _key(made.record, made.key))
 
 
 def revoke(context: Context) -> Any:
@@ -242,7 +237,7 @@ def revoke(context: Context) -> Any:
 def rotate(context: Context) -> Any:
     with _managing():
         made = context.node.keys.rotate(context.path["id"], context.caller)
-    key = _made(made)
+    key = _key(made.record, made.key)
     old = OldKey(id=key.id, revoked=True, expires_at=key.updated_at)
     return data(context, RotatedKey(**msgspec.structs.asdict(key), new_key=key, old_key=old))
 

@@ -49,7 +49,7 @@ def bets(context: Context) -> Any:
 
 def place(context: Context) -> Any:
     new: NewBet = context.body
-    bet = figures(Bet(**msgspec.structs.asdict(new), id=secrets.token_hex(8), placed_at=_now()))
+    bet = figures(Bet(**msgspec.structs.asdict(new), id=secrets.token_hex(8), placed_at=datetime.now(UTC)))
     keep(context.node.records, context.caller.key, bet)
     return data(context, bet)
 
@@ -79,10 +79,6 @@ def change(context: Context) -> Any:
 def delete(context: Context) -> Any:
     context.node.records.delete(context.caller.key, "bet", context.path["betId"])
     return data(context, Deleted(deleted=True))
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 endpoints = (

@@ -187,6 +187,3 @@ def fits(about: Mapping[str, str], born: int, first: int, before: float = float(
         and int(about.get("sequence", -1)) >= first - 1
         and int(about.get("now", 0)) <= before
     )
-
-
-__all__ = ["LEAST_AGE_S", "DivergedError", "Follower", "RemoteFeeds", "Snapshot", "closed", "fits", "opened"]

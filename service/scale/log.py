@@ -322,6 +322,3 @@ async def bucket_of(js: Any, config: KeyValueConfig) -> KeyValue:
     except NotFoundError:
         bucket = await js.create_key_value(config)
     return bucket
-
-
-__all__ = ["Bounds", "Lease", "LogMessage", "LostError", "RefusedError", "SharedLog", "UnstoredError"]

@@ -468,6 +468,3 @@ class Member(Collector):
         while accepted and time.monotonic() - self.outbox.waiting_s <= put:  # stored with the next step
             await asyncio.sleep(0.005)
         await message.respond(b"%d" % accepted)
-
-
-__all__ = ["Member"]

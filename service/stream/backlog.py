@@ -148,6 +148,3 @@ class Backlog:
 
 def _wholes(rows: Mapping[str, _Row]) -> Sequence[Any]:
     return [row.now for row in rows.values()]
-
-
-__all__ = ["Backlog"]

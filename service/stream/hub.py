@@ -604,6 +604,3 @@ class Stream:
 def _drop(table: dict[Any, Any], value: Any) -> None:
     for key in [key for key, known in table.items() if known is value]:
         del table[key]
-
-
-__all__ = ["Stream", "Subscription"]

@@ -273,6 +273,3 @@ def _unsent(transport: Any) -> int:
         answer = fcntl.ioctl(line.fileno(), termios.TIOCOUTQ, struct.pack("i", 0))
         size += struct.unpack("i", answer)[0]
     return size
-
-
-__all__ = ["PIECE", "Bounds", "Subscriber", "parts"]

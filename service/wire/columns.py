@@ -177,6 +177,3 @@ def american_of(column: pl.Expr) -> pl.Expr:
     """`numbers.american` of a column."""
     rounded = column.round(2)
     return pl.when(rounded == -100.0).then(100.0).otherwise(rounded)
-
-
-__all__ = ["AGES", "Encoding", "american_of", "book_id", "flat", "parts", "steady"]

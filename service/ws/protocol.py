@@ -73,6 +73,3 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         if self.disconnected or self.close_sent or self.transport.is_closing():
             raise ClientDisconnected
         self.transport.write(data)
-
-
-__all__ = ["MOST_MESSAGE", "SocketProtocol"]
