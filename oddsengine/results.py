@@ -108,6 +108,7 @@ ARBITRAGE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "game_state": pl.Struct({"period": pl.String, "clock": pl.String, "score_home": pl.Int64, "score_away": pl.Int64}),
     "ev_available": pl.Boolean,
     "ev_percentage": pl.Float64,
+    "devig_book": pl.String,
     "is_player_prop": pl.Boolean,
     "player_name": pl.String,
     "stat_category": pl.String,

@@ -31,6 +31,7 @@ class Param:
     aliases: tuple[str, ...] = ()
     several: bool = False  # repeated parameters are combined
     blank: bool = True  # an empty value counts as missing
+    missing: str = "validation_error"  # code of the error if it is required and missing
 
 
 _WORD = f"[^,\\x00]{{0,{MOST_TEXT}}}"
@@ -120,8 +121,7 @@ def parse(query: bytes, params: Declared) -> tuple[dict[str, Any], list[str]]:
         values[name] = params[name].read(name, value)
     for param in params.required:
         if values[param.name] is None:
-            code = "invalid_request" if param.name == "event_id" else "validation_error"
-            raise invalid(f"{param.name} is required: {param.doc[0].lower()}{param.doc[1:]}", code)
+            raise invalid(f"{param.name} is required: {param.doc[0].lower()}{param.doc[1:]}", param.missing)
     return values, ignored
 
 

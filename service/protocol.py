@@ -5,10 +5,13 @@ envelope of the API.
 """
 
 import asyncio
+import re
+import sys
 from functools import partial
 from typing import Any
 
 import msgspec
+from httptools import HttpParserInvalidMethodError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from oddsengine_service.connections import Connections
@@ -16,6 +19,8 @@ from oddsengine_service.problems import Problem
 
 MOST_HEAD = 64 << 10  # bytes of the request line and all headers
 HEAD_S = 15.0  # for the head to arrive, and for a body that is not read
+METHODS = "DELETE, GET, HEAD, PATCH, POST, PUT"  # of all paths
+_METHOD = re.compile(rb"([!#$%&'*+.^_`|~\w-]{1,20}) [^ \r\n]+ HTTP/1\.[01]\r?\n")
 MOST_SENT = 8 << 20  # bytes of one body on the wire: in small chunks, one megabyte takes several
 
 
@@ -27,6 +32,7 @@ class Protocol(HttpToolsProtocol):
         self._head = True  # the parser is within a head
         self._fresh = True  # which began with the current data
         self._body = False  # the parser is within a body
+        self._data = b""  # being parsed
         self._size = 0
         self._timer: asyncio.TimerHandle | None = None
         self._connections: Connections = self.app.connections
@@ -55,8 +61,9 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse data, unless a head or a body is too long; one that arrives at once is at most one read long."""
-        self._fresh = False
+        self._fresh, self._data = False, data
         super().data_received(data)
+        self._data = b""
         if self.transport.is_closing():
             return
         if self._body:
@@ -121,7 +128,12 @@ class Protocol(HttpToolsProtocol):
             self._timer = self.loop.call_later(HEAD_S, self._late)
 
     def send_400_response(self, msg: str) -> None:
-        self.refuse(Problem(400, "validation_error", f"malformed request: {msg}"))
+        method = _METHOD.match(self._data)
+        if method is not None and isinstance(sys.exception(), HttpParserInvalidMethodError):
+            message = f"the methods are {METHODS}, got {method[1].decode()}"
+            self.refuse(Problem(405, "method_not_allowed", message, allow=METHODS))
+        else:
+            self.refuse(Problem(400, "validation_error", f"malformed request: {msg}"))
 
     def refuse(self, problem: Problem) -> None:
         """Send an error and close; if a response has started, only close."""
@@ -132,7 +144,8 @@ class Protocol(HttpToolsProtocol):
             body = msgspec.json.encode(problem.body(self._origin()))
             head = (
                 f"HTTP/1.1 {problem.status} Refused\r\ncontent-type: application/json\r\nconnection: close\r\n"
-                f"cache-control: no-store\r\ncontent-length: {len(body)}\r\n\r\n"
+                + (f"allow: {problem.extra['allow']}\r\n" if "allow" in problem.extra else "")
+                + f"cache-control: no-store\r\ncontent-length: {len(body)}\r\n\r\n"
             )
             self.transport.write(head.encode() + body)
         self.transport.close()

@@ -28,7 +28,7 @@ class Request:
     key: bytes | None = None
     bearer: bytes | None = None
     last_event: bytes | None = None
-    etag = codings = coded = host = b""
+    etag = codings = coded = content = host = b""
 
     def __init__(self, ident: bytes, scope: Scope, base: str, trusted: frozenset[str]) -> None:
         self.started = time.perf_counter()
@@ -54,6 +54,8 @@ class Request:
                 self.coded = value
             elif name == b"last-event-id":
                 self.last_event = value
+            elif name == b"content-type":
+                self.content = value
             elif name == b"host":
                 self.host = value
             elif name == b"x-forwarded-for":
@@ -78,15 +80,15 @@ class Request:
         return bearer(self.bearer or b"").decode("latin-1")
 
     def given_key(self, *, in_query: bool) -> bytes | None:
-        """The key: `X-API-Key`, a bearer token, or `api_key` in the query if allowed.
+        """The key: `X-API-Key`, a bearer token, or `api_key` in the query if allowed; empty ones count as missing.
 
         An `Authorization` header of another scheme is ignored; it may be for a proxy.
         """
-        if self.key is not None:
+        if self.key:
             return self.key
-        if self.bearer is not None and _scheme(self.bearer) == b"bearer":
-            return bearer(self.bearer)
-        return _query_key(self.query) if in_query and b"api_key=" in self.query else None
+        if self.bearer is not None and (token := bearer(self.bearer)):
+            return token
+        return _query_key(self.query) or None if in_query and b"api_key=" in self.query else None
 
 
 async def read_body(receive: Receive, most: int, what: str) -> bytes:

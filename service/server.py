@@ -125,6 +125,8 @@ class Service:
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] in MCP_PATHS:
             await self._mcp(scope, receive, send)
+        elif scope["path"] in PATHS:  # without an upgrade
+            await self.api.requests({**scope, "path": PATHS[0], "raw_path": None}, receive, send)
         elif scope["path"].startswith(BASE + "/"):
             await self.api.requests(scope, receive, send)
         else:

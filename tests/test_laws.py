@@ -785,7 +785,7 @@ ARBITRAGE: dict[str, Any] = dict(
 )  # fmt: skip
 OUR_ARBITRAGE: dict[str, Any] = dict(
     home_team=_T, away_team=_T, team_side=_T, market_segment=_T, book_count=_I,
-    unconfirmed=_B,
+    unconfirmed=_B, devig_book=_T,
 )  # fmt: skip
 MIDDLE_SIDE = ("book", "selection", "line", "odds", "stake_percent", "odds_age_seconds", "deep_link")
 MIDDLES: dict[str, Any] = dict(

@@ -97,7 +97,8 @@ def test_who_may_not_call_is_refused(service: Running) -> None:
         assert http.get("/mcp").status_code == 405
         assert http.delete("/mcp").headers["allow"] == "POST"
         assert http.post("/mcp", content=b"x" * 100_000).status_code == 413
-        assert http.post("/mcp", content=b"no json").status_code == 400
+        assert http.post("/mcp", content=b"no json").status_code == 415
+        assert http.post("/mcp", content=b"no json", headers={"Content-Type": "application/json"}).status_code == 400
         assert http.post("/mcp", json=body, headers={"Origin": "https://evil.example"}).status_code in (200, 403, 406)
 
 

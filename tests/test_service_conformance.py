@@ -300,7 +300,7 @@ ENDS = ("0001-01-01T00:00:00+23:59", "0001-01-01T00:00:00Z", "9999-12-31T23:59:5
 TIMES = {
     "/odds/delta": ("since",),
     "/odds/history?event=closed": ("since", "until"),
-    "/historical/clv": ("since", "until"),
+    "/historical/clv": ("from", "to"),
     "/splits/history?event_id=closed": ("start_time", "end_time"),
 }
 

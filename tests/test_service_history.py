@@ -538,7 +538,7 @@ def test_groups_of_bets(closed: tuple[Node, str]) -> None:
     assert group["avg_clv"] == pytest.approx(100.0 * (2.1 * fair - 1.0), abs=1e-3)
     assert (group["avg_clv_error"], group["beat_close"]) == (None, 1.0)
     assert found["meta"]["total"] == {**group, "group": "all"}
-    assert (found["meta"]["by"], found["meta"]["count"]) == ("sportsbook", 1)
+    assert (found["meta"]["group_by"], found["meta"]["count"]) == ("sportsbook", 1)
     for by, name in (("sport", "basketball"), ("league", "nba"), ("market", "moneyline"), ("day", "2026-02-08")):
         assert [g["group"] for g in answer(CLV, here, {"by": by})["data"]] == [name]
     for query in (

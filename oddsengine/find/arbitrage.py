@@ -56,7 +56,8 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
     main = v.main[market] != 0
     profit = 1.0 / legs.total - 1.0
     old, very = board.stale_flags(v, age, live)
-    edge = _edge(question, market, legs)
+    edge, best = _edge(question, market, legs)
+    available = edge > 0.0
     doubt = unconfirmed(v, legs.rows)
     low = np.where(main & ~live, limits.arbitrage_low_implied_main, limits.arbitrage_low_implied)
     columns: dict[str, Any] = {
@@ -83,8 +84,9 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
             }
         ),
         "unconfirmed": doubt,
-        "ev_available": edge > 0.0,
-        "ev_percentage": board.nullable(np.where(edge > 0.0, edge * 100.0, np.nan)),
+        "ev_available": available,
+        "ev_percentage": board.nullable(np.where(available, edge * 100.0, np.nan)),
+        "devig_book": board.references(question, market, best).set(pl.Series(~available), None),
         "player_name": base["player_name"],
         "legs": _legs(question, legs),
         "detected_at": question.moments(market.size),
@@ -94,14 +96,15 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
     return board.frame(columns, ARBITRAGE_SCHEMA).sort(["profit_percent", "id"], descending=[True, False])
 
 
-def _edge(question: Question, market: Longs, legs: Chosen) -> Floats:
-    """Return the best leg's edge over the reference, nan without a reference."""
+def _edge(question: Question, market: Longs, legs: Chosen) -> tuple[Floats, Longs]:
+    """Return the edge of the best leg over the reference, nan without a reference, and its row."""
     v = question.view
     hits = edges(v, np.zeros(market.size, np.int64), market, np.array([-1.0]))
     of_row = np.full(v.groups.row.size, -np.inf)
     of_row[hits.row] = hits.fair * v.net[hits.row] - 1.0
-    best = np.where(legs.rows >= 0, of_row[np.maximum(legs.rows, 0)], -np.inf).max(axis=1, initial=-np.inf)
-    return np.where(np.isfinite(best), best, np.nan)
+    edge = np.where(legs.rows >= 0, of_row[np.maximum(legs.rows, 0)], -np.inf)
+    at = np.arange(market.size), edge.argmax(axis=1)
+    return np.where(np.isfinite(edge[at]), edge[at], np.nan), legs.rows[at]
 
 
 def _legs(question: Question, legs: Chosen) -> pl.Series:

@@ -115,6 +115,17 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
     return Prepared(table, identity, guard(table, identity, off, moment, limits), off, shown)
 
 
+def references(question: Question, market: Longs, row: Ints | Longs) -> pl.Series:
+    """The sharp book behind the fair probability of each row; the one with the most influence on that at the close."""
+    v = question.view
+    if v.close is None or v.board is None:
+        code = v.reference[market]
+    else:
+        code = fair_close.sharpest(v.board.of, v.board.ballot, v.traits, market, v.groups.book[row])
+    names = np.array([*question.prepared.identity.books, "", "consensus"], dtype=object)
+    return pl.Series(names[np.where(code == -2, len(names) - 1, code)], dtype=pl.String)
+
+
 def ask(
     prepared: Prepared, books: Iterable[str] | None, sharp: Sharp, method: str | None,
     commission: Mapping[str, float] | None, wants: Wants, *, include: Iterable[str] = (),

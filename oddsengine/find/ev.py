@@ -68,9 +68,7 @@ def rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.DataFra
     push = _pushes(question, market)
     arb = _arbs(question, market)
     close = _close(question, hits, market)
-    reference = v.reference[market] if close is None else close.sharpest
-    names = np.array([*question.prepared.identity.books, "", "consensus"], dtype=object)
-    sharp_book = pl.Series(names[np.where(reference == -2, len(names) - 1, reference)], dtype=pl.String)
+    sharp_book = board.references(question, market, hits.row)
     percent = edge * 100.0
     if close is None:
         chance = value.confidence(hits.width, hits.gap, board.known_age(v, age), live, hits.fair, edge)
@@ -137,7 +135,6 @@ def rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.DataFra
 class _Close(NamedTuple):
     """Figures at the close that accompany the fair probability."""
 
-    sharpest: Ints
     sharp: Floats  # edge over the sharp reference, nan without one
     confidence: Floats
     columns: dict[str, Any]
@@ -158,7 +155,6 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     over[sharp.row] = sharp.fair * v.net[sharp.row] - 1.0
     others, agree = fair_close.agreeing(g, v.board.ballot, v.traits, hits.row, v.net)
     return _Close(
-        sharpest=fair_close.sharpest(v.board.of, v.board.ballot, v.traits, market, g.book[hits.row]),
         sharp=over[hits.row],
         confidence=fair_close.confidence(se, flags, v.board.of.table),
         columns={

@@ -6,7 +6,7 @@ A tool call counts as one request of its key. Other messages are only limited ag
 import asyncio
 import contextlib
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlencode
 
 import msgspec
@@ -19,8 +19,9 @@ from oddsengine_service.mcp.tools import BY_NAME, answer, query
 from oddsengine_service.middleware.access import limited
 from oddsengine_service.middleware.requests import refusal
 from oddsengine_service.params import parse
-from oddsengine_service.problems import Problem, origin_of
+from oddsengine_service.problems import Problem, origin_of, quoted
 from oddsengine_service.request import read_body
+from oddsengine_service.responses import NO_STORE, Headers, RawResponse, encode
 
 if TYPE_CHECKING:
     from oddsengine_service.app import Api
@@ -44,6 +45,9 @@ class Mcp:
         request = self._api.requests.begin({**scope, "path": PATHS[0], "raw_path": None})
         try:
             body = await self._admitted(request, scope, receive)
+            if invalid := rejection(body):
+                await request.send(send, RawResponse(*invalid))
+                return
             await self._run()
             request.status = 200
             key = request.given_key(in_query=True)
@@ -69,7 +73,12 @@ class Mcp:
             raise limited(room, "messages")
         if not self._api.node.ready:
             raise Problem(503, "not_ready", "the node is starting; try again in a few seconds")
-        return await read_body(receive, MOST_BODY, "a message")
+        body = await read_body(receive, MOST_BODY, "a message")
+        kind = request.content.partition(b";")[0].strip().lower()
+        if kind != b"application/json":
+            got = quoted(kind.decode("latin-1"))
+            raise Problem(415, "validation_error", f"content-type must be application/json, got {got}")
+        return body
 
     async def _run(self) -> None:
         if self._running is None:
@@ -101,16 +110,66 @@ def _replay(body: bytes, receive: Any) -> Any:
     return again
 
 
-# ---- the description ----
+# ---- messages ----
 
 
 class Message(msgspec.Struct):
     """A message of JSON-RPC 2.0."""
 
-    jsonrpc: str
+    jsonrpc: Literal["2.0"]
     method: str
     id: int | str | None = None
     params: dict[str, Any] | None = None
+
+
+class _Client(msgspec.Struct):
+    name: str
+    version: str
+
+
+class _Initialize(msgspec.Struct):
+    protocolVersion: str  # noqa: N815  as clients send it
+    capabilities: dict[str, Any]
+    clientInfo: _Client  # noqa: N815
+
+
+class _List(msgspec.Struct):
+    cursor: str | None = None
+
+
+class _Call(msgspec.Struct):
+    name: str
+    arguments: dict[str, Any] | None = None
+
+
+_PARAMS = {"initialize": _Initialize, "tools/list": _List, "tools/call": _Call}
+PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
+
+
+def rejection(body: bytes) -> tuple[int, Headers, bytes] | None:
+    """The response to a message that is not valid, else None: the SDK would report errors of its own classes."""
+    ident, status = None, 400
+    try:
+        message = msgspec.json.decode(body)
+        if isinstance(message, dict) and "method" not in message and ("result" in message or "error" in message):
+            return None  # a client's response
+        ident = msgspec.convert(message, Message).id
+        params = _PARAMS.get(message["method"])
+        if params is None or ident is None:
+            return None
+        status = 200
+        msgspec.convert(message.get("params") or {}, params)
+    except msgspec.ValidationError as error:
+        code, text = INVALID_REQUEST, f"message is not valid JSON-RPC 2.0: {error}"
+        if status == 200:
+            code, text = INVALID_PARAMS, f"params of {message['method']} do not match the schema: {error}"
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        code, text = PARSE_ERROR, f"message is not valid JSON: {error}"
+    else:
+        return None
+    answer = encode({"jsonrpc": "2.0", "id": ident, "error": {"code": code, "message": text}})
+    length = b"%d" % len(answer)
+    return status, [(b"content-type", b"application/json"), (b"content-length", length), NO_STORE], answer
 
 
 class Reply(msgspec.Struct):

@@ -76,6 +76,8 @@ def refusal(problem: Problem, origin: str) -> RawResponse:
         headers.append((b"retry-after", b"%d" % problem.extra["retry_after"]))
     if "allow" in problem.extra:
         headers.append((b"allow", problem.extra["allow"].encode()))
+    if problem.status == 426:
+        headers += [(b"upgrade", b"websocket"), (b"connection", b"upgrade")]
     if problem.status in (408, 413):  # the rest of the body is not read
         headers.append((b"connection", b"close"))
     if problem.status == 401:

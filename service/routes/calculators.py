@@ -1,5 +1,6 @@
 """Calculators: stakes for arbitrages, hedges, middles, boosts, free bets and parlays. Odds are decimal."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,13 @@ from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.params import Param, flag, number, text
 from oddsengine_service.problems import invalid, quoted
 from oddsengine_service.wire.envelopes import Data
+from oddsengine_service.wire.numbers import exact
 
 _TAG = "Calculators"
 _MOST, _MOST_STEPS = 20, 1_000_000  # legs; total divided by step
 _ODDS = text("odds", "Decimal odds of all legs, separated by commas.", required=True)
 _STEP = number("step", "Stakes are multiples of it.", 0.0, 1e6, default=0.01)
+_SIX_DIGITS = ("odds", "probability", "kelly", "conversion", "break_even")
 Figures = dict[str, float | list[float]]
 
 
@@ -32,6 +35,15 @@ def _numbers(context: Context, name: str, low: float, high: float) -> list[float
     return values
 
 
+def _figures(context: Context, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """A response with rounded figures."""
+    rounded = {}
+    for name, value in figures.items():
+        digits = 6 if name in _SIX_DIGITS else 4
+        rounded[name] = [exact(v, digits) for v in value] if isinstance(value, list | tuple) else exact(value, digits)
+    return data(context, rounded)
+
+
 def arbitrage(context: Context) -> Any:
     odds, total, step = _numbers(context, "odds", 1.0, 1e6), context.query["total"], context.query["step"]
     limits = [np.inf] * len(odds) if context.query["limits"] is None else _numbers(context, "limits", -1.0, 1e15)
@@ -48,25 +60,25 @@ def arbitrage(context: Context) -> Any:
         stakes = (equal * share).tolist()
     payouts = [stake * price for stake, price in zip(stakes, odds, strict=True)]
     staked = sum(stakes)
-    return data(context, {"stakes": stakes, "payouts": payouts, "staked": staked, "profit": min(payouts) - staked})
+    return _figures(context, {"stakes": stakes, "payouts": payouts, "staked": staked, "profit": min(payouts) - staked})
 
 
 def hedge(context: Context) -> Any:
     q = context.query
-    return data(context, calculators.hedge(q["stake"], q["odds"], q["against"])._asdict())
+    return _figures(context, calculators.hedge(q["stake"], q["odds"], q["against"])._asdict())
 
 
 def free_bet(context: Context) -> Any:
     q = context.query
     result = calculators.free_bet(q["stake"], q["odds"], q["against"], returned=bool(q["returned"]))
-    return data(context, result._asdict())
+    return _figures(context, result._asdict())
 
 
 def boost(context: Context) -> Any:
     q = context.query
     odds = calculators.boost(q["odds"], q["boost"] / 100.0)
     p = q["probability"]
-    return data(context, {"odds": odds, "ev_percent": 100.0 * (odds * p - 1.0), "kelly": float(kelly(p, odds))})
+    return _figures(context, {"odds": odds, "ev_percent": 100.0 * (odds * p - 1.0), "kelly": float(kelly(p, odds))})
 
 
 def parlay(context: Context) -> Any:
@@ -76,13 +88,13 @@ def parlay(context: Context) -> Any:
     result = calculators.parlay(odds, probs)
     fraction = float(kelly(result.prob, result.odds)) if np.isfinite(result.odds) else 0.0
     figures = {"odds": result.odds, "probability": result.prob, "ev_percent": 100.0 * result.ev, "kelly": fraction}
-    return data(context, figures)
+    return _figures(context, figures)
 
 
 def middle(context: Context) -> Any:
     q = context.query
     result = calculators.middle_stakes(q["total"], q["odds"], q["against"], q["probability"])
-    return data(context, {**result._asdict(), "stakes": list(result.stakes)})
+    return _figures(context, result._asdict())
 
 
 _PRICE, _AGAINST = _price("odds", "Decimal odds of the bet."), _price("against", "Decimal odds of the other side.")

@@ -3,7 +3,7 @@
 A caller sees of the past what it may see of the present: the books of its tier, and nothing younger than its delay.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import compress
@@ -25,7 +25,7 @@ from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
-from oddsengine_service.params import choice, moment, number, text, whole, words
+from oddsengine_service.params import choice, moment, number, text, words
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem, invalid, unknown
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for, index_of
@@ -34,7 +34,7 @@ from oddsengine_service.wire.envelopes import AnswerMeta, Moment, Page, Share
 from oddsengine_service.wire.numbers import americans as american
 
 MOST_POINTS = 500  # of one price
-MOST_EVENTS = 50  # per page of closing lines
+MOST_LINES = 5_000  # per page of closing lines; one event may have more
 Number = float | None
 _TAG, _HISTORICAL = "Odds", "Historical"
 _EVENT_ID = text("event_id", "Id of one event, as /events lists it.", required=True, aliases=("event",))
@@ -164,7 +164,7 @@ class ClvGroup(msgspec.Struct, kw_only=True):
 class ClvMeta(AnswerMeta, kw_only=True):
     """Totals of all bets, and how they were grouped."""
 
-    by: str
+    group_by: str
     count: int
     total: ClvGroup
     min_ev: float | UnsetType = UNSET
@@ -298,7 +298,8 @@ def closings(context: Context) -> Any:
         listed = past.closings.closed_between(first, min(last, now + 1))
     matching = filters.in_places(query["sport"], query["league"], [event[1:] for event in listed])
     ids = [id_ for id_, *_ in compress(listed, matching) if query["event"] is None or id_ in query["event"]]
-    rows = []
+    rows: list[Closing] = []
+    left = MOST_LINES
     for id_ in ids[query["offset"] : query["offset"] + query["limit"]]:
         close = past.closings.closing(id_)
         if close is None or now is None or close.captured_at > now:
@@ -306,7 +307,11 @@ def closings(context: Context) -> Any:
         lines = _published(close.lines, close.sport)
         if query["market"] is not None:
             lines = _in_markets(lines, close, query["market"], missing)
-        rows.append(_closing(close, lines, books))
+        row = _closing(close, lines, books)
+        left -= sum(map(len, row.books.values()))
+        if rows and left < 0:
+            break
+        rows.append(row)
     return page(context, rows, len(rows), len(ids), answer_meta(context, missing))
 
 
@@ -316,7 +321,7 @@ def closings(context: Context) -> Any:
 def history(context: Context) -> Any:
     query, id_, past = context.query, context.query["event"], _past(context)
     books, now = books_for(context, query["sportsbook"]), _now(context)
-    since, until = _window(query["since"], query["until"])
+    since, until = _window(query, "since", "until")
     missing: dict[str, list[str]] = {}
     if now is None:
         return page(context, [], 0, 0, answer_meta(context, {"event": [id_]}))
@@ -350,10 +355,12 @@ def history(context: Context) -> Any:
     return page(context, movements, len(movements), len(rows), answer_meta(context, missing))
 
 
-def _window(since: datetime | None, until: datetime | None) -> tuple[int, int]:
-    if since is not None and until is not None and until < since:
-        raise invalid(f"until must not be before since, got {until.isoformat()} and {since.isoformat()}")
-    return 0 if since is None else micros(since), LATEST if until is None else micros(until)
+def _window(query: Mapping[str, Any], first: str, last: str) -> tuple[int, int]:
+    """The period between two parameters, in microseconds."""
+    begin, end = query[first], query[last]
+    if begin is not None and end is not None and end < begin:
+        raise invalid(f"{last} must not be before {first}, got {end.isoformat()} and {begin.isoformat()}")
+    return 0 if begin is None else micros(begin), LATEST if end is None else micros(end)
 
 
 def _movement(ident: str, texts: Any, book: str, moves: Moves, at: Longs | Ints, since: int) -> Movement:
@@ -386,18 +393,18 @@ def clv(context: Context) -> Any:
     if query["event"] is not None:
         bets = bets.filter(pl.col("event_id").is_in(query["event"]))
     bets = bets.filter(pl.col("ev") >= query["min_ev"] / 100.0 - 1e-9)
-    since, until = _window(query["since"], query["until"])
+    since, until = _window(query, "from", "to")
     if since or until != LATEST:
-        first, last = _day(query["since"]) or "", _day(query["until"]) or "9"
+        first, last = _day(query["from"]) or "", _day(query["to"]) or "9"
         bets = bets.filter((pl.col("day") >= first) & (pl.col("day") <= last))
     if book is not None:
         bets = past.closings.by_book(bets, book)
-    groups = _groups(report(bets, query["by"]))
+    groups = _groups(report(bets, query["group_by"]))
     (total,) = _groups(report(bets))
     return {
         "success": True,
         "data": groups,
-        "meta": answer_meta(context, missing, by=query["by"], count=len(groups), total=total),
+        "meta": answer_meta(context, missing, group_by=query["group_by"], count=len(groups), total=total),
     }
 
 
@@ -440,19 +447,20 @@ endpoints = (
         "/historical/odds/closing", closings, "Closing lines of a day", _HISTORICAL, Page[Closing],
         (
             _DATE, SPORT, LEAGUE, SPORTSBOOK, MARKET, EVENT,
-            whole("limit", "Maximum number of events on a page.", 1, MOST_EVENTS, default=10), OFFSET,
+            LIMIT, OFFSET,
         ),
         lasts="never",
         doc="The closing lines of the events that started on a day, US Eastern time, sorted by start; each as in "
-        "`/odds/closing`. They are available for 30 days.",
+        f"`/odds/closing`. A page has at most {MOST_LINES:,} lines, so it may have fewer events than `limit`. They are "
+        "available for 30 days.",
     ),
     Endpoint(
         "/historical/clv", clv, "Closing line value of +EV opportunities", _HISTORICAL, ClvPage,
         (
-            choice("by", "Column to group by.", GROUPINGS, default="sportsbook", aliases=("group_by",)),
+            choice("group_by", "Column to group by.", GROUPINGS, default="sportsbook", aliases=("by",)),
             SPORT, LEAGUE, SPORTSBOOK, EVENT, number("min_ev", "Minimum EV in percent when first shown.", default=0.0),
-            moment("since", "First start date, US Eastern time.", aliases=("from",)),
-            moment("until", "Last start date, not before `since`.", aliases=("to",)),
+            moment("from", "First start date, US Eastern time.", aliases=("since",)),
+            moment("to", "Last start date, not before `from`.", aliases=("until",)),
             text(
                 "devig_book",
                 "Grade by this book's own prices at the close, margin removed, instead of the node's reference.",

@@ -17,7 +17,7 @@ from oddsengine_service.stream.moves import Form
 from oddsengine_service.stream.watch import Opportunity, OpportunityId, Watch
 from oddsengine_service.wire.envelopes import GameState
 from oddsengine_service.wire.numbers import american
-from oddsengine_service.wire.opportunities import decorated
+from oddsengine_service.wire.opportunities import decorated, stateless
 
 ViewKey = tuple[frozenset[str] | None, float, float, tuple[str, ...]]
 _encode = msgspec.json.Encoder().encode
@@ -126,7 +126,7 @@ class OpportunityGroup:
         game = None
         if wanted.game is not None and find.kind in ("arbitrage", "low_hold"):
             game = wanted.game(find.event)
-        if game is None and not wanted.form.state and not wanted.form.refs:
+        if game is None and not wanted.form.state and not wanted.form.refs and not stateless(find.raw):
             return find.raw
         return msgspec.Raw(_encode(decorated(find.raw, game, wanted.form.state, refs=wanted.form.refs)))
 

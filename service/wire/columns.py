@@ -36,7 +36,8 @@ _SIX_DIGITS = frozenset({
 })  # fmt: skip
 _AMERICAN = frozenset({"odds_american", "no_vig_odds", "american"})
 _TIMES = frozenset({"start_time", "detected_at", "timestamp"})
-_BOOKS, _BOOK_LISTS = frozenset({"sportsbook", "book"}), frozenset({"books", "all_books"})
+_BOOKS = frozenset({"sportsbook", "book", "sharp_book", "devig_book"})
+_BOOK_LISTS = frozenset({"books", "all_books"})
 Own = Mapping[str, Any]
 _encode = msgspec.json.Encoder().encode
 
@@ -117,7 +118,7 @@ def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> l
         times = timestamps((column.fill_null(int(NO_TIME)) if column.null_count() else column).to_numpy())
         return [time or "" for time in times] if kind is str else times
     if name in _BOOKS:
-        return list(map(book_id, column.to_list()))
+        return [None if book is None else book_id(book) for book in column.to_list()]
     if get_origin(kind) is list:
         (inner,) = get_args(kind)
         if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
@@ -159,6 +160,13 @@ def parts(entries: list[Any], lists: pl.Series) -> list[list[Any]]:
 @lru_cache(maxsize=4096)
 def book_id(name: str) -> str:
     return catalog.book(name).id
+
+
+@lru_cache(maxsize=4096)
+def home_page(book: str, state: str = "") -> str | None:
+    """A book's home page, in a US state if one is given; None for a book without links."""
+    link = catalog.link(book, state=state)
+    return link.url if link else None
 
 
 def steady(row: bytes | msgspec.Raw) -> bytes:

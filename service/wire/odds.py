@@ -17,6 +17,7 @@ from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service.params import MOST_TEXT, WORDS_PATTERN
 from oddsengine_service.tiers import TIERS
+from oddsengine_service.wire.columns import home_page
 from oddsengine_service.wire.envelopes import AnswerMeta, Counted, Moment, Pagination, Share
 from oddsengine_service.wire.numbers import americans
 
@@ -290,7 +291,7 @@ _OTHER = {True: False, False: True, None: None}
 
 def _links(rows: OddsRows, books: Sequence[str], state: str) -> tuple[list[Any], ...]:
     """Columns of a single price: link, book's name, native ids, largest bet, exchange data."""
-    names, deep = list(map(_name, books)), [_home(book, state) for book in books]
+    names, deep = list(map(_name, books)), [home_page(book, state) for book in books]
     nothing: list[Any] = [None] * len(books)
     if rows.links is None or not any(rows.links):
         return deep, names, *[nothing] * 8
@@ -320,9 +321,3 @@ def _number(text: str) -> float | None:
 @lru_cache(maxsize=4096)
 def _name(book: str) -> str:
     return catalog.book(book).display_name
-
-
-@lru_cache(maxsize=4096)
-def _home(book: str, state: str) -> str | None:
-    link = catalog.link(book, state=state)
-    return link.url if link else None

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine_service.wire.columns import Encoding, Own, book_id, flat, parts
+from oddsengine_service.wire.columns import Encoding, Own, book_id, flat, home_page, parts
 from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, Pagination
 from oddsengine_service.wire.numbers import Number
 from oddsengine_service.wire.references import with_leg_references
@@ -141,7 +141,7 @@ def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame) -> Own:
     ends = frame["legs"].list.len().to_numpy().astype(np.int64).cumsum()
     stake = np.round(flat(frame["legs"]).struct.unnest()["stake_percent"].to_numpy(), 4)
     stake[ends - 1] = 100.0 - (np.add.reduceat(stake, np.r_[0, ends[:-1]]) - stake[ends - 1])
-    return {"ev_percent": "ev_percentage", "devig_book": [None] * frame.height, "legs.stake_percent": stake}
+    return {"ev_percent": "ev_percentage", "legs.stake_percent": stake}
 
 
 ARBITRAGE = Encoding(Arbitrage, _arbitrage)
@@ -209,13 +209,14 @@ def _low_hold(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     age = frame["oldest_odds_age_seconds"].fill_null(limits.stale_prematch_s).to_numpy()
     fades = np.where(frame["is_live"].to_numpy(), limits.confidence_age_live_s, limits.confidence_age_s)
     ids, links = sides["odds_ids"], sides["deep_links"]
-    books, linked = map(book_id, flat(sides["books"]).to_list()), flat(links).struct.unnest()
+    books, linked = list(map(book_id, flat(sides["books"]).to_list())), flat(links).struct.unnest()
     urls = zip(map(book_id, linked["sportsbook"].to_list()), linked["deep_link"].to_list(), strict=True)
+    pages = zip(parts(books, sides["books"]), map(dict, parts(list(urls), links)), strict=True)
     return {
         "confidence": 100.0 * np.exp(-age / fades), "odds_age_seconds": "oldest_odds_age_seconds",
         "game_state": [None] * frame.height, "side.odds.probability": "implied_probability",
         "side.odds_ids": list(map(dict, parts([*zip(books, flat(ids).to_list(), strict=True)], ids))),
-        "side.deep_links": list(map(dict, parts(list(urls), links))),
+        "side.deep_links": [{b: url for b in bs if (url := own.get(b) or home_page(b))} for bs, own in pages],
     }  # fmt: skip
 
 
@@ -312,6 +313,10 @@ def _middle(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
         "is_team_total": [team is not None for team in teams],
         "team_name": [{"home": home, "away": away}.get(team or "") for team, home, away in names],
         "side.stake_percent": np.concatenate([stake, 100.0 - stake]),
+        "side.deep_link": [
+            url or home_page(book_id(book))
+            for url, book in zip(sides["deep_link"].to_list(), sides["book"].to_list(), strict=True)
+        ],
     }  # fmt: skip
 
 
@@ -424,16 +429,27 @@ class MiddlePage(msgspec.Struct):
 # ---- what a caller gets beside a row ----
 
 
+def stateless(row: msgspec.Raw) -> bool:
+    """Whether a row has a link that is incomplete without a US state, so that it has to be `decorated`."""
+    return b"{state}" in bytes(row)
+
+
 def decorated(row: msgspec.Raw, game: GameState | None = None, state: str = "", *, refs: bool = False) -> Any:
     """A row with how its game stands, links to the books' sites in a US state, and what its ids mean."""
     out = msgspec.json.decode(row)
     if game is not None and "game_state" in out:
         out["game_state"] = game
-    for name in ("side1", "side2", "side3") if state else ():
+    for name in ("side1", "side2", "side3"):
         side = out.get(name) or {}
-        if links := side.get("deep_links"):
-            localised = {book: catalog.localised(link, state) for book, link in links.items()}
-            side["deep_links"] = {book: link for book, link in localised.items() if link}
-        elif side.get("deep_link"):
-            side["deep_link"] = catalog.localised(side["deep_link"], state) or None
+        if "deep_links" in side:
+            links = side["deep_links"]
+            side["deep_links"] = {b: url for b in side["books"] if (url := _localised(b, links.get(b), state))}
+        elif "deep_link" in side:
+            side["deep_link"] = _localised(side["book"], side["deep_link"], state)
     return with_leg_references(out) if refs else out
+
+
+def _localised(book: str, url: str | None, state: str) -> str | None:
+    """The link of a price to its book in a US state, else the book's home page there."""
+    own = "" if url is None or url == home_page(book) else catalog.localised(url, state)
+    return own or home_page(book, state)

@@ -7,6 +7,7 @@ the connection stays open; too many messages close it. Keys, limits, filters and
 import asyncio
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -39,12 +40,12 @@ _POLICY = 1008
 
 _PARAMS: tuple[Param, ...] = (
     choices("channels", f"Some of {', '.join(CHANNELS)}; all that the tier has if none is given.", CHANNELS),
-    SPORT, SPORTSBOOK, LEAGUE, MARKET, EVENT,
+    SPORT, SPORTSBOOK, LEAGUE, MARKET, replace(EVENT, name="event_id", aliases=("event",)),
     MIN_EV, MIN_PROFIT, MIN_ODDS, MAX_ODDS, filters.STATE, filters.INCLUDE,
     flag("resume", "True to receive the events since `from_seq` instead of a snapshot.", default=False),
     whole("from_seq", "The `global_seq` of the last message that arrived.", 0, 1 << 53),
 )  # fmt: skip
-_DEFAULTS = {param.name: param.default for param in _PARAMS}
+_DEFAULTS = {param.name: param.default for param in _PARAMS} | {"event": None}
 _WORDS = {
     "sports": SPORT, "sportsbooks": SPORTSBOOK, "leagues": LEAGUE, "markets": MARKET, "eventIds": EVENT,
     "include": filters.INCLUDE,
@@ -128,6 +129,7 @@ class Sockets:
         api = self._api
         api.access.admit(request, api.routes["/ws"].endpoints["GET"])
         context = api.context(request)
+        context = context._replace(query={**context.query, "event": context.query["event_id"]})
         caller, query, wants = context.caller, context.query, _wants(context)
         hub = hub_of(api)
         if query["resume"]:

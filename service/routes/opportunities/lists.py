@@ -23,7 +23,7 @@ from oddsengine_service.tiers import book_above, books_of
 from oddsengine_service.views import Bools, Opened, Table
 from oddsengine_service.wire.games import Standing, state_of
 from oddsengine_service.wire.numbers import exact, moment
-from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHoldPage, MiddlePage, decorated
+from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHoldPage, MiddlePage, decorated, stateless
 
 TAG = "Opportunities"
 _HOLD_STEPS = (2.0, 5.0, 10.0, 25.0, 100.0)
@@ -155,12 +155,12 @@ def rows_of(context: Context, kind: Kind, table: Table, places: Sequence[int]) -
     query = context.query
     state, refs = query.get("state") or "", "refs" in (query.get("include") or ())
     games = states(context) if kind.name in ("arbitrage", "low_hold") else {}
-    if not (state or refs or games):
+    if not (state or refs or games or any(map(stateless, rows))):
         return rows
     events = table.coded(kind.event)
     for at, place in enumerate(places):
         game = state_of(games.get(events.values[events.codes[place]]))
-        if state or refs or game is not None:
+        if state or refs or game is not None or stateless(rows[at]):
             rows[at] = decorated(rows[at], game, state, refs=refs)
     return rows
 
