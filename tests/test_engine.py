@@ -455,10 +455,13 @@ def equal_now(engine: Engine, view: View) -> oe.Opportunities:
     return held
 
 
-def test_a_price_in_doubt_is_confirmed_by_a_second_look() -> None:
+@pytest.mark.parametrize("more", ["", "de"])
+def test_a_price_in_doubt_is_confirmed_by_a_second_look(more: str) -> None:
+    """Also where so many books quote its other side that this one is too low for a reference."""
     engine = Engine()
     view = engine.view(keep=True)
-    engine.step(seen_again("a", 2.6, 1.5) + seen_again("b", 2.1, 1.755) + seen_again("c", 2.11, 1.75), NIGHT)
+    under = [seen_again(book, 2.0, 1.75)[1] for book in more]
+    engine.step(seen_again("a", 2.6, 1.5) + seen_again("b", 2.1, 1.755) + seen_again("c", 2.11, 1.75) + under, NIGHT)
     arb = equal_now(engine, view).arbitrage
     assert arb["unconfirmed"].to_list() == [True]
     engine.step(seen_again("a", 2.6, 1.5), NIGHT + timedelta(seconds=5))  # the source said nothing new
