@@ -9,12 +9,8 @@ from collections.abc import AsyncIterator, Coroutine
 from datetime import datetime
 from typing import Any
 
-import httpx2
 import pytest
 from effort import some
-from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
 from service_running import PATIENCE_S, Running
 
 from oddsengine.cli import main
@@ -31,7 +27,11 @@ NAMES = {
 
 
 @contextlib.asynccontextmanager
-async def client(service: Running, tier: str, way: str = "header") -> AsyncIterator[Client]:
+async def client(service: Running, tier: str, way: str = "header") -> AsyncIterator[Any]:
+    import httpx2  # here, because it takes half a second in each process that collects tests
+    from mcp.client import Client
+    from mcp.client.streamable_http import streamable_http_client
+
     address, headers = f"{service.base}/mcp", dict[str, str]()
     if way == "query":
         address += f"?api_key=demo_{tier}"
@@ -259,6 +259,9 @@ def test_each_call_counts_as_one_request(service: Running) -> None:
 
 def over_stdio(*words: str, **environ: str) -> Any:
     """The tools of a command, and what some of them answer."""
+    from mcp.client import Client
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
     command = StdioServerParameters(
         command=sys.executable, args=["-m", "oddsengine.cli", "mcp", *words], env={**os.environ, **environ}
     )
