@@ -99,7 +99,7 @@ TESTS: dict[str, str] = {
     "service/wire/games.py": f"service_gamestate {_WIRE}",
     "service/wire/*.py": f"wire_columns service_opportunities {_WIRE}",
     "service/ws/wire.py": "ws ws_fuzz",
-    "service/stream/sse.py": "stream stream_moves stream_slow",
+    "service/stream/sse.py": "stream_lines stream stream_moves stream_slow",
     "service/params.py": "params service_odds service_opportunities service_http service_fuzz stream",
     "service/keys.py": "service_keys keys_cli service_limits service_http",
     "service/limits.py": "service_limits service_keys service_http",

@@ -24,24 +24,29 @@ from oddsengine_service.params import (
 )
 from oddsengine_service.problems import Problem
 
-PARAMS = Declared([
-    words("books", "Books.", aliases=("sportsbook",)),
-    choices("sports", "Sports.", ("tennis", "soccer")),
-    text("name", "A name."),
-    flag("live", "Live only."),
-    number("edge", "Edge."),
-    number("odds", "Odds.", 1.0, 10.0),
-    whole("limit", "Rows.", 1, 500, default=50),
-    choice("order", "Order.", ("ev", "age"), signed=True),
-    moment("since", "Since."),
-    moment("until", "Until.", unix=True),
-])  # fmt: skip
+
+def declared() -> Declared:
+    return Declared([
+        words("books", "Books.", aliases=("sportsbook",)),
+        choices("sports", "Sports.", ("tennis", "soccer")),
+        text("name", "A name."),
+        flag("live", "Live only."),
+        number("edge", "Edge."),
+        number("odds", "Odds.", 1.0, 10.0),
+        whole("limit", "Rows.", 1, 500, default=50),
+        choice("order", "Order.", ("ev", "age"), signed=True),
+        moment("since", "Since."),
+        moment("until", "Until.", unix=True),
+    ])  # fmt: skip
+
+
 WORDS = [f"w{at}" for at in range(MOST_WORDS + 1)]
 MALFORMED = "malformed query string: it must be up to 200 percent-encoded name=value pairs in UTF-8"
 NOON = datetime(2026, 2, 8, 12, tzinfo=UTC)
 
 
-def read(query: str | bytes | dict[str, Any], params: Any = PARAMS) -> tuple[dict[str, Any], list[str]]:
+def read(query: str | bytes | dict[str, Any], params: Any = None) -> tuple[dict[str, Any], list[str]]:
+    params = declared() if params is None else params
     text = urlencode(query) if isinstance(query, dict) else query
     values, ignored = parse(text if isinstance(text, bytes) else text.encode(), params)
     return {name: value for name, value in values.items() if value != params[name].default}, ignored

@@ -115,7 +115,7 @@ def test_they_move_with_the_world(service: Running) -> None:
     assert any(before[event] != after[event] for event in both)
     for event in both:
         assert after[event]["home_score"] >= before[event]["home_score"]
-        assert after[event]["updated_at"] >= before[event]["updated_at"]
+        assert datetime.fromisoformat(after[event]["updated_at"]) >= datetime.fromisoformat(before[event]["updated_at"])
 
 
 def test_one_sport(service: Running) -> None:

@@ -15,6 +15,7 @@ from oddsengine_service.stream.hub import Subscription
 from oddsengine_service.stream.moves import Form
 from oddsengine_service.stream.prices import Prices, Taken
 from oddsengine_service.stream.sending import Lines
+from oddsengine_service.stream.sse import frame
 from oddsengine_service.stream.subscriber import Subscriber
 
 
@@ -88,6 +89,13 @@ def test_a_slow_reader_that_catches_up_gets_what_is_queued_before_the_number_of_
         assert client.text.index(b'"id":"z"') > client.text.index(b"id: evt_%d" % ids[-1])
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85"])
+def test_an_event_has_no_end_of_a_line_in_its_texts(end: str) -> None:
+    """Some clients split lines where Unicode does."""
+    sent = frame("odds", {"league": f"é{end}"})
+    assert sent.decode().splitlines() == ["event: odds", f'data: {{"league":"é\\u{ord(end):04x}"}}', ""]
 
 
 @pytest.mark.parametrize("wire", [SSE, RESUMABLE])

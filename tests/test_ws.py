@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from socket_running import SocketClient, told
 from stream_running import Served, full_board, lasting, moment, price, wait_for
@@ -42,6 +42,7 @@ def refused(served: Served, query: str, headers: dict[str, str] | None = None) -
         return said, client.close_code
 
 
+@example([MOST_ROWS // 2 - 1, MOST_ROWS // 2], 5)  # they just fit
 @given(
     st.lists(st.sampled_from([0, 1, 9, MOST_ROWS // 3, MOST_ROWS // 2 - 1, MOST_ROWS]), max_size=9), st.integers(1, 5)
 )
