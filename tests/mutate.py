@@ -262,8 +262,9 @@ class Ran(NamedTuple):
 
 def concern(file: str) -> list[str]:
     """Return the test files of a file, its own doctests first."""
-    names = next(names for pattern, names in TESTS.items() if fnmatch(file, pattern))
-    return [file] * file.startswith("oddsengine/") + [f"tests/test_{name}.py" for name in dict.fromkeys(names.split())]
+    names = next(names for pattern, names in TESTS.items() if fnmatch(file, pattern)).split()
+    examples = file if file.startswith("oddsengine/") else "tests/test_service_examples.py"
+    return [examples, *(f"tests/test_{name}.py" for name in dict.fromkeys(names))]
 
 
 def forked(work: Callable[[], Any], seconds: float) -> Any:
