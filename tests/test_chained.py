@@ -27,7 +27,7 @@ from oddsengine_service.settings import TheOddsApi as Source
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)
 TICK_S = 60
-TICKS = less(60, 33)  # an hour; everything that it is for happens in its first half
+TICKS = less(60, 20)  # an hour; everything that it is for happens in its first third
 BOOKS = ("pinnacle", "draftkings", "fanduel", "betmgm", "betrivers", "williamhill_us", "bovada", "espnbet")
 TEAMS = (
     ("Boston Celtics", "Los Angeles Lakers"), ("Miami Heat", "Chicago Bulls"), ("Denver Nuggets", "Phoenix Suns"),
@@ -63,7 +63,7 @@ class Provider:
                 self._seen[game, market, book] = max(self._seen[game, market, book], self.now - lag)
 
     def _stands_still(self, book: str, game: int) -> bool:
-        return (book == "betmgm" and 5 < self.tick < 40) or (book == "draftkings" and game == 1 and self.tick > 30)
+        return (book == "betmgm" and 5 < self.tick < 40) or (book == "draftkings" and game == 1 and self.tick > 16)
 
     async def __call__(self, _: Request, answering: Answering) -> None:
         await answering.answer([self._game(at) for at in range(len(TEAMS))])
@@ -83,7 +83,7 @@ class Provider:
 
     def _market(self, game: int, market: str, book: str) -> dict[str, Any]:
         home, away = TEAMS[game]
-        skew = self._skew[game, market, book] + (0.9 if book == "bovada" and 20 < self.tick < 30 and game == 2 else 0.0)
+        skew = self._skew[game, market, book] + (0.9 if book == "bovada" and 10 < self.tick < 16 and game == 2 else 0.0)
         if book == "fanduel" and game == 2:
             skew = 0.25 if self.tick % 7 == 3 else 0.0  # away and back again
         up = 0.5 + max(-0.3, min(0.3, (self._fair[game, market] + skew) / 4.0))

@@ -469,12 +469,6 @@ def process(*words: str, **extra: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_real_process() -> None:
-    done = process("devig", "1.87", "2.05", "--method", "shin")
-    assert done.returncode == 0
-    assert "52.35 %" in done.stdout
-
-
 def test_ascii_terminal_gets_question_marks() -> None:
     done = process("scan", "--sample", "--kind", "ev", PYTHONIOENCODING="ascii")
     assert done.returncode == 0

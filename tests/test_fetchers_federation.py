@@ -105,7 +105,7 @@ def test_a_fed_node_holds_what_its_upstream_does() -> None:
 
     async def check() -> None:
         upstream, world = Upstream(), World(11, events=5, live=0.5, tick=2.0, pace=4.0, books=some(DEFAULT_BOOKS, 10))
-        batches = list(world.run(less(400, 240)))
+        batches = list(world.run(less(400, 192)))
 
         def clock() -> datetime:
             assert upstream.engine.now is not None

@@ -86,7 +86,7 @@ def clustered(values: list[tuple[Any, float]]) -> tuple[float, float]:
 
 
 def test_the_same_seed_gives_the_same_batches_and_another_one_others() -> None:
-    runs = [list(World(seed, events=6, live=0.5, hazards=True).run(30.0)) for seed in (5, 5, 6)]
+    runs = [list(World(seed, events=6, live=0.5, hazards=True).run(12.0)) for seed in (5, 5, 6)]
     assert runs[0] == runs[1]
     assert runs[0] != runs[2]
 
@@ -94,12 +94,12 @@ def test_the_same_seed_gives_the_same_batches_and_another_one_others() -> None:
 def test_another_process_makes_the_same_world() -> None:
     code = (
         "import hashlib; from oddsengine.simulate import World;"
-        "print(hashlib.sha256(repr(list(World(5, events=4, hazards=True).run(20.0))).encode()).hexdigest())"
+        "print(hashlib.sha256(repr(list(World(5, events=4, hazards=True).run(8.0))).encode()).hexdigest())"
     )
     made = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "1"}
     ).stdout
-    here = repr(list(World(5, events=4, hazards=True).run(20.0))).encode()
+    here = repr(list(World(5, events=4, hazards=True).run(8.0))).encode()
     assert made.strip() == hashlib.sha256(here).hexdigest()
 
 
