@@ -83,7 +83,7 @@ TESTS: dict[str, str] = {
     "oddsengine/references.py": "detect_units twin estimator",
     "oddsengine/tails.py": "tails twin estimator",
     "oddsengine/find/*.py": "detect_units twin estimator public explain laws identity guards fair middle",
-    "oddsengine/layout.py": "groups live_rows",
+    "oddsengine/layout.py": f"units twin {_BOARD}",
     "oddsengine/query/scan.py": "service_odds service_history service_fuzz",
     "oddsengine/open_opportunities.py": "engine open_sets live_reading service_opportunities",
     "oddsengine/board/scan.py": "json_quotes schema",
