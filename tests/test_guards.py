@@ -215,6 +215,9 @@ def test_old_pre_match_legs_carry_warnings() -> None:
                  now=MOMENT)  # fmt: skip
     assert arb["possibly_stale"]
     assert {"POTENTIALLY_STALE_ODDS", "VERY_STALE_ODDS"} < set(arb["warnings"])
+    for age, warnings in ((59, []), (60, ["POTENTIALLY_STALE_ODDS"])):
+        (edge,) = ask(find_ev, table(total("fanduel", 220.5, 2.1, 1.75), total("pinnacle", 220.5, 1.95, 1.95, age=age)))
+        assert edge["warnings"] == warnings
 
 
 def test_the_best_admissible_pre_match_legs_are_not_the_best_prices() -> None:
@@ -313,6 +316,14 @@ def test_when_a_price_is_in_doubt(over: float, other: float, fields: dict[str, A
     assert ("UNCONFIRMED" in arb["warnings"]) == doubt
     rest = [name for name in GUARDS if name != "few_witnesses"]
     assert not ask(find_arbitrage, board, min_profit=-5.0, max_profit=50.0, guards=rest)[0]["unconfirmed"]
+
+
+@pytest.mark.parametrize(("gap", "shown"), [(0.36, True), (0.45, False)])
+def test_a_leg_of_a_middle_may_be_as_generous_as_its_kind_of_market(gap: float, shown: bool) -> None:
+    """Of a prop by 0.41, where a main line allows 0.30."""
+    ladder = [prop(book, "A", 20.5, 1.9, 1.9) + prop(book, "A", 23.5, 2.5, 1.54) for book in "bcde"]
+    board = table(prop("a", "A", 20.5, odds_at(-gap), None), *ladder)
+    assert [row["side1"]["book"] for row in ask(find_middles, board, min_ev=None, guards=["ev_cap"])] == ["a"] * shown
 
 
 def test_what_rests_on_a_doubtful_reference_is_unconfirmed() -> None:
@@ -612,7 +623,7 @@ def test_bias_takes_the_side_also_where_nobody_else_quotes_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("subjects", "gap", "found"), [(5, -0.199, False), (5, -0.201, True), (4, -0.5, False), (6, -0.201, True)]
+    ("subjects", "gap", "found"), [(5, -0.199, False), (5, -0.2 - 5e-10, True), (4, -0.5, False), (6, -0.201, True)]
 )
 def test_when_a_book_is_biased(subjects: int, gap: float, found: bool) -> None:
     board = table(biased(subjects, odds_at(gap), (2.0, 1.8)))

@@ -470,6 +470,8 @@ def test_fields_and_warnings_of_an_arbitrage() -> None:
         "VERY_STALE_ODDS",
     }
     assert set(ask(find_arbitrage, live)[0]["warnings"]) == wanted
+    at_95 = table(total("a", 220.5, 2.0, 1.5, is_live=True), total("b", 220.5, 1.5, 1.0 / 0.45, is_live=True))
+    assert "LOW_IMPLIED_TOTAL" not in ask(find_arbitrage, at_95)[0]["warnings"]
     calm = table(total("a", 220.5, 2.02, 1.9), total("b", 220.5, 1.9, 2.02))
     assert ask(find_arbitrage, calm)[0]["warnings"] == []
 

@@ -148,6 +148,16 @@ def test_a_cached_response_is_for_its_method_and_its_caller(running: Running) ->
         assert client.get("/sports", headers={"X-API-Key": "nobody"}).status_code == 401
 
 
+def test_whoever_is_served_from_the_cache_is_active(running: Running) -> None:
+    active = []
+    with httpx.Client(base_url=running.base, timeout=30.0) as client:
+        for key in ("demo_pro", "demo_sharp") * 2:
+            running.clock.pass_minute()
+            assert client.get("/sports", headers={"X-API-Key": key}).status_code == 200
+            active.append(running.service.api.pool._active[0][0])
+    assert active[2:] == active[:2] != active[1:3]
+
+
 def test_requests_to_unknown_paths_are_counted_by_the_key_in_their_headers(running: Running) -> None:
     counted = "x-ratelimit-remaining"
     with httpx.Client(base_url=running.base, timeout=30.0) as client:

@@ -398,6 +398,19 @@ def test_of_equal_lines_the_lowest_is_the_main_one() -> None:
     assert [row["line"] for row in main] == [201.5, 201.5]
 
 
+def test_of_lines_of_equally_many_books_the_most_balanced_is_the_main_one() -> None:
+    engine = Engine()
+    prices = {200.5: (2.6, 1.5), 201.5: (1.9, 1.95), 202.5: (1.6, 2.4)}
+    rows = [
+        price("e", "fanduel", "total_points", side, odds, line=line)
+        for line, both in prices.items()
+        for side, odds in zip(("Over", "Under"), both, strict=True)
+    ]
+    engine.step(rows, datetime(2026, 2, 8, tzinfo=UTC))
+    main = call(stand(engine), "/odds", {"is_main_line": "true"})["data"]
+    assert [row["line"] for row in main] == [201.5, 201.5]
+
+
 def test_a_list_of_nothing_is_no_condition(node: Any) -> None:
     everything = call(node, "/odds", {"limit": 5})
     for name in ("sport", "sportsbook", "market", "event", "team", "fields", "selection"):
