@@ -79,7 +79,7 @@ TESTS: dict[str, str] = {
     "oddsengine/markets.py": "detect_units twin groups public",
     "oddsengine/guards.py": "guard_units guards twin",
     "oddsengine/twins.py": "twins twin guard_units guards",
-    "oddsengine/detect.py": "detect_units twin guards open_sets",
+    "oddsengine/detect.py": "detect_units twins twin guards open_sets",
     "oddsengine/references.py": "detect_units twin estimator",
     "oddsengine/tails.py": "tails twin estimator",
     "oddsengine/find/*.py": "detect_units twin estimator public explain laws identity guards fair middle",

@@ -66,6 +66,18 @@ def test_no_goals_is_judged_by_under_half_a_goal() -> None:
     assert edges([*FIRST, *rows("fanduel", "total_goals", 0.5, over=1.09, under=9.0)]) == edges(FIRST)
 
 
+def test_a_consensus_is_also_taken_of_the_twin() -> None:
+    sharps = {"pinnacle": 1.0, "circa": 2.0}
+    first = [*FIRST, *rows("circa", "first_team_to_score", home=1.75, none=8.9, away=2.85)]
+    twin = [row for book in sharps for row in rows(book, "total_goals", 0.5, over=1.09, under=9.0)]
+    found = []
+    for board in (first, [*first, *twin]):
+        odds = pl.DataFrame(board, infer_schema_length=None)
+        frame = find_ev(odds, sharp=sharps, method="power", min_ev=-90.0, now=NOW)
+        found += frame.filter(sportsbook="fanduel", selection_type="none")["ev_percentage"].to_list()
+    assert found == pytest.approx([0.302, -12.617], abs=1e-3)
+
+
 def test_half_a_goal_is_judged_by_the_result() -> None:
     spread = [
         *rows("pinnacle", "asian_handicap", -0.5, home=2.10, away=1.80),
