@@ -216,8 +216,10 @@ def test_old_pre_match_legs_carry_warnings() -> None:
     assert arb["possibly_stale"]
     assert {"POTENTIALLY_STALE_ODDS", "VERY_STALE_ODDS"} < set(arb["warnings"])
     for age, warnings in ((59, []), (60, ["POTENTIALLY_STALE_ODDS"])):
-        (edge,) = ask(find_ev, table(total("fanduel", 220.5, 2.1, 1.75), total("pinnacle", 220.5, 1.95, 1.95, age=age)))
-        assert edge["warnings"] == warnings
+        board = table(total("fanduel", 220.5, 2.1, 1.75), total("pinnacle", 220.5, 1.95, 1.95, age=age))
+        for guards in (None, ["outlier"]):  # also if age rejects nothing
+            (edge,) = ask(find_ev, board, guards=guards)
+            assert (edge["warnings"], edge["oldest_odds_age_seconds"]) == (warnings, age)
 
 
 def test_the_best_admissible_pre_match_legs_are_not_the_best_prices() -> None:
