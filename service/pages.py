@@ -40,6 +40,8 @@ _ERROR_CODES = {
     "tier_restricted": "The tier of the key does not allow this, or this sportsbook.",
     "not_found": "No such resource or path.",
     "method_not_allowed": "Method not allowed for this path.",
+    "upgrade_required": "The path is for WebSocket clients only.",
+    "origin_not_allowed": "Web pages of this origin may not connect.",
     "request_timeout": "The request body did not arrive in time.",
     "payload_too_large": "The request body is too large.",
     "rate_limited": "Rate limit of the tier exceeded; Retry-After says when to retry.",

@@ -176,7 +176,7 @@ def _number(name: str, value: str, low: float, high: float) -> float:
     except ValueError:
         parsed = float("nan")
     if not low <= parsed <= high or not value.isascii() or "_" in value:
-        raise invalid(f"{name} must be a number from {low:g} to {high:g}, got {quoted(value)}")
+        raise invalid(f"{name} must be a number from {low:,.10g} to {high:,.10g}, got {quoted(value)}")
     return parsed
 
 

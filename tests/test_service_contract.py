@@ -83,6 +83,12 @@ def test_only_the_splits_history_has_a_code_of_its_own(service: Running, path: s
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, code)
 
 
+def test_limits_of_numbers_are_written_out(service: Running) -> None:
+    with service.client() as client:
+        error = client.get("/odds?min_odds=high").json()["error"]
+    assert error["message"] == "min_odds must be a number from -1,000,000,000 to 1,000,000,000, got 'high'"
+
+
 # ---- keys ----
 
 
@@ -132,6 +138,8 @@ def test_a_socket_needs_an_upgrade(service: Running, path: str) -> None:
     assert answer.headers["upgrade"] == "websocket"
     assert "upgrade" in answer.headers["connection"].lower()
     assert httpx.get(service.origin + path, timeout=PATIENCE_S).status_code == 401
+    for code in ("upgrade_required", "origin_not_allowed"):
+        assert f'id="{code}"' in service.service.site.page, "what the error's docs point at"
 
 
 # ---- links ----
