@@ -104,6 +104,7 @@ def parse(query: bytes, params: Declared) -> tuple[dict[str, Any], list[str]]:
     values = params.defaults.copy()
     ignored: list[str] = []
     texts: dict[str, str] = {}
+    given: dict[str, str] = {}  # the name or alias of each, for messages
     for name, value in _pairs(query) if query else ():
         param = params.get(name)
         if param is None:
@@ -116,9 +117,9 @@ def parse(query: bytes, params: Declared) -> tuple[dict[str, Any], list[str]]:
                     )
                 texts[param.name] += f",{value}"
             else:
-                texts[param.name] = value
+                texts[param.name], given[param.name] = value, name
     for name, value in texts.items():
-        values[name] = params[name].read(name, value)
+        values[name] = params[name].read(given[name], value)
     for param in params.required:
         if values[param.name] is None:
             raise invalid(f"{param.name} is required: {param.doc[0].lower()}{param.doc[1:]}", param.missing)

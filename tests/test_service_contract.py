@@ -52,6 +52,9 @@ def test_clv_takes_both_names(service: Running) -> None:
         late = client.get("/historical/clv?since=2026-02-02T00:00:00Z&until=2026-02-01T00:00:00Z")
     assert late.status_code == 400
     assert late.json()["error"]["message"].startswith("to must not be before from")
+    with service.client() as client:
+        wrong = client.get("/historical/clv?since=noon")
+    assert wrong.json()["error"]["message"].startswith("since must be a time"), "the name that was given"
 
 
 def test_a_socket_is_filtered_by_event_id(service: Running) -> None:
