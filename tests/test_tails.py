@@ -131,6 +131,21 @@ def test_feeds_of_ladders_that_are_asked_for_several_times() -> None:
     assert out.tolist() == [2, 2, 1, 1]
 
 
+@pytest.mark.parametrize("low", [50, -50])
+def test_a_ladder_without_a_line_at_one_half_is_shifted_to_the_moneyline(low: int) -> None:
+    """The moneyline is the board's first market, and 1 % of the games end level."""
+    tail, close, level = np.array([[0.58, 0.58, 0.44, 0.44]]), np.array([0.6, 0.4, 0.45, 0.55]), 0.01
+    known = [0.6 * 0.99 + (0.0 if low > 0 else level)] * 2 + [0.45] * 2
+    logits = [np.log(q / (1.0 - q)) for q in (np.array(known), tail[0])]
+    wanted = 1.0 / (1.0 + np.exp(-logits[1] - np.mean(logits[0] - logits[1])))
+    none, offsets = np.full(2, -1), np.array([0, 2, 4])
+    tails._centre(  # type: ignore[no-untyped-call]
+        np.array([1]), np.array([[low, low, 150, 150]]), np.arange(3), offsets, np.array([0, 150], np.int32),
+        np.array([-1, 0]), none, np.array([np.nan, level]), close, np.array([1], np.uint8), tail,
+    )  # fmt: skip
+    assert tail[0] == pytest.approx(wanted)
+
+
 def margins(favourite: str, league: str, *quotes: tuple[str, str, float | None, tuple[float, ...]]) -> pl.DataFrame:
     """Prices of (book, market, line of the favourite, favourite and other and draw)."""
     other = {"Home": "Away", "Away": "Home"}[favourite]
