@@ -754,6 +754,14 @@ class Engine:
         with self._lock:
             yield self._board
 
+    @property
+    def busy(self) -> bool:
+        """Whether another thread uses the board, so that a reader would wait."""
+        if self._lock.acquire(blocking=False):
+            self._lock.release()
+            return False
+        return True
+
     @contextmanager
     def judged(self) -> Iterator[Board]:
         """Lock the board for reading, with up-to-date verdicts."""

@@ -7,7 +7,7 @@ response computed by a thread of `pool`; streams are served on the event loop.
 
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 from urllib.parse import unquote
 
@@ -89,18 +89,18 @@ class Api:
         elif shared is not None:
             return CachedResponse(await shared.forward(endpoint, self.context(request, body)), cacheable=False)
 
-        def computed(context: Context) -> CachedResponse:
+        def computed() -> CachedResponse:
             response = CachedResponse(endpoint.response(context), cacheable=endpoint.method == "GET")
             response.sent(request.etag, request.codings)  # compressed here, not on the event loop
             return response
 
-        async def made() -> CachedResponse:
-            context = self.context(request, body)
-            return await self.pool.run(request.account, lambda: computed(context))
-
+        context, account = self.context(request, body), request.account
         if not endpoint.cacheable or body is not None:
-            return await made()
-        return await self.cache.answer(request, made)
+            return await self.pool.run(account, computed)
+        kind = _kind(context, request)
+        return await self.cache.answer(
+            request, lambda: self.pool.at_once(account, computed, kind) or self.pool.run(account, computed, kind)
+        )
 
     def _health(self, request: Request) -> CachedResponse:
         """Return the node's health, cached for a moment."""
@@ -121,6 +121,15 @@ class Api:
         board = node.board(caller.tier) if node.ready else node.engine
         token = request.word() if endpoint.key == "none" else ""
         return Context(caller, query, request.values, body, board, node, ignored, token)
+
+
+def _kind(context: Context, request: Request) -> Hashable:
+    """The kind of a request's job for the pool: the board's version, the rights, and what the endpoint says."""
+    endpoint, caller = request.endpoint, context.caller
+    kind = None if endpoint.kind is None else endpoint.kind(context)
+    if kind is None:
+        return None
+    return endpoint.path, context.board.number, caller.tier.id, caller.features, request.codings, kind
 
 
 class Methods:

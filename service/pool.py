@@ -3,6 +3,9 @@
 Python runs one thread at a time, so an account with expensive requests slows down all others, even those that are
 served from the cache. While other accounts are active, an account therefore gets `RATE` seconds of computing per
 second, and may save up `BURST`; otherwise it is not limited.
+
+A job may name its `kind`, jobs that cost about the same. Once one of a kind took less than `QUICK` in a thread, the
+others run on the event loop, because passing a job to a thread and back costs more than that.
 """
 
 import asyncio
@@ -16,9 +19,11 @@ from typing import Any, NamedTuple, TypeVar
 THREADS = 4
 SHARE = 2  # threads per account
 RATE, BURST = 0.25, 2.0
+QUICK = 0.0004  # seconds
 ACTIVE_S = 1.0  # an account counts as active for this long after its last request
 _LOOK_S = 0.02
 _MOST_BUDGETS = 10_000
+_MOST_KINDS = 4_096
 _Result = TypeVar("_Result")
 
 
@@ -26,6 +31,7 @@ class _Job(NamedTuple):
     account: str
     call: Callable[[], Any]
     done: asyncio.Future[Any]
+    kind: Hashable
 
 
 class _Budget:
@@ -54,6 +60,7 @@ class Pool:
         self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()  # in order of turns
         self._running: dict[str, int] = {}
         self._budgets: dict[str, _Budget] = {}
+        self._costs: dict[Hashable, float] = {}  # seconds of the last job, by kind
         self._active = ("", -ACTIVE_S), ("", -ACTIVE_S)  # the last request, and the last request of another account
         self._done: deque[tuple[_Job, Any, BaseException | None]] = deque()
         self._posted = False  # a call of `_settle` is scheduled
@@ -65,12 +72,28 @@ class Pool:
         last, before = self._active
         self._active = (account, self._clock()), before if last[0] == account else last
 
-    async def run(self, account: str, call: Callable[[], _Result]) -> _Result:
+    def at_once(self, account: str, call: Callable[[], _Result], kind: Hashable) -> _Result | None:
+        """Run a function here if its kind is quick and it is the account's turn; otherwise return None."""
+        if kind is None or self._costs.get(kind, QUICK) >= QUICK or account in self._waiting:
+            return None
+        with self._ready:
+            if not self._may_run(account):
+                return None
+        self.note(account)
+        began = time.thread_time()
+        try:
+            return call()
+        finally:
+            spent = self._costs[kind] = time.thread_time() - began
+            with self._ready:
+                self._charge(account, spent)
+
+    async def run(self, account: str, call: Callable[[], _Result], kind: Hashable = None) -> _Result:
         """Run a function in a thread, when it is the account's turn."""
         self.note(account)
         done: asyncio.Future[_Result] = asyncio.get_running_loop().create_future()
         with self._ready:
-            self._waiting.setdefault(account, deque()).append(_Job(account, call, done))
+            self._waiting.setdefault(account, deque()).append(_Job(account, call, done, kind))
             self._ready.notify()
             while self._threads:
                 self._threads -= 1
@@ -102,7 +125,7 @@ class Pool:
                 error = RuntimeError(repr(raised))
             except BaseException as raised:
                 error = raised
-            self._finish(job.account, time.thread_time() - began)
+            self._finish(job, time.thread_time() - began)
             self._done.append((job, result, error))
             loop = job.done.get_loop()
             del job, result, error
@@ -143,12 +166,17 @@ class Pool:
         who, at = before if last[0] == account else last
         return bool(who) and self._clock() - at < ACTIVE_S
 
-    def _finish(self, account: str, spent: float) -> None:
+    def _finish(self, job: _Job, spent: float) -> None:
+        account = job.account
         with self._ready:
             self._running[account] -= 1
             if not self._running[account]:
                 del self._running[account]
             self._charge(account, spent)
+            if job.kind is not None:
+                if len(self._costs) >= _MOST_KINDS:
+                    self._costs.clear()
+                self._costs[job.kind] = spent
 
     def _charge(self, account: str, spent: float) -> None:
         now = self._clock()

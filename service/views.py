@@ -22,7 +22,9 @@ from oddsengine.columns import NO_TIME, Floats, Longs
 from oddsengine.engine import Engine
 from oddsengine.query.values import league_id, sport_id
 from oddsengine_service.wire.columns import Encoding
+from oddsengine_service.wire.opportunities import stateless
 
+_MOST_SELECTIONS = 16  # of a table
 MOST_VIEWS = 32  # of a node
 SHARE = 8  # for views that only one account reads
 IDLE_S = 30.0  # after this time without a reader, a view is closed
@@ -47,6 +49,13 @@ class Coded(NamedTuple):
         return dict(zip([self.values[code] or "" for code in order.tolist()], found[order].tolist(), strict=True))
 
 
+class Selection(NamedTuple):
+    """Rows of a table in an order, and what was computed from them."""
+
+    places: Longs
+    made: dict[str, Any]
+
+
 class Table:
     """Opportunities of one kind: columns for filters and sort orders, and rows encoded on first use."""
 
@@ -56,6 +65,18 @@ class Table:
         self._encoding = encoding
         self._made: dict[Hashable, Any] = {}
         self._encoded: dict[int, msgspec.Raw] = {}
+        self._stateless: set[int] = set()  # of these: `stateless` rows
+        self._selections: dict[Hashable, Selection] = {}
+
+    def selection(self, matched: Bools | None, sort: str, order: Callable[[], Longs]) -> "Selection":
+        """The rows that match, in an order; requests with other limits often have the same rows."""
+        key = None if matched is None else matched.tobytes(), sort
+        selection = self._selections.get(key)
+        if selection is None:
+            if len(self._selections) >= _MOST_SELECTIONS:
+                self._selections = {}
+            selection = self._selections[key] = Selection(order(), {})
+        return selection
 
     def cached(self, name: Hashable, make: Callable[[], Value]) -> Value:
         """Compute a value once."""
@@ -102,8 +123,14 @@ class Table:
         encoded = self._encoded
         missing = [row for row in at if row not in encoded]
         if missing:
-            encoded.update(zip(missing, self._encoding.raw(self.frame[missing]), strict=True))
+            rows = self._encoding.raw(self.frame[missing])
+            self._stateless.update(place for place, row in zip(missing, rows, strict=True) if stateless(row))
+            encoded.update(zip(missing, rows, strict=True))
         return [encoded[row] for row in at]
+
+    def stateless(self, at: Sequence[int]) -> set[int]:
+        """Which of some encoded rows are `stateless`."""
+        return self._stateless.intersection(at)
 
     def computed(self, expression: pl.Expr) -> Floats:
         """Numbers computed by an expression over the columns."""
@@ -179,6 +206,7 @@ class Views:
         self, most: int = MOST_VIEWS, share: int = SHARE, idle: float = IDLE_S, *, method: str = "close"
     ) -> None:
         self._most, self._share, self._idle, self._method = most, share, idle, method
+        self.closed = 0  # how many were closed so far
         self._lock = threading.Lock()
         self._places: OrderedDict[Hashable, _Place] = OrderedDict()  # least recently read first
 
@@ -241,8 +269,8 @@ class Views:
         place.opened = Opened(number, now, place.view)
         return place.opened
 
-    @staticmethod
-    def _close(place: _Place) -> None:
+    def _close(self, place: _Place) -> None:
+        self.closed += 1
         with place.lock:
             place.closed = True
             if place.view is not None and not place.view.kept:

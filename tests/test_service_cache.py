@@ -5,6 +5,7 @@ import gzip
 import http.client
 import json
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -25,7 +26,7 @@ from oddsengine.query import Filter, Index
 from oddsengine_service.endpoints import Answer
 from oddsengine_service.middleware.access import Access
 from oddsengine_service.middleware.cache import Cache
-from oddsengine_service.pool import Pool, Turns
+from oddsengine_service.pool import QUICK, Pool, Turns
 from oddsengine_service.problems import Problem
 from oddsengine_service.request import Request
 from oddsengine_service.responses import CachedResponse
@@ -231,6 +232,64 @@ def test_accounts_take_turns_in_the_answer_threads() -> None:
         return order
 
     assert asyncio.run(asyncio.wait_for(run(), 60))[:7].count("other") == 5
+
+
+def test_quick_jobs_run_on_the_event_loop_after_one_in_a_thread() -> None:
+    """Jobs of a kind whose last one took long, or of an account with others waiting or without a budget, do not."""
+
+    def job(seconds: float = 0.0) -> int:
+        until = time.thread_time() + seconds
+        while time.thread_time() < until:
+            pass
+        return threading.get_ident()
+
+    async def run() -> None:
+        here, pool, release = threading.get_ident(), Pool(clock=lambda: 0.0), threading.Event()
+        assert pool.at_once("one", job, "list") is None
+        assert await pool.run("one", job) != here
+        assert pool.at_once("one", job, None) is None
+        assert await pool.run("one", job, "list") != here
+        assert pool.at_once("one", job, "list") == here
+        assert pool.at_once("one", job, "another") is None
+        assert pool.at_once("one", lambda: job(2 * QUICK), "list") == here
+        assert pool.at_once("one", job, "list") is None
+        assert await pool.run("one", job, "list") != here
+        before = [asyncio.create_task(pool.run("one", lambda: release.wait(20))) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert pool.at_once("one", job, "list") is None
+        assert pool.at_once("two", job, "list") == here
+        release.set()
+        await asyncio.gather(*before)
+        assert pool.at_once("one", job, "list") == here
+        pool._charge("one", 3.0)
+        pool.note("two")
+        assert pool.at_once("one", job, "list") is None
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+@pytest.mark.parametrize(("path", "quick"), [
+    ("/odds?limit=5&min_odds=-{}", True), ("/odds/best?limit=5&offset={}", True),
+    ("/opportunities/ev?limit=5&max_ev={}", True), ("/opportunities/arbitrage?limit=5&min_profit=0.{}", True),
+    ("/odds?limit=5&sort=sport&min_odds=-{}", False), ("/odds?group_by=event&min_odds=-{}", False),
+])  # fmt: skip
+def test_lists_that_differ_in_limits_are_quick(
+    running: Running, monkeypatch: pytest.MonkeyPatch, path: str, *, quick: bool
+) -> None:
+    pool, at_once, made = running.service.api.pool, running.service.api.pool.at_once, set[bool]()
+
+    def noted(*job: Any) -> Any:
+        response = at_once(*job)
+        made.add(response is not None)
+        return response
+
+    monkeypatch.setattr(pool, "at_once", noted)
+    monkeypatch.setattr("oddsengine_service.pool.QUICK", 1.0)  # on a busy machine, too
+    for at in range(200):
+        assert asked(running, path.format(200 + at))[0] == 200
+        if True in made or (not quick and at > 10):
+            break
+    assert made == ({True, False} if quick else {False})
 
 
 @pytest.mark.parametrize("others", [True, False])

@@ -47,6 +47,7 @@ def warm() -> None:
     index.follow(update)
     with index.reader(judged=True) as reader:
         slots = reader.rows(Filter(main=True, low=-500.0), {})
+        reader.listed(Filter(low=-500.0), {}, "", 1, 0)
         reader.take(reader.best(Filter(), {}))
         reader.states(slots)
 

@@ -81,6 +81,14 @@ class Index:
                     self._at = self.engine.number
                 yield BoardReader(self, board)
 
+    @property
+    def busy(self) -> bool:
+        """Whether `reader` would wait for another thread, or bring the index up to date first."""
+        if self.engine.number != self._at or not self._mutex.acquire(blocking=False):
+            return True
+        self._mutex.release()
+        return self.engine.busy
+
     def _refresh(self, board: Board) -> None:
         names, rows = board.names, board.rows
         if names is not self.terms.names:

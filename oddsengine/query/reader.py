@@ -7,7 +7,7 @@ those events once. Everything is of one update.
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from oddsengine.identity import Wording
 from oddsengine.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPENDED
 from oddsengine.odds import quoted_american
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
-from oddsengine.query.scan import best, between, mark_main_lines, prices, scan, states
+from oddsengine.query.scan import best, between, mark_main_lines, page_between, prices, scan, states
 from oddsengine.query.terms import TermTexts
 from oddsengine.update import Update
 
@@ -223,19 +223,36 @@ class BoardReader:
 
     def rows(self, f: Filter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
         """Return the slots of matching rows in order, or of removed rows. Unknown ids are added to `unknown`."""
-        if f.low is not None or f.high is not None:
-            unlimited = f._replace(low=None, high=None)
-            slots = self.rows(unlimited, unknown, gone=gone)
-            price, _ = self.index.cached(("prices", unlimited, gone), lambda: (self._prices(slots), {}))
-            return _between(slots, price, f)
-        slots, missing = self.index.cached(("rows", f, gone), lambda: self._rows(f, gone=gone))
+        every = f._replace(low=None, high=None)
+        slots, missing = self.index.cached(("rows", every, gone), lambda: self._rows(every, gone=gone))
         unknown.update(missing)
-        return slots
+        return slots if every == f else _between(slots, self._prices(slots, ("rows", every, gone)), f)
 
-    def _prices(self, slots: Ints) -> Ints:
-        out = np.empty(slots.size, np.int32)
-        prices(slots, self.board.rows.odds, self.board.rows.american, out)
-        return out
+    def _prices(self, slots: Ints, key: Hashable) -> Ints:
+        """Return the prices of cached rows, in hundredths."""
+
+        def make() -> tuple[Ints, dict[str, list[str]]]:
+            out = np.empty(slots.size, np.int32)
+            prices(slots, self.board.rows.odds, self.board.rows.american, out)
+            return out, {}
+
+        return self.index.cached(("prices", key), make)[0]
+
+    def listed(
+        self, f: Filter, unknown: dict[str, list[str]], sort: str, limit: int, offset: int,
+        cursor: Cursor | None = None, *, best: bool = False,
+    ) -> tuple[Ints, int, int]:  # fmt: skip
+        """Return one page of `rows`, or of `best`: its slots, the number of rows before it, and the number of all."""
+        select = self.best if best else self.rows
+        every = f._replace(low=None, high=None)
+        if every == f or sort or cursor is not None:
+            slots = select(f, unknown)
+            return *self.page(slots, sort, limit, offset, cursor), slots.size
+        slots = select(every, unknown)
+        price = self._prices(slots, ("best", every) if best else ("rows", every, False))
+        out = np.empty(limit, np.int32)
+        total, written = page_between(slots, price, *_bounds(f.low, f.high), offset, out)
+        return out[:written], offset, total
 
     def _rows(self, f: Filter, *, gone: bool) -> tuple[Ints, dict[str, list[str]]]:
         index, terms, rows = self.index, self.terms, self.board.rows
@@ -322,10 +339,7 @@ class BoardReader:
         every = f._replace(low=None, high=None)
         slots = self.rows(every, unknown)
         chosen, _ = self.index.cached(("best", every), lambda: (self._best(slots), {}))
-        if every == f:
-            return chosen
-        price, _ = self.index.cached(("best prices", every), lambda: (self._prices(chosen), {}))
-        return _between(chosen, price, f)
+        return chosen if every == f else _between(chosen, self._prices(chosen, ("best", every)), f)
 
     def _best(self, slots: Ints) -> Ints:
         rows, names, units, terms = self.board.rows, self.board.names, self.board.units, self.terms

@@ -130,6 +130,30 @@ def between(slots, price, low, high, out):
 
 
 @kernel
+def page_between(slots, price, low, high, offset, out):
+    """Count the rows with prices between two limits; fill `out` with those after the first `offset`.
+
+    Returns the count, and how many were written.
+    """
+    least, most = np.int32(low), np.int32(high)
+    total = 0
+    for at in range(price.size):
+        total += (price[at] >= least) & (price[at] <= most)
+    passed = 0
+    written = 0
+    if total > offset:
+        for at in range(price.size):
+            if written == out.size:
+                break
+            if least <= price[at] <= most:
+                if passed >= offset:
+                    out[written] = slots[at]
+                    written += 1
+                passed += 1
+    return total, written
+
+
+@kernel
 def best(
     rows, net, key, state, flags, seen, rejected, unit, rank, ways, plain, drawn, start, size, pool, place, looked,
     draws, held, groups, out,
@@ -306,4 +330,7 @@ def _apart(first, last):
     return abs(1.0 / first - 1.0 / last) if first > 0.0 and last > 0.0 else np.inf
 
 
-__all__ = ["best", "between", "first_starts", "mark_main_lines", "prices", "scan", "sort_rows", "states", "update_keys"]
+__all__ = [
+    "best", "between", "first_starts", "mark_main_lines", "page_between", "prices", "scan", "sort_rows", "states",
+    "update_keys",
+]  # fmt: skip

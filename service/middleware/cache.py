@@ -6,7 +6,7 @@ its requests cannot evict the responses of others.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -67,16 +67,22 @@ class Cache:
                 return
         await self._app(scope, receive, send)
 
-    async def answer(self, request: Request, make: Callable[[], Any]) -> CachedResponse:
+    async def answer(
+        self, request: Request, make: Callable[[], CachedResponse | Awaitable[CachedResponse]]
+    ) -> CachedResponse:
         """The response: cached, being computed for another caller, or computed now."""
         version, key = self._version(request), _key(request)
         kept = version.answers.get(key)
         if kept is not None:
             return kept if isinstance(kept, CachedResponse) else await asyncio.shield(kept)
+        made = make()
+        if isinstance(made, CachedResponse):
+            self._keep(version, request, key, made)
+            return made
         future: asyncio.Future[CachedResponse] = asyncio.get_running_loop().create_future()
         version.answers[key] = future
         try:
-            made: CachedResponse = await make()
+            made = await made
         except BaseException as error:
             version.answers.pop(key, None)
             if not future.done():

@@ -5,7 +5,7 @@ through it without gaps while prices move. If a list is sorted by a value that c
 be returned twice or not at all; all other rows are returned once.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -180,14 +180,13 @@ def _rows(
 def _listed(context: Context, cut: _Listing, names: Sequence[str] | None, **more: Any) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
     with index_of(context).reader(judged=True) as reader:
-        rows = reader.rows(filter_of(context, reader.now, **more), missing)
-        slots, before = reader.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
+        slots, before, total = reader.listed(filter_of(context, reader.now, **more), missing, *cut)
         page_of = _rows(reader, slots, names, context.query)
-        on = before + slots.size < rows.size
+        on = before + slots.size < total
         cursor = reader.cursor(slots[-1], cut.sort) if on and slots.size else None
         meta = _meta(context, reader, missing)
     shown_rows = page_of()
-    return page(context, shown_rows, len(shown_rows), rows.size, meta, cursor, before=before)
+    return page(context, shown_rows, len(shown_rows), total, meta, cursor, before=before)
 
 
 def _grouped(context: Context, cut: _Listing, names: Sequence[str] | None) -> dict[str, Any]:
@@ -230,12 +229,11 @@ def best(context: Context) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
     names, cut = q["fields"] or None, _Listing.of(context, q["sort"] or "")
     with index_of(context).reader(judged=True) as reader:
-        rows = reader.best(filter_of(context, reader.now), missing)
-        slots, _ = reader.page(rows, cut.sort, cut.limit, cut.offset, None)
+        slots, _, total = reader.listed(filter_of(context, reader.now), missing, *cut, best=True)
         page_of = _rows(reader, slots, names, q, best=True)
         meta = _meta(context, reader, missing)
     shown_rows = page_of()
-    return page(context, shown_rows, len(shown_rows), rows.size, meta)
+    return page(context, shown_rows, len(shown_rows), total, meta)
 
 
 def comparison(context: Context) -> dict[str, Any]:
@@ -309,6 +307,18 @@ def delta(context: Context) -> dict[str, Any]:
     return {**answer, "removed": removed(removed_rows)}
 
 
+_COSTLY = ("sort", "group_by", "fields", "state", "include", "cursor")
+_ANY = dict.fromkeys(("min_odds", "max_odds", "offset"))  # any value of these costs the same
+
+
+def _kind(context: Context) -> Hashable:
+    """Lists in the order of the board that differ in price limits and offset only; None while the board is busy."""
+    query = context.query
+    if any(query.get(name) for name in _COSTLY) or index_of(context).busy:
+        return None
+    return tuple({**query, **_ANY}.values())
+
+
 def of_event(context: Context) -> dict[str, Any]:
     id_ = context.path["eventId"]
     with index_of(context).reader(judged=True) as reader:
@@ -346,7 +356,7 @@ endpoints = (
             *FILTERS, ADD_SPORTSBOOK, *_MORE, filters.STATE, _SORT, _FIELDS,
             choice("group_by", _GROUP_BY, ("event",)), filters.REFS, *PAGES, CURSOR,
         ),
-        doc=__doc__.partition("\n\n")[2],
+        doc=__doc__.partition("\n\n")[2], kind=_kind,
     ),
     Endpoint(
         "/odds/best", best, "Best price of each selection", "Odds", BestPage,
@@ -355,7 +365,7 @@ endpoints = (
         "to be true ...) are ignored, and selections without any other price are omitted. Prices are compared after "
         "the commission or fee of their book (`odds_decimal_net`); the other fields are as quoted. Ties go to the "
         "price seen last, then to the first book by id. `min_odds` and `max_odds` filter the best prices, and do not "
-        "affect which price is best.",
+        "affect which price is best.", kind=_kind,
     ),
     Endpoint(
         "/odds/comparison", comparison, "Prices of one event by market type", "Odds", OddsLists,

@@ -79,12 +79,12 @@ def _every(parts: Iterable[Bools | None]) -> Bools | None:
 
 def _within(table: Table, column: str, low: float | None, high: float | None) -> Bools | None:
     """Rows with a number between two limits; an unknown number fails any limit."""
-    if low is None and high is None:
-        return None
-    value = table.numbers(column)
-    return (value >= (-np.inf if low is None else low - EPSILON)) & (
-        value <= (np.inf if high is None else high + EPSILON)
-    )
+    parts: list[Bools] = []
+    if low is not None:
+        parts.append(table.numbers(column) >= low - EPSILON)
+    if high is not None:
+        parts.append(table.numbers(column) <= high + EPSILON)
+    return _every(parts)
 
 
 def ordered(table: Table, matched: Bools | None, sort: str, kind: Kind) -> Longs:

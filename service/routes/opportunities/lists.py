@@ -1,6 +1,6 @@
 """The lists of opportunities, with one declaration per kind."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from oddsengine_service.tiers import book_above, books_of
 from oddsengine_service.views import Bools, Opened, Table
 from oddsengine_service.wire.games import Standing, state_of
 from oddsengine_service.wire.numbers import exact, moment
-from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHoldPage, MiddlePage, decorated, stateless
+from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHoldPage, MiddlePage, decorated
 
 TAG = "Opportunities"
 _HOLD_STEPS = (2.0, 5.0, 10.0, 25.0, 100.0)
@@ -48,9 +48,16 @@ class Listed(NamedTuple):
     now: datetime | None  # time of the board they come from
     unknown: dict[str, list[str]]  # ids of the request, by parameter
     books: frozenset[str] | None
+    made: dict[str, Any]
 
     def summary(self, name: str, column: str, **counted: str) -> dict[str, Any]:
         """The number of rows, mean and maximum of a column, and counts by other columns."""
+        summary: dict[str, Any] | None = self.made.get(name)
+        if summary is None:
+            summary = self.made[name] = self._summary(name, column, counted)
+        return summary
+
+    def _summary(self, name: str, column: str, counted: Mapping[str, str]) -> dict[str, Any]:
         table, places = self.table, self.places
         numbers = np.empty(0) if table is None else table.numbers(column)[places]
         counts = {by: {} if table is None else table.coded(of).counts(places) for by, of in counted.items()}
@@ -124,13 +131,15 @@ def listed(context: Context, own: _List) -> Listed:
     books, unknown = selected(context)
     view = own.view(context, unknown)
     if view is None or (books is not None and not books):
-        return Listed(None, np.empty(0, np.int64), context.board.now, unknown, books)
+        return Listed(None, np.empty(0, np.int64), context.board.now, unknown, books, {})
     snapshot = opened(context, kind, books, **view)
     table = snapshot.table(kind.name, kind.encoding)
     matched = matching(table, query, kind, snapshot.now)
     if query.get("group") == "best":
         matched = _best(table, matched)
-    return Listed(table, ordered(table, matched, query["sort"], kind), snapshot.now, unknown, books)
+    sort = query["sort"]
+    places, made = table.selection(matched, sort, lambda: ordered(table, matched, sort, kind))
+    return Listed(table, places, snapshot.now, unknown, books, made)
 
 
 def _best(table: Table, matched: Bools | None) -> Bools:
@@ -140,6 +149,23 @@ def _best(table: Table, matched: Bools | None) -> Bools:
     out = np.zeros(table.size, bool)
     out[at[first]] = True
     return out
+
+
+_COSTLY = ("event", "devig_book", "state", "include")
+
+
+def _kind(own: _List) -> Callable[[Context], Hashable]:
+    """Lists of one view that differ in limits on numbers and the offset, as long as no view was closed."""
+    any_value = dict.fromkeys(("offset", *(name for _, *names in own.kind.bounds for name in names)))
+
+    def kind(context: Context) -> Hashable:
+        query = context.query
+        if any(query.get(name) for name in _COSTLY) or query.get("format") == "csv":
+            return None
+        view = own.view(context, {}) or {}
+        return context.node.views.closed, *view.values(), *{**query, **any_value}.values()
+
+    return kind
 
 
 # ---- responses ----
@@ -155,12 +181,13 @@ def rows_of(context: Context, kind: Kind, table: Table, places: Sequence[int]) -
     query = context.query
     state, refs = query.get("state") or "", "refs" in (query.get("include") or ())
     games = states(context) if kind.name in ("arbitrage", "low_hold") else {}
-    if not (state or refs or games or any(map(stateless, rows))):
+    stateless = table.stateless(places)
+    if not (state or refs or games or stateless):
         return rows
     events = table.coded(kind.event)
     for at, place in enumerate(places):
         game = state_of(games.get(events.values[events.codes[place]]))
-        if state or refs or game is not None or stateless(rows[at]):
+        if state or refs or game is not None or place in stateless:
             rows[at] = decorated(rows[at], game, state, refs=refs)
     return rows
 
@@ -304,7 +331,10 @@ MIDDLE_PARAMS: tuple[Param, ...] = (
 
 def _endpoint(path: str, own: _List, summary: str, returns: Any, params: Sequence[Param], doc: str = "") -> Endpoint:
     feature = own.kind.name
-    return Endpoint(f"/opportunities/{path}", _answers(own), summary, TAG, returns, params, feature=feature, doc=doc)
+    return Endpoint(
+        f"/opportunities/{path}", _answers(own), summary, TAG, returns, params, feature=feature, doc=doc,
+        kind=_kind(own),
+    )  # fmt: skip
 
 
 endpoints = (
