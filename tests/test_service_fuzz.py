@@ -264,6 +264,7 @@ HOSTILE: list[tuple[str, bytes, int]] = [
     ("a gzip", posted(PACKED, GZIP), 200),
     ("a body of a gigabyte, announced", posted(b" " * (1 << 20 | 1), length=1 << 30), 413),
     ("no length", head("/odds/batch", method="POST"), 400),
+    ("an unknown method", b"BREW /api/v1/odds HTTP/1.1\r\nhost: x\r\n\r\n", 405),
     ("a body where none is read", head("/odds?limit=1", "content-length: 5") + b"hello", 200),
 ]  # fmt: skip
 
@@ -288,7 +289,7 @@ def assert_alive(service: Running) -> None:
 NO_REQUESTS: list[tuple[str, bytes]] = [
     ("junk", b"\x00\x01\x02\x03" * 100 + b"\r\n\r\n"),
     ("a greeting of TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 50),
-    ("an unknown method", b"BREW /api/v1/odds HTTP/1.1\r\nhost: x\r\n\r\n"),
+    ("an unknown method of no version", b"BREW /api/v1/odds HTTP\r\nhost: x\r\n\r\n"),
     ("a header without a colon", b"GET /api/v1/odds HTTP/1.1\r\nhost\r\n\r\n"),
     ("a header with a zero", b"GET /api/v1/odds HTTP/1.1\r\nhost: x\r\nx-api-key: a\x00b\r\n\r\n"),
     ("two lengths", b"POST /api/v1/odds/batch HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx"),
