@@ -4,18 +4,29 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import lru_cache
 
+import msgspec
+
+from oddsengine.engine import Engine
+from oddsengine.futures import FuturesField
 from oddsengine.games import Reading
+from oddsengine.query import BoardStats
 from oddsengine.simulate import Batch, World
-from oddsengine_service import futures
+from oddsengine.simulate.futures import FuturesSeason
+from oddsengine.simulate.splits import EVERY_S, SOURCES, splits
+from oddsengine_service.futures import Futures
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node, StalledError
-from oddsengine_service.splits import EVERY_S, demonstrate
+from oddsengine_service.splits import Splits
 from oddsengine_service.wire.games import Teams
+from oddsengine_service.wire.splits import SplitsGiven
 
 SEED = 7
 EVENTS = 60
 DISSENT, EXCHANGE_HOLD = 0.7, 3.0  # about as many opportunities as on real boards, and as small
+FUTURES_LEAGUES = ("nba", "nfl")
+FUTURES_S = 10.0  # seconds between two updates of futures
 SPLITS_H = 6  # hours of betting splits before the start
 _A_DAY = 86_400.0
 
@@ -25,7 +36,7 @@ def take(node: Node, batch: Batch, scores: Sequence[Reading], teams: Mapping[str
 
     Futures and game states come first, so that responses about the new board include them.
     """
-    futures.demonstrate(node.futures, now)
+    add_futures(node.futures, now)
     node.games.put(scores, now, {reading.event: teams[reading.event] for reading in scores})
     node.step(batch.quotes, now, complete=batch.complete, events=batch.events)
 
@@ -35,6 +46,36 @@ def teams_of(world: World) -> dict[str, Teams]:
         fixture.id: Teams(fixture.league.sport, fixture.league.id, fixture.home, fixture.away)
         for fixture in world.fixtures
     }
+
+
+@lru_cache(maxsize=8)
+def _season(league: str, year: int) -> FuturesSeason:
+    return FuturesSeason(SEED, league, year)
+
+
+def add_futures(futures: Futures, now: datetime) -> None:
+    """Apply simulated futures at a time, if they are due; only in the writer."""
+    if futures.board.now is not None and (now - futures.board.now).total_seconds() < FUTURES_S:
+        return
+    seasons = [_season(league, now.year if now.month > 6 else now.year - 1) for league in FUTURES_LEAGUES]
+    if not futures.board.fields:
+        futures.state([FuturesField(**dict(field)) for season in seasons for field in season.fields()])
+    futures.apply([row for season in seasons for row in season.quotes(now)], now, source="demo")
+
+
+def add_splits(store: Splits, board: Engine, now: datetime, *, seed: int = SEED, hours: int = 0) -> int:
+    """Add simulated splits for every event of a board, including past hours. Returns the number of records added."""
+    stats = BoardStats(board, None)
+    taken = 0
+    for back in range(hours * 3600 // EVERY_S, -1, -1):
+        then = datetime.fromtimestamp(now.timestamp() - back * EVERY_S, now.tzinfo)
+        for game, sport, league in zip(stats.games, stats.sports, stats.leagues, strict=True):
+            about = {"sport": sport, "league": league, "home_team": game.home, "away_team": game.away}
+            for book in SOURCES:
+                record = {"event_id": game.id, "sportsbook": book, **about, "fetched_at": then}
+                record |= splits(seed, game.id, sport, book, then)
+                taken += store.put(msgspec.convert(record, SplitsGiven), now)
+    return taken
 
 
 def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS, hazards: bool = False) -> None:
@@ -66,7 +107,7 @@ def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS, hazards
                 node.closing.wait(0.2)
             if time.monotonic() >= due:
                 with suppress(StalledError):
-                    demonstrate(node.splits, node.engine, clock.now(), seed=seed, hours=hours)
+                    add_splits(node.splits, node.engine, clock.now(), seed=seed, hours=hours)
                     due, hours = time.monotonic() + EVERY_S, 0
         seed += 1
     log.event("demo ended", at_seed=seed, after_s=round(clock.time() - node.started, 1))

@@ -1,4 +1,4 @@
-"""The node's futures: a board that only the writer replaces, its evaluation, and the demo's seasons.
+"""The node's futures: a board that only the writer replaces, and its evaluation.
 
 A board is immutable, so readers take `board` once and use it. After a change, the same job of the writer makes a step
 of the engine, so that responses cached by board version see it.
@@ -7,18 +7,14 @@ of the engine, so that responses cached by board version see it.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from oddsengine.engine import micros
 from oddsengine.futures import Evaluation, FieldsError, FuturesBoard, FuturesField, evaluate, parse_fields
-from oddsengine.simulate.futures import FuturesSeason
 from oddsengine_service.settings import Settings, SettingsError
 
 METHOD = "power"
-EVERY_S = 10.0  # seconds between two updates of the demo's feeds
-LEAGUES = ("nba", "nfl")  # leagues of the demo
 _MOST = 64  # sets of books that are evaluated for one time
 _Key = tuple[FuturesBoard | None, int]  # board, time of evaluation
 
@@ -86,18 +82,3 @@ def stated_fields(settings: Settings) -> tuple[FuturesField, ...]:
         return parse_fields(Path(name).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, FieldsError) as error:
         raise SettingsError(f"{settings.file}: matching.fields is {name!r}, which is not valid: {error}") from None
-
-
-@lru_cache(maxsize=8)
-def _season(seed: int, league: str, year: int) -> FuturesSeason:
-    return FuturesSeason(seed, league, year)
-
-
-def demonstrate(futures: Futures, now: datetime, *, seed: int = 7) -> None:
-    """Apply the demo's futures at a time, if its feeds are due; only in the writer."""
-    if futures.board.now is not None and (now - futures.board.now).total_seconds() < EVERY_S:
-        return
-    seasons = [_season(seed, league, now.year if now.month > 6 else now.year - 1) for league in LEAGUES]
-    if not futures.board.fields:
-        futures.state([FuturesField(**dict(field)) for season in seasons for field in season.fields()])
-    futures.apply([row for season in seasons for row in season.quotes(now)], now, source="demo")

@@ -12,10 +12,9 @@ import polars as pl
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
-from oddsengine_service import futures
 from oddsengine_service.alerts import Alert, Alerts
 from oddsengine_service.bets import Bet
-from oddsengine_service.demo import teams_of
+from oddsengine_service.demo import add_futures, add_splits, teams_of
 from oddsengine_service.endpoints import Context, Endpoint
 from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.limits import Limits
@@ -23,7 +22,6 @@ from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem
-from oddsengine_service.splits import demonstrate
 from oddsengine_service.targets import Sender
 from oddsengine_service.wire.filters import Filter
 
@@ -79,7 +77,7 @@ def samples(endpoints: Iterable[Endpoint], failed: Failed = lambda *_: None) -> 
         with closing(Past(node.engine)) as past:
             closed = _play(node, past)
             node.past, node.splits_token = past, _TOKEN
-            demonstrate(node.splits, node.engine, node.clock.now(), hours=1)
+            add_splits(node.splits, node.engine, node.clock.now(), hours=1)
             node.ready, node.changed_at = True, node.clock.time()
             return _answers(endpoints, node, keys, closed, failed)
 
@@ -99,7 +97,7 @@ def _play(node: Node, past: Past) -> str:
     past.follow(engine.step(rows.with_columns(event_id=pl.lit(again), event_start_time=pl.lit(begins)), now))
     past.follow(engine.step((), begins))
     past.settle()
-    futures.demonstrate(node.futures, begins)
+    add_futures(node.futures, begins)
     return again
 
 

@@ -1,6 +1,5 @@
-"""Betting splits: 48 hours of records per event and book in compact form, and simulated ones for the demo."""
+"""Betting splits: 48 hours of records per event and book in compact form."""
 
-import hashlib
 import math
 import threading
 from array import array
@@ -13,8 +12,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.columns import SECOND
-from oddsengine.engine import Engine, micros
-from oddsengine.query import BoardStats
+from oddsengine.engine import micros
 from oddsengine.update import iso
 from oddsengine_service.wire.splits import (
     MoneylineSplit,
@@ -214,72 +212,3 @@ def _entry(time: int, book: str, numbers: list[float]) -> SplitsHistoryEntry:
         book=book, ts=iso(time) or "", timestamp=time // SECOND,
         spread=None if spread is None else SpreadEntry(*spread), total=total, moneyline=moneyline,
     )  # fmt: skip
-
-
-# ---- simulated splits for the demo ----
-
-_SIZES = {
-    "soccer": (1.5, 2.5), "hockey": (1.5, 6.0), "baseball": (1.5, 8.5), "basketball": (9.0, 225.0),
-    "football": (7.0, 44.0),
-}  # fmt: skip  # widest spread, usual total
-SOURCES = ("draftkings", "circa")  # a recreational book and one that sharp players like
-
-
-def made_up(seed: int, game: Any, book: str, now: datetime) -> SplitsGiven:
-    """Simulated splits of a game at a time: a public preference per game, which drifts from hour to hour.
-
-    The result depends only on seed, game, book and the five-minute interval. `game` has id, sport, league, home and
-    away.
-    """
-    step = int(now.timestamp()) // EVERY_S
-    taste = _draw(seed, game.id)
-    drift = _draw(seed, game.id, book, step // 12)
-    noise = _draw(seed, game.id, book, step)
-    sharp = 0.35 if book == SOURCES[1] else 0.0  # sharp money is on the side that the public avoids
-
-    def share(at: int) -> tuple[float, float]:
-        bets = 0.5 + 0.3 * (taste[at] - 0.5) + 0.15 * (drift[at] - 0.5) + 0.02 * (noise[at] - 0.5)
-        money = bets + sharp * (0.5 - bets) + 0.1 * (drift[at + 4] - 0.5)
-        return round(min(max(bets, 0.02), 0.98), 4), round(min(max(money, 0.02), 0.98), 4)
-
-    (bets, money), (over, over_money), (wins, wins_money) = (share(at) for at in range(3))
-    apart, total = _SIZES.get(game.sport, (4.0, 40.0))
-    line = round(2.0 * apart * (2.0 * taste[4] - 1.0)) / 2.0
-    number = round(2.0 * total * (0.9 + 0.2 * taste[5])) / 2.0
-    favourite = -110.0 - round(140.0 * taste[6])
-    away, home = (favourite, -favourite - 20.0) if line < 0.0 else (-favourite - 20.0, favourite)
-    return SplitsGiven(
-        event_id=game.id, sportsbook=book, sport=game.sport, league=game.league, home_team=game.home,
-        away_team=game.away, fetched_at=now,
-        spread=SpreadSplit(line, -line + 0.0, _sides(money), _sides(bets)),
-        total=TotalSplit(number, _over(over_money), _over(over)),
-        moneyline=MoneylineSplit(away, home, _sides(wins_money), _sides(wins)),
-    )  # fmt: skip
-
-
-def _draw(*of: Any) -> list[float]:
-    """Eight numbers in [0, 1) that depend only on the arguments."""
-    digest = hashlib.blake2b("\x1f".join(map(str, of)).encode(), digest_size=32).digest()
-    return [int.from_bytes(digest[at : at + 4], "little") / 2.0**32 for at in range(0, 32, 4)]
-
-
-def _sides(away: float) -> Sides:
-    return Sides(away, round(1.0 - away, 4))
-
-
-def _over(over: float) -> OverUnder:
-    return OverUnder(over, round(1.0 - over, 4))
-
-
-def demonstrate(splits: Splits, board: Engine, now: datetime, *, seed: int = 7, hours: int = 0) -> int:
-    """Add simulated splits for every event of a board, including past hours. Returns the number of records added."""
-    games = [
-        game._replace(sport=sport, league=league)
-        for stats in (BoardStats(board, None),)
-        for game, sport, league in zip(stats.games, stats.sports, stats.leagues, strict=True)
-    ]
-    taken = 0
-    for back in range(hours * 3600 // EVERY_S, -1, -1):
-        then = datetime.fromtimestamp(now.timestamp() - back * EVERY_S, now.tzinfo)
-        taken += sum(splits.put(made_up(seed, game, book, then), now) for game in games for book in SOURCES)
-    return taken

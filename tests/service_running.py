@@ -19,14 +19,13 @@ from effort import pause
 from oddsengine.games import Reading
 from oddsengine.simulate import Batch, World
 from oddsengine.simulate.world import START
-from oddsengine_service import futures
+from oddsengine_service import demo
 from oddsengine_service.clock import Clock as NodeClock
-from oddsengine_service.demo import take, teams_of
+from oddsengine_service.demo import add_splits, take, teams_of
 from oddsengine_service.limits import Limits
 from oddsengine_service.log import Log
 from oddsengine_service.server import Server, Service, build
 from oddsengine_service.settings import load
-from oddsengine_service.splits import demonstrate
 from oddsengine_service.tiers import TIERS
 
 TIER_IDS = tuple(TIERS)
@@ -34,7 +33,7 @@ PATIENCE_S = 60.0  # on a busy machine; nothing waits so long when all is well
 SPLITS_TOKEN = "token-of-the-operator"
 METRICS_TOKEN = "token-for-metrics"
 _SEED, _EVENTS, _TICK = 7, 12, 5.0
-futures.EVERY_S = 600.0  # the demo's 10 make up half of a server's start
+demo.FUTURES_S = 600.0  # the demo's 10 make up half of a server's start
 _WARM_UP = 18  # ticks: the board of 60 s ago has something too
 
 
@@ -206,7 +205,7 @@ class Running:
     def _play(self, service: Service) -> None:
         node = service.node
         self._step(_WARM_UP)
-        demonstrate(node.splits, node.engine, datetime.now(UTC), hours=1)
+        add_splits(node.splits, node.engine, datetime.now(UTC), hours=1)
         self.played.set()
         while (asked := self._ticks.get()) is not None:
             ticks, done = asked

@@ -110,8 +110,8 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
 PUBLIC = {
     "", "archive", "calculators", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns",
     "commission", "devig", "engine", "explain", "feeds", "futures", "games", "history", "kelly", "matching", "odds",
-    "outcomes", "query", "query.values", "reasons", "schema", "simulate", "simulate.futures", "snapshot", "stakes",
-    "tape", "timestamps", "update",
+    "outcomes", "query", "query.values", "reasons", "schema", "simulate", "simulate.futures", "simulate.splits",
+    "snapshot", "stakes", "tape", "timestamps", "update",
 }  # fmt: skip
 PARSERS = {path.stem for path in (ROOT / "feeds").glob("*.py")} - {"__init__"}
 SERVICE = sorted((ROOT.parent / "service").rglob("*.py"))

@@ -24,7 +24,7 @@ from oddsengine.simulate.futures import FuturesSeason
 from oddsengine_service import demo
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.sink import Failure
-from oddsengine_service.futures import EVERY_S, LEAGUES, Futures, demonstrate, stated_fields
+from oddsengine_service.futures import Futures, stated_fields
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node, Writer
 from oddsengine_service.settings import Feed, SettingsError, load
@@ -58,7 +58,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with running(tmp_path_factory.mktemp("futures"), events=2) as made:
         futures, now = made.node.futures, made.node.engine.now
         assert now is not None
-        made.node.write(demonstrate, futures, now).result()
+        made.node.write(demo.add_futures, futures, now).result()
         fields = [field for league in ("nba", "nfl") for field in FuturesSeason(7, league, 2025).fields()]
         made.node.write(futures.state, [*(FuturesField(**dict(field)) for field in fields), BAKING]).result()
         rows = [
@@ -401,10 +401,10 @@ def test_the_demo_has_futures_that_move(server: Running) -> None:
     futures = node.futures
     board = futures.board
     assert board.now is not None
-    assert {market.league for market in board.markets.values()} == set(LEAGUES)
-    demonstrate(futures, board.now + timedelta(seconds=EVERY_S - 1.0))
+    assert {market.league for market in board.markets.values()} == set(demo.FUTURES_LEAGUES)
+    demo.add_futures(futures, board.now + timedelta(seconds=demo.FUTURES_S - 1.0))
     assert futures.board is board
-    demonstrate(futures, board.now + timedelta(seconds=EVERY_S + 300.0))
+    demo.add_futures(futures, board.now + timedelta(seconds=demo.FUTURES_S + 300.0))
     assert len(futures.board) >= len(board)  # some books begin to list a long shot
     both = board.table.join(futures.board.table, on=["market_id", "pick_key", "book"])
     assert (both["odds_decimal"] != both["odds_decimal_right"]).any()

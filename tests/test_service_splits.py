@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 import oddsengine_service.routes.splits as module
 from oddsengine.engine import Engine
-from oddsengine_service import splits as store_module
+from oddsengine.simulate.splits import SOURCES
+from oddsengine_service.demo import add_splits
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
-from oddsengine_service.splits import EVERY_S, KEPT_S, Splits, demonstrate
+from oddsengine_service.splits import EVERY_S, KEPT_S, Splits
 from oddsengine_service.wire.splits import SplitsGiven
 
 SPLITS, HISTORY = found(module.endpoints, "/splits"), found(module.endpoints, "/splits/history")
@@ -255,11 +256,11 @@ def test_the_free_tier_is_late() -> None:
 def test_made_up_splits() -> None:
     engine = world(3, 1, events=6)
     first, again, other = Splits(), Splits(), Splits()
-    taken = demonstrate(first, engine, NOW, hours=1)
-    demonstrate(again, engine, NOW, hours=1)
-    demonstrate(other, engine, NOW, seed=8, hours=1)
+    taken = add_splits(first, engine, NOW, hours=1)
+    add_splits(again, engine, NOW, hours=1)
+    add_splits(other, engine, NOW, seed=8, hours=1)
     rows = first.latest(NOW)
-    assert taken == 6 * len(store_module.SOURCES) * 13
+    assert taken == 6 * len(SOURCES) * 13
     assert rows == again.latest(NOW) != other.latest(NOW)
     assert len(rows) == 12
     for row in rows:
