@@ -235,8 +235,8 @@ def _delta() -> Any:
 class Archive:
     """The quotes of an archive, a folder or the URL of an object store, which can grow while it is read."""
 
-    def __init__(self, dest: str | Path, options: Mapping[str, str] | None = None) -> None:
-        self._dest, self._options = str(dest), dict(options or {}) or None
+    def __init__(self, dest: str | Path) -> None:
+        self._dest = str(dest)
 
     def rows(self, event_id: str, origin: str = "") -> tuple[pl.DataFrame, int]:
         """Return the quotes of an event, and the last archived step of `origin`, 0 for none.
@@ -245,7 +245,7 @@ class Archive:
         """
         delta = _delta()
         try:
-            table = delta.DeltaTable(self._dest, storage_options=self._options)
+            table = delta.DeltaTable(self._dest)
             rows = pl.scan_delta(table).filter(pl.col("event_id") == event_id).select(COLUMNS)
             return rows.collect(engine="streaming"), int(table.transaction_version(origin) or 0)
         except delta.exceptions.TableNotFoundError:

@@ -362,6 +362,3 @@ class _Faults:
     def table(self) -> pl.DataFrame:
         """Return the faults as a table."""
         return pl.concat(self._parts).sort("row") if self._parts else _NONE_REJECTED
-
-
-# ---- results of detectors ----

@@ -20,8 +20,7 @@ from local_servers import Answering, Request, game, http, new_hub, now, prices, 
 
 from oddsengine.cli import main
 from oddsengine_service.feeds.documents import football_data, table
-from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.messages import RepeatedMessages
+from oddsengine_service.feeds.hub import Hub, RepeatedMessages
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.retry import Backoff
 from oddsengine_service.feeds.secrets import Secrets

@@ -235,13 +235,7 @@ def _stamped(rows: Sequence[Any]) -> Sequence[dict[str, Any]]:
     return rows
 
 
-def _payload(
-    rows: Sequence[dict[str, Any]],
-    refused: Counter[str],
-    *,
-    removed: Sequence[str] = (),
-    moment: datetime | None = None,
-) -> Payload:
+def _payload(rows: Sequence[dict[str, Any]], refused: Counter[str], *, removed: Sequence[str] = ()) -> Payload:
     events = {row["event_id"]: row for row in rows}
     live = {row["event_id"] for row in rows if row.get("is_live")}
     games = [
@@ -258,7 +252,7 @@ def _payload(
     for (book, name, sport, stat), n in kinds.items():
         if not market(name, sport or "", stat or "").in_catalog:
             unmapped[book, name] += n
-    return Payload(games, rows, (), removed, unmapped, refused, moment)
+    return Payload(games, rows, (), removed, unmapped, refused)
 
 
 class InterfaceStream:

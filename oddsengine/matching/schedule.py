@@ -61,10 +61,10 @@ def _leading(games: Iterable[Dated]) -> list[Dated]:
     return list(by_source[most].values())
 
 
-def within(game: Dated, anchors: Sequence[Dated], limit: timedelta = WINDOW) -> tuple[int, ...]:
+def within(game: Dated, anchors: Sequence[Dated]) -> tuple[int, ...]:
     """Return the indices of anchors near a game, by first starts only if none is near by current ones."""
-    near = tuple(at for at, anchor in enumerate(anchors) if gap(game, anchor) <= limit)
-    return near or tuple(at for at, anchor in enumerate(anchors) if first_gap(game, anchor) <= limit)
+    near = tuple(at for at, anchor in enumerate(anchors) if gap(game, anchor) <= WINDOW)
+    return near or tuple(at for at, anchor in enumerate(anchors) if first_gap(game, anchor) <= WINDOW)
 
 
 def arrange(games: Iterable[Dated], shut: Sequence[Dated] = (), named: Sequence[Dated] = ()) -> Meetings:

@@ -11,7 +11,7 @@ Chances of the award depend on the players' own strengths. The drift is a sum of
 so prices depend on seed and time alone and can be computed for any time.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -80,8 +80,6 @@ class FuturesSeason:
         nba, nfl, mlb or nhl.
     year
         Year in which the season begins.
-    books
-        Catalog ids; None is `DEFAULT_BOOKS`.
 
     Examples
     --------
@@ -91,11 +89,11 @@ class FuturesSeason:
     ('Championship Winner', 30, 1.0)
     """
 
-    def __init__(self, seed: int, league: str = "nba", year: int = 2026, books: Sequence[str] | None = None) -> None:
+    def __init__(self, seed: int, league: str = "nba", year: int = 2026) -> None:
         self._league = _LEAGUES[league]
         self.season = f"{year}-{(year + 1) % 100:02d}" if self._league.years == 2 else str(year)
         self.ends = datetime(year + self._league.years - 1, *self._league.ends, tzinfo=UTC)
-        self.books = tuple(books or DEFAULT_BOOKS)
+        self.books = DEFAULT_BOOKS
         self._desks = [desk(name) for name in self.books]
         self._habits = Habits(self._desks)
         rng = np.random.default_rng([seed, crc32(league.encode())])

@@ -23,7 +23,6 @@ from oddsengine.games import turned_round
 from oddsengine.matching import Decision, Matcher, OverrideError, Overrides, Quarantined, match_player, parse_overrides
 from oddsengine.update import Update
 from oddsengine_service.feeds.freshness import too_slow, too_slow_in_play
-from oddsengine_service.feeds.messages import RepeatedMessages
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.retry import Backoff
 from oddsengine_service.feeds.rows import RowIds
@@ -37,6 +36,7 @@ from oddsengine_service.wire.games import Teams
 
 _log = logging.getLogger("oddsengine.feeds")
 _SAVE_EVERY_S = 10.0
+_AGAIN = timedelta(minutes=10)  # between two equal messages in the log
 _COUNT_EVERY = timedelta(seconds=5)
 _FORGET_EVERY = timedelta(hours=1)
 _REMEMBERED = timedelta(days=3)  # after a game's start
@@ -53,6 +53,21 @@ class Source(Protocol):
 
     async def run(self, sink: Sink) -> None:
         """Fetch until there is no more data, or until cancelled."""
+
+
+class RepeatedMessages:
+    """The last message on each subject, and its time."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, tuple[str, datetime]] = {}
+
+    def is_due(self, about: str, text: str, now: datetime) -> bool:
+        """Whether to log a message: it is new, or was last logged long ago."""
+        last = self._said.get(about)
+        if last is not None and last[0] == text and timedelta(0) <= now - last[1] < _AGAIN:
+            return False
+        self._said[about] = text, now
+        return True
 
 
 class Unmapped(NamedTuple):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 from oddsengine_service.stream.backlog import Backlog
-from oddsengine_service.stream.events import SSE, StreamEvent, Wire
+from oddsengine_service.stream.events import StreamEvent, Wire
 
 try:
     import fcntl
@@ -68,7 +68,7 @@ class Subscriber:
     def __init__(
         self, send: Callable[[Any], Any], account: str, key: str, check: Callable[[], bool], bounds: Bounds,
         on_cut: Callable[["Subscriber", str], None], on_taken: Callable[["Subscriber", Backlog], None],
-        wire: Wire = SSE,
+        wire: Wire,
     ) -> None:  # fmt: skip
         self.wire = wire
         self.account, self.key, self.check = account, key, check
