@@ -64,6 +64,7 @@ class _Kernel:
                 if made is not self._function:  # numba compiles: NUMBA_DISABLE_JIT is not set
                     made._cache = KernelCache(self._function, self.options, _folders())
                     made.options = self.options
+                    _without_literals(numba, made)
                 else:  # compiled code does not warn about overflow or division by zero
                     made = np.errstate(all="ignore")(self._function)
                 self._dispatcher = cast(Callable[..., Any], made)
@@ -83,6 +84,16 @@ def fused(function: F) -> F:
 def inlined(function: F) -> F:
     """Compile `function` into each kernel that calls it: passing many arrays costs more than a small body."""
     return cast(F, _Kernel(function, fastmath=set(), inline="always"))
+
+
+def _without_literals(numba: Any, dispatcher: Any) -> None:
+    """Let calls with a constant share the code for numbers; numba would compile a kernel again for each constant."""
+    template = dispatcher.get_call_template
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        return template([numba.types.unliteral(arg) for arg in args], kws)
+
+    dispatcher.get_call_template = get_call_template
 
 
 class Reporter:

@@ -306,8 +306,7 @@ def _ballots(
     Returns the number on the market's own line and the total.
     """
     left, right, at, shift, share, mark = m, m, m, 0.0, 1.0, -1
-    # Not literal zeros, with which the functions that take these would be compiled once more.
-    n, same, far, z = np.int64(0), np.int64(0), 0, 0
+    n, same, far, z = 0, 0, 0, 0
     while True:
         n = _add(
             at, shift, share, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed,
@@ -427,7 +426,7 @@ def _estimate(
 
     Scratch arrays come before the results; results of prices that are not needed are left unchanged.
     """
-    never, nobody = np.int64(NO_TIME), np.int64(-1)
+    never, nobody = np.int64(NO_TIME), -1
     behind = np.int64(c.vote_live_behind_s * 1e6)
     fade = c.fresh_fade_s * 1e6
     for at in range(markets.size - 1):

@@ -1,7 +1,8 @@
 """Compile every kernel ahead of time, so that no request or measurement includes compilation.
 
 Machine code is cached on disk (see `oddsengine._cache`). Compilation is mostly single-threaded Python; if nothing is
-cached yet, a second process compiles the maths kernels while this one compiles those of the board.
+cached yet, a second process compiles half of the kernels: those of quotes, guards and maths (`alongside`). This process
+compiles the estimator, the detectors and views.
 """
 
 import contextlib
@@ -57,17 +58,27 @@ def _compile() -> None:
     before = REPORTER.compiled
     devig([1.9, 2.1], "power")
     if REPORTER.compiled > before and caching():  # not cached, so the others are not either
-        code = "import gc; gc.disable(); from oddsengine.warm import maths; maths()"
+        code = "import gc; gc.disable(); from oddsengine.warm import alongside; alongside()"
         with contextlib.suppress(OSError):  # no interpreter to start, as in an embedded one
             other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    board()
+    rows = _rows()
+    find_all(pl.DataFrame(rows), commission={"a": 0.01}, guards=[])
+    live(rows, views=True)
     if other is not None:
         try:
             other.wait(_SECONDS)
         except subprocess.TimeoutExpired:
             other.kill()
             other.wait()
-    maths()  # load what the other process compiled, and compile the rest
+    guards.warm_up()  # load what the other process compiled, and compile the rest
+    maths()
+
+
+def alongside() -> None:
+    """Compile what the other process needs last, or not at all."""
+    live(_rows(), views=False)
+    guards.warm_up()
+    maths()
 
 
 def maths() -> None:
@@ -88,10 +99,10 @@ def maths() -> None:
         devig_groups(np.array([1.9, 2.1, 2.0, 3.0, 9.0]), np.array([0, 2, 5]), method)
 
 
-def board() -> None:
-    """Run every kernel between a frame and its results once."""
+def _rows() -> list[dict[str, Any]]:
+    """Prices of a game."""
     quotes = [("pinnacle", 1.95, 1.95), ("a", 2.1, 1.8), ("b", 1.9, 1.9)]
-    rows: list[dict[str, Any]] = [
+    return [
         {
             "sportsbook": book,
             "event_id": "event",
@@ -111,21 +122,19 @@ def board() -> None:
         for side, odds in zip(sides, (over, under), strict=True)
         for line in lines
     ]
-    find_all(pl.DataFrame(rows), commission={"a": 0.01})
-    guards.warm_up()
-    live(rows)
 
 
-def live(rows: list[dict[str, Any]]) -> None:
-    """Run every kernel of the live board once."""
+def live(rows: list[dict[str, Any]], *, views: bool) -> None:
+    """Run every kernel of a live board once; without `views`, only those of its prices."""
     engine = Engine()
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     engine.step(rows, moment)
-    view = engine.view()
+    view = engine.view() if views else None
     dearer = [{**row, "odds_decimal": row["odds_decimal"] + 0.01} for row in rows]
     engine.step(dearer, moment + timedelta(seconds=1), complete=[("a", None)])
     engine.step([{**row, "is_live": True} for row in rows[:2]], moment + timedelta(seconds=20))
     engine.step(removed=engine.table()["row_id"].to_list(), now=moment + timedelta(seconds=30))
     engine.step(now=moment + timedelta(seconds=700))
-    view.ids()
+    if view is not None:
+        view.ids()
     engine.warm_up()

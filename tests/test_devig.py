@@ -1,5 +1,6 @@
 import importlib
 import math
+from typing import Any
 
 import naive_devig
 import numpy as np
@@ -349,3 +350,10 @@ def test_wrong_rank(odds: npt.ArrayLike) -> None:
 def test_offsets_that_do_not_cover_the_odds(offsets: npt.ArrayLike) -> None:
     with pytest.raises(ValueError, match="offsets"):
         devig_groups([2.0, 3.0, 4.0], offsets)
+
+
+def test_a_kernel_called_with_constants_is_compiled_once() -> None:
+    for method in DEVIG_METHODS:  # `_bisect` gets the method's number
+        devig(np.array([2.0, 3.0, 9.0]), method)
+    compiled: Any = importlib.import_module("oddsengine.devig")._bisect
+    assert len(compiled.signatures) == 1

@@ -261,7 +261,7 @@ def _number(text, at, out):
         at += 1
     first = at
     point, power = 0, 0
-    at, whole, digits = _run(text, at, np.int64(0), 0)
+    at, whole, digits = _run(text, at, 0, 0)
     if at == first or (text[first] == 48 and at - first > 1):
         return -1
     if at < text.size and text[at] == 46:
