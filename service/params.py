@@ -16,6 +16,7 @@ MOST_QUERY = 16_384  # bytes of a query string
 MOST_FIELDS = 200
 MOST_TEXT = 200  # characters of one value
 MOST_WORDS = 500
+_MOST_CACHED, _MOST_CACHED_TEXT = 1_000, 40  # parsed values of an endpoint, and their characters
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,18 @@ class Declared(dict[str, Param]):
         super().__init__({name: param for param in params for name in (param.name, *param.aliases)})
         self.defaults: dict[str, Any] = {param.name: param.default for param in params}
         self.required = [param for param in params if param.required]
+        self._parsed: dict[tuple[str, str], Any] = {}
+
+    def read(self, name: str, value: str) -> Any:
+        """Parse the value of a parameter, given by name or alias; short ones are cached, because most repeat."""
+        parsed = self._parsed.get((name, value))
+        if parsed is None:
+            parsed = self[name].read(name, value)
+            if len(value) <= _MOST_CACHED_TEXT:
+                if len(self._parsed) >= _MOST_CACHED:
+                    self._parsed.clear()
+                self._parsed[name, value] = parsed
+        return parsed
 
 
 def parse(query: bytes, params: Declared) -> tuple[dict[str, Any], list[str]]:
@@ -119,7 +132,7 @@ def parse(query: bytes, params: Declared) -> tuple[dict[str, Any], list[str]]:
             else:
                 texts[param.name], given[param.name] = value, name
     for name, value in texts.items():
-        values[name] = params[name].read(given[name], value)
+        values[name] = params.read(given[name], value)
     for param in params.required:
         if values[param.name] is None:
             raise invalid(f"{param.name} is required: {param.doc[0].lower()}{param.doc[1:]}", param.missing)

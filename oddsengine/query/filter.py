@@ -36,6 +36,10 @@ class Filter(NamedTuple):
     after: int | None = None
     seen: bool = False  # count rows that were only seen again as changed `after`
 
+    def unlimited(self) -> "Filter":
+        """Return the filter without limits on the price."""
+        return self if self.low is None and self.high is None else self._replace(low=None, high=None)
+
 
 class Cursor(NamedTuple):
     """Position after a page: the sort and its value, and the sort key of the last row (or only of its event)."""

@@ -223,10 +223,10 @@ class BoardReader:
 
     def rows(self, f: Filter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
         """Return the slots of matching rows in order, or of removed rows. Unknown ids are added to `unknown`."""
-        every = f._replace(low=None, high=None)
+        every = f.unlimited()
         slots, missing = self.index.cached(("rows", every, gone), lambda: self._rows(every, gone=gone))
         unknown.update(missing)
-        return slots if every == f else _between(slots, self._prices(slots, ("rows", every, gone)), f)
+        return slots if every is f else _between(slots, self._prices(slots, ("rows", every, gone)), f)
 
     def _prices(self, slots: Ints, key: Hashable) -> Ints:
         """Return the prices of cached rows, in hundredths."""
@@ -244,8 +244,8 @@ class BoardReader:
     ) -> tuple[Ints, int, int]:  # fmt: skip
         """Return one page of `rows`, or of `best`: its slots, the number of rows before it, and the number of all."""
         select = self.best if best else self.rows
-        every = f._replace(low=None, high=None)
-        if every == f or sort or cursor is not None:
+        every = f.unlimited()
+        if every is f or sort or cursor is not None:
             slots = select(f, unknown)
             return *self.page(slots, sort, limit, offset, cursor), slots.size
         slots = select(every, unknown)
@@ -336,10 +336,10 @@ class BoardReader:
         Suspended and rejected prices are ignored. Among equal prices the last seen is preferred, as the likeliest to be
         available, then the first book by id. Limits on the price are applied to the best prices.
         """
-        every = f._replace(low=None, high=None)
+        every = f.unlimited()
         slots = self.rows(every, unknown)
         chosen, _ = self.index.cached(("best", every), lambda: (self._best(slots), {}))
-        return chosen if every == f else _between(chosen, self._prices(chosen, ("best", every)), f)
+        return chosen if every is f else _between(chosen, self._prices(chosen, ("best", every)), f)
 
     def _best(self, slots: Ints) -> Ints:
         rows, names, units, terms = self.board.rows, self.board.names, self.board.units, self.terms
