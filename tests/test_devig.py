@@ -3,6 +3,7 @@ import math
 from typing import Any
 
 import naive_devig
+import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -353,7 +354,9 @@ def test_offsets_that_do_not_cover_the_odds(offsets: npt.ArrayLike) -> None:
 
 
 def test_a_kernel_called_with_constants_is_compiled_once() -> None:
-    for method in DEVIG_METHODS:  # `_bisect` gets the method's number
-        devig(np.array([2.0, 3.0, 9.0]), method)
-    compiled: Any = importlib.import_module("oddsengine.devig")._bisect
-    assert len(compiled.signatures) == 1
+    devig(np.array([2.0, 3.0, 9.0]), "power")
+    bisect: Any = importlib.import_module("oddsengine.devig")._bisect
+    number, cells = numba.types.int64, numba.types.Array(numba.types.float64, 3, "C")
+    for constant in range(3):
+        bisect.get_call_template([numba.types.literal(constant), cells, number, number], {})  # type: ignore[no-untyped-call]
+    assert len(bisect.signatures) == 1
