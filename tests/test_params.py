@@ -107,6 +107,8 @@ def test_values(query: str | dict[str, Any], values: dict[str, Any]) -> None:
     ({"limit": "0" * 18 + "1"}, "limit must be a whole number from 1 to 500, got '0000000000000000001'"),
     ("order=roi", "order must be one of ev, age, -ev, -age, got 'roi'"),
     ("since=1", "since must be a time (RFC 3339, such as 2026-02-08T18:00:00Z), got '1'"),
+    ("since=2026-02-08T13:00:00+01",
+     "since must be a time (RFC 3339, such as 2026-02-08T18:00:00Z), got '2026-02-08T13:00:00 01'"),
     ("until=x", "until must be a time (RFC 3339 or Unix seconds, such as 2026-02-08T18:00:00Z), got 'x'"),
     ("since=", "since must be a time (RFC 3339, such as 2026-02-08T18:00:00Z), got ''"),
     (b"name=\xff", MALFORMED),
