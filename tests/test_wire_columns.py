@@ -22,7 +22,7 @@ from oddsengine_service.kinds import KINDS
 from oddsengine_service.wire.columns import AGES, american_of, steady
 from oddsengine_service.wire.envelopes import GameState
 from oddsengine_service.wire.numbers import american, exact, moment, rounded
-from oddsengine_service.wire.opportunities import Ev, HoldSide, Leg, LowHold, MiddleSide, decorated
+from oddsengine_service.wire.opportunities import Ev, HoldSide, Leg, LowHold, MiddleSide, decorated, stateless
 
 SCHEMAS = {"ev": EV_SCHEMA, "arbitrage": ARBITRAGE_SCHEMA, "low_hold": LOW_HOLD_SCHEMA, "middles": MIDDLES_SCHEMA}
 SIX = {"odds_decimal", "decimal", "fair_probability", "implied_probability", "probability", "middle_probability",
@@ -111,9 +111,7 @@ def written(kind: str, row: Mapping[str, Any]) -> dict[str, Any]:
 def own(kind: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """Fields that a frame lacks."""
     out: dict[str, Any] = {"player_id": values.player_id(row["player_name"]), "game_state": row.get("game_state")}
-    if kind == "arbitrage":
-        out["devig_book"] = None
-    elif kind == "low_hold":
+    if kind == "low_hold":
         limits, age = catalog.thresholds(), row["oldest_odds_age_seconds"]
         fades = limits.confidence_age_live_s if row["is_live"] else limits.confidence_age_s
         try:
@@ -141,12 +139,22 @@ def fields(struct: type[msgspec.Struct], row: Mapping[str, Any], other: Mapping[
     }
 
 
+def home(book: str) -> str | None:
+    link = catalog.link(book)
+    return link.url if link else None
+
+
 def field_of(name: str, kind: Any, row: Mapping[str, Any], value: Any, other: Mapping[str, str]) -> Any:
     kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
     if get_origin(kind) is dict:
         if name == "odds_ids":
             return {catalog.book(book).id: id_ for book, id_ in zip(row["books"], row["odds_ids"], strict=True)}
-        return {catalog.book(link["sportsbook"]).id: link["deep_link"] for link in row["deep_links"]}
+        own = {catalog.book(link["sportsbook"]).id: link["deep_link"] for link in row["deep_links"]}
+        books = [catalog.book(book).id for book in row["books"]]
+        links = {book: own.get(book) or home(book) for book in books}
+        return {book: link for book, link in links.items() if link}
+    if name == "deep_link":
+        return value or home(row["book"])
     if name == "probability" and "implied_probability" in row:  # of low holds: another name of it
         value = row["implied_probability"]
     nested = [one for one in (*kinds, *get_args(kind)) if isinstance(one, type) and issubclass(one, msgspec.Struct)]
@@ -158,7 +166,7 @@ def field_of(name: str, kind: Any, row: Mapping[str, Any], value: Any, other: Ma
         return [catalog.book(book).id for book in value]
     if value is None:
         return "" if kind is str else [] if get_origin(kind) is list else None
-    if name in BOOKS:
+    if name in BOOKS | {"sharp_book", "devig_book"}:
         return catalog.book(value).id
     if name in AMERICAN:
         return american(value)
@@ -263,14 +271,20 @@ def test_only_a_row_that_has_a_state_gets_one() -> None:
 
 
 def test_links_of_the_sides_of_a_row_are_those_of_a_state() -> None:
-    link, other = "https://{state}.a.test/1", "https://a.test/2"
-    sides = {"side1": {"deep_link": link}, "side2": {"deep_links": {"a": link, "b": other}}, "side3": {"deep_link": ""}}
-    raw = msgspec.Raw(msgspec.json.encode(sides))
-    local = "https://nj.a.test/1"
-    assert decorated(raw, state="nj") == {
-        "side1": {"deep_link": local}, "side2": {"deep_links": {"a": local, "b": other}}, "side3": {"deep_link": ""}
-    }  # fmt: skip
-    assert decorated(raw) == sides
+    link, other, local = "https://{state}.a.test/1", "https://a.test/2", "https://nj.a.test/1"
+
+    def row(first: str | None, second: dict[str, str], third: str | None) -> dict[str, Any]:
+        return {
+            "side1": {"book": "a", "deep_link": first}, "side2": {"books": ["a", "b"], "deep_links": second},
+            "side3": {"book": "caesars", "deep_link": third},
+        }  # fmt: skip
+
+    home_page = "https://sportsbook.caesars.com/"
+    raw = msgspec.Raw(msgspec.json.encode(row(link, {"a": link, "b": other}, home_page)))
+    assert stateless(raw)
+    assert decorated(raw, state="nj") == row(local, {"a": local, "b": other}, f"{home_page}us/nj/bet")
+    assert decorated(raw) == row(None, {"b": other}, home_page)
+    assert not stateless(msgspec.Raw(msgspec.json.encode(decorated(raw))))
 
 
 def test_american_odds_of_a_column_are_those_of_its_numbers() -> None:

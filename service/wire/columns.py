@@ -118,7 +118,8 @@ def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> l
         times = timestamps((column.fill_null(int(NO_TIME)) if column.null_count() else column).to_numpy())
         return [time or "" for time in times] if kind is str else times
     if name in _BOOKS:
-        return [None if book is None else book_id(book) for book in column.to_list()]
+        missing = "" if kind is str else None
+        return [missing if book is None else book_id(book) for book in column.to_list()]
     if get_origin(kind) is list:
         (inner,) = get_args(kind)
         if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
