@@ -26,14 +26,20 @@ BOOK_BITS = 16
 BOOK_MASK = (1 << BOOK_BITS) - 1
 FREE, ON, GONE = 0, 1, 2  # states of a row
 LIVE, SUSPENDED, MISMATCH, FLAP = 1, 2, 4, 8  # flags of a row
+MOST_SUBJECTS = 1 << 24
 UNREAD = 15  # side of a term whose outcome is not recognised
+
+# Bit fields of `pack`
+_KIND, _SUBJECT, _SIDE, _NAME, _WAYS = 44, 20, 4, 16, 8  # bits below the kind, subject, line, name and ways
+_SUBJECT_MASK, _SIDE_MASK, _BYTE = MOST_SUBJECTS - 1, (1 << _SIDE) - 1, 255
+_ZERO = 1 << 30  # added to thresholds, which may be negative
 
 _MARGIN = ("moneyline", "moneyline_3way", "spread")  # families whose ladders are read together
 
 
-def too_many_books(name: str) -> OverflowError:
-    """The error for one book more than a key can hold."""
-    return OverflowError(f"too many books: {name!r} is number 65,537, a board takes up to 65,536")
+def too_many(what: str, name: str, most: int) -> OverflowError:
+    """The error for one book or player more than a key can hold."""
+    return OverflowError(f"too many {what}: {name!r} is number {most + 1:,}, a board takes up to {most:,}")
 
 
 def unit_of(kind: Kind, sport: str, league: str, verdict: int, two_way: int) -> Hashable:
@@ -52,14 +58,13 @@ def pack(
 ) -> tuple[Any, Any, Any, Any]:
     """Encode terms (numbers or columns) as sort keys and verdict, four 64-bit integers of bit fields.
 
-    0: kind << 44, subject << 20. 1: (threshold + 2^30) << 4, side. 2: as 0, for the kind with a draw. 3: market name
-    << 16, ways << 8, verdict.
+    0: kind, subject. 1: threshold, side. 2: as 0, for the kind with a draw. 3: market name, ways, verdict.
     """
     return (
-        kind << 44 | subject << 20,
-        (threshold + (1 << 30)) << 4 | side,
-        with_draw << 44 | subject << 20,
-        name << 16 | two_way << 8 | verdict,
+        kind << _KIND | subject << _SUBJECT,
+        (threshold + _ZERO) << _SIDE | side,
+        with_draw << _KIND | subject << _SUBJECT,
+        name << _NAME | two_way << _WAYS | verdict,
     )
 
 
@@ -145,11 +150,11 @@ def _gather(
         marks = 0
         for k in range(n):
             slot = pool[a + k]
-            t = key[slot] >> 16
-            if state[slot] == 1 and (place[t, 3] & 65_280) != 0:
-                where = place[t, 1] & 15
-                if where in (1, 15):
-                    b = key[slot] & 65535
+            t = key[slot] >> BOOK_BITS
+            if state[slot] == ON and (place[t, 3] >> _WAYS) & _BYTE != 0:
+                where = place[t, 1] & _SIDE_MASK
+                if where in (1, UNREAD):
+                    b = key[slot] & BOOK_MASK
                     if drawn[b] == 0:
                         touched[marks] = b
                         marks += 1
@@ -158,32 +163,32 @@ def _gather(
         kept = n_out
         for k in range(n):
             slot = pool[a + k]
-            if state[slot] != 1:
+            if state[slot] != ON:
                 out[n_out] = slot
                 why[n_out] = 0
                 n_out += 1
                 continue
-            t = key[slot] >> 16
-            verdict = place[t, 3] & 255
-            ways = (place[t, 3] >> 8) & 255
+            t = key[slot] >> BOOK_BITS
+            verdict = place[t, 3] & _BYTE
+            ways = (place[t, 3] >> _WAYS) & _BYTE
             h = place[t, 0]
             lo = place[t, 1]
-            b = key[slot] & 65535
+            b = key[slot] & BOOK_MASK
             if ways != 0:
-                three, where, verdict = moneyline(ways, drawn[b], lo & 15, verdict, c_ambiguous, c_no_line)
-                lo = (lo & -16) | where
+                three, where, verdict = moneyline(ways, drawn[b], lo & _SIDE_MASK, verdict, c_ambiguous, c_no_line)
+                lo = (lo & ~_SIDE_MASK) | where
                 if three:
                     h = place[t, 2]
-            if flags[slot] & 4 and c_mismatch != 0:
+            if flags[slot] & MISMATCH and c_mismatch != 0:
                 verdict = c_mismatch
-            if flags[slot] & 2:
+            if flags[slot] & SUSPENDED:
                 verdict = c_suspended
             if verdict != 0:
                 out[n_out] = slot
                 why[n_out] = verdict
                 n_out += 1
                 continue
-            second = (np.int64(book_rank[b]) << 32) | np.int64(name_rank[place[t, 3] >> 16])
+            second = (np.int64(book_rank[b]) << 32) | np.int64(name_rank[place[t, 3] >> _NAME])
             j = count
             while j > 0:
                 i = held[j - 1]
@@ -199,7 +204,7 @@ def _gather(
                 elif seen[slot] != seen[i]:
                     less = seen[slot] > seen[i]
                 else:
-                    mine, other = tie[t], tie[key[i] >> 16]
+                    mine, other = tie[t], tie[key[i] >> BOOK_BITS]
                     less = mine < other if mine != other else key[slot] < key[i]
                 if not less:
                     break
@@ -231,14 +236,14 @@ def _gather(
                 last_market = -1
                 event[n_ladders] = unit_event[u]
                 live[n_ladders] = unit_live[u]
-                kind[n_ladders] = np.int32(h >> 44)
-                subject[n_ladders] = np.int32((h >> 20) & 16_777_215)
+                kind[n_ladders] = np.int32(h >> _KIND)
+                subject[n_ladders] = np.int32((h >> _SUBJECT) & _SUBJECT_MASK)
                 ladder_unit[n_ladders] = at
                 n_ladders += 1
                 markets[n_ladders] = n_markets
-            if (lo >> 4) != last_market:
-                last_market = lo >> 4
-                threshold[n_markets] = np.int32(last_market - 1_073_741_824)
+            if (lo >> _SIDE) != last_market:
+                last_market = lo >> _SIDE
+                threshold[n_markets] = np.int32(last_market - _ZERO)
                 ladder[n_markets] = n_ladders - 1
                 segment = n_segments
                 for _ in range(outcomes[kind[n_ladders - 1]]):
@@ -247,7 +252,7 @@ def _gather(
                 n_markets += 1
                 segments[n_markets] = n_segments
                 markets[n_ladders] = n_markets
-            where = np.int32(lo & 15)
+            where = np.int32(lo & _SIDE_MASK)
             rows[segment + where + 1] += 1
             row[n_rows] = slot
             book[n_rows] = np.int32(low[k] >> 32)
@@ -257,7 +262,7 @@ def _gather(
             market[n_rows] = n_markets - 1
             side[n_rows] = where
             begin[n_rows] = start[slot]
-            flap[n_rows] = (flags[slot] >> 3) & 1
+            flap[n_rows] = np.uint8(flags[slot] & FLAP != 0)
             confirmed[n_rows] = same[slot] >= agree
             n_rows += 1
     for s in range(n_segments):

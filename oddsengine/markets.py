@@ -15,10 +15,11 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.groups import Bytes, Groups, Ints, Longs, Words, intern, mix, settle
-from oddsengine.identity import WORDING, Terms, crossed, distinct, leading, parts_of_frame, read, thresholds
+from oddsengine.identity import SUBJECTS, WORDING, Terms, crossed, distinct, leading, parts_of_frame, read, thresholds
 from oddsengine.layout import (
     BOOK_BITS,
     MISMATCH,
+    MOST_SUBJECTS,
     ON,
     SUSPENDED,
     UNREAD,
@@ -28,7 +29,7 @@ from oddsengine.layout import (
     gather,
     listed,
     pack,
-    too_many_books,
+    too_many,
     unit_of,
 )
 from oddsengine.reasons import CODES
@@ -68,7 +69,7 @@ def _books(column: pl.Series) -> tuple[Ints, tuple[str, ...]]:
         first.setdefault(catalog.book(name).id, name)
     books = tuple(sorted(first.values()))
     if len(books) > 1 << BOOK_BITS:
-        raise too_many_books(books[1 << BOOK_BITS])
+        raise too_many("books", books[1 << BOOK_BITS], 1 << BOOK_BITS)
     place = {name: at for at, name in enumerate(books)}
     same = np.array([place[first[catalog.book(name).id]] for name in names], np.int32)
     return (same[rank] if names else rank), books
@@ -95,6 +96,8 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     wording, wording_first = distinct(worded[list(WORDING)])
     texts = worded[wording_first]
     read_ = read(parts_of_frame(texts), off)
+    if len(read_.names) > MOST_SUBJECTS - SUBJECTS:
+        raise too_many("players", read_.names[-1], MOST_SUBJECTS - SUBJECTS)
     event, event_first = distinct(texts[["event_id"]])
     weight = np.bincount(wording[term], minlength=texts.height)
     lead, flip = _stand(read_, event, event_first.size, weight)

@@ -18,7 +18,7 @@ from oddsengine.fair_close import Estimator, estimator
 from oddsengine.find.ids import Hashes, ladders, word, words
 from oddsengine.groups import Groups, Ints, Words, checksum
 from oddsengine.identity import Wording, crossed, leading, parts_of_rows, read, thresholds
-from oddsengine.layout import UNREAD, pack, too_many_books, unit_of
+from oddsengine.layout import BOOK_BITS, MOST_SUBJECTS, UNREAD, pack, too_many, unit_of
 from oddsengine.reasons import CODES
 from oddsengine.tails import Forms, forms
 from oddsengine.traits import Kind, Traits, traits
@@ -188,8 +188,8 @@ class Names:
             code = self.book_codes.get("\x00" + known)
             if code is None:
                 code = len(self.books)
-                if code >= 1 << 16:
-                    raise too_many_books(name)
+                if code >= 1 << BOOK_BITS:
+                    raise too_many("books", name, 1 << BOOK_BITS)
                 self.books.append(name)
                 self.book_codes["\x00" + known] = code
                 self.book_rank = _ranks(self.books)
@@ -290,6 +290,8 @@ class Names:
             return 0
         code = self._subject_codes.get(name)
         if code is None:
+            if len(self.subjects) == MOST_SUBJECTS:
+                raise too_many("players", name, MOST_SUBJECTS)
             code = self._subject_codes[name] = len(self.subjects)
             self.subjects.append(name)
             self._subject_hash.append(word(name))
