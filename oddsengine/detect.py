@@ -292,8 +292,10 @@ def most_implied(wants: Wants, epsilon: float) -> Floats:
 
 
 @kernel
-def _best_of(from_, to, n, book, net, reason, wanted, seen, early, late, distinct, out):
-    """Best row of each of n row ranges, seen within [early, late] or at an unknown time.
+def _best_of(order, ends, n, ranked, book, net, wanted, seen, early, late, distinct, out):
+    """Best row of each of n lists of rows, seen within [early, late] or at an unknown time.
+
+    The lists are parts of `order`, sorted by price if `ranked`.
 
     `distinct` requires at least two books. Returns the sum of 1/odds, or infinity if there is no such set.
     """
@@ -301,11 +303,13 @@ def _best_of(from_, to, n, book, net, reason, wanted, seen, early, late, distinc
     same = True
     for k in range(n):
         out[k] = -1
-        for i in range(from_[k], to[k]):
-            if reason[i] != 0 or wanted[book[i]] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
+        for i in order[ends[k] : ends[k + 1]]:
+            if wanted[book[i]] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
                 continue
             if out[k] < 0 or net[i] > net[out[k]]:
                 out[k] = i
+            if ranked:
+                break
         if out[k] < 0:
             return np.inf
         total += 1.0 / net[out[k]]
@@ -320,11 +324,13 @@ def _best_of(from_, to, n, book, net, reason, wanted, seen, early, late, distinc
     place, row = -1, -1
     for k in range(n):
         other = -1
-        for i in range(from_[k], to[k]):
-            if reason[i] != 0 or wanted[book[i]] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
+        for i in order[ends[k] : ends[k + 1]]:
+            if book[i] == alone or wanted[book[i]] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
                 continue
-            if book[i] != alone and (other < 0 or net[i] > net[other]):
+            if other < 0 or net[i] > net[other]:
                 other = i
+            if ranked:
+                break
         if other < 0:
             continue
         t = 0.0
@@ -347,28 +353,43 @@ def _best_of(from_, to, n, book, net, reason, wanted, seen, early, late, distinc
 @kernel
 def _legs(
     who, low, high, segments, rows, live, book, net, reason, wanted, seen, timed, oldest, gap_live, gap_prematch,
-    distinct, out, totals, starts, ends, trial,
+    distinct, out, totals, order, ends, trial,
 ):  # fmt: skip
     """Best admissible legs of each case; if timed, seen within a gap of each other, and live ones since `oldest`.
 
-    A case is a market (low and high are equal), or the first outcome of one market and the last of another.
+    A case is a market (low and high are equal), or the first outcome of one market and the last of another. Rows of
+    equal cases, which are adjacent, are sorted by price once.
     """
     far = np.int64(1) << np.int64(62)
+    ends[0] = 0
+    ranked = False
     for c in range(low.size):
         m, z = low[c], high[c]
         mine = wanted[who[c]]
         n = segments[m + 1] - segments[m] if m == z else np.int64(2)
-        for k in range(n):
-            s = segments[m] + k
-            if k > 0 and m != z:
-                s = segments[z + 1] - 1
-            starts[k], ends[k] = rows[s], rows[s + 1]
+        again = c > 0 and low[c - 1] == m and high[c - 1] == z
+        more = c + 1 < low.size and low[c + 1] == m and high[c + 1] == z
+        if not again or (more and not ranked):
+            ranked = more
+            for k in range(n):
+                s = segments[z + 1] - 1 if k > 0 and m != z else segments[m] + k
+                j = ends[k]
+                for i in range(rows[s], rows[s + 1]):
+                    if reason[i] != 0:
+                        continue
+                    at = j
+                    while ranked and at > ends[k] and net[order[at - 1]] < net[i]:
+                        order[at] = order[at - 1]
+                        at -= 1
+                    order[at] = i
+                    j += 1
+                ends[k + 1] = j
         for k in range(out.shape[1]):
             out[c, k] = -1
         gap = gap_live if live[m] != 0 else gap_prematch
         since = oldest if live[m] != 0 else -far - far
         if not timed or live[m] == 0:
-            totals[c] = _best_of(starts, ends, n, book, net, reason, mine, seen, -far - far, far, distinct, trial)
+            totals[c] = _best_of(order, ends, n, ranked, book, net, mine, seen, -far - far, far, distinct, trial)
             early, late = far, -far - far
             for k in range(n):
                 out[c, k] = trial[k]
@@ -381,10 +402,12 @@ def _legs(
                 out[c, k] = -1
         totals[c] = np.inf
         for first in range(n):
-            for i in range(starts[first], ends[first]):
+            s = segments[z + 1] - 1 if first > 0 and m != z else segments[m] + first
+            for i in range(rows[s], rows[s + 1]):
                 if reason[i] != 0 or mine[book[i]] == 0 or seen[i] < since or seen[i] == NO_TIME:
                     continue
-                t = _best_of(starts, ends, n, book, net, reason, mine, seen, seen[i], seen[i] + gap, distinct, trial)
+                late = seen[i] + gap
+                t = _best_of(order, ends, n, ranked, book, net, mine, seen, seen[i], late, distinct, trial)
                 better = t < totals[c]
                 if t == totals[c] and t < np.inf:
                     for k in range(n):
@@ -418,7 +441,7 @@ def _choose(view: Offers, who: Longs, low: Longs, high: Longs, most: int, *, dis
             who, low, high, g.segments, g.rows, view.live, g.book, view.net, view.reason, view.wanted, g.seen,
             view.timed, since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6),
             round(limits.stale_prematch_gap_s * 1e6), distinct, rows, totals,
-            np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int32),
+            np.empty(g.row.size, np.int32), np.empty(most + 1, np.int64), np.full(most, -1, np.int32),
         )  # fmt: skip
     return Legs(rows, totals)
 
