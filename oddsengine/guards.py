@@ -420,7 +420,7 @@ def _conflicts(
                         names += 1
                 j += 1
             apart = np.log(highest - 1.0) - np.log(lowest - 1.0) if names > 1 else 0.0
-            if names > 1 and apart > gap:
+            if apart > gap:
                 middle, nearest = 0.0, np.inf
                 count = _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights) - 1
                 if count >= others:
