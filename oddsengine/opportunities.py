@@ -15,6 +15,7 @@ Every finder takes a frame of prices (see `ODDS_SCHEMA`) and these parameters:
 Thresholds are in percent, with a tolerance of 1e-7, so that a hold of exactly 2 % is within `max_hold=2`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -513,7 +514,7 @@ def set_aside(prepared: Prepared) -> dict[str, int]:
     codes = np.concatenate((prepared.identity.verdict, prepared.guarded.reason))
     counts = np.bincount(codes, minlength=len(NAMES))
     by_guard = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
-    for name, n in prepared.table.rejected.group_by("guard").len().sort("guard").iter_rows():
+    for name, n in sorted(Counter(prepared.table.rejected["guard"].to_list()).items()):
         by_guard[name] = by_guard.get(name, 0) + n
     return by_guard
 
