@@ -33,7 +33,7 @@ MOST_WATCHES = 64  # sets of books and thresholds with followed opportunities
 REPLAY_S = 120.0  # period for which a client may resume
 _SLACK_S = 15.0  # margin, for a client that connects at the last moment
 _REACH_S = 5.0
-_NEAR = 1 << 16  # updates; a number that is farther ahead is none that this node will get to
+_NEAR = 1 << 16  # updates; this node will not reach a number farther ahead
 SHARE = 16  # of one account
 MOST_ROWS = 50_000  # opportunities that one account's watches may hold for another to be added
 PART = 250  # opportunities read at once; other accounts get a turn in between
@@ -467,7 +467,7 @@ class Stream:
         self._close_unused(making)
 
     def _unmade(self, making: _Making, *, refused: bool) -> None:
-        """Give up a watch that nobody waits for any more, or that its account may not have."""
+        """Drop a watch that has no waiters or exceeds its account's limit."""
         if self._making.get(making.view) is not making:
             return
         del self._making[making.view]

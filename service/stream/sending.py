@@ -350,7 +350,7 @@ class Lines:
                 self._hand(subscriber)
                 subscriber.revoke()
             if subscriber.lingers(now) or (subscriber.turn % self._looks == self._look and subscriber.stalls(now)):
-                subscriber.cut("it takes nothing")
+                subscriber.cut("the client is not reading")
         failures = frozenset(self._failing())
         for name in sorted(failures - self._failures):
             message = f"source {name} is not responding; its prices will become stale"

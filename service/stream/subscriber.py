@@ -24,7 +24,7 @@ except ImportError:  # Windows
 
 WRITE = 1 << 16  # bytes of one write
 PIECE = 1 << 15  # bytes of a shared piece
-WAITING = b": the snapshot is on its way\n"
+WAITING = b": preparing the snapshot\n"
 _LATER_S = 15.0  # extra time for the kernel, so that we close stalled connections first, and count them
 
 
@@ -135,7 +135,7 @@ class Subscriber:
         if self.backlog is not None and not self.gone and not self._ending:
             self.backlog.take(events)
             if self.backlog.size > self._bounds.limit:
-                self.cut("it does not keep up")
+                self.cut("the client is too slow")
 
     # ---- output ----
 
