@@ -45,7 +45,7 @@ _ERROR_CODES = {
     "request_timeout": "The request body did not arrive in time.",
     "payload_too_large": "The request body is too large.",
     "rate_limited": "Rate limit of the tier exceeded; Retry-After says when to retry.",
-    "too_many_streams": "Limit of concurrent streams of the account reached.",
+    "too_many_streams": "Limit of concurrent streams of the account reached, or of the sets of books that they follow.",
     "internal_error": "Internal error; the request id identifies it in the logs.",
     "not_ready": "The node is starting.",
     "unavailable": "Something the request needs is unavailable; Retry-After says when to retry.",

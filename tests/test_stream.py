@@ -399,6 +399,25 @@ def test_views_of_closed_streams_fall_asleep(
     assert served.engine.views == before
 
 
+def test_a_set_shared_with_another_account_counts_again_once_that_has_left(
+    served: Served, listen: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oddsengine_service.stream.hub.SHARE", 1)
+    served.step(full_board("share"), moment())
+    wait_for(lambda: not served.hub._watches)
+    first, second = ({"channel": "opportunities", "sportsbook": f"pinnacle,{one}"} for one in ("draftkings", "fanduel"))
+    mine = listen("/stream", **first)
+    assert mine.ready.wait(PATIENCE_S)
+    other = listen("/stream", "sharp", **first, sport="basketball")
+    assert other.ready.wait(PATIENCE_S)
+    other.close()
+    wait_for(lambda: sum(group.members for group in served.hub._finds.values()) == 1)
+    refused = listen("/stream", **second)
+    assert refused.ended.wait(PATIENCE_S)
+    assert refused.samples["error"]["code"] == "too_many_streams"
+    assert "limit of 1 different sets of books per account" in refused.samples["error"]["message"]
+
+
 def test_an_account_holds_a_limited_number_of_opportunities(
     served: Served, listen: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -409,7 +428,10 @@ def test_an_account_holds_a_limited_number_of_opportunities(
     assert first.ready.wait(PATIENCE_S)
     second = listen("/stream", channel="opportunities", min_ev=-50, sportsbook="pinnacle,fanduel")
     assert second.ended.wait(PATIENCE_S)
-    assert "different sets of books" in second.samples["error"]["message"]
+    assert second.samples["error"]["code"] == "too_many_streams"
+    assert second.samples["error"]["message"].startswith(
+        "limit of 1 opportunities in the streams of an account reached"
+    )
     same = listen("/stream", channel="opportunities", min_ev=-50, sportsbook="pinnacle,draftkings")
     other = listen("/stream", "sharp", channel="opportunities", min_ev=-50, sportsbook="pinnacle,fanduel")
     assert same.ready.wait(PATIENCE_S)

@@ -167,7 +167,7 @@ class Stream:
     def leave(self, subscriber: Subscriber) -> None:
         """Remove a subscriber immediately."""
         self.lines.leave(subscriber)
-        self._jobs.put(lambda: self._leave(subscriber.groups))
+        self._jobs.put(lambda: self._leave(subscriber, subscriber.groups))
 
     async def close(self, within: float = 5.0) -> None:
         """End every stream cleanly."""
@@ -359,6 +359,7 @@ class Stream:
             group.members += 1
             if isinstance(group, OpportunityGroup):
                 group.idle = None
+                group.watch.enter(subscriber.account)
             number = group.watch.number if isinstance(group, OpportunityGroup) else 0
             self._post(self.lines.register, group, subscriber, wants, number)
         if prices is None:
@@ -414,7 +415,7 @@ class Stream:
         """Join the new groups before leaving the old ones, so that shared groups are not recreated."""
         before, subscriber.groups = subscriber.groups, []
         self._join(subscriber, wants)
-        self._leave(before)
+        self._leave(subscriber, before)
 
     def _follow(self, subscriber: Subscriber, wants: Subscription) -> bool:
         """Create a group of opportunities; False if the subscriber has to wait for it, or may not have it."""
@@ -429,15 +430,17 @@ class Stream:
             account = subscriber.account
             if len(self._watches) >= MOST_WATCHES or self._watches_of(account) >= SHARE:
                 self._close_idle()
-            if len(self._watches) >= MOST_WATCHES or self._watches_of(account) >= SHARE:
-                self._post(self.lines.refuse, subscriber, wants)
+            if self._watches_of(account) >= SHARE:
+                reason = f"limit of {SHARE} different sets of books per account reached; end other streams"
+                self._post(self.lines.refuse, subscriber, wants, reason)
+            elif len(self._watches) >= MOST_WATCHES:
+                reason = f"limit of {MOST_WATCHES} different sets of books of all accounts reached; retry later"
+                self._post(self.lines.refuse, subscriber, wants, reason)
             else:
                 making = self._making[view] = _Making(view, account)
                 making.waiting.append((subscriber, wants))
                 self._reads.put(account, lambda: self._make(making))
             return False
-        if watch.account != subscriber.account:
-            watch.account = ""
         watch.members += 1
         group = self._finds[wants.finds, wants.wire] = OpportunityGroup(wants.finds, watch, wants.wire)
         if wants.wire is RESUMABLE and self._mirror is not None:
@@ -474,7 +477,8 @@ class Stream:
         self._close_unused(making)
         for subscriber, wants in making.waiting:
             if refused and subscriber.account == making.account:
-                self._post(self.lines.refuse, subscriber, wants)
+                reason = f"limit of {MOST_ROWS:,} opportunities in the streams of an account reached; end other streams"
+                self._post(self.lines.refuse, subscriber, wants, reason)
             else:
                 self._join(subscriber, wants)
 
@@ -483,9 +487,11 @@ class Stream:
             making.watch.close()
             self._watches.pop(making.view, None)
 
-    def _leave(self, groups: list[Group]) -> None:
+    def _leave(self, subscriber: Subscriber, groups: list[Group]) -> None:
         for group in groups:
             group.members -= 1
+            if isinstance(group, OpportunityGroup):
+                group.watch.exit(subscriber.account)
             if group.members:
                 continue
             self._post(self.lines.close_group, group)

@@ -24,7 +24,7 @@ HEARTBEAT_S = 30.0
 PARTS = 30  # subscribers are divided into this many parts, which get heartbeats in turn
 CHECK_S = 0.5  # between two checks of keys, stalled readers and failures
 PAUSE_S = 0.02  # minimum between two rounds of writing; data in between is joined
-UPSTREAM = "upstream_error"
+UPSTREAM, TOO_MANY = "upstream_error", "too_many_streams"
 
 Group = Prices | OpportunityGroup | Games
 
@@ -283,12 +283,11 @@ class Lines:
         """Remove a group without subscribers."""
         self._groups.pop(group, None)
 
-    def refuse(self, subscriber: Subscriber, wants: Any) -> None:
-        """End a stream that would exceed the limit of views."""
+    def refuse(self, subscriber: Subscriber, wants: Any, reason: str) -> None:
+        """End a stream that would exceed a limit."""
         if subscriber.wants is not wants:
             return
-        message = "too many different sets of books; use fewer, or retry later"
-        self.send(subscriber.wire.error(UPSTREAM, message), subscriber)
+        self.send(subscriber.wire.error(TOO_MANY, reason), subscriber)
         subscriber.end()
 
     def send(self, events: bytes, subscriber: Subscriber, number: int = 0) -> None:

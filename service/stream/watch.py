@@ -9,6 +9,7 @@ EV, which narrows as the start approaches.
 """
 
 import sys
+from collections import Counter
 from collections.abc import Collection, Container, Hashable, Iterator
 from itertools import islice, repeat
 from typing import NamedTuple
@@ -64,12 +65,26 @@ class Watch:
                 books, method=method, min_ev=min_ev, min_profit=min_profit, include=include, keep=True
             )  # fmt: skip
         self.members = 0
+        self._accounts: Counter[str] = Counter()  # of its subscribers
         self._closed = False
         self.open: dict[OpportunityId, Opportunity] = {}
         self.number = 0  # of the update that `open` is of; 0 while it is of no single one
         self._last_update = 0
         self._outdated: dict[OpportunityId, int] = {}  # with the update by which each became outdated first
         self._reading = True  # until `fill`
+
+    def enter(self, account: str) -> None:
+        """Add a subscriber of an account."""
+        self._accounts[account] += 1
+        self.account = account if len(self._accounts) == 1 else ""
+
+    def exit(self, account: str) -> None:
+        """Remove a subscriber of an account; without any, it belongs to the last one."""
+        self._accounts[account] -= 1
+        if not self._accounts[account]:
+            del self._accounts[account]
+        if len(self._accounts) == 1:
+            (self.account,) = self._accounts
 
     @property
     def payer(self) -> Hashable:
