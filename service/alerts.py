@@ -34,7 +34,7 @@ Target = Annotated[str, Meta(min_length=1, max_length=1000)]
 _Improve = Annotated[float, Meta(gt=0.0, le=1000.0, description="Percentage points after which one is sent again.")]
 
 
-class NewAlert(msgspec.Struct, kw_only=True):
+class NewAlert(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What to send, where, and when not to."""
 
     filter: Annotated[str, Meta(description="Name of a saved filter.")]
@@ -56,7 +56,7 @@ class NewAlert(msgspec.Struct, kw_only=True):
     active: bool = True
 
 
-class AlertChanges(msgspec.Struct, kw_only=True):
+class AlertChanges(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The fields to change."""
 
     targets: Annotated[list[Target], Meta(max_length=MOST_TARGETS)] | UnsetType = UNSET

@@ -326,10 +326,20 @@ def test_addresses_are_checked(client: httpx.Client, target: str, why: str) -> N
 
 @pytest.mark.parametrize(
     "wrong", [{"filter": "none"}, {"quiet_from": "22:00"}, {"quiet_from": "25:00", "quiet_to": "07:00"},
-              {"time_zone": "Moon"}, {"improve": 0}, {"targets": ["https://1.1.1.1/"] * 6}],
+              {"time_zone": "Moon"}, {"improve": 0}, {"targets": ["https://1.1.1.1/"] * 6}, {"target": "https://1.1.1.1/"}],
 )  # fmt: skip
 def test_what_is_no_alert_is_refused(client: httpx.Client, wrong: dict[str, Any]) -> None:
     assert client.post("/alerts", json={"filter": "mine", **wrong}).status_code in (400, 404)
+
+
+def test_an_alert_can_be_changed_after_its_filter_was_deleted(client: httpx.Client) -> None:
+    client.put("/filters/gone", json={"list": "ev"})
+    alert = client.post("/alerts", json={"filter": "gone"}).json()["data"]
+    client.delete("/filters/gone")
+    changed = client.patch(f"/alerts/{alert['id']}", json={"active": False})
+    assert (changed.status_code, changed.json()["data"]["active"]) == (200, False)
+    unknown = client.patch(f"/alerts/{alert['id']}", json={"filter": "mine"})
+    assert (unknown.status_code, "`filter`" in unknown.json()["error"]["message"]) == (400, True)
 
 
 def test_a_name_that_changes_its_mind_is_connected_where_it_was_checked(

@@ -222,6 +222,9 @@ def test_filters_and_marks(client: httpx.Client) -> None:
     assert client.put("/filters/x", json={"list": "odds"}).status_code == 400
     refused = client.put("/filters/x", json={"list": "ev", "query": "min_ev=abc"})
     assert (refused.status_code, "min_ev" in refused.json()["error"]["message"]) == (400, True)
+    for query in ("?min_ev=1", "bogus=1"):
+        refused = client.put("/filters/x", json={"list": "ev", "query": query})
+        assert (refused.status_code, query.partition("=")[0] in refused.json()["error"]["message"]) == (400, True)
     for name in ("%0a", "%2e%2e"):
         assert client.put(f"/filters/{name}", json={"list": "ev"}).status_code == 400
     client.put("/marks/o1", json={"hidden": True, "note": "later"})

@@ -62,7 +62,6 @@ def _checked(context: Context, alert: Alert, before: Sequence[str] = ()) -> Aler
         raise invalid(f"time_zone must be a name such as America/New_York, got {alert.time_zone!r}") from None
     if (alert.quiet_from is None) != (alert.quiet_to is None):
         raise invalid("quiet_from and quiet_to must be given together")
-    context.node.records.get(context.caller.key, "filter", alert.filter, Filter)
     new = [target for target in alert.targets if target not in before]
     if new:
         with _reaching(context) as alerts:
@@ -80,6 +79,7 @@ def alerts(context: Context) -> Any:
 
 def create(context: Context) -> Any:
     new: NewAlert = context.body
+    context.node.records.get(context.caller.key, "filter", new.filter, Filter)
     alert = _checked(context, Alert(**msgspec.structs.asdict(new), id=secrets.token_hex(8)))
     store(context.node.records, context.caller.key, alert)
     return data(context, redacted(alert))

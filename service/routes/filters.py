@@ -17,7 +17,9 @@ def _checked(new: NewFilter, name: str) -> Filter:
         parse_qsl(new.query, keep_blank_values=True, strict_parsing=bool(new.query), max_num_fields=50)
     except ValueError as error:
         raise invalid(f"query must be a query string: {error}") from None
-    parse(new.query.encode(), LISTS[new.list].by_name)  # as the list itself checks it
+    _, ignored = parse(new.query.encode(), LISTS[new.list].by_name)  # as the list itself checks it
+    if ignored:
+        raise invalid(f"query must have parameters of /opportunities/{new.list} only, got {', '.join(ignored)}")
     return Filter(name=name, list=new.list, query=new.query)
 
 
