@@ -3,6 +3,7 @@
 `Writer` is the part of it that changes the engine.
 """
 
+import asyncio
 import gc
 import threading
 import time
@@ -73,6 +74,10 @@ class Writer:
     def write(self, job: Callable[..., Any], *args: Any, **words: Any) -> "Future[Any]":
         """Run a job in the writer, after those already queued."""
         return self._jobs.submit(job, *args, **words)
+
+    async def written(self, job: Callable[..., Any], *args: Any) -> Any:
+        """Run a job in the writer, and wait for its result without blocking the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._jobs, job, *args)
 
     @property
     def writing(self) -> bool:

@@ -176,6 +176,20 @@ def test_clients_hold_at_every_heartbeat_what_the_lists_have(served: Served) -> 
         number = step()
     crowd = Crowd(served, draw)
     crowd.come(number, chosen=("enterprise", "all", {"min_ev": "0.25"}))
+
+    def every_kind_comes_and_goes() -> int:
+        """Whatever the pace of reads: all have seen one opportunity of each kind before it expires."""
+        now = next(batches).now
+        number = int(served.step(full_board("every kind"), now).number)
+        for listener in crowd.here:
+            listener.ask(number)
+        wait_for(lambda: crowd.here[0].client.looks[-1].opportunities >= number)
+        gone = [(book, "every kind") for book in ("pinnacle", "draftkings", "fanduel")]
+        number = int(served.step([], now, complete=gone).number)
+        for listener in crowd.here:
+            listener.ask(number)
+        return number
+
     for tick in range(STEPS):
         if tick % 12 == 11 and len(crowd.here) > 1:
             left = crowd.go()
@@ -189,6 +203,7 @@ def test_clients_hold_at_every_heartbeat_what_the_lists_have(served: Served) -> 
         crowd.look()
         if draw.random() < 0.05:  # nothing moves for a while
             time.sleep(0.3)
+    number = every_kind_comes_and_goes()
     for listener in crowd.here:  # and when all is still everybody is told so
         beats = listener.client.beats
         assert listener.client.ready.wait(PATIENCE_S)

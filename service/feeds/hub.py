@@ -196,7 +196,7 @@ class Hub:
         while self._clock is not None:
             await self._override()
             with contextlib.suppress(StalledError):  # while the log is stalled, this is retried later
-                await self._written(self._pass_time)
+                await self._writer.written(self._pass_time)
             await asyncio.sleep(seconds)
 
     async def _override(self) -> None:
@@ -212,7 +212,7 @@ class Hub:
             if self._saying.is_due("overrides", str(error), self.now()):
                 _log.warning("%s: %s; the previous overrides stay in use", self._overrides, error)
             return
-        await self._written(self._reload, decided)
+        await self._writer.written(self._reload, decided)
 
     async def _saving(self, path: Path) -> None:
         while True:
@@ -231,7 +231,7 @@ class Hub:
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
         try:
-            applied: _Applied = await self._written(self._apply, source, payload)
+            applied: _Applied = await self._writer.written(self._apply, source, payload)
         except (ValueError, StalledError) as error:
             raise Failure(f"the board rejected a payload: {error}") from error
         now, track = self.now(), self._tracks[source]
@@ -295,10 +295,6 @@ class Hub:
             part.ended |= ended
 
     # ---- the writer's thread ----
-
-    async def _written(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function in the writer's thread."""
-        return await asyncio.wrap_future(self._writer.write(work, *arguments))
 
     def _step(
         self, quotes: Sequence[Mapping[str, Any]], more: Mapping[str, Any], moment: datetime | None = None
@@ -543,7 +539,7 @@ class Hub:
 
     async def save(self, path: Path) -> None:
         """Save the state of the feeds atomically."""
-        quarantined = await self._written(self.quarantined)
+        quarantined = await self._writer.written(self.quarantined)
         state = {
             "at": self.now(), "sources": self.statuses(), "books": self.books(), "unmapped": self.unmapped(),
             "quarantined": quarantined,

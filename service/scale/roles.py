@@ -198,7 +198,7 @@ class Member(Collector):
                 continue
             self.born = bounds.born
             if snapshots:
-                await self._written(self.follower.restore, *snapshots)
+                await self.node.written(self.follower.restore, *snapshots)
             if snapshots or bounds.first <= 1:
                 break
             self.node.waits_for = (
@@ -218,10 +218,6 @@ class Member(Collector):
         older = await self.board.load(lambda about: fits(about, born, first, old), opened)
         return [newest] if older is None else [newest, older]
 
-    async def _written(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function in the node's writer thread."""
-        return await asyncio.wrap_future(self.node.write(work, *arguments))
-
     # ---- following ----
 
     async def _follow(self) -> None:
@@ -237,7 +233,7 @@ class Member(Collector):
             self.node.ready, self.node.waits_for, self._outdated = False, str(error), True
 
     async def _take(self, message: LogMessage) -> None:
-        await self._written(self.follower.apply, message)
+        await self.node.written(self.follower.apply, message)
         now = self.node.engine.now
         if now is not None:
             self.lag_s = time.time() - now.timestamp()
@@ -306,7 +302,7 @@ class Member(Collector):
                     or newest.get("born") != str(self.born)
                     or self.node.engine.now.timestamp() - int(newest["now"]) / 1e6 >= 0.8 * self.scale.snapshot_s
                 ):
-                    about, data = await self._written(self.follower.snapshot, self.born)
+                    about, data = await self.node.written(self.follower.snapshot, self.born)
                     await self.board.save(about, await asyncio.to_thread(closed, data), self._retained)
             except _TROUBLE as error:
                 self.node.failures["snapshot"] = f"not saved: {error or type(error).__name__}"
@@ -336,7 +332,7 @@ class Member(Collector):
                 await asyncio.sleep(0.01)
                 continue
             self._tasks[0].cancel()
-            await self._written(lambda: None)  # everything read has been applied
+            await self.node.written(lambda: None)  # everything read has been applied
             # The lease's bucket may be new, with revisions from 1 again; an older epoch would be ignored.
             epoch = max(self._lease.epoch, self.follower.epoch + 1)
             if self.follower.sequence >= end.last:
@@ -463,7 +459,7 @@ class Member(Collector):
     async def _take_splits(self, message: Any) -> None:
         splits = msgspec.json.decode(message.data, type=list[SplitsGiven])
         assert self.outbox is not None
-        accepted = await self._written(lambda: self.node.put_splits(splits, self.node.clock.now()))
+        accepted = await self.node.written(lambda: self.node.put_splits(splits, self.node.clock.now()))
         put = time.monotonic()
         while accepted and time.monotonic() - self.outbox.waiting_s <= put:  # stored with the next step
             await asyncio.sleep(0.005)
