@@ -8,7 +8,7 @@ A unit contains the rows of one event and live flag that any guard or detector c
 one period (with its totals if the distribution of the margin depends on them), or one other kind of market.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs, Words
+from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs, Words, intern
 from oddsengine.identity import DRAW, MAYBE_DRAW, moneyline
 from oddsengine.reasons import CODES
 from oddsengine.traits import Kind
@@ -33,6 +33,7 @@ UNREAD = 15  # side of a term whose outcome is not recognised
 _KIND, _SUBJECT, _SIDE, _NAME, _WAYS = 44, 20, 4, 16, 8  # bits below the kind, subject, line, name and ways
 _SUBJECT_MASK, _SIDE_MASK, _BYTE = MOST_SUBJECTS - 1, (1 << _SIDE) - 1, 255
 _ZERO = 1 << 30  # added to thresholds, which may be negative
+_LINE = 31 + _SIDE  # bits of threshold and side
 
 _MARGIN = ("moneyline", "moneyline_3way", "spread")  # families whose ladders are read together
 
@@ -66,6 +67,16 @@ def pack(
         with_draw << _KIND | subject << _SUBJECT,
         name << _NAME | two_way << _WAYS | verdict,
     )
+
+
+def ranks(place: Sequence[Longs]) -> Longs:
+    """Rank packed terms by ladder, line and side."""
+    ladder, first = intern(place[0].astype(np.uint64))
+    rank = np.empty(first.size, np.int64)
+    rank[np.argsort(place[0][first])] = np.arange(first.size)
+    out = np.empty(ladder.size, np.int64)
+    out[np.argsort(rank[ladder] << _LINE | place[1])] = np.arange(ladder.size)
+    return out
 
 
 class Prices(NamedTuple):

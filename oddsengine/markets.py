@@ -29,6 +29,7 @@ from oddsengine.layout import (
     gather,
     listed,
     pack,
+    ranks,
     too_many,
     unit_of,
 )
@@ -132,7 +133,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     unit_key = prematch[term] + np.uint64(groups) * live.astype(np.uint64)
     unit, unit_first = intern(unit_key)
     # Slots in the order of units and terms, nearly that of the layout, so that rows that are sorted together are close.
-    by_term, _, _ = listed(np.arange(n, dtype=np.int32), _order(place)[term])
+    by_term, _, _ = listed(np.arange(n, dtype=np.int32), ranks(place)[term])
     row, start, size = listed(by_term, unit)
     seen, unused = times(rows, "last_seen_at")[row], np.zeros(n, np.uint8)
     some = gather(
@@ -157,16 +158,6 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     reason[row[some.out]] = some.why
     subjects = pl.Series(terms.names, dtype=pl.String)
     return Identity(sorted_, terms.kinds, books, reason[:priced], flip[term], sports, subjects, facts)
-
-
-def _order(place: Sequence[Longs]) -> Longs:
-    """Rank terms by ladder, line and side."""
-    code, first = intern(place[0].astype(np.uint64))
-    rank = np.empty(first.size, np.int64)
-    rank[np.argsort(place[0][first])] = np.arange(first.size)
-    out = np.empty(code.size, np.int64)
-    out[np.argsort(rank[code] << 36 | place[1])] = np.arange(code.size)
-    return out
 
 
 def _groups(

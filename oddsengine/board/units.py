@@ -1,8 +1,7 @@
 """Units: rows that are judged and searched together, as lists of slots.
 
-A unit contains the rows of one event and live flag that any guard or detector combines: the moneyline and spreads of
-one period (with its totals if the distribution of the margin depends on them), or one other kind of market; see
-`layout.unit_of`. `layout.gather` leaves a unit's list in sorted order, which makes the next sort faster.
+`layout` says which rows belong together. Its `gather` leaves a unit's list in sorted order, which makes the next sort
+faster.
 """
 
 import numpy as np
