@@ -97,9 +97,9 @@ class Api:
         context, account = self.context(request, body), request.account
         if not endpoint.cacheable or body is not None:
             return await self.pool.run(account, computed)
-        kind = _kind(context, request)
+        kind = _job_kind(context, request)
         return await self.cache.answer(
-            request, lambda: self.pool.at_once(account, computed, kind) or self.pool.run(account, computed, kind)
+            request, lambda: self.pool.run_here(account, computed, kind) or self.pool.run(account, computed, kind)
         )
 
     def _health(self, request: Request) -> CachedResponse:
@@ -123,10 +123,10 @@ class Api:
         return Context(caller, query, request.values, body, board, node, ignored, token)
 
 
-def _kind(context: Context, request: Request) -> Hashable:
+def _job_kind(context: Context, request: Request) -> Hashable:
     """The kind of a request's job for the pool: the board's version, the rights, and what the endpoint says."""
     endpoint, caller = request.endpoint, context.caller
-    kind = None if endpoint.kind is None else endpoint.kind(context)
+    kind = None if endpoint.job_kind is None else endpoint.job_kind(context)
     if kind is None:
         return None
     return endpoint.path, context.board.number, caller.tier.id, caller.features, request.codings, kind

@@ -64,7 +64,7 @@ class Endpoint:
     errors: Sequence[int] = ()  # statuses in addition to those implied by the declaration
     doc: str = ""
     path_kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # JSON Schema of path parameters
-    kind: Callable[[Context], Hashable] | None = None  # equal for requests of equal cost, None for others; see `Pool`
+    job_kind: Callable[[Context], Hashable] | None = None  # equal for requests of equal cost, None: unknown; see `Pool`
     stream: Callable[..., Awaitable[None]] | None = None  # serves a stream in the event loop, instead of `answer`
     by_name: Declared = field(init=False)
 

@@ -72,7 +72,7 @@ class Pool:
         last, before = self._active
         self._active = (account, self._clock()), before if last[0] == account else last
 
-    def at_once(self, account: str, call: Callable[[], _Result], kind: Hashable) -> _Result | None:
+    def run_here(self, account: str, call: Callable[[], _Result], kind: Hashable) -> _Result | None:
         """Run a function here if its kind is quick and it is the account's turn; otherwise return None."""
         if kind is None or self._costs.get(kind, QUICK) >= QUICK or account in self._waiting:
             return None

@@ -245,25 +245,25 @@ def test_quick_jobs_run_on_the_event_loop_after_one_in_a_thread() -> None:
 
     async def run() -> None:
         here, pool, release = threading.get_ident(), Pool(clock=lambda: 0.0), threading.Event()
-        assert pool.at_once("one", job, "list") is None
+        assert pool.run_here("one", job, "list") is None
         assert await pool.run("one", job) != here
-        assert pool.at_once("one", job, None) is None
+        assert pool.run_here("one", job, None) is None
         assert await pool.run("one", job, "list") != here
-        assert pool.at_once("one", job, "list") == here
-        assert pool.at_once("one", job, "another") is None
-        assert pool.at_once("one", lambda: job(2 * QUICK), "list") == here
-        assert pool.at_once("one", job, "list") is None
+        assert pool.run_here("one", job, "list") == here
+        assert pool.run_here("one", job, "another") is None
+        assert pool.run_here("one", lambda: job(2 * QUICK), "list") == here
+        assert pool.run_here("one", job, "list") is None
         assert await pool.run("one", job, "list") != here
         before = [asyncio.create_task(pool.run("one", lambda: release.wait(20))) for _ in range(3)]
         await asyncio.sleep(0)
-        assert pool.at_once("one", job, "list") is None
-        assert pool.at_once("two", job, "list") == here
+        assert pool.run_here("one", job, "list") is None
+        assert pool.run_here("two", job, "list") == here
         release.set()
         await asyncio.gather(*before)
-        assert pool.at_once("one", job, "list") == here
+        assert pool.run_here("one", job, "list") == here
         pool._charge("one", 3.0)
         pool.note("two")
-        assert pool.at_once("one", job, "list") is None
+        assert pool.run_here("one", job, "list") is None
 
     asyncio.run(asyncio.wait_for(run(), 60))
 
@@ -276,14 +276,14 @@ def test_quick_jobs_run_on_the_event_loop_after_one_in_a_thread() -> None:
 def test_lists_that_differ_in_limits_are_quick(
     running: Running, monkeypatch: pytest.MonkeyPatch, path: str, *, quick: bool
 ) -> None:
-    pool, at_once, made = running.service.api.pool, running.service.api.pool.at_once, set[bool]()
+    pool, run_here, made = running.service.api.pool, running.service.api.pool.run_here, set[bool]()
 
     def noted(*job: Any) -> Any:
-        response = at_once(*job)
+        response = run_here(*job)
         made.add(response is not None)
         return response
 
-    monkeypatch.setattr(pool, "at_once", noted)
+    monkeypatch.setattr(pool, "run_here", noted)
     monkeypatch.setattr("oddsengine_service.pool.QUICK", 1.0)  # on a busy machine, too
     for at in range(200):
         assert asked(running, path.format(200 + at))[0] == 200

@@ -311,7 +311,7 @@ _COSTLY = ("sort", "group_by", "fields", "state", "include", "cursor")
 _ANY = dict.fromkeys(("min_odds", "max_odds", "offset"))  # any value of these costs the same
 
 
-def _kind(context: Context) -> Hashable:
+def _job_kind(context: Context) -> Hashable:
     """Lists in the order of the board that differ in price limits and offset only; None while the board is busy."""
     query = context.query
     if any(query.get(name) for name in _COSTLY) or index_of(context).busy:
@@ -356,7 +356,7 @@ endpoints = (
             *FILTERS, ADD_SPORTSBOOK, *_MORE, filters.STATE, _SORT, _FIELDS,
             choice("group_by", _GROUP_BY, ("event",)), filters.REFS, *PAGES, CURSOR,
         ),
-        doc=__doc__.partition("\n\n")[2], kind=_kind,
+        doc=__doc__.partition("\n\n")[2], job_kind=_job_kind,
     ),
     Endpoint(
         "/odds/best", best, "Best price of each selection", "Odds", BestPage,
@@ -365,7 +365,7 @@ endpoints = (
         "to be true ...) are ignored, and selections without any other price are omitted. Prices are compared after "
         "the commission or fee of their book (`odds_decimal_net`); the other fields are as quoted. Ties go to the "
         "price seen last, then to the first book by id. `min_odds` and `max_odds` filter the best prices, and do not "
-        "affect which price is best.", kind=_kind,
+        "affect which price is best.", job_kind=_job_kind,
     ),
     Endpoint(
         "/odds/comparison", comparison, "Prices of one event by market type", "Odds", OddsLists,

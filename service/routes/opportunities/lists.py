@@ -154,7 +154,7 @@ def _best(table: Table, matched: Bools | None) -> Bools:
 _COSTLY = ("event", "devig_book", "state", "include")
 
 
-def _kind(own: _List) -> Callable[[Context], Hashable]:
+def _job_kind(own: _List) -> Callable[[Context], Hashable]:
     """Lists of one view that differ in limits on numbers and the offset, as long as no view was closed."""
     any_value = dict.fromkeys(("offset", *(name for _, *names in own.kind.bounds for name in names)))
 
@@ -333,7 +333,7 @@ def _endpoint(path: str, own: _List, summary: str, returns: Any, params: Sequenc
     feature = own.kind.name
     return Endpoint(
         f"/opportunities/{path}", _answers(own), summary, TAG, returns, params, feature=feature, doc=doc,
-        kind=_kind(own),
+        job_kind=_job_kind(own),
     )  # fmt: skip
 
 
