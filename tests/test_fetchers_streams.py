@@ -179,6 +179,7 @@ def test_a_payload_that_does_not_read_is_kept_and_the_stream_begun_anew(tmp_path
 def test_pages_then_what_changed(paged: str) -> None:
     """REST: all pages, then changes since the upstream's own time; a clamped answer asks for everything again."""
     asked: list[Request] = []
+    seen = {deltas: asyncio.Event() for deltas in (2, 4)}
 
     async def serve(request: Request, answering: Answering) -> None:
         asked.append(request)
@@ -186,6 +187,8 @@ def test_pages_then_what_changed(paged: str) -> None:
         deltas = sum(one.path.endswith("/delta") for one in asked)
         snapshots = sum(one.path.endswith("/odds") and not {"offset", "cursor"} & set(one.query) for one in asked)
         if request.path.endswith("/delta"):
+            if deltas in seen:  # a change stays until it was seen
+                await seen[deltas].wait()
             rows = [row("r1", 2.5)] if deltas == 1 else []
             removed = [{"id": "r2", "sportsbook": "draftkings"}] if deltas == 2 else []
             body: dict[str, Any] = {
@@ -209,7 +212,9 @@ def test_pages_then_what_changed(paged: str) -> None:
         hub = new_hub()
         async with http(serve) as url, running(hub, interface.source(feed(url, stream=False), "", Secrets())):
             await until(lambda: 2.5 in prices(hub).values(), "a change")
+            seen[2].set()
             await until(lambda: len(prices(hub)) == 1, "a removal")
+            seen[4].set()
             await until(lambda: list(prices(hub).values()) == [1.4], "everything again")
             assert next(r for r in asked if r.path.endswith("/delta")).query["since"] == ["2026-01-01T00:00:01Z"]
             assert status(hub) == ("ok", "")
