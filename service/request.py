@@ -49,7 +49,7 @@ class Request:
             elif name == b"if-none-match":
                 self.etag = value
             elif name == b"accept-encoding":
-                self.codings = value[:200]
+                self.codings = (b"%b,%b" % (self.codings, value) if self.codings else value)[:200]
             elif name == b"content-encoding":
                 self.coded = value
             elif name == b"last-event-id":

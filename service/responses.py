@@ -18,6 +18,8 @@ Headers = list[Header]
 NO_STORE: Header = (b"cache-control", b"no-store")
 _REVALIDATE: Header = (b"cache-control", b"private, no-cache")
 _VARY: Header = (b"vary", b"Accept-Encoding, X-API-Key, Authorization")
+_WEIGHT = re.compile(r"\s*q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*")
+_UNLISTED = 1e-6  # weight of a plain body that the client does not mention: below every other
 _UNSAFE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 encode = msgspec.json.Encoder().encode
 
@@ -53,7 +55,7 @@ class CachedResponse:
 
     def _variant(self, given: bytes, codings: bytes) -> tuple[str, bool]:
         """Return the encoding, and whether the client already has the body."""
-        coding = _coding(codings) if self.answer.status == 200 and len(self.answer.body) >= SMALL else ""
+        coding = _codings(codings)[len(self.answer.body) < SMALL] if self.answer.status == 200 else ""
         return coding, bool(given) and self._tagged and self._matches(given)
 
     def sent(self, given: bytes, codings: bytes) -> RawResponse:
@@ -113,10 +115,27 @@ def _zstd(body: bytes) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _coding(accepted: bytes) -> str:
-    """Choose the first supported encoding that the client accepts; weight 0 excludes one, `*` stands for all others."""
-    weights: dict[str, bool] = {}
+def _codings(accepted: bytes) -> tuple[str, str]:
+    """Choose the encoding of large and of small bodies by RFC 9110, section 12.5.3; empty for none.
+
+    The highest weight wins, then the order of `CODINGS`; a small body is encoded only if the client refuses it plain.
+    Invalid entries are ignored, and a client that accepts nothing gets the plain body.
+
+    Examples
+    --------
+    >>> _codings(b"zstd;q=0.5, gzip"), _codings(b"zstd, gzip, identity;q=0")
+    (('gzip', ''), ('zstd', 'zstd'))
+    """
+    weights: dict[str, float] = {}
     for part in accepted.decode("latin-1").lower().split(","):
-        name, _, weight = part.partition(";")
-        weights[name.strip()] = weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return next((coding for coding in CODINGS if weights.get(coding, weights.get("*", False))), "")
+        name, parameter, text = part.partition(";")
+        weight = _WEIGHT.fullmatch(text if parameter else "q=1")
+        if weight:
+            weights[name.strip()] = float(weight[1])
+    others = weights.get("*", 0.0)
+    coding = max(CODINGS, key=lambda coding: weights.get(coding, others))
+    weight_of_coding = weights.get(coding, others)
+    plain = weights.get("identity", weights.get("*", _UNLISTED))
+    if not weight_of_coding or weight_of_coding < plain:
+        return "", ""
+    return coding, "" if plain else coding

@@ -509,13 +509,13 @@ def test_another_board_is_another_answer(service: Running) -> None:
     assert after.headers["etag"] != before.headers["etag"]
 
 
-def raw(service: Running, path: str, accepted: str) -> tuple[http.client.HTTPResponse, bytes]:
+def raw(service: Running, path: str, *accepted: str) -> tuple[http.client.HTTPResponse, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=PATIENCE_S)
     with closing(connection):
         connection.putrequest("GET", f"/api/v1{path}", skip_accept_encoding=True)
         connection.putheader("X-API-Key", "demo_enterprise")
-        if accepted:
-            connection.putheader("Accept-Encoding", accepted)
+        for value in filter(None, accepted):
+            connection.putheader("Accept-Encoding", value)
         connection.endheaders()
         answer = connection.getresponse()
         return answer, answer.read()
@@ -533,6 +533,11 @@ UNPACK: dict[str | None, Callable[[bytes], bytes]] = {
     [
         ("", None), ("identity", None), ("gzip", "gzip"), ("zstd", "zstd"), ("gzip, zstd", "zstd"), ("GZIP", "gzip"),
         ("gzip;q=0", None), ("zstd;q=0, gzip;q=0.5", "gzip"), ("br", None), ("*", "zstd"), ("*, zstd;q=0", "gzip"),
+        ("zstd;q=0.5, gzip", "gzip"), ("gzip;q=0.123, zstd;q=0.122", "gzip"), ("gzip ; Q=0.4, *;q=0.3", "gzip"),
+        ("identity, gzip;q=0.5", None), ("identity;q=0.5, gzip;q=0.5", "gzip"), ("gzip;q=0.1", "gzip"),
+        ("gzip;q=0.2, *;q=0.5", "zstd"), ("zstd;q=0.2, gzip;q=0.2, *;q=0.5", None), ("gzip;q=0.000", None),
+        ("gzip;q=abc", None), ("gzip;q=2, zstd;q=-1", None), ("gzip;q=0.1234", None), ("gzip;level=5", None),
+        ("gzip;q=, zstd", "zstd"), ("identity;q=0", None), ("*;q=0", None),
     ],
 )  # fmt: skip
 def test_bodies_are_packed_as_the_client_can(service: Running, accepted: str, coding: str | None) -> None:
@@ -546,6 +551,18 @@ def test_bodies_are_packed_as_the_client_can(service: Running, accepted: str, co
         assert len(body) < len(expected) / 3
     small, _ = raw(service, "/sports/basketball", accepted)
     assert small.headers["content-encoding"] is None
+
+
+@pytest.mark.parametrize("accepted", ["identity;q=0, gzip;q=0.1", "gzip, *;q=0"])
+def test_a_small_body_is_packed_if_the_client_takes_no_plain_one(service: Running, accepted: str) -> None:
+    answer, body = raw(service, "/sports/basketball", accepted)
+    assert answer.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(body) == raw(service, "/sports/basketball", "")[1]
+
+
+def test_an_encoding_may_be_in_any_of_several_headers(service: Running) -> None:
+    answer, _ = raw(service, "/odds?limit=100", "zstd;q=0.5, gzip", "br")
+    assert answer.headers["content-encoding"] == "gzip"
 
 
 def test_a_tag_of_any_coding_is_known(service: Running) -> None:
