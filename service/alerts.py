@@ -23,6 +23,7 @@ from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.records import Records
 from oddsengine_service.targets import Sender, masked
+from oddsengine_service.wire.envelopes import Body
 from oddsengine_service.wire.filters import Filter
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
@@ -34,7 +35,7 @@ Target = Annotated[str, Meta(min_length=1, max_length=1000)]
 _Improve = Annotated[float, Meta(gt=0.0, le=1000.0, description="Percentage points after which one is sent again.")]
 
 
-class NewAlert(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class NewAlert(Body, kw_only=True):
     """What to send, where, and when not to."""
 
     filter: Annotated[str, Meta(description="Name of a saved filter.")]
@@ -45,7 +46,7 @@ class NewAlert(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             description="`https://...` for a webhook, `tgram://TOKEN/CHAT`, `discord://ID/TOKEN`, `mailto:ADDRESS`; "
             "none for alerts on the page only.",
         ),
-    ] = []
+    ] = msgspec.field(default_factory=list)
     improve: _Improve = 1.0
     quiet_from: Clock | None = None
     quiet_to: Clock | None = None
@@ -56,7 +57,7 @@ class NewAlert(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     active: bool = True
 
 
-class AlertChanges(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AlertChanges(Body, kw_only=True):
     """The fields to change."""
 
     targets: Annotated[list[Target], Meta(max_length=MOST_TARGETS)] | UnsetType = UNSET
@@ -68,7 +69,7 @@ class AlertChanges(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     active: bool | UnsetType = UNSET
 
 
-class Alert(NewAlert, kw_only=True):
+class Alert(NewAlert, kw_only=True, forbid_unknown_fields=False):
     """An alert, and the status of its messages."""
 
     id: str

@@ -6,15 +6,14 @@ response computed by a thread of `pool`; streams are served on the event loop.
 """
 
 import time
-import zlib
 from collections.abc import Hashable, Iterable
 from typing import Any
 from urllib.parse import unquote
 
-import msgspec
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
+from oddsengine_service.bodies import body_of
 from oddsengine_service.endpoints import Context, Endpoint
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
@@ -24,12 +23,11 @@ from oddsengine_service.middleware.requests import Requests
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.pool import Pool
-from oddsengine_service.problems import Problem, invalid, masked
-from oddsengine_service.request import Request, read_body
+from oddsengine_service.problems import Problem, masked
+from oddsengine_service.request import Request
 from oddsengine_service.responses import CachedResponse
 
 BASE = "/api/v1"
-MOST_BODY = 1 << 20
 HEALTH_RATE = 50  # computed per second; beyond it the last response is reused
 _SLASH = "\ufdd0"  # replaces an escaped / while a path is routed; never part of a text
 
@@ -79,7 +77,7 @@ class Api:
 
     async def answer(self, request: Request, receive: Receive) -> CachedResponse:
         endpoint = request.endpoint
-        body = await _body(endpoint, request, receive) if endpoint.body is not None else None
+        body = await body_of(endpoint.body, request, receive) if endpoint.body is not None else None
         if endpoint.path == HEALTH:  # not queued: the threads may be busy for seconds
             return self._health(request)
 
@@ -161,32 +159,3 @@ class Methods:
         allowed = ", ".join(sorted({*self.endpoints, *(["HEAD"] if "GET" in self.endpoints else [])}))
         message = f"{BASE}{masked(request.path)[:100]} takes {allowed}, got {request.method[:20]}"
         return Problem(405, "method_not_allowed", message, allow=allowed)
-
-
-async def _body(endpoint: Endpoint, request: Request, receive: Receive) -> Any:
-    raw = await read_body(receive, MOST_BODY, "request body")
-    raw = _unpacked(raw, request.coded.strip().lower())
-    assert endpoint.body is not None
-    try:
-        return msgspec.json.decode(raw, type=endpoint.body)
-    except msgspec.ValidationError as error:
-        raise invalid(f"request body does not match the schema: {error}") from None
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise invalid(f"request body is not valid JSON: {error}") from None
-
-
-def _unpacked(raw: bytes, coding: bytes) -> bytes:
-    if coding in (b"", b"identity"):
-        return raw
-    if coding != b"gzip":
-        raise Problem(415, "validation_error", f"content-encoding must be gzip or identity, got {coding[:40]!r}")
-    unpack = zlib.decompressobj(31)
-    try:
-        out = unpack.decompress(raw, MOST_BODY + 1)
-    except zlib.error as error:
-        raise invalid(f"request body is not valid gzip: {error}") from None
-    if len(out) > MOST_BODY or unpack.unconsumed_tail:
-        raise Problem(413, "payload_too_large", f"request body must be at most {MOST_BODY:,} bytes")
-    if not unpack.eof:
-        raise invalid("request body is truncated gzip")
-    return out

@@ -21,6 +21,7 @@ from oddsengine.outcomes import settled
 from oddsengine.stakes import bet_table
 from oddsengine_service.node import Node
 from oddsengine_service.records import Records
+from oddsengine_service.wire.envelopes import Body
 
 Result = Literal["won", "half_won", "push", "half_lost", "lost", "void"]
 SHARES: dict[Result, float] = {"won": 1.0, "half_won": 0.5, "push": 0.0, "half_lost": -0.5, "lost": -1.0, "void": 0.0}
@@ -32,7 +33,7 @@ Probability = Annotated[float, Meta(gt=0.0, lt=1.0)]
 _Finite = Annotated[float, Meta(ge=-1e6, le=1e6)]
 
 
-class NewBet(msgspec.Struct, kw_only=True):
+class NewBet(Body, kw_only=True):
     """A bet as placed; it is identified by the same fields as rows of `/odds`."""
 
     sportsbook: Text
@@ -62,7 +63,7 @@ class NewBet(msgspec.Struct, kw_only=True):
     note: Note = ""
 
 
-class BetChanges(msgspec.Struct, kw_only=True):
+class BetChanges(Body, kw_only=True):
     """The fields to change; null for `result` or for the scores reopens the bet."""
 
     stake: Stake | UnsetType = UNSET
@@ -74,7 +75,7 @@ class BetChanges(msgspec.Struct, kw_only=True):
     closing_probability: Probability | UnsetType | None = UNSET
 
 
-class Bet(NewBet, kw_only=True):
+class Bet(NewBet, kw_only=True, forbid_unknown_fields=False):
     """A bet with its close, result and profit."""
 
     id: str

@@ -23,6 +23,7 @@ from typing import Any
 
 import httpx
 import jsonschema  # type: ignore[import-untyped]
+import msgspec
 import pytest
 import zstandard
 from contract import KINDS, READ, UNCHANGING, check
@@ -31,6 +32,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from service_running import METRICS_TOKEN, PATIENCE_S, SPLITS_TOKEN, TIER_IDS, Running, has, until
 
 from oddsengine import catalog, cli
+from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.pool import THREADS
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.server import serve
@@ -280,6 +282,17 @@ def test_every_error(
         assert answer.headers["connection"] == "close"
     page = service.service.site.page
     assert f'id="{code}"' in page, "what the error's docs point at"
+
+
+@pytest.mark.parametrize("endpoint", [e for e in ENDPOINTS if e.body and e.path != "/mcp"], ids=lambda e: e.path)
+def test_an_unknown_field_of_a_body_is_refused(service: Running, endpoint: Endpoint) -> None:
+    assert endpoint.body is not None
+    with service.client() as client:
+        answer = client.request(endpoint.method, endpoint.path, json={"` - at `$.x[0]": "red"})
+    fields = [field.encode_name for field in msgspec.structs.fields(endpoint.body)]
+    assert (answer.status_code, answer.json()["error"]["message"]) == (
+        400, f"unknown field '` - at `$.x[0]' in the request body; allowed: {', '.join(fields)}",
+    )  # fmt: skip
 
 
 def test_a_message_names_the_parameter_what_came_and_what_is_allowed(service: Running) -> None:

@@ -22,12 +22,12 @@ from oddsengine_service.keys import (
 from oddsengine_service.limits import period
 from oddsengine_service.problems import Problem
 from oddsengine_service.tiers import TIERS
-from oddsengine_service.wire.envelopes import Data
+from oddsengine_service.wire.envelopes import Body, Data
 
 _ALL_BOOKS = 999  # stands for all books in responses
 
 
-class NewKey(msgspec.Struct):
+class NewKey(Body):
     """Name and tier of a new key."""
 
     name: Annotated[

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Meta
 
 from oddsengine import catalog
@@ -21,7 +20,7 @@ from oddsengine_service.endpoints import Answer, Context, Endpoint, data
 from oddsengine_service.params import MOST_TEXT, text
 from oddsengine_service.problems import Problem, invalid, quoted
 from oddsengine_service.routes.odds import books_for, index_of
-from oddsengine_service.wire.envelopes import Data
+from oddsengine_service.wire.envelopes import Body, Data
 
 BASE = "/api/v1/deeplink"
 MOST_IDS = 500
@@ -30,7 +29,7 @@ _TAG = "Deep Links"
 _HASH = re.compile("(?:.*:)?([0-9a-f]{16})", re.DOTALL)
 
 
-class LinkRequest(msgspec.Struct):
+class LinkRequest(Body):
     """Prices or opportunities to link to."""
 
     ids: Annotated[

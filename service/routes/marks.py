@@ -2,20 +2,20 @@
 
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
 from oddsengine_service.routes.named import named
+from oddsengine_service.wire.envelopes import Body
 
 
-class Marking(msgspec.Struct):
+class Marking(Body):
     """How a bettor marked an opportunity."""
 
     hidden: bool = False
     note: Annotated[str, Meta(max_length=1000)] = ""
 
 
-class Mark(Marking, kw_only=True):
+class Mark(Marking, kw_only=True, forbid_unknown_fields=False):
     """A marked opportunity."""
 
     id: str

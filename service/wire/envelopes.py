@@ -10,6 +10,10 @@ Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
+class Body(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a request. An unknown field is an error, for it may be a misspelled one."""
+
+
 class GameState(msgspec.Struct, frozen=True):
     """State of a game."""
 

@@ -2,14 +2,15 @@
 
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
+
+from oddsengine_service.wire.envelopes import Body
 
 MOST_QUERY = 4000
 List = Literal["ev", "arbitrage", "low_hold", "middles"]
 
 
-class NewFilter(msgspec.Struct):
+class NewFilter(Body):
     """A list and its parameters."""
 
     list: List
@@ -18,7 +19,7 @@ class NewFilter(msgspec.Struct):
     ] = ""
 
 
-class Filter(NewFilter, kw_only=True):
+class Filter(NewFilter, kw_only=True, forbid_unknown_fields=False):
     """A saved filter."""
 
     name: str

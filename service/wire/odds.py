@@ -18,7 +18,7 @@ from oddsengine.update import hexadecimal
 from oddsengine_service.params import MOST_TEXT, WORDS_PATTERN
 from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.columns import home_page
-from oddsengine_service.wire.envelopes import AnswerMeta, Counted, Moment, Pagination, Share
+from oddsengine_service.wire.envelopes import AnswerMeta, Body, Counted, Moment, Pagination, Share
 from oddsengine_service.wire.numbers import americans
 
 
@@ -99,7 +99,7 @@ class Removed(msgspec.Struct, gc=False):
     removed_at: Moment
 
 
-class Batch(msgspec.Struct):
+class Batch(Body):
     """The requested events; books and market types are comma-separated as in queries."""
 
     event_ids: Annotated[

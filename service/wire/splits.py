@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from oddsengine_service.wire.envelopes import Counted, Pagination, Share
+from oddsengine_service.wire.envelopes import Body, Counted, Pagination, Share
 from oddsengine_service.wire.numbers import Number
 
 
@@ -88,7 +88,7 @@ class SplitsHistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
-class SplitsGiven(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SplitsGiven(Body, kw_only=True):
     """One record as posted by an operator's source; `fetched_at` defaults to now."""
 
     event_id: Name
@@ -103,7 +103,7 @@ class SplitsGiven(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     moneyline: MoneylineSplit | None = None
 
 
-class SplitsPosted(msgspec.Struct, frozen=True):
+class SplitsPosted(Body):
     """A request to store records."""
 
     splits: Annotated[list[SplitsGiven], Meta(min_length=1, max_length=1000)]
