@@ -28,6 +28,7 @@ class SocketClient(threading.Thread):
         self.odds: dict[str, dict[str, Any]] = {} if before is None else before.odds
         self.finds: dict[str, dict[str, Any]] = {kind: {} for kind in CHANNELS}
         self.names: list[str] = []
+        self.answers: list[dict[str, Any]] = []  # to `subscribe`, and to the first subscription
         self.samples: dict[str, Any] = {}
         self.faults: list[str] = []
         self.resumed = False  # who resumes may be told twice of what it missed
@@ -96,6 +97,8 @@ class SocketClient(threading.Thread):
         kind, _, what = name.partition(":")
         if name == "connected":
             self.resumed = said["resumed"]
+        if name == "subscribed":
+            self.answers.append(said)
         if name == "subscribed" and (self.rounds or not self.resumed):
             self.odds.clear()
         elif name == "initial":

@@ -11,7 +11,6 @@ from oddsengine.query import Filter
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.stream.events import RESUMABLE, SSE, StreamEvent, Wire
-from oddsengine_service.stream.hub import Subscription
 from oddsengine_service.stream.moves import Form
 from oddsengine_service.stream.prices import Prices, Taken
 from oddsengine_service.stream.sending import Lines
@@ -48,10 +47,9 @@ def lines_and_group(wire: Wire, **bounds: int) -> tuple[Lines, Prices]:
 
 def admitted(lines: Lines, group: Prices, wire: Wire, client: Client) -> Subscriber:
     """A subscriber that has its snapshot of update 1."""
-    wants = Subscription(group.wanted, None, None, wire=wire)
-    subscriber = lines.enter(client, "account", "key", lambda: True, wants, [])
-    lines.register(group, subscriber, wants, 0)
-    lines.admit(subscriber, wants, Taken(1, [], b"data: complete\n\n"), [], 1)
+    subscriber = lines.enter(client, "account", "key", lambda: True, wire, [])
+    lines.register(group, subscriber, 0)
+    lines.admit(subscriber, Taken(1, [], b"data: complete\n\n"), [], 0, 1)
     return subscriber
 
 

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -169,6 +170,96 @@ def test_prices_come_and_leave_by_their_bounds(served: Served) -> None:
     client.close()
 
 
+def _at(book: str, **more: Any) -> dict[str, Any]:
+    """A subscription over a set of books of its own."""
+    return {"channels": "ev", "sportsbook": f"pinnacle,{book}", **more}
+
+
+@pytest.mark.parametrize(("limit", "message"), [("SHARE", "different sets of books"), ("MOST_ROWS", "opportunities")])
+def test_a_subscription_beyond_a_limit_is_refused_and_the_old_one_goes_on(
+    served: Served, monkeypatch: pytest.MonkeyPatch, limit: str, message: str
+) -> None:
+    now = moment()
+    event = f"beyond-{limit}"
+    served.step(full_board(event), now)
+    wait_for(lambda: served.hub is None or not served.hub._watches)
+    monkeypatch.setattr(f"oddsengine_service.stream.hub.{limit}", 1)
+    client = listen(served, **_at("draftkings", min_ev=-50))
+    other = listen(served, **_at("draftkings", min_ev=-50))  # keeps the set when the first gives it up
+    client.say("subscribe", channels=["ev", "odds"], filters={"sportsbooks": ["pinnacle", "fanduel"], "min_ev": -50})
+    refusal = told(client, "error")
+    assert refusal["code"] == "too_many_streams"
+    assert message in refusal["message"]
+    assert client.names.count("subscribed") == 1
+    served.step([price(event, "draftkings", "Home", 2.14)], now + timedelta(seconds=1))
+    for each in (client, other):
+        assert "draftkings" in {row["sportsbook"] for row in told(each, "ev:detected")["data"]}
+    client.subscribe("odds", eventIds=[event])  # no set of books is needed for prices
+    assert client.held() == listed(served, event=event)
+    late = SocketClient(served, **_at("fanduel", min_ev=-50))
+    assert late.ended.wait(20)
+    assert (late.samples["error"]["code"], late.code) == ("too_many_streams", 4029)
+    for each in (client, other):
+        assert not each.faults, each.faults
+        each.close()
+
+
+@pytest.mark.parametrize("limit", ["SHARE", "MOST_WATCHES", "MOST_ROWS"])
+def test_the_only_subscriber_of_a_set_may_replace_it_at_the_limit(
+    served: Served, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    served.step(full_board(f"replaced-{limit}"), moment())
+    wait_for(lambda: served.hub is None or not served.hub._watches)
+    monkeypatch.setattr(f"oddsengine_service.stream.hub.{limit}", 1)
+    client = listen(served, **_at("draftkings", min_ev=-50))
+    for book in ("fanduel", "draftkings", "betmgm"):
+        client.subscribe("ev", sportsbooks=["pinnacle", book], min_ev=-50)
+        assert client.samples["subscribed"]["sportsbooks"] == ["pinnacle", book]
+    assert "error" not in client.names
+    assert not client.faults, client.faults
+    client.close()
+
+
+def test_sets_that_are_given_up_and_kept_by_others_count(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever takes over a set while it is being replaced leaves no room for its replacement."""
+    served.step(full_board("kept"), moment())
+    wait_for(lambda: served.hub is None or not served.hub._watches)
+    monkeypatch.setattr("oddsengine_service.stream.hub.SHARE", 1)
+    client = listen(served, **_at("draftkings", min_ev=-50))
+    make, joined = served.hub._make, threading.Event()
+
+    def late(making: Any) -> None:
+        joined.wait(20)
+        make(making)
+
+    monkeypatch.setattr(served.hub, "_make", late)
+    client.say("subscribe", channels=["ev"], filters={"sportsbooks": ["pinnacle", "fanduel"], "min_ev": -50})
+    wait_for(lambda: served.hub._making)
+    other = listen(served, **_at("draftkings", min_ev=-50))
+    joined.set()
+    assert told(client, "error")["code"] == "too_many_streams"
+    wait_for(lambda: len(served.hub._watches) == 1)
+    for each in (client, other):
+        assert not each.faults, each.faults
+        each.close()
+
+
+def test_every_subscribe_is_answered_in_its_order(served: Served) -> None:
+    """Also if the sets of books of earlier ones take longer."""
+    served.step(full_board("order"), moment())
+    client = listen(served, channels="odds", event_id="order")
+    for n in range(6):
+        client.say(
+            "subscribe", channels=[["ev"], ["odds"]][n % 2],
+            filters={"sportsbooks": ["pinnacle", ["draftkings", "fanduel", "betmgm"][n // 2]], "min_ev": n},
+        )  # fmt: skip
+    wait_for(lambda: len(client.answers) == 7)
+    assert [answer["min_ev"] for answer in client.answers[1:]] == list(range(6))
+    wait_for(lambda: client.names[-1] == "snapshot:complete")
+    assert not client.faults, client.faults
+    client.close()
+
+
 @pytest.mark.parametrize(
     ("said", "code"),
     [
@@ -291,7 +382,7 @@ def test_the_path_without_the_base_is_the_same(served: Served) -> None:
     client = SocketClient(served, path="/ws", channels="odds", event_id="none")
     assert client.ready.wait(20)
     assert client.names == ["connected", "subscribed", "snapshot:complete"]
-    assert not any(group.asked.kinds == frozenset() for group in served.hub._finds.values())
+    assert not any(not group.filter.kinds for group in served.hub._finds.values())
     client.close()
 
 

@@ -87,7 +87,7 @@ async def stream(channel: str | None, api: "Api", request: "Request", receive: A
             **({"seen": True} if wants.seen else {}), **({"meta": meta} if meta else {}),
         }  # fmt: skip
         check, first = partial(same_rights, api, request), [frame("connected", connected)]
-        subscriber = hub.lines.enter(send, caller.account, caller.key, check, wants, first)
+        subscriber = hub.lines.enter(send, caller.account, caller.key, check, wants.wire, first)
         await hub.serve(subscriber, wants, _disconnected(receive))
 
 

@@ -36,6 +36,7 @@ _REACH_S = 5.0
 _NEAR = 1 << 16  # updates; this node will not reach a number farther ahead
 SHARE = 16  # of one account
 MOST_ROWS = 50_000  # opportunities that one account's watches may hold for another to be added
+TOO_MANY = "too_many_streams"
 PART = 250  # opportunities read at once; other accounts get a turn in between
 READ_EVERY_S = 0.05  # between two reads of what is open; longer where a read is slow
 
@@ -55,9 +56,10 @@ class Subscription(NamedTuple):
 class _Making:
     """A watch that is read for the first time, and the subscribers that wait for it."""
 
-    def __init__(self, view: ViewKey, account: str) -> None:
+    def __init__(self, view: ViewKey, account: str, replaced: Watch | None) -> None:
         self.view, self.account = view, account
-        self.waiting: list[tuple[Subscriber, Subscription]] = []
+        self.replaced = replaced  # the watch that nobody needs once this one is there
+        self.waiting: list[Subscriber] = []
         self.watch: Watch | None = None
         self.unread: list[OpportunityId] = []
         self.found = ViewSnapshot({}, 0, 0)
@@ -65,7 +67,7 @@ class _Making:
     @property
     def abandoned(self) -> bool:
         """Whether everybody who waited for it has left."""
-        return all(subscriber.gone for subscriber, _ in tuple(self.waiting))
+        return all(subscriber.gone for subscriber in tuple(self.waiting))
 
 
 class _PendingRead(NamedTuple):
@@ -89,7 +91,7 @@ class Stream:
         self._mirror: Mirror | None = None
         self._prices: dict[Hashable, Prices] = {}
         self._finds: dict[tuple[OpportunityFilter, Wire], OpportunityGroup] = {}
-        self._watches: dict[Hashable, Watch] = {}
+        self._watches: dict[ViewKey, Watch] = {}
         self._games: dict[tuple[Filter, Wire], Games] = {}
         self._states: dict[str, Any] = {}
         self._coming: dict[Prices, list[tuple[Subscriber, Subscription]]] = {}
@@ -113,7 +115,7 @@ class Stream:
 
     def join(self, subscriber: Subscriber, wants: Subscription) -> None:
         """Send a snapshot of a subscription, and from then on its changes."""
-        self._jobs.put(lambda: self._join(subscriber, wants))
+        self._jobs.put(lambda: self._request(subscriber, wants, None))
 
     def remember(self, then: Callable[[], None]) -> None:
         """Remember updates without subscribers, for clients that resume from another gateway; then call `then`."""
@@ -134,9 +136,11 @@ class Stream:
             self.leave(subscriber)
 
     def change(self, subscriber: Subscriber, wants: Subscription, first: list[bytes]) -> None:
-        """Replace a subscription: send these frames, a new snapshot, and from then on its changes."""
-        self.lines.change(subscriber, wants, first)
-        self._jobs.put(lambda: self._change(subscriber, wants))
+        """Replace a subscription: send these frames, a new snapshot, and from then on its changes.
+
+        If the new one would exceed a limit, an error is sent, and the old one continues.
+        """
+        self._jobs.put(lambda: self._request(subscriber, wants, first))
 
     def resumable(self, wants: Subscription, global_seq: int | None) -> Subscription:
         """The subscription with `since` if the missed events can be sent; thread-safe."""
@@ -333,14 +337,38 @@ class Stream:
         if batches:
             self._deliver(batches)
 
+    def _request(self, subscriber: Subscriber, wants: Subscription, first: list[bytes] | None) -> None:
+        """Process a subscription after the earlier ones of the same subscriber; `first` are the frames of a change."""
+        subscriber.requests.append((wants, first))
+        if len(subscriber.requests) == 1:
+            self._advance(subscriber)
+
+    def _advance(self, subscriber: Subscriber) -> None:
+        """Process requests of a subscriber up to one that has to wait."""
+        while subscriber.requests and not subscriber.gone:
+            wants, first = subscriber.requests[0]
+            self._begin_mirror()
+            if not self._follow(subscriber, wants):
+                return
+            subscriber.requests.popleft()
+            before, subscriber.groups, subscriber.wants = subscriber.groups, [], wants
+            if first is not None:
+                self._post(self.lines.change, subscriber, first)
+            self._join(subscriber, wants)
+            self._leave(subscriber, before)  # after joining, so that shared groups are not recreated
+
+    def _refuse(self, subscriber: Subscriber, reason: str) -> None:
+        """Reject the subscription that is being processed; a subscriber without another one is closed."""
+        _, first = subscriber.requests.popleft()
+        if first is None:
+            self._post(subscriber.refuse, TOO_MANY, reason)
+        else:
+            self._post(self.lines.send, subscriber.wire.error(TOO_MANY, reason), subscriber)
+        self._advance(subscriber)
+
     def _join(self, subscriber: Subscriber, wants: Subscription) -> None:
-        if subscriber.gone or subscriber.wants is not wants:
-            return
-        self._begin_mirror()
-        finds = (wants.finds, wants.wire) if wants.finds is not None else None
-        if finds is not None and finds not in self._finds and not self._follow(subscriber, wants):
-            return
-        groups = subscriber.groups = []
+        """Send a snapshot of a subscription, and from then on its changes."""
+        groups = subscriber.groups
         prices: Prices | None = None
         if wants.prices is not None:
             key = wants.prices, wants.form, wants.seen, wants.wire
@@ -351,8 +379,8 @@ class Stream:
                     wants.prices, wants.form, self._index, self._node.engine, wants.wire, seen=wants.seen
                 )  # fmt: skip
             groups.append(prices)
-        if finds is not None:
-            groups.append(self._finds[finds])
+        if wants.finds is not None:
+            groups.append(self._finds[wants.finds, wants.wire])
         if wants.games is not None:
             groups.append(self._games.setdefault((wants.games, wants.wire), Games(wants.games, wants.wire)))
         for group in groups:
@@ -361,7 +389,7 @@ class Stream:
                 group.idle = None
                 group.watch.enter(subscriber.account)
             number = group.watch.number if isinstance(group, OpportunityGroup) else 0
-            self._post(self.lines.register, group, subscriber, wants, number)
+            self._post(self.lines.register, group, subscriber, number)
         if prices is None:
             taken = nothing(wants.wire, games=wants.finds is None, resumed=wants.since is not None)
             self._begin([(subscriber, wants)], taken)
@@ -411,34 +439,26 @@ class Stream:
 
         self._beginnings.put(make)
 
-    def _change(self, subscriber: Subscriber, wants: Subscription) -> None:
-        """Join the new groups before leaving the old ones, so that shared groups are not recreated."""
-        before, subscriber.groups = subscriber.groups, []
-        self._join(subscriber, wants)
-        self._leave(subscriber, before)
-
     def _follow(self, subscriber: Subscriber, wants: Subscription) -> bool:
-        """Create a group of opportunities; False if the subscriber has to wait for it, or may not have it."""
-        assert wants.finds is not None
+        """Provide the group of opportunities; False if the subscriber has to wait for it, or may not have it."""
+        if wants.finds is None or (wants.finds, wants.wire) in self._finds:
+            return True
         view = wants.finds.view
-        making = self._making.get(view)
+        making, watch = self._making.get(view), self._watches.get(view)
         if making is not None:
-            making.waiting.append((subscriber, wants))
+            making.waiting.append(subscriber)
             return False
-        watch = self._watches.get(view)
         if watch is None:
             account = subscriber.account
-            if len(self._watches) >= MOST_WATCHES or self._watches_of(account) >= SHARE:
+            reason = self._excess(subscriber, view)
+            if reason:
                 self._close_idle()
-            if self._watches_of(account) >= SHARE:
-                reason = f"limit of {SHARE} different sets of books per account reached; end other streams"
-                self._post(self.lines.refuse, subscriber, wants, reason)
-            elif len(self._watches) >= MOST_WATCHES:
-                reason = f"limit of {MOST_WATCHES} different sets of books of all accounts reached; retry later"
-                self._post(self.lines.refuse, subscriber, wants, reason)
+                reason = self._excess(subscriber, view)
+            if reason:
+                self._refuse(subscriber, reason)
             else:
-                making = self._making[view] = _Making(view, account)
-                making.waiting.append((subscriber, wants))
+                making = self._making[view] = _Making(view, account, self._only(subscriber))
+                making.waiting.append(subscriber)
                 self._reads.put(account, lambda: self._make(making))
             return False
         watch.members += 1
@@ -447,10 +467,30 @@ class Stream:
             group.since = self._mirror.number
         return True
 
-    def _watches_of(self, account: str) -> int:
-        """Number of watches that only this account has or waits for."""
-        made = [watch.account for view, watch in self._watches.items() if view not in self._making]
-        return [*made, *(making.account for making in self._making.values())].count(account)
+    def _excess(self, subscriber: Subscriber, view: ViewKey) -> str:
+        """The limit that would be exceeded if a subscriber had a view, empty if none.
+
+        Watches that nobody needs after changes that are under way do not count.
+        """
+        account, only = subscriber.account, self._only(subscriber)
+        replaced = {only, *(making.replaced for making in self._making.values())}
+        owners = {key: watch.account for key, watch in self._watches.items() if watch not in replaced}
+        owners |= {key: making.account for key, making in self._making.items()} | {view: account}
+        if list(owners.values()).count(account) > SHARE:
+            return f"limit of {SHARE} different sets of books per account reached; end other streams"
+        if len(owners) > MOST_WATCHES:
+            return f"limit of {MOST_WATCHES} different sets of books of all accounts reached; retry later"
+        if self._rows_of(account, view, only) >= MOST_ROWS:
+            return f"limit of {MOST_ROWS:,} opportunities in the streams of an account reached; end other streams"
+        return ""
+
+    @staticmethod
+    def _only(subscriber: Subscriber) -> Watch | None:
+        """The watch that nobody else needs."""
+        for group in subscriber.groups:
+            if isinstance(group, OpportunityGroup) and group.members == group.watch.members == 1:
+                return group.watch
+        return None
 
     def _register(self, making: _Making, watch: Watch) -> None:
         """Pass updates to a watch before it is read, so that none is missed."""
@@ -460,27 +500,29 @@ class Stream:
             watch.close()
 
     def _made(self, making: _Making, watch: Watch) -> None:
-        """Admit the subscribers that waited for a watch."""
+        """Admit the subscribers that waited for a watch, unless others still need the watch that it replaces."""
         if self._making.get(making.view) is not making:
             return
         watch.fill(making.found)
         del self._making[making.view]
-        for subscriber, wants in making.waiting:
-            self._join(subscriber, wants)
+        refused: list[tuple[Subscriber, str]] = []
+        for subscriber in making.waiting:
+            if making.replaced is not None and (reason := self._excess(subscriber, making.view)):
+                refused.append((subscriber, reason))
+            else:
+                self._advance(subscriber)
         self._close_unused(making)
+        for subscriber, reason in refused:
+            self._refuse(subscriber, reason)
 
-    def _unmade(self, making: _Making, *, refused: bool) -> None:
-        """Drop a watch that has no waiters or exceeds its account's limit."""
+    def _unmade(self, making: _Making) -> None:
+        """Drop a watch that has no waiters or exceeds a limit of its account."""
         if self._making.get(making.view) is not making:
             return
         del self._making[making.view]
         self._close_unused(making)
-        for subscriber, wants in making.waiting:
-            if refused and subscriber.account == making.account:
-                reason = f"limit of {MOST_ROWS:,} opportunities in the streams of an account reached; end other streams"
-                self._post(self.lines.refuse, subscriber, wants, reason)
-            else:
-                self._join(subscriber, wants)
+        for subscriber in making.waiting:
+            self._advance(subscriber)
 
     def _close_unused(self, making: _Making) -> None:
         if making.watch is not None and not making.watch.members:
@@ -528,7 +570,7 @@ class Stream:
                 if group not in made:
                     made[group] = [] if isinstance(group, Prices) else self._beginning(group, wants.since)
                 frames += made[group]
-            self._post(self.lines.admit, subscriber, wants, taken, frames, heard)
+            self._post(self.lines.admit, subscriber, taken, frames, wants.since or 0, heard)
 
     def _beginning(self, group: OpportunityGroup | Games, since: int | None) -> list[bytes]:
         if isinstance(group, OpportunityGroup):
@@ -553,9 +595,10 @@ class Stream:
     def _make(self, making: _Making) -> None:
         """Start watching a view, or read the next part of it."""
         watch, account = making.watch, making.account
-        refused = watch is None and self._rows_of(account) >= MOST_ROWS
-        if refused or making.abandoned:
-            self._jobs.put(lambda: self._unmade(making, refused=refused))
+        if making.abandoned or (
+            watch is None and self._rows_of(account, making.view, making.replaced) >= MOST_ROWS  # held by now
+        ):
+            self._jobs.put(lambda: self._unmade(making))
             return
         if watch is None:
             watch = making.watch = Watch(self._node.engine, self._node.method, *making.view, account=account)
@@ -571,9 +614,14 @@ class Stream:
         else:
             self._jobs.put(lambda: self._after_update(part.number, lambda: self._made(making, watch)))
 
-    def _rows_of(self, account: str) -> int:
-        """Number of opportunities that the watches of an account hold."""
-        return sum(len(watch.open) for watch in tuple(self._watches.values()) if watch.account == account)
+    def _rows_of(self, account: str, view: ViewKey, replaced: Watch | None) -> int:
+        """Number of opportunities that the watches of an account hold, besides those of a view and of a watch."""
+        watches = tuple(self._watches.items())
+        return sum(
+            len(watch.open)
+            for key, watch in watches
+            if watch.account == account and key != view and watch is not replaced
+        )
 
     def _read(self, watch: Watch, outdated: set[OpportunityId]) -> None:
         began = time.monotonic()

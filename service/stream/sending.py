@@ -24,7 +24,7 @@ HEARTBEAT_S = 30.0
 PARTS = 30  # subscribers are divided into this many parts, which get heartbeats in turn
 CHECK_S = 0.5  # between two checks of keys, stalled readers and failures
 PAUSE_S = 0.02  # minimum between two rounds of writing; data in between is joined
-UPSTREAM, TOO_MANY = "upstream_error", "too_many_streams"
+UPSTREAM = "upstream_error"
 
 Group = Prices | OpportunityGroup | Games
 
@@ -81,21 +81,23 @@ class Lines:
     # ---- subscribers ----
 
     def enter(
-        self, send: Any, account: str, key: str, check: Callable[[], bool], wants: Any, first: list[bytes],
+        self, send: Any, account: str, key: str, check: Callable[[], bool], wire: Wire, first: list[bytes],
         kind: type[Subscriber] = Subscriber,
     ) -> Subscriber:  # fmt: skip
         """Add a subscriber, and send it the first frames."""
-        made = kind(send, account, key, check, self._bounds, self._cut, self._caught_up, wants.wire)
-        made.turn, made.wants = next(self._turns), wants
+        made = kind(send, account, key, check, self._bounds, self._cut, self._caught_up, wire)
+        made.turn = next(self._turns)
         self._subscribers[made] = None
         made.begin(made.wire.opening(first, self._sequence))
         made.flush()
         return made
 
-    def change(self, subscriber: Subscriber, wants: Any, first: list[bytes]) -> None:
+    def change(self, subscriber: Subscriber, first: list[bytes]) -> None:
         """Replace a subscription; these frames precede its new snapshot."""
+        if subscriber.gone:
+            return
         self._enroll(subscriber, frozenset())
-        subscriber.wants, subscriber.waiting, subscriber.backlog = wants, [], None
+        subscriber.waiting, subscriber.backlog = [], None
         self._begin(subscriber, first, 0)
         subscriber.flush()
 
@@ -256,23 +258,23 @@ class Lines:
         spent = time.perf_counter() - began
         self._flush_at = self._loop.time() + spent + max(PAUSE_S, spent)
 
-    def register(self, group: Group, subscriber: Subscriber, wants: Any, number: int) -> None:
+    def register(self, group: Group, subscriber: Subscriber, number: int) -> None:
         """Add a subscriber to a group that has reached an update."""
-        if subscriber in self._subscribers and subscriber.wants is wants:
+        if subscriber in self._subscribers:
             self._groups.setdefault(group, number)
             known = subscriber.cohort.groups if subscriber.cohort is not None else frozenset()
             self._enroll(subscriber, known | {group})
 
-    def admit(self, subscriber: Subscriber, wants: Any, taken: Taken, frames: list[bytes], latest: int) -> None:
-        """Send a subscriber its snapshot, open opportunities, and events after the snapshot's update."""
-        if subscriber.gone or subscriber.waiting is None or subscriber.wants is not wants:
+    def admit(self, subscriber: Subscriber, taken: Taken, frames: list[bytes], since: int, latest: int) -> None:
+        """Send a subscriber its snapshot, or what it missed since an update, and the events after it."""
+        if subscriber.gone or subscriber.waiting is None:
             return
         self._hand(subscriber)
         waited = [(number, events) for number, events in subscriber.waiting if number > taken.number]
         subscriber.number = taken.number
         subscriber.waiting = None
         beginning = subscriber.wire.beginning(taken.frames, frames)
-        self._begin(subscriber, beginning, wants.since or 0)
+        self._begin(subscriber, beginning, since)
         self._begin(subscriber, [taken.complete], min(taken.number or latest, latest))
         for update, events in waited:
             self._begin(subscriber, bodies(events), update)
@@ -282,13 +284,6 @@ class Lines:
     def close_group(self, group: Group) -> None:
         """Remove a group without subscribers."""
         self._groups.pop(group, None)
-
-    def refuse(self, subscriber: Subscriber, wants: Any, reason: str) -> None:
-        """End a stream that would exceed a limit."""
-        if subscriber.wants is not wants:
-            return
-        self.send(subscriber.wire.error(TOO_MANY, reason), subscriber)
-        subscriber.end()
 
     def send(self, events: bytes, subscriber: Subscriber, number: int = 0) -> None:
         """Send a subscriber an event that has no id and is not part of the board."""

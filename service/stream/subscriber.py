@@ -10,6 +10,7 @@ import contextlib
 import socket
 import struct
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
@@ -62,7 +63,7 @@ class Subscriber:
     __slots__ = (
         "_beginning", "_bounds", "_ending", "_pending", "_send", "_sent", "_since", "_taken", "_writing", "account",
         "backlog", "check", "cohort", "gone", "groups", "handed", "key", "number", "on_cut", "on_taken",
-        "size", "task", "transport", "turn", "waiting", "wants", "wire",
+        "requests", "size", "task", "transport", "turn", "waiting", "wants", "wire",
     )  # fmt: skip
 
     def __init__(
@@ -73,7 +74,8 @@ class Subscriber:
         self.wire = wire
         self.account, self.key, self.check = account, key, check
         self.on_cut, self.on_taken, self._bounds = on_cut, on_taken, bounds
-        self.wants: Any = None
+        self.wants: Any = None  # the subscription, only for the hub's thread
+        self.requests: deque[tuple[Any, list[bytes] | None]] = deque()  # subscriptions to process, likewise
         self.waiting: list[tuple[int, list[StreamEvent]]] | None = []
         self.backlog: Backlog | None = None  # while it is behind
         self.gone = self._ending = False
@@ -199,6 +201,11 @@ class Subscriber:
         if not self._ending:
             self._ending, self._since = True, time.monotonic()
         self.flush()
+
+    def refuse(self, code: str, message: str) -> None:
+        """Send an error, and end."""
+        self.begin([self.wire.error(code, message)])
+        self.end()
 
     def revoke(self) -> None:
         """End because the key is no longer valid or its rights have changed."""

@@ -141,7 +141,7 @@ class Sockets:
             check = partial(same_rights, api, request)
             first = [_connected(context, wants, hub.lines.global_seq(api.node.engine.number))]
             first.append(_subscribed(context, wants, missing))
-            socket = hub.lines.enter(send, caller.account, caller.key, check, wants, first, Socket)
+            socket = hub.lines.enter(send, caller.account, caller.key, check, WS, first, Socket)
             assert isinstance(socket, Socket)
             await hub.serve(socket, wants, Session(api, caller, socket).listen(receive))
 
@@ -158,7 +158,7 @@ class Session:
         while (received := await receive())["type"] != "websocket.disconnect":
             if not self._within_rate():
                 text = f"at most {BURST} messages at once and {RATE:g} a second are allowed"
-                self._socket.refuse("rate_limited", text, TOO_MANY)
+                self._socket.refuse("rate_limited", text)
                 continue
             try:
                 await self._answer(received.get("text"))

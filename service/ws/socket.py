@@ -85,8 +85,8 @@ class Socket(Subscriber):
         except OSError:
             self.gone = True
 
-    def refuse(self, code: str, message: str, close: int) -> None:
-        """Send the problem, and close."""
+    def refuse(self, code: str, message: str, close: int = TOO_MANY) -> None:
+        """Send an error, and close."""
         if not (self.gone or self._ending):
             self.begin([self.wire.error(code, message)])
             self.close(close, code)
