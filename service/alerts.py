@@ -20,15 +20,17 @@ from oddsengine_service.keys import KeysError, Record
 from oddsengine_service.kinds import KINDS
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
-from oddsengine_service.problems import Problem, invalid
+from oddsengine_service.problems import Problem, invalid, quoted
 from oddsengine_service.records import Records
 from oddsengine_service.targets import Sender, masked
+from oddsengine_service.tiers import Caller
 from oddsengine_service.wire.envelopes import Body
-from oddsengine_service.wire.filters import Filter
+from oddsengine_service.wire.filters import Filter, NewFilter
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
 SENDERS, SHARE_S = 32, 15.0  # accounts served at once; seconds per account and check
 REMEMBERED_S = 6 * 3600.0  # for this long after an opportunity was last open
+_FILTER = "filter"  # begins an error that is not a target's
 FIRST_RETRY_S, LAST_RETRY_S = 30.0, 3600.0
 Clock = Annotated[str, Meta(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 Target = Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -76,7 +78,37 @@ class Alert(NewAlert, kw_only=True, forbid_unknown_fields=False):
     sent: int = 0
     sent_at: datetime | None = None
     failures: Annotated[int, Meta(description="Since the last message that arrived.")] = 0
-    error: Annotated[str | None, Meta(description="Why the last message did not arrive.")] = None
+    error: Annotated[str | None, Meta(description="Why the last message did not arrive, or none can be sent.")] = None
+
+
+def query_of(saved: NewFilter, endpoint: Endpoint) -> dict[str, Any]:
+    """The parameters of a saved filter. Raises `Problem` 400 if its list does not have one of them."""
+    query, ignored = parse(saved.query.encode(), endpoint.by_name)
+    if ignored:  # without it, more would match than the filter says
+        names = ", ".join(map(quoted, ignored))
+        raise invalid(f"query must have parameters of {endpoint.path} only, got {names}")
+    return query
+
+
+def usable(records: Records, caller: Caller, name: str, endpoints: Mapping[str, Endpoint]) -> Filter:
+    """A saved filter of a key. Raises `Problem` if it does not exist, or its list cannot be queried with it."""
+    saved = records.get(caller.key, "filter", name, Filter)
+    endpoint = endpoints[saved.list]
+    if endpoint.feature not in caller.features:
+        raise invalid(f"the key's tier has no {endpoint.feature}")
+    query_of(saved, endpoint)
+    return saved
+
+
+def shown(records: Records, caller: Caller, alert: Alert, endpoints: Mapping[str, Endpoint]) -> Alert:
+    """An alert as its key sees it: targets without their secrets; `error` also says if its filter cannot be used."""
+    error = alert.error
+    if error is None:
+        try:
+            usable(records, caller, alert.filter, endpoints)
+        except Problem as problem:
+            error = f"{_FILTER} {alert.filter!r}: {problem}"
+    return msgspec.structs.replace(alert, targets=[masked(target) for target in alert.targets], error=error)
 
 
 class ShareError(Exception):
@@ -218,8 +250,10 @@ class Alerts:
         try:
             kind, rows = self.share(account, lambda: self.rows(owner, alert.filter), left)
         except (Problem, KeysError) as error:
-            self._failed(owner, alert, f"filter {alert.filter!r}: {error}")
+            self._failed(owner, alert, f"{_FILTER} {alert.filter!r}: {error}")
             return 0
+        if alert.error is not None and alert.error.startswith(_FILTER):
+            self._changed(owner, alert.id, sent=0, error=None)
         try:
             sent = self._records.get(owner, "sent", alert.id, Sent)
         except Problem:
@@ -246,15 +280,13 @@ class Alerts:
 
     def rows(self, owner: str, name: str) -> tuple[str, list[Any]]:
         """Current matches of a key's saved filter, ignoring page and format of its query."""
-        one = self._records.get(owner, "filter", name, Filter)
         record = self._record(owner)
         if not record.active:
             raise invalid("the key was revoked")
-        caller, endpoint = record.caller, self._endpoints[one.list]
-        if endpoint.feature not in caller.features:
-            raise invalid(f"the key's tier has no {endpoint.feature}")
-        query, _ = parse(one.query.encode(), endpoint.by_name)
-        query |= {"limit": MOST_LIMIT, "format": "json"}
+        caller = record.caller
+        one = usable(self._records, caller, name, self._endpoints)
+        endpoint = self._endpoints[one.list]
+        query = query_of(one, endpoint) | {"limit": MOST_LIMIT, "format": "json"}
         rows: list[Any] = []
         for offset in range(0, MOST_ROWS, MOST_LIMIT):
             context = Context(
@@ -314,8 +346,3 @@ def edit(records: Records, owner: str, name: str, change: Callable[[Alert], Aler
 
 def store(records: Records, owner: str, alert: Alert) -> None:
     records.put(owner, "alert", alert.id, alert, "active" if alert.active else None)
-
-
-def redacted(alert: Alert) -> Alert:
-    """An alert as shown to users: targets without their secrets."""
-    return msgspec.structs.replace(alert, targets=[masked(target) for target in alert.targets])

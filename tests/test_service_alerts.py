@@ -178,15 +178,17 @@ def test_an_alert_that_breaks_holds_up_no_other(
 ) -> None:
     made(client, targets=[hook.url], improve=500.0)
     records = server.node.records
-    records.put("a", "alert", "b", rules.Alert(filter="f", id="b", targets=[hook.url]), "active")
-    records.put("a", "filter", "f", Filter(list="unknown", name="f"))  # type: ignore[arg-type]
+    assert isinstance(server.node.keys, KeyStore)
+    owner = server.node.keys.create("another", Terms("pro")).record.id
+    records.put(owner, "alert", "b", rules.Alert(filter="f", id="b", targets=[hook.url]), "active")
+    records.put(owner, "filter", "f", Filter(list="unknown", name="f"))  # type: ignore[arg-type]
     try:
         with pytest.raises(msgspec.ValidationError):
             alerts.look()
         assert len(hook.bodies) == 1
         alerts.look()  # it is put off
     finally:
-        records.forget("a", "alert", "b")
+        records.forget(owner, "alert", "b")
 
 
 @pytest.mark.parametrize("query", ["min_profit=-99&format=csv", "min_profit=-99&offset=1000"])
@@ -343,6 +345,33 @@ def test_an_alert_can_be_changed_after_its_filter_was_deleted(client: httpx.Clie
         400, "unknown field 'filter' in the request body; allowed: targets, improve, quiet_from, quiet_to, time_zone, "
         "sound, active",
     )  # fmt: skip
+
+
+def test_an_alert_says_that_its_filter_is_gone(client: httpx.Client, alerts: rules.Alerts, hook: Hook) -> None:
+    client.put("/filters/gone", json={"list": "ev"})
+    for targets in ([], [hook.url]):
+        client.post("/alerts", json={"filter": "gone", "targets": targets})
+    client.delete("/filters/gone")
+    errors = [alert["error"] for alert in client.get("/alerts").json()["data"]]
+    assert errors == ["filter 'gone': there is no filter 'gone'"] * 2
+    assert alerts.look() == 0
+    client.put("/filters/gone", json={"list": "ev", "query": "min_ev=900"})
+    alerts._retry.clear()
+    alerts.look()
+    assert [(alert["error"], alert["failures"]) for alert in client.get("/alerts").json()["data"]] == [(None, 0)] * 2
+
+
+def test_a_stored_filter_that_its_list_would_ignore_in_part_sends_nothing(
+    server: Running, client: httpx.Client, alerts: rules.Alerts, hook: Hook
+) -> None:
+    for targets in ([], [hook.url]):
+        made(client, targets=targets)
+    owner = client.get("/account").json()["data"]["key_id"]
+    server.node.records.put(owner, "filter", "mine", Filter(name="mine", list="ev", query="min_edge=900"))
+    assert alerts.look() == 0
+    assert hook.bodies == []
+    for alert in client.get("/alerts").json()["data"]:
+        assert alert["error"] == "filter 'mine': query must have parameters of /opportunities/ev only, got 'min_edge'"
 
 
 def test_a_name_that_changes_its_mind_is_connected_where_it_was_checked(

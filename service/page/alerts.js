@@ -23,7 +23,7 @@ class PageAlerts {
         each.targets.length ? each.targets.join(", ") : "this page only", `again if improved by ${each.improve} points`, each.quiet_from && `quiet ${each.quiet_from} to ${each.quiet_to} ${each.time_zone}`,
         each.sent ? `${each.sent} sent` : each.targets.length && "nothing sent yet",
       ].filter(Boolean).join(" · "))),
-      each.error && el("p", { class: "error" }, `${each.error} (${each.failures} in a row)`),
+      each.error && el("p", { class: "error" }, each.failures ? `${each.error} (${each.failures} in a row)` : each.error),
       el("span", { class: "together" },
         el("button", { type: "button", "data-do": "active", "aria-pressed": String(!each.active) }, each.active ? "Pause" : "Paused"),
         each.targets.length > 0 && el("button", { type: "button", "data-do": "test" }, "Test"),

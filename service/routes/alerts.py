@@ -9,10 +9,11 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import UNSET
 
-from oddsengine_service.alerts import Alert, AlertChanges, Alerts, NewAlert, edit, redacted, store
+from oddsengine_service.alerts import Alert, AlertChanges, Alerts, NewAlert, edit, shown, store
 from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.records import changed
+from oddsengine_service.routes.filters import LISTS
 from oddsengine_service.targets import masked
 from oddsengine_service.wire.envelopes import Data, Deleted
 from oddsengine_service.wire.filters import Filter
@@ -73,8 +74,13 @@ def _checked(context: Context, alert: Alert, before: Sequence[str] = ()) -> Aler
     return alert
 
 
+def _shown(context: Context, alert: Alert) -> Alert:
+    return shown(context.node.records, context.caller, alert, LISTS)
+
+
 def alerts(context: Context) -> Any:
-    return data(context, [redacted(alert) for alert in context.node.records.all(context.caller.key, "alert", Alert)])
+    every = context.node.records.all(context.caller.key, "alert", Alert)
+    return data(context, [_shown(context, alert) for alert in every])
 
 
 def create(context: Context) -> Any:
@@ -82,7 +88,7 @@ def create(context: Context) -> Any:
     context.node.records.get(context.caller.key, "filter", new.filter, Filter)
     alert = _checked(context, Alert(**msgspec.structs.asdict(new), id=secrets.token_hex(8)))
     store(context.node.records, context.caller.key, alert)
-    return data(context, redacted(alert))
+    return data(context, _shown(context, alert))
 
 
 def change(context: Context) -> Any:
@@ -96,7 +102,7 @@ def change(context: Context) -> Any:
             return now
         return msgspec.structs.replace(now, targets=targets, failures=0, error=None)
 
-    return data(context, redacted(edit(context.node.records, context.caller.key, before.id, change)))
+    return data(context, _shown(context, edit(context.node.records, context.caller.key, before.id, change)))
 
 
 def delete(context: Context) -> Any:

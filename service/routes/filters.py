@@ -2,7 +2,7 @@
 
 from urllib.parse import parse_qsl
 
-from oddsengine_service.params import parse
+from oddsengine_service.alerts import query_of
 from oddsengine_service.problems import invalid
 from oddsengine_service.routes import opportunities
 from oddsengine_service.routes.named import named
@@ -17,9 +17,7 @@ def _checked(new: NewFilter, name: str) -> Filter:
         parse_qsl(new.query, keep_blank_values=True, strict_parsing=bool(new.query), max_num_fields=50)
     except ValueError as error:
         raise invalid(f"query must be a query string: {error}") from None
-    _, ignored = parse(new.query.encode(), LISTS[new.list].by_name)  # as the list itself checks it
-    if ignored:
-        raise invalid(f"query must have parameters of /opportunities/{new.list} only, got {', '.join(ignored)}")
+    query_of(new, LISTS[new.list])
     return Filter(name=name, list=new.list, query=new.query)
 
 
