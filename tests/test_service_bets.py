@@ -87,16 +87,13 @@ def test_a_bet_is_placed_settled_and_deleted(client: httpx.Client) -> None:
         ({"market_type": "point_spread", "line": -2.75}, (103, 100), "half_won", 55.0),
         ({"market_type": "total_points", "line": 200.5, "selection": "Over 200.5", "selection_type": "over"},
          (101, 100), "won", 110.0),
-        ({"market_type": "player_points", "line": 20.5, "selection": "Over 20.5", "selection_type": "over",
-          "player_name": "Jayson Tatum"}, (101, 100), None, None),
-        ({"market_type": "no such market"}, (1, 0), None, None),
         ({"sportsbook": "betfair_ex_uk"}, (100, 99), "won", None),
         ({"event_start_time": "2026-01-01T19:00:00-05:00"}, (100, 99), "won", 110.0),
         ({"event_start_time": "0001-01-01T00:00:00+02:00"}, (100, 99), "won", 110.0),
     ],
 )  # fmt: skip
 def test_a_score_settles_as_the_market_says(
-    client: httpx.Client, bet: dict[str, Any], score: tuple[int, int], result: str | None, profit: float | None
+    client: httpx.Client, bet: dict[str, Any], score: tuple[int, int], result: str, profit: float | None
 ) -> None:
     done = changed(client, placed(client, **bet), home_score=score[0], away_score=score[1])
     assert done["result"] == result
@@ -104,6 +101,43 @@ def test_a_score_settles_as_the_market_says(
         assert 100 < done["profit"] < 110
     else:
         assert done["profit"] == profit
+
+
+@pytest.mark.parametrize(
+    ("bet", "why"),
+    [
+        ({"market_type": "player_points", "line": 20.5, "selection": "Over 20.5", "selection_type": "over",
+          "player_name": "Jayson Tatum"}, "market_type 'player_points'"),
+        ({"market_type": "no such market"}, "market_type 'no such market'"),
+        ({"market_type": ""}, "no market_type"),
+    ],
+)  # fmt: skip
+def test_a_score_that_does_not_settle_a_bet_is_refused(client: httpx.Client, bet: dict[str, Any], why: str) -> None:
+    bet = placed(client, **bet)
+    scores = {"home_score": 101, "away_score": 100}
+    answer = client.patch(f"/bets/{bet['id']}", json=scores)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"] == (
+        f"home_score and away_score do not settle a bet with {why}; pass result: won, half_won, push, half_lost, lost "
+        "or void"
+    )
+    assert client.get("/bets").json()["data"] == [bet]
+    settled = changed(client, bet, **scores, result="won")
+    assert (settled["result"], settled["home_score"], settled["graded_by"]) == ("won", 101, "hand")
+
+
+@pytest.mark.parametrize("result", ["lost", "void", None])
+def test_a_result_that_contradicts_the_score_is_refused(client: httpx.Client, result: str | None) -> None:
+    bet = placed(client)
+    scores = {"home_score": 100, "away_score": 99}
+    answer = client.patch(f"/bets/{bet['id']}", json={**scores, "result": result})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"] == (
+        f"result must be that of the score 100 to 99, won, got {result or 'null'}; pass result alone to override it"
+    )
+    assert client.get("/bets").json()["data"] == [bet]
+    assert changed(client, bet, **scores, result="won")["result"] == "won"
+    assert changed(client, bet, result="lost")["result"] == "lost"
 
 
 def test_nothing_is_visible_to_another_key(server: Running, client: httpx.Client) -> None:
@@ -138,8 +172,23 @@ def test_list_summary_and_export(client: httpx.Client) -> None:
     assert [bet["id"] for bet in client.get("/bets?status=open").json()["data"]] == [second["id"]]
     answer = client.get("/bets?format=csv&status=settled")
     (row,) = csv.DictReader(io.StringIO(answer.text))
-    assert (row["id"], row["profit"], row["note"]) == (first["id"], "110.0", "'=1+1")
+    assert (row["id"], row["profit"], row["note"], row["is_live"]) == (first["id"], "110.0", "'=1+1", "false")
     assert "attachment" in answer.headers["content-disposition"]
+
+
+@pytest.mark.parametrize(
+    ("note", "cell"),
+    [
+        ("  =1+1", "'  =1+1"), ("\t@SUM(A1)", "'\t@SUM(A1)"), (" \u00a0+cmd", "' \u00a0+cmd"),
+        ("\u001f-x", "'\u001f-x"), ("＝1+1", "'＝1+1"), ("＋1", "'＋1"), (" －1", "' －1"), ("＠x", "'＠x"),
+        ("\n=1", "'\n=1"), ("\ufeff=1", "'\ufeff=1"),
+        (" -110", " -110"), ("+150", "+150"), ("a = b", "a = b"), ("  a", "  a"),
+    ],
+)  # fmt: skip
+def test_a_cell_that_a_spreadsheet_would_compute_is_text(client: httpx.Client, note: str, cell: str) -> None:
+    placed(client, note=note)
+    (row,) = csv.DictReader(io.StringIO(client.get("/bets?format=csv").content.decode(), newline=""))
+    assert row["note"] == cell
 
 
 def test_the_node_adds_the_close_and_the_result(server: Running, client: httpx.Client) -> None:

@@ -5,13 +5,25 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from oddsengine_service.bets import Bet, BetChanges, NewBet, Summary, figures, graded, keep, summary
+from oddsengine_service.bets import (
+    SHARES,
+    Bet,
+    BetChanges,
+    NewBet,
+    Result,
+    Summary,
+    figures,
+    graded,
+    keep,
+    result_of,
+    summary,
+)
 from oddsengine_service.downloads import csv_file
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
 from oddsengine_service.params import choice
-from oddsengine_service.problems import invalid
+from oddsengine_service.problems import invalid, quoted
 from oddsengine_service.records import changed
 from oddsengine_service.routes.odds import LIMIT, OFFSET
 from oddsengine_service.wire.envelopes import Counted, Data, Deleted, Pagination
@@ -56,24 +68,42 @@ def place(context: Context) -> Any:
 
 def change(context: Context) -> Any:
     changes: BetChanges = context.body
-    scores = (changes.home_score, changes.away_score)
-    if (None in scores or UNSET in scores) and scores not in ((None, None), (UNSET, UNSET)):
-        raise invalid("home_score and away_score must be given together")
+    home, away = changes.home_score, changes.away_score
+    scores = (home, away) if isinstance(home, int) and isinstance(away, int) else None
+    if scores is None and home is not away:
+        raise invalid("home_score and away_score must be given together, or both be null")
     records = context.node.records
     with records.alone:
         bet = changed(records.get(context.caller.key, "bet", context.path["betId"], Bet), changes)
+        if scores is not None:
+            _check_scores(bet, scores, changes.result)
         if changes.result is not UNSET:
             bet = msgspec.structs.replace(bet, graded_by=None if bet.result is None else "hand")
             if bet.result is None:
                 bet = msgspec.structs.replace(bet, home_score=None, away_score=None)
-        elif UNSET not in scores:
-            if bet.home_score is not None and bet.away_score is not None:
-                bet = graded(bet, bet.home_score, bet.away_score)
-            else:
-                bet = msgspec.structs.replace(bet, result=None, graded_by=None)
+        elif scores is not None:
+            bet = graded(bet, *scores)
+        elif home is None:
+            bet = msgspec.structs.replace(bet, result=None, graded_by=None)
         bet = figures(bet)
         keep(records, context.caller.key, bet)
     return data(context, bet)
+
+
+def _check_scores(bet: Bet, scores: tuple[int, int], result: Result | UnsetType | None) -> None:
+    """Reject scores that do not settle the bet, or that contradict the result beside them."""
+    by_scores = result_of(bet, *scores)
+    if by_scores is None and not result:
+        market = f"market_type {quoted(bet.market_type)}" if bet.market_type else "no market_type"
+        *most, last = SHARES
+        raise invalid(
+            f"home_score and away_score do not settle a bet with {market}; pass result: {', '.join(most)} or {last}"
+        )
+    if by_scores is not None and result not in (UNSET, by_scores):
+        raise invalid(
+            f"result must be that of the score {scores[0]} to {scores[1]}, {by_scores}, got {result or 'null'}; pass "
+            "result alone to override it"
+        )
 
 
 def delete(context: Context) -> Any:
@@ -98,7 +128,7 @@ endpoints = (
     Endpoint(
         "/bets/{betId}", change, "Change or settle a bet", _TAG, Data[Bet], method="PATCH", body=BetChanges,
         lasts="records",
-        doc="`home_score` and `away_score` settle the bet by the rules of its market; `result` overrides them.",
+        doc="`home_score` and `away_score` settle the bet by the rules of its market; `result` alone overrides it.",
     ),
     Endpoint("/bets/{betId}", delete, "Delete a bet", _TAG, Data[Deleted], method="DELETE", lasts="records"),
 )  # fmt: skip

@@ -25,18 +25,14 @@ def download(rows: Iterable[Mapping[str, Any]], now: datetime | None) -> Answer:
     return csv_file(name, [_HEADER, *(line for row in rows for line in _lines(row))])
 
 
-def _lines(row: Mapping[str, Any]) -> Iterator[list[str]]:
+def _lines(row: Mapping[str, Any]) -> Iterator[list[Any]]:
     head = [row[name] for name in _HEAD]
     tail = [row["is_live"], row["is_alternate_line"], row["possibly_stale"], ";".join(row["warnings"])]
     for at in range(0, len(row["legs"]), 2):
         legs = [leg[name] for leg in row["legs"][at : at + 2] for name in _LEG]
         legs += [None] * (8 - len(legs))
-        yield [_cell(value) for value in (*head, *legs, *tail, row["detected_at"])]
+        yield [_short(value) for value in (*head, *legs, *tail, row["detected_at"])]
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+def _short(value: Any) -> Any:
+    return f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
