@@ -202,7 +202,7 @@ class ClosingRecorder:
         before = self._begins if names is self._names else begins[:0]
         starts, self._old_starts = self._old_starts, {}
         for code in np.flatnonzero(off).tolist():
-            id_ = names.events[code].id
+            id_ = names.events[code]
             old = starts.get(id_, int(before[code]) if code < before.size else int(begins[code]))
             self._old_starts[id_] = old
             off[code] = begins[code] <= old
@@ -221,7 +221,7 @@ class ClosingRecorder:
         closing = (begun & ~off & (status != CANCELLED)) | (status == IN_PLAY) | (status == ENDED)
         batches: dict[int, list[tuple[str, int, Ints]]] = {}
         for code in np.flatnonzero(closing).tolist():
-            id_ = names.events[code].id
+            id_ = names.events[code]
             if id_ in self._closed:
                 continue
             at = int(begins[code]) if begun[code] else moment

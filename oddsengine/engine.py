@@ -186,7 +186,7 @@ class Engine:
             try:
                 batch = self._batch(read, now, removed, complete, events)
             except BaseException:
-                self._board.mend()
+                self._mend()
                 raise
             return self._feed(batch, read)
 
@@ -206,7 +206,7 @@ class Engine:
                 terms = names.learn(list(wordings))
                 return np.array(terms, np.int64), np.array([names.book(book) for book in books], np.int64)
             except BaseException:
-                self._board.mend()
+                self._mend()
                 raise
 
     def _feed(self, batch: Batch, read: Quotes | None) -> Update:
@@ -214,6 +214,8 @@ class Engine:
             board, before, number = self._board, self._board.moment, self._number
             try:
                 applied = board.apply(batch)
+                if applied.regrouped:
+                    self.opened.rehome(board.rows.unit)
                 idle = self._idle()
                 views = [view for view in self._searched_for() if view not in idle]
                 closing = any(view.wanted.method == CLOSE for view in views)
@@ -229,7 +231,7 @@ class Engine:
             except BaseException:
                 if self._number == number:
                     board.take_back()
-                    board.mend()
+                    self._mend()
                 else:
                     self._look_again()
                 raise
@@ -258,6 +260,11 @@ class Engine:
             self._board.momentum.commit(search.sampled)
         if search.estimates is not None:
             fair_close.remember(*search.estimates, self._board.rows.close)
+
+    def _mend(self) -> None:
+        """Repair what an interrupted call left."""
+        self._board.mend()
+        self.opened.rehome(self._board.rows.unit)
 
     def _look_again(self) -> None:
         board = self._board
@@ -376,7 +383,7 @@ class Engine:
             if self._samples and (due is None or due.size != names.unit_event.size):
                 due = np.zeros(names.unit_event.size, np.uint8)  # nothing is due between steps
             curves = tails.curves(g, names.forms)
-            changes = since_last_search(some, guarded, curves, rows, names.event_lead.values, due)
+            changes = since_last_search(some, guarded, curves, rows, names.leads, due)
             votes = voting(some, changes, curves, stored=stored) if self._samples else None
         if self._samples:
             estimated, sampled = board.estimated(some, guarded.reason, g.row, self._fair, votes)
@@ -859,7 +866,7 @@ class Engine:
         with self.judged() as board:
             on = board.on()
             key, reason = board.rows.key[on], board.rows.reason[on]
-            events, books = [event.id for event in board.names.events], tuple(board.names.books)
+            events, books = list(board.names.events), tuple(board.names.books)
             event = board.names.event.values[key >> BOOK_BITS].astype(np.int64)
         width = max(1, len(books))
         pair = event * width + (key & BOOK_MASK)
@@ -894,7 +901,7 @@ class Engine:
             on = board.on()
             key = board.rows.key[on]
             event, live = board.names.event.values[key >> BOOK_BITS], (board.rows.flags[on] & LIVE) != 0
-            ids = [e.id for e in board.names.events]
+            ids = list(board.names.events)
             status, begins = board.statuses()
         frame = pl.DataFrame({"event": event, "book": key & BOOK_MASK, "live": live})
         facts = frame.group_by("event").agg(

@@ -7,8 +7,8 @@ of whole wordings is then assembled by columns. `read` does so for any number of
 What depends on other rows is left to the caller:
 
 - Which team of an event is at home: `leading` chooses a pair, `crossed` flags the rows that name it the other way
-round.
-  `Terms` has both readings, straight and turned.
+  round. `Terms` has both readings, straight and turned.
+- The sport and league of an event: `leading_league` chooses them. A wording itself is read in its own.
 - Whether a moneyline (`two_way`) is three-way: its book then quotes a draw (side 1) in that event, live flag and
   `with_draw`. Otherwise side // 2 is its outcome in `kind`. It is ambiguous if `two_way` is 2 or an outcome of the book
   cannot be parsed (side -1), which takes precedence over `no_line` but not over other verdicts.
@@ -25,7 +25,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.groups import Bytes, Floats, Ints, intern
+from oddsengine.groups import Bytes, Floats, Ints, Longs, intern
 from oddsengine.reasons import CODES
 from oddsengine.traits import Kind
 
@@ -130,6 +130,13 @@ def kind_of(meaning: catalog.MarketType) -> Kind:
 
 
 @lru_cache(maxsize=_REMEMBERED)
+def league(sport: str, text: str) -> tuple[str, str]:
+    """Return the ids of a sport and a league."""
+    id_ = catalog.sport(sport).id
+    return id_, catalog.league(text, id_).id if text else ""
+
+
+@lru_cache(maxsize=_REMEMBERED)
 def team(sport: str, text: str) -> str:
     """Normalise a team's name and apply the sport's aliases."""
     name = catalog.normalise(text)
@@ -220,6 +227,7 @@ class Parts(NamedTuple):
     type: Part  # text
     player: Part
     label: Part  # the source's label for a team
+    league: Part  # arguments of `league`
 
 
 _COLUMNS = {
@@ -230,6 +238,7 @@ _COLUMNS = {
     "type": ("selection_type",),
     "player": ("player_name",),
     "label": ("team_side",),
+    "league": ("sport", "league"),
 }
 
 
@@ -285,6 +294,8 @@ class Terms(NamedTuple):
     verdict: Bytes  # 0, or the code of a reason that depends on the texts alone
     home: Ints
     away: Ints
+    sport: Ints  # name of its id
+    league: Ints
 
     def take(self, at: Ints) -> "Terms":
         """Return the meaning of other wordings, by the place of each among these."""
@@ -356,6 +367,7 @@ def read(parts: Parts, off: frozenset[int] = frozenset()) -> Terms:
     given = parts.player.column(lambda text: number(catalog.normalise(text)), np.int32)
     typed = parts.type.column(selection_type, np.int8, 2)
     label = parts.label.column(lambda text: _LABELS.get(text.lower(), -1), np.int8)
+    places = parts.league.column(lambda value: tuple(map(number, league(*value))), np.int32, 2)
     names, rank = number.sorted()
     home, away, given = rank[home], rank[away], rank[given]
     whole, shorter, stripped, rest, plain, bare = rank[forms[:, :6]].T
@@ -416,6 +428,8 @@ def read(parts: Parts, off: frozenset[int] = frozenset()) -> Terms:
         verdict=verdict,
         home=home,
         away=away,
+        sport=rank[places[:, 0]],
+        league=rank[places[:, 1]],
     )
 
 
@@ -512,7 +526,37 @@ def leading(
     [1]
     """
     named = _given(home) & _given(away)
-    order = np.lexsort((away, home, -rows.astype(np.int64), ~named, event))
+    return _first(np.lexsort((away, home, -rows.astype(np.int64), ~named, event)), event, events)
+
+
+def leading_league(event: npt.NDArray[Any], sport: Any, league: Any, rows: Any, events: int) -> Ints:
+    """Choose the sport and league of each event, which decide its units and shapes; returns its index, by event.
+
+    It is the sport of most rows, and of that sport the league of most rows; none only if no row names one. Of equals
+    the smaller.
+
+    Parameters
+    ----------
+    event, sport, league, rows
+        By distinct event, sport and league (name numbers or names): the number of rows that name them.
+    events
+        Number of events; each has a row.
+
+    Examples
+    --------
+    >>> sport, league = np.array(["tennis", "", "soccer", "soccer"]), np.array(["atp", "", "", "mls"])
+    >>> leading_league(np.zeros(4, int), sport, league, np.array([3, 9, 2, 1]), 1).tolist()
+    [3]
+    """
+    by_name = np.unique(sport, return_inverse=True)[1]
+    pair = event.astype(np.int64) * (by_name.max(initial=0) + 1) + by_name
+    of_sport = np.bincount(pair, weights=rows)[pair]
+    order = np.lexsort((league, -rows.astype(np.int64), ~_given(league), by_name, -of_sport, ~_given(sport), event))
+    return _first(order, event, events)
+
+
+def _first(order: Longs, event: Longs, events: int) -> Ints:
+    """Return the first of each event in an order by event."""
     return cast(Ints, order[np.searchsorted(event[order], np.arange(events))].astype(np.int32))
 
 

@@ -69,6 +69,12 @@ def pack(
     )
 
 
+def kind_and_verdict(place: Longs) -> tuple[int, int, int]:
+    """Decode the kind, the verdict and `two_way` of one packed term."""
+    rest = int(place[3])
+    return int(place[0]) >> _KIND, rest & _BYTE, rest >> _WAYS & _BYTE
+
+
 def ranks(place: Sequence[Longs]) -> Longs:
     """Rank packed terms by ladder, line and side."""
     ladder, first = intern(place[0].astype(np.uint64))

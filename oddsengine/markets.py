@@ -15,7 +15,18 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.groups import Bytes, Groups, Ints, Longs, Words, intern, mix, settle
-from oddsengine.identity import SUBJECTS, WORDING, Terms, crossed, distinct, leading, parts_of_frame, read, thresholds
+from oddsengine.identity import (
+    SUBJECTS,
+    WORDING,
+    Terms,
+    crossed,
+    distinct,
+    leading,
+    leading_league,
+    parts_of_frame,
+    read,
+    thresholds,
+)
 from oddsengine.layout import (
     BOOK_BITS,
     MISMATCH,
@@ -101,9 +112,8 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
         raise too_many("players", read_.names[-1], MOST_SUBJECTS - SUBJECTS)
     event, event_first = distinct(texts[["event_id"]])
     weight = np.bincount(wording[term], minlength=texts.height)
-    lead, flip = _stand(read_, event, event_first.size, weight)
-    named = texts[lead]
-    sports = tuple((catalog.sport(s or ""), t or "") for s, t in zip(named["sport"], named["league"], strict=True))
+    flip = _turned(read_, event, event_first.size, weight)
+    sports = _sports(read_, event, event_first.size, weight)
     market_name, names = _ranks(texts["market_type"])
     book, books = _books(rows["sportsbook"])
 
@@ -176,14 +186,21 @@ def _groups(
     return np.array(of_case, np.uint64)[case], max(1, len(codes))
 
 
-def _stand(terms: Terms, event: Ints, events: int, weight: Longs) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Return one wording per event with the teams in the chosen order, and the wordings with the opposite order."""
+def _turned(terms: Terms, event: Ints, events: int, weight: Longs) -> npt.NDArray[np.bool_]:
+    """Flag the wordings that name the teams in the opposite order to that chosen for their event."""
     pair, first = intern(mix(event, terms.home, terms.away))
-    if not first.size:
-        return np.zeros(0, np.int32), np.zeros(0, bool)
     rows = np.bincount(pair, weights=weight, minlength=first.size)
     lead = first[leading(event[first], terms.home[first], terms.away[first], rows, events)]
-    return lead, crossed(terms.home, terms.away, terms.home[lead][event], terms.away[lead][event])
+    return crossed(terms.home, terms.away, terms.home[lead][event], terms.away[lead][event])
+
+
+def _sports(terms: Terms, event: Ints, events: int, weight: Longs) -> tuple[tuple[catalog.Sport, str], ...]:
+    """Return the sport and league chosen for each event."""
+    league, first = intern(mix(event, terms.sport, terms.league))
+    rows = np.bincount(league, weights=weight, minlength=first.size)
+    lead = first[leading_league(event[first], terms.sport[first], terms.league[first], rows, events)]
+    chosen = zip(terms.sport[lead].tolist(), terms.league[lead].tolist(), strict=True)
+    return tuple((catalog.sport(terms.names[sport]), terms.names[league]) for sport, league in chosen)
 
 
 def times(table: pl.DataFrame, column: str) -> Longs:

@@ -56,6 +56,7 @@ class Feed:
         self.rng = random.Random(seed)
         self.now = NOW
         self.pauses = pauses
+        self.happenings = EVENTS
         books = sorted({row["sportsbook"] for row in rows})
         late = set(self.rng.sample(books, min(1, len(books))))
         self.quoted = [dict(row) for row in rows if row["sportsbook"] not in late]
@@ -79,7 +80,7 @@ class Feed:
         self.now += round(pause * SECOND)
         if pause >= 10.0 and rng.random() < 0.7:
             self._seen(self.quoted)
-        for happens in rng.choices(EVENTS, k=rng.choice((0, 1, 1, 1, 2, 2, 3, 5))):
+        for happens in rng.choices(self.happenings, k=rng.choice((0, 1, 1, 1, 2, 2, 3, 5))):
             if self.quoted:
                 happens(self)
         return Step(self.quotes, moment(self.now), self.removed, self.complete, self.events)
@@ -247,6 +248,15 @@ class Feed:
             self.quoted.append(other)
             self.say(other)
 
+    def _sport(self) -> None:
+        """A book that names no sport, or another."""
+        sport = self.rng.choice((None, "basketball", "baseball", "soccer", "hockey", "Ice Hockey"))
+        for row in self.mates("event_id", "sportsbook"):
+            self.leave([row] if self.rng.random() < 0.8 else [])
+            other = {**row, "sport": sport}
+            self.quoted.append(other)
+            self.say(other)
+
     def _twice(self) -> None:
         for row in self.some(3):
             self.say({**row, "odds_decimal": 1.9, "odds_american": None}, last_seen_at=self.now)
@@ -271,7 +281,13 @@ EVENTS: tuple[Callable[[Feed], None], ...] = (
     Feed._prices, Feed._prices, Feed._prices, Feed._jump, Feed._jump, Feed._again, Feed._suspend, Feed._liveness,
     Feed._draw, Feed._turn, Feed._remove, Feed._lost, Feed._snapshot, Feed._back, Feed._back, Feed._late, Feed._old,
     Feed._start, Feed._line, Feed._spelling, Feed._twice, Feed._american, Feed._notice,
-    Feed._league,
+    Feed._league, Feed._sport,
+)  # fmt: skip
+
+
+# Books disagree about the sport and the league of an event, and most change their minds.
+DISAGREEMENTS: tuple[Callable[[Feed], None], ...] = (
+    Feed._sport, Feed._sport, Feed._sport, Feed._league, Feed._remove, Feed._back, Feed._prices, Feed._liveness,
 )  # fmt: skip
 
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import polars as pl
 import pytest
 from boards import meant
 from hazards import SECOND
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from live_strategies import Feed, Step, feed, moment, row_ids
+from live_strategies import DISAGREEMENTS, Feed, Step, feed, moment, row_ids
 from polars.testing import assert_frame_equal
 from rows import LA_LIGA, MOMENT, NBA, NHL, moneyline, prop, spread, total
 
@@ -24,6 +25,7 @@ import oddsengine as oe
 from oddsengine import snapshot
 from oddsengine.board.quotes import LINKS
 from oddsengine.engine import IDLE_S, Engine
+from oddsengine.query import BoardStats, Filter, Index
 from oddsengine.update import Update
 from oddsengine.view import View
 
@@ -94,7 +96,9 @@ def refusals(update: Update, so_far: dict[str, int]) -> None:
 
 
 def equal_to_the_table(engine: Engine, views: Mapping[int, View], refused: Mapping[str, int]) -> None:
-    prepared = oe.prepare(engine.table(), now=engine.moment)
+    """Whatever the order of its rows."""
+    table = engine.table().sample(fraction=1.0, shuffle=True, seed=engine.number)
+    prepared = oe.prepare(table, now=engine.moment)
     for at, view in views.items():
         books = meant(ASKED[at].get("books"), prepared.identity.books)
         whole = oe.find_all(prepared, **{**ASKED[at], "books": books})
@@ -117,6 +121,74 @@ def test_what_is_open_is_what_the_table_holds(seed: int) -> None:
         n = len(ASKED)
         looked = {number % n, (number + 1) % n} if engine.number < 6 else range(n)
         equal_to_the_table(engine, {at: views[at] for at in looked}, refused)
+
+
+@few(5)
+@given(SEEDS)
+def test_what_is_open_where_books_disagree_about_the_sport(seed: int) -> None:
+    engine, refused = Engine(), dict[str, int]()
+    views = {at: engine.view(**ASKED[at], keep=True) for at in (0, 1, 6)}
+    said = feed(seed)
+    said.happenings = DISAGREEMENTS
+    for number, (_, update) in enumerate(tape(said, engine, 6)):
+        refusals(update, refused)
+        equal_to_the_table(engine, {at: views[at] for at in {number % 2, 6}}, refused)
+
+
+def test_the_sport_of_an_event_is_that_of_most_rows() -> None:
+    """Not that of the first row; it follows the rows on the board, and what is open stays open meanwhile."""
+    arb = [*moneyline("fanduel", 2.2, 1.8, **NHL), *moneyline("draftkings", 1.8, 2.2, **NHL)]
+    other = [*total("betmgm", 5.5, 1.9, 1.9, **NHL | dict(sport="baseball", league="mlb")),
+             *total("unibet", 5.5, 1.9, 1.9, **NHL | dict(sport="baseball", league=None))]  # fmt: skip
+    engine = Engine()
+    view = engine.view(keep=True)
+
+    def sport(**words: Any) -> tuple[str, str]:
+        engine.step(**words)
+        (live,) = engine._board.names.sports
+        (whole,) = oe.prepare(engine.table().reverse(), now=engine.moment).identity.sports
+        assert live == whole
+        same_frames(view.opportunities(), oe.find_all(engine.table(), now=engine.moment))
+        return live[0].id, live[1]
+
+    assert sport(quotes=other[:1], now=MOMENT) == ("baseball", "mlb")
+    assert sport(quotes=arb, now=MOMENT) == ("hockey", "nhl")
+    born = view.opportunities().arbitrage.select("id", "detected_at")
+    assert born.height == 1
+    later = MOMENT + timedelta(seconds=1)
+    assert sport(quotes=other, now=later) == ("baseball", "mlb")  # four rows each; the smaller
+    assert view.opportunities().arbitrage.select("id", "detected_at").equals(born)
+    ids = engine.table().filter(pl.col("sportsbook").is_in(["betmgm", "unibet"]))["row_id"]
+    update = engine.step([], later, removed=ids[:1])
+    assert engine._board.names.sports[0][0].id == "hockey"
+    assert not update.views[view].ids("arbitrage", new=True)
+    assert not update.views[view].gone("arbitrage")
+    assert sport(quotes=[], now=later) == ("hockey", "nhl")
+
+
+def test_a_row_without_a_sport_is_listed_under_that_of_its_event() -> None:
+    """Also once most rows name another one."""
+    engine = Engine()
+    index = Index(engine)
+
+    def listed() -> set[tuple[str, str, str]]:
+        with index.reader() as reader:
+            columns = reader.take(reader.rows(Filter(), {}))
+            event = reader.event("h")
+        assert event is not None
+        assert {(event.sport, event.league)} == {(game.sport, game.league) for game in BoardStats(engine, None).games}
+        return {(text.sport, text.league, text.market_type) for text in (columns.texts[term] for term in columns.term)}
+
+    engine.step(total("pinnacle", 5.5, 1.9, 1.9, "totals", **NHL | dict(sport=None, league=None)), MOMENT)
+    assert listed() == {("", "", "total_points")}
+    engine.step(total("betmgm", 5.5, 1.9, 1.9, "totals", **NHL | dict(sport="baseball", league="mlb")), MOMENT)
+    assert listed() == {("baseball", "mlb", "total_runs")}
+    for book in ("fanduel", "draftkings"):
+        engine.step(total(book, 5.5, 1.9, 1.9, "totals", **NHL), MOMENT)
+    assert listed() == {("baseball", "mlb", "total_runs"), ("hockey", "nhl", "total_goals")}
+    with index.reader() as reader:
+        columns = reader.take(reader.rows(Filter(books=frozenset({"pinnacle"})), {}))
+        assert {columns.texts[term].market_type for term in columns.term} == {"total_goals"}
 
 
 BOOKS = ("pinnacle", "fanduel", "draftkings", "betmgm", "novig", "circa")

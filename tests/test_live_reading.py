@@ -492,6 +492,7 @@ FAILURES: dict[str, Callable[[list[Row], list[str]], Step]] = {
     "new names": lambda rows, ids: at(named(rows[:9], event_id="x") + named(rows[:9], sportsbook="y", max_bet=3.0)),
     "many new rows": lambda rows, ids: at([r for n in range(40) for r in named(rows, event_id=f"x{n}")]),
     "teams turned": lambda rows, ids: at([r | dict(home_team=r["away_team"], away_team=r["home_team"]) for r in rows]),
+    "another sport": lambda rows, ids: at(named(rows, sport="chess")),
     "removals": lambda rows, ids: at([], removed=ids[4:]),
     "a snapshot": lambda rows, ids: at(rows[:1], complete=[(row["sportsbook"], None) for row in rows]),
     "a snapshot of an event": lambda rows, ids: at([], complete=[(r["sportsbook"], r["event_id"]) for r in rows[::9]]),

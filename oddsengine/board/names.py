@@ -7,7 +7,7 @@ smaller set when most terms are no longer used.
 
 import copy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -16,9 +16,9 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.fair_close import Estimator, estimator
 from oddsengine.find.ids import Hashes, ladders, word, words
-from oddsengine.groups import Groups, Ints, Words, checksum
-from oddsengine.identity import Wording, crossed, leading, parts_of_rows, read, thresholds
-from oddsengine.layout import BOOK_BITS, MOST_SUBJECTS, UNREAD, pack, too_many, unit_of
+from oddsengine.groups import Groups, Ints, Longs, Words, checksum
+from oddsengine.identity import Wording, crossed, leading, leading_league, parts_of_rows, read, thresholds
+from oddsengine.layout import BOOK_BITS, MOST_SUBJECTS, UNREAD, kind_and_verdict, pack, too_many, unit_of
 from oddsengine.reasons import CODES
 from oddsengine.tails import Forms, forms
 from oddsengine.traits import Kind, Traits, traits
@@ -54,11 +54,75 @@ class Column:
         return self._data[: self.size]
 
 
-class Event(NamedTuple):
-    """One event, and the pairs of team names (home, away) that its rows use."""
+class Votes:
+    """What the rows of an event say, where they may disagree: the distinct answers, and how many rows give each."""
 
-    id: str
-    pairs: dict[tuple[str, str], int]  # team names -> code in `Names.pair_rows`
+    def __init__(self) -> None:
+        self.answers: list[dict[tuple[str, str], int]] = []  # by event: answer -> code
+        self.rows = Column(np.int32)  # by answer: number of rows on the board
+        self.event = Column(np.int32)  # by answer
+        self.lead = Column(np.int32)  # by event: the answer that applies
+        self.many = Column(np.uint8)  # by event: 1: more than one answer
+
+    def __copy__(self) -> "Votes":
+        fresh = Votes()
+        fresh.answers = [dict(answers) for answers in self.answers]
+        for name in ("rows", "event", "lead", "many"):
+            setattr(fresh, name, copy.copy(getattr(self, name)))
+        return fresh
+
+    def code(self, event: int, answer: tuple[str, str]) -> int:
+        """Code of an answer; a new one is added."""
+        answers = self.answers[event]
+        code = answers.get(answer)
+        if code is None:
+            code = answers[answer] = self.rows.size
+            self.rows.append(0)
+            self.event.append(event)
+            if len(answers) > 1:
+                self.many.values[event] = 1
+            else:
+                self.lead.values[event] = code
+        return code
+
+    def open(self) -> None:
+        """Add an event."""
+        self.answers.append({})
+        self.lead.append(-1)
+        self.many.append(0)
+
+    def sizes(self) -> tuple[set[int], set[int]]:
+        """Lengths by event and by answer; each is one number unless an insertion was interrupted."""
+        return (
+            {len(self.answers), self.lead.size, self.many.size},
+            {self.rows.size, self.event.size, sum(map(len, self.answers))},
+        )
+
+    def count(self, came: Ints, went: Ints) -> Ints:
+        """Count rows that come and go, by the codes of their answers; return their events with several answers."""
+        np.add.at(self.rows.values, came, 1)
+        np.add.at(self.rows.values, went, -1)
+        events = self.event.values[np.concatenate((came, went))]
+        contested: Ints = events[self.many.values[events] != 0]
+        return contested
+
+    def recount(self, codes: Ints) -> None:
+        """Count all rows again, by the codes of their answers."""
+        self.rows.values[:] = np.bincount(codes, minlength=self.rows.size)
+
+    def decide(self, event: int, choose: Callable[..., Ints]) -> tuple[str, str] | None:
+        """Let `choose` decide again which answer of an event applies; return it if it is another one."""
+        answers = self.answers[event]
+        codes = np.fromiter(answers.values(), np.int64)
+        rows = self.rows.values[codes]
+        codes, given = codes[rows > 0], np.array(list(answers))[rows > 0]
+        if not codes.size:
+            return None
+        at = int(choose(np.zeros(codes.size, np.int64), given[:, 0], given[:, 1], rows[rows > 0], 1)[0])
+        if codes[at] == self.lead.values[event]:
+            return None
+        self.lead.values[event] = codes[at]
+        return str(given[at, 0]), str(given[at, 1])
 
 
 class _Reading(NamedTuple):
@@ -77,12 +141,13 @@ class _Term(NamedTuple):
     two_way: int
     verdict: int
     teams: tuple[str, str]
+    league: tuple[str, str]  # ids of sport and league
     straight: _Reading
     turned: _Reading
 
 
 class Names:
-    """Codes and columns of terms, books, kinds, events, pairs of teams and units."""
+    """Codes and columns of terms, books, kinds, events and units."""
 
     def __init__(self, off: frozenset[int] = frozenset()) -> None:
         self._off = off  # codes of disabled guards
@@ -93,7 +158,8 @@ class Names:
         self.place = Column(np.int64, 4)  # sort keys of its rows: see `layout.pack`
         self.other = Column(np.int64, 4)  # the same with home and away swapped
         self.turned = Column(np.uint8)
-        self.pair = Column(np.int32)
+        self.pair = Column(np.int32)  # code in `pairs`
+        self.league = Column(np.int32)  # code in `leagues`
         self.tie = Column(np.uint32)  # checksum of its texts, see `groups.checksum`
         self.id = Column(np.uint64)  # of event, market, subject, side and line
         self.stem = Column(np.uint64)  # the same without the line
@@ -116,23 +182,23 @@ class Names:
         for subject in self.subjects:
             self._subject_hash.append(word(subject))
         self._forms: Forms | None = None
-        self._formed = (-1, -1)
+        self._formed = (-1, -1, -1)
         self._estimator: Estimator | None = None
-        self._estimated = (-1, -1, -1, -1)
+        self._estimated = (-1, -1, -1, -1, -1)
         self._twins: Rules | None = None
-        self._twinned = (-1, -1)
+        self._twinned = (-1, -1, -1)
         self._subject_codes: dict[str, int] = {"": 0, "\x00home": 1, "\x00away": 2}
         self.kinds: list[Kind] = []
         self._kind_codes: dict[Kind, int] = {}
-        # Events, pairs, units
-        self.events: list[Event] = []
+        # Events, units
+        self.events: list[str] = []  # ids
         self.event_codes: dict[str, int] = {}
         self.event_units: list[list[int]] = []
-        self.sports: list[tuple[catalog.Sport, str]] = []
-        self.pair_rows = Column(np.int32)  # number of rows on the board with these team names
-        self.pair_event = Column(np.int32)
-        self.event_lead = Column(np.int32)  # the pair that decides who is home
-        self.event_many = Column(np.uint8)  # 1: more than one pair
+        self.sports: list[tuple[catalog.Sport, str]] = []  # sport and id of the league
+        self.pairs = Votes()  # names of home and away
+        self.leagues = Votes()  # ids of sport and league
+        self._moves = 0  # how often `sports` has changed
+        self.relabelled = 0  # how often it did for an event with terms that lack a sport or league of their own
         self.unit_codes: dict[tuple[int, int, int], int] = {}
         self.unit_event = Column(np.int32)
         self.unit_live = Column(np.uint8)
@@ -144,14 +210,13 @@ class Names:
         fresh = Names.__new__(Names)
         for name, value in vars(self).items():
             setattr(fresh, name, copy.copy(value))
-        fresh.events = [Event(event.id, dict(event.pairs)) for event in self.events]
         fresh.event_units = [list(units) for units in self.event_units]
         return fresh
 
     def _term_columns(self) -> tuple[Column, ...]:
         return (
-            self.event, self.pair, self.turned, self.place, self.other, self.units, self.id, self.stem, self.tie,
-            self.published,
+            self.event, self.pair, self.league, self.turned, self.place, self.other, self.units, self.id, self.stem,
+            self.tie, self.published,
         )  # fmt: skip
 
     @property
@@ -164,11 +229,12 @@ class Names:
     def whole(self) -> bool:
         """Whether all columns have consistent lengths, so that no insertion was interrupted."""
         terms = self._term_columns()
-        events = (len(self.event_units), len(self.sports), len(self.event_codes))
+        events = (len(self.event_units), len(self.sports), len(self.event_codes), self._event_hash.size)
+        by_event, by_answer = zip(self.pairs.sizes(), self.leagues.sizes(), strict=True)
         lengths = [
             {len(self.wordings), *(column.size for column in terms)},
-            {len(self.events), *events, self._event_hash.size, self.event_lead.size, self.event_many.size},
-            {self.pair_rows.size, self.pair_event.size, sum(len(event.pairs) for event in self.events)},
+            {len(self.events), *events}.union(*by_event),
+            *by_answer,
             {self.unit_event.size, self.unit_live.size, len(self.unit_codes)},
             {len(self.kinds), len(self._kind_codes), self._kind_hash.size},
             {len(self.subjects), self._subject_hash.size, len(self._subject_codes)},
@@ -216,7 +282,7 @@ class Names:
     @property
     def forms(self) -> Forms:
         """Distributions of the kinds in the sports of the events."""
-        now = len(self.kinds), len(self.events)
+        now = len(self.kinds), len(self.events), self._moves
         if self._forms is None or self._formed != now:
             self._forms, self._formed = forms(self.kinds, self.sports), now
         return self._forms
@@ -224,14 +290,14 @@ class Names:
     @property
     def twins(self) -> Rules:
         """Outcomes of the kinds that settle on the same fact in the sports of the events."""
-        now = len(self.kinds), len(self.events)
+        now = len(self.kinds), len(self.events), self._moves
         if self._twins is None or self._twinned != now:
             self._twins, self._twinned = rules(self.kinds, self.sports), now
         return self._twins
 
     def estimator(self, table: catalog.FairTable) -> Estimator:
         """The estimator's table, resolved for the kinds, events and books."""
-        now = len(self.kinds), len(self.events), len(self.books), id(table)
+        now = len(self.kinds), len(self.events), len(self.books), id(table), self._moves
         if self._estimator is None or self._estimated != now:
             self._estimator = estimator(self.kinds, self.sports, self.sorted_books(), table)
             self._estimated = now
@@ -327,22 +393,22 @@ class Names:
         names, kinds = terms.names, terms.kinds
         columns = (
             terms.kind, terms.with_draw, terms.two_way, np.where(stray, _NO_LINE, terms.verdict), terms.home,
-            terms.away, terms.side, terms.subject, straight, terms.side_turned, terms.subject_turned, turned,
+            terms.away, terms.sport, terms.league, terms.side, terms.subject, straight, terms.side_turned,
+            terms.subject_turned, turned,
         )  # fmt: skip
-        for wording, kind, with_draw, two_way, verdict, home, away, *readings in zip(
+        for wording, kind, with_draw, two_way, verdict, home, away, sport, league, *readings in zip(
             wordings, *(column.tolist() for column in columns), strict=True
         ):
             readings[1], readings[4] = terms.subject_name(readings[1]), terms.subject_name(readings[4])
             both = _Reading(*readings[:3]), _Reading(*readings[3:])
-            self._append(
-                wording, _Term(kinds[kind], kinds[with_draw], two_way, verdict, (names[home], names[away]), *both)
-            )
+            teams, place = (names[home], names[away]), (names[sport], names[league])
+            self._append(wording, _Term(kinds[kind], kinds[with_draw], two_way, verdict, teams, place, *both))
 
     def _append(self, wording: Wording, term: "_Term") -> None:
         stem, text = _identifying(wording, term)
-        event = self._event(wording)
-        pair = self._pair(event, term.teams)
-        group = self._group(term, event)
+        event = self._event(wording[0], term)
+        pair, league = self.pairs.code(event, term.teams), self.leagues.code(event, term.league)
+        group = self._group(term.kind, term.verdict, term.two_way, event)
         flip = self._turned(pair, event)
         readings = (term.turned, term.straight) if flip else (term.straight, term.turned)
         place, other = (self._packed(term, wording, reading) for reading in readings)
@@ -354,6 +420,7 @@ class Names:
         self.wordings.append(wording)
         self.event.append(event)
         self.pair.append(pair)
+        self.league.append(league)
         self.turned.append(flip)
         self.place.append(place)
         self.other.append(other)
@@ -371,10 +438,10 @@ class Names:
             term.two_way, term.verdict,
         )  # fmt: skip
 
-    def _group(self, term: "_Term", event: int) -> int:
+    def _group(self, kind: Kind, verdict: int, two_way: int, event: int) -> int:
         """Code of the group of terms that are judged and searched together within an event."""
         sport, league = self.sports[event]
-        name = unit_of(term.kind, sport.id, league, term.verdict, term.two_way)
+        name = unit_of(kind, sport.id, league, verdict, two_way)
         return self._groups.setdefault(name, len(self._groups))
 
     def _unit(self, event: int, live: int, group: int) -> int:
@@ -387,76 +454,90 @@ class Names:
             self.event_units[event].append(code)
         return code
 
-    # ---- events, and which team is home ----
+    # ---- events: which team is home, which sport and league they are of ----
 
-    def _event(self, wording: Wording) -> int:
-        name = wording[0]
+    def _event(self, name: str, term: "_Term") -> int:
         code = self.event_codes.get(name)
         if code is None:
             code = self.event_codes[name] = len(self.events)
-            self.events.append(Event(name, {}))
+            self.events.append(name)
             self._event_hash.append(word(name))
             self.event_units.append([])
-            self.sports.append((catalog.sport(wording[1] or ""), wording[2] or ""))
-            self.event_lead.append(-1)
-            self.event_many.append(0)
-        return code
-
-    def _pair(self, event: int, teams: tuple[str, str]) -> int:
-        pairs = self.events[event].pairs
-        code = pairs.get(teams)
-        if code is None:
-            code = pairs[teams] = self.pair_rows.size
-            self.pair_rows.append(0)
-            self.pair_event.append(event)
-            if len(pairs) > 1:
-                self.event_many.values[event] = 1
-            else:
-                self.event_lead.values[event] = code
+            self.sports.append(_sport(term.league))
+            self.pairs.open()
+            self.leagues.open()
         return code
 
     def _turned(self, pair: int, event: int) -> int:
         """Whether a pair names the teams in the opposite order to its event."""
-        lead = int(self.event_lead.values[event])
+        lead = int(self.pairs.lead.values[event])
         return 0 if pair == lead else int(self._crossed(event, lead)[pair])
 
     def _crossed(self, event: int, lead: int) -> dict[int, bool]:
         """For each pair of an event, whether it names the teams in the opposite order to the leading pair."""
-        pairs = self.events[event].pairs
+        pairs = self.pairs.answers[event]
         home, away = np.array(list(pairs)).T
         at = list(pairs.values()).index(lead)
         return dict(zip(pairs.values(), crossed(home, away, home[at], away[at]).tolist(), strict=True))
 
-    def settle(self, events: Sequence[int]) -> list[int]:
-        """Decide again which team is home in some events, from the current rows; return the events that changed."""
+    @property
+    def contested(self) -> Ints:
+        """The events about whose teams, sport or league rows may disagree."""
+        return np.flatnonzero(self.pairs.many.values | self.leagues.many.values).astype(np.int32)
+
+    @property
+    def leads(self) -> Longs:
+        """One number per event for the answers that apply to it."""
+        leads: Longs = self.pairs.lead.values.astype(np.int64) << 32 | self.leagues.lead.values
+        return leads
+
+    def settle(self, events: Iterable[int]) -> list[int]:
+        """Decide again about some events, from the current rows; return those whose terms changed."""
         changed = []
         for event in events:
-            pairs = self.events[event].pairs
-            codes = np.fromiter(pairs.values(), np.int64)
-            rows = self.pair_rows.values[codes]
-            codes, teams = codes[rows > 0], np.array(list(pairs))[rows > 0]
-            if not codes.size:
-                continue
-            at = int(leading(np.zeros(codes.size, np.int64), teams[:, 0], teams[:, 1], rows[rows > 0], 1)[0])
-            first = int(codes[at])
-            if first == self.event_lead.values[event]:
-                continue
-            self.event_lead.values[event] = first
-            flips = self._crossed(event, first)
-            moved = False
-            place, other = self.place.values, self.other.values
-            for term in np.flatnonzero(self.event.values == event).tolist():
-                pair = int(self.pair.values[term])
-                if flips[pair] != self.turned.values[term]:
-                    moved = True
-                    self.turned.values[term] = flips[pair]
-                    place[term], other[term] = other[term].copy(), place[term].copy()
-                if pair == first:
-                    wording = self.wordings[term]
-                    self.sports[event] = (catalog.sport(wording[1] or ""), wording[2] or "")
-            if moved:
+            turned = self.pairs.decide(event, leading) is not None and self._turn(event)
+            league = self.leagues.decide(event, leading_league)
+            if league is not None:
+                self.sports[event] = _sport(league)
+                self._regroup(event)
+            if turned or league is not None:
                 changed.append(event)
         return changed
+
+    def _turn(self, event: int) -> bool:
+        """Swap home and away of the terms that name the teams of an event the other way round than before."""
+        flips = self._crossed(event, int(self.pairs.lead.values[event]))
+        moved = False
+        place, other = self.place.values, self.other.values
+        for term in np.flatnonzero(self.event.values == event).tolist():
+            flip = flips[int(self.pair.values[term])]
+            if flip != self.turned.values[term]:
+                moved = True
+                self.turned.values[term] = flip
+                place[term], other[term] = other[term].copy(), place[term].copy()
+        return moved
+
+    def _regroup(self, event: int) -> None:
+        """Assign the terms of an event to units again after its sport or league changed.
+
+        Terms without a sport of their own are published under that of the event.
+        """
+        self._moves += 1
+        lacking = False
+        for term in np.flatnonzero(self.event.values == event).tolist():
+            kind, verdict, two_way = kind_and_verdict(self.place.values[term])
+            group = self._group(self.kinds[kind], verdict, two_way, event)
+            self.units.values[term] = self._unit(event, 0, group), self._unit(event, 1, group)
+            wording = self.wordings[term]
+            if not (wording[1] and wording[2]):
+                lacking = True
+                self.published.values[term] = self._published(wording, event)
+        self.relabelled += lacking
+
+
+def _sport(league: tuple[str, str]) -> tuple[catalog.Sport, str]:
+    """The sport and the id of a league, from the ids of both."""
+    return catalog.sport(league[0]), league[1]
 
 
 def _identifying(wording: Wording, term: _Term) -> tuple[str, str]:

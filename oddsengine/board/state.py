@@ -63,6 +63,7 @@ class Applied(NamedTuple):
     late: int
     unknown: int  # suspended quotes without a price, for unknown rows
     aged: bool  # a new whole second has begun
+    regrouped: bool  # rows were assigned to other units, because an event is of another sport or league
 
 
 class Undo(NamedTuple):
@@ -286,15 +287,15 @@ class Board:
         rows.member[held] = 1
         rows.mark[:] = 0
         rows.close_mark[:] = 0
+        term = rows.key[self.on()] >> BOOK_BITS
+        names.pairs.recount(names.pair.values[term])
+        names.leagues.recount(names.league.values[term])
+        names.settle(names.contested.tolist())
         rows.unit[held] = names.units.values[rows.key[held] >> BOOK_BITS, rows.flags[held] & LIVE]
         self.units = Units()
         self.units.count(names.unit_event.size)
         self.units.enrol(held, rows.unit)
         self.units.dirty[:] = 1
-        on = self.on()
-        counts = np.bincount(names.pair.values[rows.key[on] >> BOOK_BITS], minlength=names.pair_rows.size)
-        names.pair_rows.values[:] = counts
-        names.settle(np.flatnonzero(names.event_many.values).tolist())
 
     def _apply(self, batch: Batch) -> Applied:
         names, rows = self.names, self.rows
@@ -324,11 +325,11 @@ class Board:
         again = again[moves | (rows.seen[again] > self.units.until[unit])]
         for some in (touched, again, gone):
             self.units.dirty[rows.unit[some]] = 1
-        self._teams(slots[(what & NEW) != 0], np.concatenate((gone, left)))
+        regrouped = self._settle(slots[(what & NEW) != 0], np.concatenate((gone, left)))
         if batch.rejected:
             self.refuse(batch.rejected)
         late, unknown = int((what == LATE).sum()), int((what == UNKNOWN).sum())
-        return Applied(slots, what, np.concatenate((gone, left)), late, unknown, aged)
+        return Applied(slots, what, np.concatenate((gone, left)), late, unknown, aged, regrouped)
 
     def _quotes(self, quoted: Quoted, now: int) -> tuple[Ints, Bytes]:
         rows, limits = self.rows, self.limits
@@ -373,10 +374,13 @@ class Board:
 
     def _enrol(self, slots: Ints, what: Bytes) -> None:
         """Move rows that are new, or whose live flag changed, to their units."""
-        rows, names = self.rows, self.names
         moved = distinct(slots[(what & (NEW | LIVENESS)) != 0])
-        if not moved.size:
-            return
+        if moved.size:
+            self._regroup(moved)
+
+    def _regroup(self, moved: Ints) -> bool:
+        """Move rows to the units that they belong to. Returns True if any left another one."""
+        rows, names = self.rows, self.names
         unit = names.units.values[rows.key[moved] >> BOOK_BITS, rows.flags[moved] & LIVE]
         member = rows.member[moved] != 0
         other = member & (rows.unit[moved] != unit)
@@ -387,6 +391,7 @@ class Board:
         rows.unit[moved[enter]] = unit[enter]
         rows.member[moved[enter]] = 1
         self.units.enrol(moved[enter], rows.unit)
+        return bool(other.any())
 
     def _removals(self, batch: Batch, slots: Ints) -> Ints:
         """Rows to remove: those named, and those missing from a complete snapshot."""
@@ -423,18 +428,25 @@ class Board:
         rows.moved[gone] = now
         self.units.wake[rows.unit[gone]] = NO_TIME
 
-    def _teams(self, new: Ints, gone: Ints) -> None:
-        """Count the orders in which teams are named, and swap home and away of events whose majority changed."""
+    def _settle(self, new: Ints, gone: Ints) -> bool:
+        """Count what rows say of their events, and decide again about events on which they disagree.
+
+        Returns True if rows moved to other units.
+        """
         names, rows = self.names, self.rows
-        came = names.pair.values[rows.key[new] >> BOOK_BITS]
-        went = names.pair.values[rows.key[gone] >> BOOK_BITS]
-        counts = names.pair_rows.values
-        np.add.at(counts, came, 1)
-        np.add.at(counts, went, -1)
-        events = names.pair_event.values[np.concatenate((came, went))]
-        events = events[names.event_many.values[events] != 0]
-        for event in names.settle(np.unique(events).tolist()) if events.size else ():
-            self.units.dirty[names.event_units[event]] = 1
+        came, went = rows.key[new] >> BOOK_BITS, rows.key[gone] >> BOOK_BITS
+        contested = np.concatenate((
+            names.pairs.count(names.pair.values[came], names.pair.values[went]),
+            names.leagues.count(names.league.values[came], names.league.values[went]),
+        ))  # fmt: skip
+        regrouped = False
+        for event in names.settle(distinct(contested).tolist()) if contested.size else ():
+            self.units.count(names.unit_event.size)
+            units = np.array(names.event_units[event], np.int64)
+            self.units.dirty[units] = 1
+            self.units.wake[units] = NO_TIME
+            regrouped |= self._regroup(self.units.rows(units))
+        return regrouped
 
     def _take_notices(self, batch: Batch) -> None:
         if not batch.events:

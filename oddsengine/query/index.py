@@ -70,13 +70,13 @@ class Index:
         with self._mutex:
             while self.engine.number != self._at:  # many new terms are read in chunks
                 with self.engine.still() as board:
-                    if board.names is not self.terms.names:
+                    if self.terms.outdated(board.names):
                         self._rename(board.names)
                     if len(board.names.wordings) - len(self.terms.texts) <= _CHUNK:
                         break
                     self.terms.learn(_CHUNK)
             with self.engine.judged() if judged else self.engine.still() as board:
-                if self.engine.number != self._at or board.names is not self.terms.names:
+                if self.engine.number != self._at or self.terms.outdated(board.names):
                     self._refresh(board)
                     self._at = self.engine.number
                 yield BoardReader(self, board)
@@ -91,7 +91,7 @@ class Index:
 
     def _refresh(self, board: Board) -> None:
         names, rows = board.names, board.rows
-        if names is not self.terms.names:
+        if self.terms.outdated(names):
             self._rename(names)
         learnt = len(self.terms.texts)
         while not self.terms.learn(LATEST):
@@ -128,7 +128,7 @@ class Index:
     def _order(self, board: Board) -> None:
         """Sort events. Only events without a known start can change position."""
         names, rows = board.names, board.rows
-        ids = [event.id for event in names.events[self.begin.size :]]
+        ids = names.events[self.begin.size :]
         if ids:
             starts = [self._starts.get(id_, int(NO_TIME)) for id_ in ids]
             self.begin = np.concatenate((self.begin, np.array(starts, np.int64)))
@@ -142,12 +142,11 @@ class Index:
         self.begin[new] = earliest[new]
         self._start(board, new)
         for e in new.tolist():
-            self._starts[names.events[e].id] = int(earliest[e])
+            self._starts[names.events[e]] = int(earliest[e])
         if len(self._starts) > 4 * self.begin.size + 1024:
-            present = {event.id for event in names.events}
-            self._starts = {id_: start for id_, start in self._starts.items() if id_ in present}
+            self._starts = {id_: start for id_, start in self._starts.items() if id_ in names.event_codes}
         starts = [LATEST if start == NO_TIME else start for start in self.begin.tolist()]
-        keyed = sorted((start, event.id, e) for e, (start, event) in enumerate(zip(starts, names.events, strict=True)))
+        keyed = sorted((start, id_, e) for e, (start, id_) in enumerate(zip(starts, names.events, strict=True)))
         self.events = np.array([e for _, _, e in keyed], np.int32)
         self.event_keys = [(start, id_) for start, id_, _ in keyed]
         self.spot = np.empty(self.events.size, np.int32)

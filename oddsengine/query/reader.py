@@ -150,9 +150,11 @@ class BoardReader:
             return None
         status, start = (int(column[code]) for column in self.board.statuses())
         terms = np.flatnonzero(names.event.values[: len(names.wordings)] == code)
-        lead = terms[names.pair.values[terms] == names.event_lead.values[code]]
-        _, sport, league, home, away = (text or "" for text in names.wordings[int((*lead, *terms)[0])][:5])
-        return BoardEvent(STATUSES[status], start, sport, league, home, away)
+        teams, place = (
+            names.wordings[terms[np.argmax(column.values[terms] == votes.lead.values[code])]]
+            for column, votes in ((names.pair, names.pairs), (names.league, names.leagues))
+        )
+        return BoardEvent(STATUSES[status], start, *(text or "" for text in (*place[1:3], *teams[3:5])))
 
     # ---- rows ----
 
@@ -162,7 +164,7 @@ class BoardReader:
 
     def events_of(self, slots: Ints) -> set[str]:
         codes = np.unique(self.board.names.event.values[self.board.rows.key[slots] >> BOOK_BITS])
-        return {self.board.names.events[code].id for code in codes.tolist()}
+        return {self.board.names.events[code] for code in codes.tolist()}
 
     def first_rows(self, slots: Ints) -> Ints:
         """Return the first rows, at most as many as one response may have."""

@@ -16,6 +16,7 @@ from oddsengine.board.quotes import LINKS, SEPARATOR
 from oddsengine.board.state import IN_PLAY, STATUSES
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.engine import Engine
+from oddsengine.identity import Wording
 from oddsengine.layout import BOOK_BITS, BOOK_MASK, LIVE
 from oddsengine.query.values import league_id, sport_id, team_id
 
@@ -83,13 +84,20 @@ class BoardStats:
 
     @staticmethod
     def _games(names: Any, used: Longs) -> list[EventTexts]:
-        """Return one wording per event, preferring a row that names the teams as most rows do."""
+        """Return the texts of each event: teams, sport and league as in a row that names them as most rows do."""
         event = names.event.values[used]
-        main = names.pair.values[used] == names.event_lead.values[event]
-        order = np.argsort(~main, kind="stable")
-        _, first = np.unique(event[order], return_index=True)
-        wordings = [names.wordings[term] for term in used[order[first]].tolist()]
-        return [EventTexts(*(text or "" for text in wording[:5])) for wording in wordings]
+
+        def wordings(column: Any, votes: Any) -> list[Wording]:
+            order = np.argsort(column.values[used] != votes.lead.values[event], kind="stable")
+            _, first = np.unique(event[order], return_index=True)
+            return [names.wordings[term] for term in used[order[first]].tolist()]
+
+        return [
+            EventTexts(*(text or "" for text in (*league[:3], *teams[3:5])))
+            for league, teams in zip(
+                wordings(names.league, names.leagues), wordings(names.pair, names.pairs), strict=True
+            )
+        ]
 
     @staticmethod
     def _linked(links: list[str | None], event: Longs, book: Longs, slots: Any) -> dict[tuple[int, int], str]:

@@ -95,6 +95,7 @@ class TermIndex:
 
     def __init__(self, names: Names) -> None:
         self.names = names
+        self._relabelled = names.relabelled
         self.texts: list[TermTexts] = []
         self.keys: list[Key] = []  # sort key within the event
         self.columns = {name: _Codes() for name in _COLUMNS}
@@ -107,6 +108,10 @@ class TermIndex:
         self.leagues: dict[tuple[Any, Any], tuple[str, str]] = {}
         self.masks: dict[Any, Any] = {}
         self._pairs = 0
+
+    def outdated(self, names: Names) -> bool:
+        """Whether the board has other terms, or has changed the sport or league of some."""
+        return names is not self.names or names.relabelled != self._relabelled
 
     def learn(self, most: int) -> bool:
         """Read up to `most` new terms; return True when none is left."""
