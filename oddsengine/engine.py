@@ -822,11 +822,28 @@ class Engine:
                 self._entering[view.wanted] = entering._replace(units=units[some:])
                 return False
             self._entering.pop(view.wanted, None)
-            self.opened.born[view.open.places()] = board.now
+            self._date(view)
             view.awake = True
             self._awake[view.wanted] = view
             self._note("wake", view)
             return True
+
+    def _date(self, view: View) -> None:
+        """Set when what a woken view has open was detected: as in an active view of equal conditions, or now."""
+        table, places = self.opened, view.open.places()
+        table.born[places] = self._board.now
+        for code, kind in enumerate(KINDS):
+            twins = (
+                each
+                for each in self._awake.values()
+                if kind in each.wanted.kinds and each.wanted.conditions(kind) == view.wanted.conditions(kind)
+            )
+            twin = next(twins, None) if kind in view.wanted.kinds else None
+            if twin is not None:
+                theirs = twin.open.places()
+                mine, theirs = (some[table.kind[some] == code] for some in (places, theirs))
+                _, at, of = np.intersect1d(table.id[mine], table.id[theirs], return_indices=True)
+                table.born[mine[at]] = table.born[theirs[of]]
 
     def delayed(self, seconds: float) -> "Delayed":
         """Return this engine as it was some seconds ago: the same updates, later, with views of its own.

@@ -4,7 +4,7 @@ The engine keeps a view's open set up to date while the view is active. A view r
 update. The frames are made by the same finders as those of `find_all`, over the units with open opportunities.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,6 +123,14 @@ class ViewKey(NamedTuple):
             min_size=self.min_size,
         )
 
+    def conditions(self, kind: str) -> Hashable:
+        """The part of the key that decides which opportunities of a kind are open."""
+        own: dict[str, tuple[Any, ...]] = {
+            "ev": (self.min_ev, "suspect" in self.include), "arbitrage": (self.min_profit,),
+            "low_hold": (self.max_hold,), "middles": (self.min_middle_ev, self.min_size),
+        }  # fmt: skip
+        return self.books, self.sharp, self.method, self.commission, self.max_profit, *own[kind]
+
     @property
     def reference(self) -> Sharp:
         """`sharp` as given."""
@@ -233,8 +241,8 @@ class View:
     ) -> Opportunities:
         """All open opportunities in the frames of `find_all`; `detected_at` is when each was first found.
 
-        The frames of other kinds are empty. With `ids`, only these opportunities are returned, at a cost that depends
-        on their number. Rejected prices are counted unless `ids` is given or `counted` is false.
+        Active views of equal books, reference and threshold agree on it. The frames of other kinds are empty. With
+        `ids`, only these opportunities are returned, at a cost that depends on their number. Rejected prices are counted unless `ids` is given or `counted` is false.
         """
         if ids is not None and getattr(ids, "dtype", None) != np.uint64:
             raise ValueError(f"ids must be an array of uint64, such as `Change.touched`, got {ids!r}")

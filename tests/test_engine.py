@@ -329,6 +329,29 @@ def test_who_keeps_a_restored_view_takes_it_over() -> None:
     assert not engine.views
 
 
+def times(view: View, kind: str) -> dict[str, datetime]:
+    return dict(getattr(view.opportunities(), kind).select("id", "detected_at").rows())
+
+
+@few(4)
+@given(SEEDS, st.sampled_from(ASKED))
+def test_views_of_equal_conditions_agree_on_when_an_opportunity_was_detected(seed: int, words: dict[str, Any]) -> None:
+    """However late one of them begins, and whatever its conditions for other kinds are."""
+    engine = Engine()
+    early = engine.view(**words, keep=True)
+    for _, _ in tape(feed(seed), engine, 4):
+        pass
+    now = engine.now
+    for kind, other in zip(KINDS, ("min_profit", "max_hold", "min_ev", "min_profit"), strict=True):
+        detected = times(early, kind)
+        assert times(engine.view(**{**words, "kinds": [kind]}), kind) == detected
+        assert times(engine.view(**{**words, other: 1.5}), kind) == detected
+        own = {"ev": "min_ev", "arbitrage": "min_profit", "low_hold": "max_hold", "middles": "min_middle_ev"}[kind]
+        assert set(times(engine.view(**{**words, own: 3.0}), kind).values()) <= {now}
+    early.close()
+    assert times(early, "ev") == times(engine.view(**{**words, "kinds": ["ev"]}), "ev")
+
+
 def test_a_wider_view_may_stand_in_where_it_is_kept() -> None:
     engine = Engine()
     usual, other = engine.view(keep=True), engine.view(min_ev=2.0)

@@ -111,7 +111,7 @@ class Follower:
         for kind, list_ in LISTS.items():
             least = {"min_ev": 2} if kind == "ev" else {"min_profit": 0.5} if kind == "arb" else {}
             found = self.served.rows(f"/opportunities/{list_}", "sharp", {**self.query, **least})
-            finds[kind] = {id_: undated(row) for id_, row in found.items()}
+            finds[kind] = {id_: without_ages(row) for id_, row in found.items()}
         try:
             wait_for(lambda: self.prices() == odds and self.finds() == finds, LONG_S)
         except AssertionError:
@@ -129,11 +129,7 @@ class Follower:
 
     def finds(self) -> dict[str, Any]:
         with self.client.lock:
-            return {kind: {i: undated(row) for i, row in rows.items()} for kind, rows in self.client.finds.items()}
-
-
-def undated(row: dict[str, Any]) -> Any:
-    return without_ages({name: value for name, value in row.items() if name != "detected_at"})
+            return {kind: {i: without_ages(row) for i, row in rows.items()} for kind, rows in self.client.finds.items()}
 
 
 def test_clients_that_drop_and_resume_hold_what_the_lists_have(served: Served) -> None:

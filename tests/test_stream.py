@@ -439,6 +439,34 @@ def test_an_account_holds_a_limited_number_of_opportunities(
     assert not {"error"} & {*first.names, *same.names, *other.names}
 
 
+def test_opportunities_have_the_times_of_detection_of_the_lists(served: Served, listen: Callable[..., Client]) -> None:
+    """Whichever of both follows them first, and whatever other thresholds a stream has."""
+    now = moment()
+    for first in ("list", "stream"):
+        books = "pinnacle,draftkings,fanduel" if first == "list" else "pinnacle,draftkings,fanduel,betmgm"
+        query, stream = (
+            {"sportsbook": books},
+            {"channel": "opportunities", "sportsbook": books, "min_ev": 0, "min_profit": -1},
+        )
+        event = f"detected-{first}"
+        served.step(full_board(event), now)
+        followers = [listen("/stream", **stream)] if first == "stream" else []
+        assert not followers or followers[0].ready.wait(PATIENCE_S)
+        early = served.rows("/opportunities/ev", "enterprise", query)
+        served.step([price(event, "fanduel", "Home", 2.04)], now := now + timedelta(seconds=5))
+        followers += [listen("/stream", **stream)]
+        assert followers[-1].ready.wait(PATIENCE_S)
+        kinds = {"ev": "ev", "low_hold": "low-hold", "middles": "middles"}
+        for kind, path in kinds.items():
+            rows = served.rows(f"/opportunities/{path}", "enterprise", query)
+            for client in followers:
+                times = {id_: row["detected_at"] for id_, row in client.finds[kind].items()}
+                assert times.items() <= {id_: row["detected_at"] for id_, row in rows.items()}.items()
+                assert times or kind != "ev"
+        times = {row["detected_at"] for row in served.rows("/opportunities/ev", "enterprise", query).values()}
+        assert {row["detected_at"] for row in early.values()} < times
+
+
 def test_slots_are_free_at_once(served: Served, listen: Callable[..., Client]) -> None:
     account = "account-pro"
     limits = served.node.limits

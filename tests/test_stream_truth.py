@@ -51,7 +51,7 @@ class Listener:
                     default = {"min_ev": "2", "min_profit": "0.5"}
                     more = {least: self.query.get(least, default[least])} if least else {}
                     rows = self.served.rows(f"/opportunities/{list_}", self.tier, {**filters, **more})
-                    found[event] = {id_: without_ages(undated(row)) for id_, row in rows.items()}
+                    found[event] = {id_: without_ages(row) for id_, row in rows.items()}
             self.finds[number] = found
 
     def check(self) -> None:
@@ -70,7 +70,7 @@ class Listener:
             self.compared["rows"] += len(have)
         if look.opportunities >= self._since and self.channel in ("opportunities", "all"):
             for event, rows in self.finds[look.opportunities].items():
-                held = {id_: without_ages(undated(row)) for id_, row in look.finds[event].items()}
+                held = {id_: without_ages(row) for id_, row in look.finds[event].items()}
                 self._same(held, rows, look.opportunities)
             self.compared["opportunities"] += 1
 
@@ -84,11 +84,6 @@ class Listener:
         ]
         told = [{k: v for k, v in part.items() if v[0] != v[1]} for part in parts]
         raise AssertionError((self.tier, self.channel, self.query, number, len(have), len(want), len(odd), told))
-
-
-def undated(row: dict[str, Any]) -> dict[str, Any]:
-    """An opportunity without when it was first found, which each list knows since it was first asked."""
-    return {name: value for name, value in row.items() if name != "detected_at"}
 
 
 class Crowd:
