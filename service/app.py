@@ -1,8 +1,8 @@
 """The Starlette application: a route for each path, behind plain ASGI middleware.
 
-A request passes through `middleware.requests` (id, log, metrics, errors), `middleware.cache` (cached responses) and
-then Starlette's router, whose routes are the declared endpoints. A route checks access, reads the body, and has the
-response computed by a thread of `pool`; streams are served on the event loop.
+`middleware.requests` (id, log, metrics, errors) serves cached responses, and passes all other requests to Starlette's
+router, whose routes are the declared endpoints. A route checks access, reads the body, and has the response computed by
+a thread of `pool`; streams are served on the event loop.
 """
 
 import time
@@ -48,10 +48,10 @@ class Api:
         routes = [Route(path, methods) for path, methods in exact_first]
         # Redirects for slashes would use the Host header of the request.
         self.router = Router(routes, redirect_slashes=False, default=self._nothing)
-        self.cache = Cache(self._routed, node, self.access, self.pool.note)
+        self.cache = Cache(node, self.access, self.pool.note)
         self._last_health: CachedResponse | None = None
         self._second = self._computed = 0
-        self.requests = Requests(self.cache, BASE, log, metrics, trusted, origin)
+        self.requests = Requests(self._routed, self.cache.hit, BASE, log, metrics, trusted, origin)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.requests(scope, receive, send)

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from oddsengine_service.problems import Problem, origin_of
 
@@ -27,14 +27,6 @@ class Cors(CORSMiddleware):
     def __init__(self, app: ASGIApp, origins: tuple[str, ...], address: str = "") -> None:
         super().__init__(app, origins, METHODS, REQUEST_HEADERS, expose_headers=EXPOSED)
         self._address = address
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request; one without an Origin header is not cross-origin."""
-        for name, _ in scope["headers"]:
-            if name == b"origin":
-                await super().__call__(scope, receive, send)
-                return
-        await self.app(scope, receive, send)
 
     def preflight_response(self, request_headers: Headers) -> Response:
         response = super().preflight_response(request_headers)

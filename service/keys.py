@@ -5,9 +5,9 @@
 The file does not contain keys, but their hashes with a pepper, which is in a separate file; a copy of the database
 alone is useless. A key is looked up by its id and compared in constant time, with a decoy for unknown ids.
 
-Since the same keys are used again and again, callers are cached by the hash of their key. A counter in the database
-that every change of a key increments keeps the cache valid: it is read at most four times a second, and when it has
-changed, the cache is cleared. So a change of a key, by this process or another one, takes effect within a second.
+Since the same keys are used again and again, callers are cached by their key. A counter in the database that every
+change of a key increments keeps the cache valid: it is read at most four times a second, and when it has changed, the
+cache is cleared. So a change of a key, by this process or another one, takes effect within a second.
 Replacing an open file is not noticed: stop the node before restoring a backup.
 
 Accounts that begin with `demo_` exist only in the demo. Their five fixed keys are not stored.
@@ -239,7 +239,7 @@ class KeyStore:
             self._writer.close()
             raise
         self._fixed = _fixed(datetime.fromtimestamp(int(clock()), UTC)) if demo else {}
-        self._callers = {self._hash(ident): record.caller for ident, record in self._fixed.items()}
+        self._callers = {ident: record.caller for ident, record in self._fixed.items()}
         self._cached = dict(self._callers)
         self._decoy = secrets.token_bytes(32)  # compared for unknown ids
         self.offer: Callable[[dict[str, Any]], None] | None = None  # may reject a change
@@ -261,11 +261,7 @@ class KeyStore:
             self._refresh()
         if self._failure:
             raise StoreError(self._failure)
-        if len(key) > _MOST_KEY or not key.isascii():
-            return None
-        digest = self._hash(key)
-        caller = self._cached.get(digest)
-        return self._read(key, digest) if caller is None else caller
+        return self._cached.get(key) or self._read(key)
 
     def _hash(self, key: str) -> bytes:
         keyed = self._keyed.copy()
@@ -287,9 +283,11 @@ class KeyStore:
                 self._seen = version, changes, day
             self._due, self._failure = now + _LOOK_S, ""
 
-    def _read(self, key: str, digest: bytes) -> Caller | None:
+    def _read(self, key: str) -> Caller | None:
+        if len(key) > _MOST_KEY or not key.isascii():
+            return None
         cached = self._cached  # taken before reading the file: if a change comes in between, this one is discarded
-        ident = key.partition(".")[0]
+        ident, digest = key.partition(".")[0], self._hash(key)
         with self._reading, self._read_or_wait():
             rows = self._reader.execute("SELECT hash FROM keys WHERE id = ?", (ident,)).fetchall()
             if not hmac.compare_digest(rows[0][0] if rows else self._decoy, digest):
@@ -304,7 +302,7 @@ class KeyStore:
             return None
         if len(cached) >= _REMEMBERED:
             cached = self._cached = dict(self._callers)
-        caller = cached[digest] = record.caller
+        caller = cached[key] = record.caller
         if str(record.used) != self._day():
             self._stamps.submit(self._stamp, record.id)
         return caller

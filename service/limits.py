@@ -15,6 +15,8 @@ from ipaddress import IPv6Address
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from oddsengine_service.database import connect, transaction
 
 WINDOW_S = 60
@@ -38,7 +40,7 @@ class Used(NamedTuple):
     this_month: int
 
 
-class Room(NamedTuple):
+class Room(msgspec.Struct, frozen=True, gc=False):
     """The rest of a caller's minute."""
 
     limit: int

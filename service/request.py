@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import unquote
 
 from starlette.types import Receive, Scope, Send
@@ -25,10 +26,6 @@ class Request:
     endpoint: Endpoint = NOWHERE
     caller: Caller = ANONYMOUS
     values: Mapping[str, str] = MappingProxyType({})  # path parameters
-    key: bytes | None = None
-    bearer: bytes | None = None
-    last_event: bytes | None = None
-    etag = codings = coded = content = host = b""
 
     def __init__(self, ident: bytes, scope: Scope, base: str, trusted: frozenset[str]) -> None:
         self.started = time.perf_counter()
@@ -40,54 +37,48 @@ class Request:
         self.raw: bytes = (scope.get("raw_path") or scope["path"].encode())[len(base) :]  # as received
         self.query: bytes = scope["query_string"]
         self.headers: Headers = [(b"x-request-id", ident)]
-        forwarded: list[bytes] = []
-        for name, value in scope["headers"]:
-            if name == b"x-api-key":
-                self.key = value
-            elif name == b"authorization":
-                self.bearer = value
-            elif name == b"if-none-match":
-                self.etag = value
-            elif name == b"accept-encoding":
-                self.codings = (b"%b,%b" % (self.codings, value) if self.codings else value)[:200]
-            elif name == b"content-encoding":
-                self.coded = value
-            elif name == b"last-event-id":
-                self.last_event = value
-            elif name == b"content-type":
-                self.content = value
-            elif name == b"host":
-                self.host = value
-            elif name == b"x-forwarded-for":
-                forwarded.append(value)
-        if forwarded and address in trusted:
-            self.address = _forwarded(b",".join(forwarded).decode("latin-1"), address, trusted)
+        pairs = scope["headers"]
+        given: dict[bytes, bytes] = dict(pairs)  # the last of each name
+        self.given = given
+        self.etag = given.get(b"if-none-match", b"")
+        codings = given.get(b"accept-encoding", b"")
+        self.codings = (codings if len(given) == len(pairs) else _list(b"accept-encoding", pairs))[:200]
+        if b"x-forwarded-for" in given and address in trusted:
+            self.address = _forwarded(_list(b"x-forwarded-for", pairs).decode("latin-1"), address, trusted)
+
+    @property
+    def host(self) -> bytes:
+        return self.given.get(b"host", b"")
 
     @property
     def account(self) -> str:
         """The account that resources are charged to; without a key, the address."""
         return self.caller.account or self.address
 
-    async def send(self, send: Send, whole: RawResponse) -> None:
-        self.status = whole.status
-        headers = self.headers + whole.headers
-        await send({"type": "http.response.start", "status": whole.status, "headers": headers})
+    def messages(self, whole: RawResponse) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The ASGI messages of a response."""
+        self.status = status = whole.status
         body = b"" if self.method == "HEAD" else whole.body
-        await send({"type": "http.response.body", "body": body})
+        return (
+            {"type": "http.response.start", "status": status, "headers": self.headers + whole.headers},
+            {"type": "http.response.body", "body": body},
+        )
+
+    async def send(self, send: Send, whole: RawResponse) -> None:
+        for message in self.messages(whole):
+            await send(message)
 
     def word(self) -> str:
         """Bearer token of an endpoint that does not use a key."""
-        return bearer(self.bearer or b"").decode("latin-1")
+        return bearer(self.given.get(b"authorization", b"")).decode("latin-1")
 
     def given_key(self, *, in_query: bool) -> bytes | None:
         """The key: `X-API-Key`, a bearer token, or `api_key` in the query if allowed; empty ones count as missing.
 
         An `Authorization` header of another scheme is ignored; it may be for a proxy.
         """
-        if self.key:
-            return self.key
-        if self.bearer is not None and (token := bearer(self.bearer)):
-            return token
+        if key := self.given.get(b"x-api-key") or bearer(self.given.get(b"authorization", b"")):
+            return key
         return _query_key(self.query) or None if in_query and b"api_key=" in self.query else None
 
 
@@ -112,6 +103,11 @@ async def read_body(receive: Receive, most: int, what: str) -> bytes:
                     return b"".join(parts)
     except TimeoutError:
         raise Problem(408, "request_timeout", f"{what} did not arrive within {BODY_S:g} s") from None
+
+
+def _list(name: bytes, pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The value of a header that is a list, which may be divided among several lines."""
+    return b",".join(value for each, value in pairs if each == name)
 
 
 def _forwarded(hops: str, address: str, trusted: frozenset[str]) -> str:

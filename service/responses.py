@@ -13,6 +13,7 @@ from oddsengine_service.endpoints import Answer
 CODINGS = ("zstd", "gzip")  # of bodies, in order of preference
 SMALL = 1024  # bytes; smaller bodies are not compressed
 LARGE = 16 << 10  # bytes; the event loop compresses no larger body
+_MOST_SENT, _MOST_GIVEN = 16, 200  # pairs of headers that are cached, and bytes of one
 Header = tuple[bytes, bytes]
 Headers = list[Header]
 NO_STORE: Header = (b"cache-control", b"no-store")
@@ -41,6 +42,7 @@ class CachedResponse:
         self._tagged = cacheable and answer.status == 200
         self._etag = xxhash.xxh3_128_hexdigest(answer.body).encode() if self._tagged else b""
         self._made: dict[tuple[str, bool], RawResponse] = {}
+        self._sent: dict[tuple[bytes, bytes], RawResponse] = {}  # by headers, as most clients repeat them
         self._more = [_header(name, value) for name, value in answer.headers]
 
     @cached_property
@@ -50,8 +52,10 @@ class CachedResponse:
 
     def at_hand(self, given: bytes, codings: bytes) -> RawResponse | None:
         """Like `sent`, if at most a small body has to be compressed."""
-        whole = self._made.get(self._variant(given, codings))
-        return self.sent(given, codings) if whole is None and len(self.answer.body) <= LARGE else whole
+        whole = self._sent.get((given, codings))
+        if whole is None and (len(self.answer.body) <= LARGE or self._variant(given, codings) in self._made):
+            whole = self.sent(given, codings)
+        return whole
 
     def _variant(self, given: bytes, codings: bytes) -> tuple[str, bool]:
         """Return the encoding, and whether the client already has the body."""
@@ -64,6 +68,8 @@ class CachedResponse:
         whole = self._made.get((coding, known))
         if whole is None:
             whole = self._made[coding, known] = self._whole(coding, known=known)
+        if len(self._sent) < _MOST_SENT and len(given) <= _MOST_GIVEN:
+            self._sent[given, codings] = whole
         return whole
 
     def _whole(self, coding: str, *, known: bool) -> RawResponse:

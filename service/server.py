@@ -6,7 +6,7 @@ import logging
 import socket
 import sys
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import wait
 from email.utils import formatdate
 from functools import partial
@@ -58,6 +58,7 @@ from oddsengine_service.ws.session import PATHS, Sockets
 if TYPE_CHECKING:
     from oddsengine_service.scale.roles import Member
 
+_UNDER = f"{BASE}/"
 _SWITCH = 0.0005  # seconds; how soon a computing thread yields to the event loop
 _LAG_EVERY = 0.25  # seconds between two measurements of the event loop's lag
 _SWEEP_EVERY = 10.0  # s
@@ -87,10 +88,13 @@ class Service:
         self.connections = Connections(log, options.connections, options.trusted)
         self.api = Api(node, ENDPOINTS, log, self.metrics, options.trusted, self.origin)
         origins = options.origins or (("*",) if node.demo else ())
-        self._http: ASGIApp = Cors(self._answer, origins, self.origin) if origins else self._answer
+        self._cors: ASGIApp = Cors(self._routed, origins, self.origin) if origins else self._routed
         node.splits_token = secret(settings, "service.splits_token_env", environ)
-        self._sockets = Sockets(self.api, origins, self.origin)
         self._mcp = Mcp(self.api, Origins(origins, self.origin))
+        self._apps: dict[str, ASGIApp] = {
+            "http": self._http, "lifespan": self._lifespan, "websocket": Sockets(self.api, origins, self.origin),
+        }  # fmt: skip
+        self._paths: dict[str, ASGIApp] = dict.fromkeys(MCP_PATHS, self._mcp) | dict.fromkeys(PATHS, self._upgrade)
         self.socket_paths = PATHS
         self._metrics_token = secret(settings, "service.metrics_token_env", environ)
         if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
@@ -113,26 +117,24 @@ class Service:
         if self.node.stream is not None:
             await self.node.stream.close()
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         """Handle one request, or the lifespan of the server."""
-        if scope["type"] == "http":
-            await self._http(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-        else:
-            await self._sockets(scope, receive, send)
+        return self._apps[scope["type"]](scope, receive, send)
 
-    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["path"] in MCP_PATHS:
-            await self._mcp(scope, receive, send)
-        elif scope["path"] in PATHS:  # without an upgrade
-            await self.api.requests({**scope, "path": PATHS[0], "raw_path": None}, receive, send)
-        elif scope["path"].startswith(BASE + "/"):
-            await self.api.requests(scope, receive, send)
-        else:
-            await self.site(scope, receive, send)
+    def _http(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+        app = self._cors if b"origin" in dict(scope["headers"]) else self._routed
+        return app(scope, receive, send)
 
-    async def _lifespan(self, receive: Any, send: Any) -> None:
+    def _routed(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+        path = scope["path"]
+        other = self.api.requests if path.startswith(_UNDER) else self.site
+        return self._paths.get(path, other)(scope, receive, send)
+
+    def _upgrade(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+        """Refuse a request for a WebSocket without an upgrade."""
+        return self.api.requests({**scope, "path": PATHS[0], "raw_path": None}, receive, send)
+
+    async def _lifespan(self, _: Any, receive: Any, send: Any) -> None:
         await receive()
         self.loop = asyncio.get_running_loop()
         if self.node.alerts is not None:
@@ -388,8 +390,8 @@ def _tape_ended(node: Node, log: Log, error: Exception) -> None:
 
 def configured(service: Service, host: str, port: int) -> uvicorn.Config:
     return uvicorn.Config(
-        service, host=host, port=port, http=Protocol, log_config=None, access_log=False, server_header=False,
-        timeout_graceful_shutdown=10, timeout_keep_alive=75, backlog=2048, proxy_headers=False,
+        service, host=host, port=port, http=Protocol, interface="asgi3", log_config=None, access_log=False,
+        server_header=False, timeout_graceful_shutdown=10, timeout_keep_alive=75, backlog=2048, proxy_headers=False,
         ws=SocketProtocol, ws_max_size=MOST_MESSAGE, ws_ping_interval=None, ws_per_message_deflate=False,
     )  # fmt: skip
 

@@ -19,7 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_strategies import feed, row_ids
 from service_running import Running
-from starlette.routing import Router
 
 from oddsengine.engine import Engine
 from oddsengine.query import Filter, Index
@@ -100,7 +99,7 @@ def test_an_answer_is_computed_once_a_board(running: Running, monkeypatch: pytes
 def test_equal_requests_wait_for_one_computation(running: Running, end: BaseException | None) -> None:
     """An error is theirs too; if whoever began it goes away, the others end as well, and the next one begins anew."""
     node = running.node
-    cache, calls = Cache(Router(), node, Access(node), lambda _: None), list[int]()
+    cache, calls = Cache(node, Access(node), lambda _: None), list[int]()
     scope = {"method": "GET", "path": "/api/v1/x", "query_string": b"", "headers": []}
 
     async def run() -> None:

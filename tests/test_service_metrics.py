@@ -121,7 +121,7 @@ def test_a_request_that_ends_with_an_error(
         sent.append(message)
 
     log = Log(out)
-    call = Requests(app, "/api/v1", log, counts, (), "")(scope, receive, send)
+    call = Requests(app, lambda _: None, "/api/v1", log, counts, (), "")(scope, receive, send)
     with pytest.raises(asyncio.CancelledError) if isinstance(error, asyncio.CancelledError) else nullcontext():
         asyncio.run(call)
     log.close()

@@ -74,7 +74,7 @@ class Mcp:
         if not self._api.node.ready:
             raise Problem(503, "not_ready", "the node is starting; try again in a few seconds")
         body = await read_body(receive, MOST_BODY, "a message")
-        kind = request.content.partition(b";")[0].strip().lower()
+        kind = request.given.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if kind != b"application/json":
             got = quoted(kind.decode("latin-1"))
             raise Problem(415, "validation_error", f"content-type must be application/json, got {got}")

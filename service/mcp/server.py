@@ -67,8 +67,8 @@ async def call(api: "Api", name: str, arguments: Mapping[str, Any], scope: Mappi
             "query_string": b"",
         }
     )  # fmt: skip
-    if request.key is None and request.bearer is None and "key" in scope:
-        request.key = scope["key"]
+    if key := scope.get("key"):
+        request.given[b"x-api-key"] = key
     try:
         api.access.admit(request, endpoint)
         words, row_range = query(tool, endpoint, arguments)

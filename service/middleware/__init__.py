@@ -1,6 +1,6 @@
-"""Plain ASGI middleware of the API, outermost first.
+"""What surrounds every request of the API.
 
-`requests` assigns ids, logs, counts and times every request, and turns problems into error envelopes; `cache` serves
-cached responses in front of the router. `access` is the check that both the cache and the routes call: key, rate limit,
-feature.
+`requests`, a plain ASGI middleware, assigns ids, logs, counts and times every request, serves the responses of `cache`
+in front of the router, and turns problems into error envelopes. `access` is the check that both the cache and the
+routes call: key, rate limit, feature.
 """

@@ -83,8 +83,8 @@ class Access:
 
     def _count(self, caller: Caller, request: Request) -> None:
         room = self._node.limits.take(caller.account or f"address {request.address}", caller.rate)
-        request.headers += _room(room.limit, room.reset, caller.tier.delay, caller.tier.id)
-        request.headers.append((b"x-ratelimit-remaining", b"%d" % room.remaining))
+        remaining = (b"x-ratelimit-remaining", b"%d" % room.remaining)
+        request.headers += (*_room(room.limit, room.reset, caller.tier.delay, caller.tier.id), remaining)
         if not room.allowed:
             raise limited(room, "requests")
 

@@ -9,13 +9,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
-from starlette.types import ASGIApp, Receive, Scope, Send
-
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.middleware.access import Access
 from oddsengine_service.node import Node
 from oddsengine_service.request import Request
-from oddsengine_service.responses import CachedResponse
+from oddsengine_service.responses import CachedResponse, RawResponse
 from oddsengine_service.tiers import TIERS
 
 BYTES, ANSWERS = 64 << 20, 4096  # per board version
@@ -41,31 +39,32 @@ class _Place(NamedTuple):
 
 
 class Cache:
-    """Responses of every board, and the middleware that serves them.
+    """Responses of every board."""
 
-    A request whose path and query were routed before is served here if a response is cached for the caller's rights;
-    everything else goes on to the router.
-    """
-
-    def __init__(self, app: ASGIApp, node: Node, access: Access, note: Callable[[str], None]) -> None:
-        self._app, self._node, self._access = app, node, access
+    def __init__(self, node: Node, access: Access, note: Callable[[str], None]) -> None:
+        self._node, self._access = node, access
         self._note = note  # called with the active account
         self._versions = {delay: _Version(-1) for delay in {tier.delay for tier in TIERS.values()}}
         self._places: dict[tuple[bytes, bytes], _Place] = {}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve from the cache, or call the router."""
-        request: Request = scope["state"]["request"]
+    def hit(self, request: Request) -> RawResponse | None:
+        """The response, if the path and query were routed before, and one is cached for the caller's rights.
+
+        Raises
+        ------
+        Problem
+            As `Access.admit`.
+        """
         place = self._places.get((request.raw, request.query))
-        if place is not None and request.method in _METHODS:
-            request.values = place.values
-            self._access.admit(request, place.endpoint)
-            kept = self._version(request).answers.get(_key(request))
-            if isinstance(kept, CachedResponse) and (whole := kept.at_hand(request.etag, request.codings)) is not None:
-                self._note(request.account)
-                await request.send(send, whole)
-                return
-        await self._app(scope, receive, send)
+        if place is None or request.method not in _METHODS:
+            return None
+        request.values = place.values
+        self._access.admit(request, place.endpoint)
+        kept = self._version(request).answers.get(_key(request))
+        whole = kept.at_hand(request.etag, request.codings) if isinstance(kept, CachedResponse) else None
+        if whole is not None:
+            self._note(request.account)
+        return whole
 
     async def answer(
         self, request: Request, make: Callable[[], CachedResponse | Awaitable[CachedResponse]]

@@ -1,10 +1,10 @@
-"""Every request: its id, log line and metrics; errors become error envelopes."""
+"""Every request: its id, log line and metrics, and its response: cached, from the router, or an error envelope."""
 
 import asyncio
 import hashlib
 import itertools
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -17,12 +17,16 @@ from oddsengine_service.responses import NO_STORE, Headers, RawResponse, encode
 
 
 class Requests:
-    """Puts a `Request` into the scope's state as `request`, and responds to every error raised behind it."""
+    """Serves what `hit` returns, or puts a `Request` into the scope's state as `request` and calls the application.
+
+    It responds to every error raised behind it.
+    """
 
     def __init__(
-        self, app: ASGIApp, base: str, log: Log, metrics: Metrics, trusted: Iterable[str], origin: str
-    ) -> None:
-        self._app, self._base, self._log, self._metrics = app, base, log, metrics
+        self, app: ASGIApp, hit: Callable[[Request], RawResponse | None], base: str, log: Log, metrics: Metrics,
+        trusted: Iterable[str], origin: str,
+    ) -> None:  # fmt: skip
+        self._app, self._hit, self._base, self._log, self._metrics = app, hit, base, log, metrics
         self.trusted, self._origin = frozenset(trusted), origin
         stem = hashlib.blake2b(f"{time.time_ns()}".encode(), digest_size=5).hexdigest().encode()
         self._ids = (b"req_%b%08x" % (stem, at) for at in itertools.count(1))
@@ -30,8 +34,13 @@ class Requests:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
         request = self.begin(scope)
-        scope.setdefault("state", {})["request"] = request
         try:
+            whole = self._hit(request)
+            if whole is not None:
+                for message in request.messages(whole):
+                    await send(message)
+                return
+            scope.setdefault("state", {})["request"] = request
             await self._app(scope, receive, send)
         except Problem as problem:
             if problem.__cause__ is not None:  # an error of ours, reported to the caller in one sentence

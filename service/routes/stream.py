@@ -67,7 +67,7 @@ async def stream(channel: str | None, api: "Api", request: "Request", receive: A
     channels = (channel,) if channel else query["channel"] or _CHANNEL.default
     wants = _wants(context, frozenset(channels))
     hub = hub_of(api)
-    last = query["last_event_id"] or (request.last_event or b"").decode("latin-1")
+    last = query["last_event_id"] or request.given.get(b"last-event-id", b"").decode("latin-1")
     if query["resume"] and not await hub.reach(_sequence(last)):
         raise Problem(503, "not_ready", "the update of your last event is not here yet; retry later", retry_after=1)
     with slot(api, caller):
