@@ -142,7 +142,7 @@ class Store(Protocol):
         """Store +EV prices that are shown, new or again."""
 
     def put(self, close: Close) -> None:
-        """Store the close of an event."""
+        """Store the close of an event; one without lines ends the wait of its bets, and changes no other close."""
 
     def take_back(self, event_id: str) -> None:
         """Delete the close of an event that has not started after all."""
@@ -173,8 +173,9 @@ class ClosingRecorder:
             self._mirror.room_for(rows.key.size)
             look = update.moment != self._moment or names is not self._names
             if look:
-                status, begins = board.statuses()
-                off = self._put_off(names, status, begins)
+                status, told = board.statuses()
+                begins = self._last_starts(names, told)
+                off = self._put_off(names, status, told)
                 self._moment, self._names, self._begins = update.moment, names, begins
             elif self._begins.size < len(names.events):
                 more = np.full(len(names.events) - self._begins.size, NO_TIME)
@@ -185,16 +186,29 @@ class ClosingRecorder:
             else:
                 slots = board.on()
             self._mirror.take(board, slots.astype(np.int32), self._begins, update.now)
-            due = self._due(board, status, begins, off) if look else []
+            due, unpriced = self._due(board, status, told, off) if look else ([], [])
             hits = self._shown(update)
             bets = self._bets(board, update, hits) if hits.size else None
             self._begun = True
         for each in due:
             self._run(partial(self._close, each))
+        for close in unpriced:
+            self._run(partial(self.store.put, close))
         if bets is not None:
             self._run(partial(self.store.show, bets))
 
     # ---- closes ----
+
+    def _last_starts(self, names: Names, told: Longs) -> Longs:
+        """Return the starts of events; of those whose prices have all left, the last one that was known."""
+        before = np.full(told.size, NO_TIME)
+        if names is self._names:
+            before[: self._begins.size] = self._begins
+        elif self._names is not None:
+            for event, start in zip(self._names.events, self._begins.tolist(), strict=False):
+                if event.id in names.event_codes:
+                    before[names.event_codes[event.id]] = start
+        return np.where(told == NO_TIME, before, told)
 
     def _put_off(self, names: Names, status: Any, begins: Longs) -> Any:
         """Return postponed events without a new start."""
@@ -208,18 +222,22 @@ class ClosingRecorder:
             off[code] = begins[code] <= old
         return off
 
-    def _due(self, board: Board, status: Any, begins: Longs, off: Any) -> list[_Due]:
-        """Return events that close now; closes of events that did not start are deleted."""
-        names, moment = board.names, self._moment
+    def _due(self, board: Board, status: Any, told: Longs, off: Any) -> tuple[list[_Due], list[Close]]:
+        """Return events that close now, and the closes of those without prices; closes of others are deleted.
+
+        `told` has the starts by the prices on the board. An event whose prices have all left closes at the last one.
+        """
+        names, moment, begins = board.names, self._moment, self._begins
         begun = (begins != NO_TIME) & (begins <= moment)
         # Without a start nothing says that it did not begin: its last price may have left the board after the match.
-        waits = ~begun & (((status == UPCOMING) & (begins != NO_TIME)) | (status == POSTPONED))
+        waits = ~begun & (((status == UPCOMING) & (told != NO_TIME)) | (status == POSTPONED))
         codes = names.event_codes
         for id_ in [id_ for id_ in self._closed if id_ in codes and waits[codes[id_]]]:
             del self._closed[id_]
             self._run(partial(self.store.take_back, id_))
         closing = (begun & ~off & (status != CANCELLED)) | (status == IN_PLAY) | (status == ENDED)
         batches: dict[int, list[tuple[str, int, Ints]]] = {}
+        unpriced = []
         for code in np.flatnonzero(closing).tolist():
             id_ = names.events[code]
             if id_ in self._closed:
@@ -230,9 +248,11 @@ class ClosingRecorder:
             slots = self._mirror.last(board, board.units.rows(units), at - LAST_S * SECOND)
             if slots.size:
                 batches.setdefault(at, []).append((id_, int(begins[code]), slots))
+            else:
+                unpriced.append(_unpriced(id_, int(begins[code]), at))
         if len(self._closed) > 4 * len(names.events) + 1024:
             self._closed = {id_: at for id_, at in self._closed.items() if id_ in names.event_codes}
-        return [self._taken(board, at, events) for at, events in batches.items()]
+        return [self._taken(board, at, events) for at, events in batches.items()], unpriced
 
     def _taken(self, board: Board, at: int, events: Sequence[tuple[str, int, Ints]]) -> _Due:
         """Copy the columns of some events."""
@@ -311,6 +331,12 @@ class ClosingRecorder:
             fair=fair,
             where=located(board, gathered, at, self.engine.fair),
         )
+
+
+def _unpriced(event_id: str, start: int, at: int) -> Close:
+    """Return the close of an event without closing prices: its bets no longer wait."""
+    none = np.empty(0)
+    return Close(event_id, "", "", "", "", start, at, pl.DataFrame(), none.view(np.uint64), none, {})
 
 
 def outcomes(board: Board, g: Groups, at: Longs) -> Words:

@@ -143,7 +143,14 @@ class Closings:
                 base.executemany(_SHOW, rows)
 
     def put(self, close: Close) -> None:
-        """Store an event's close and grade its bets."""
+        """Store an event's close and grade its bets; without lines, only end the wait of its bets."""
+        if close.lines.is_empty():
+            with self._writing() as base:
+                base.execute(
+                    "UPDATE bets SET closed_at = ? WHERE event_id = ? AND closed_at IS NULL",
+                    (close.captured_at, close.event_id),
+                )
+            return
         buffer = io.BytesIO()
         close.lines.clone().write_ipc_stream(buffer, compression="zstd")  # writing locks a frame
         start = None if close.start == NO_TIME else close.start

@@ -269,6 +269,47 @@ def test_prices_that_left_long_before_are_no_closing_prices() -> None:
     assert sorted(close.lines["sportsbook"].unique()) == ["betmgm", "fanduel", "pinnacle"]
 
 
+@pytest.mark.parametrize(("left_s", "state"), [(LAST_S - 1, "graded"), (-30, "graded"), (LAST_S + 1, "without_close")])
+def test_a_game_whose_prices_all_leave_closes_at_its_last_start(left_s: int, state: str) -> None:
+    """A feed of pre-match prices drops the game before its start, or between two of its responses."""
+    desk = Desk()
+    desk.step(LAST_S + 60, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
+    at = START - timedelta(seconds=left_s)
+    books = [(book, "e") for book in ("pinnacle", "draftkings")]
+    desk.recorder.follow(desk.engine.step([], at, complete=books))
+    assert desk.engine.size == 0
+    desk.step(-31)
+    assert [row["state"] for row in desk.bets()] == [state]
+    close = desk.closings.closing("e")
+    assert (close is not None) == (state == "graded")
+    if close is not None:
+        assert (close.captured_at, close.lines.height) == (micros(START), 4)
+        assert desk.bets()[0]["closing"] == pytest.approx(0.5)
+
+
+def test_a_recorder_that_only_sees_the_game_in_play_keeps_the_close(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    desk = Desk(Closings(file))
+    desk.step(60, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
+    desk.step(-1, *pinnacle(1.5, 2.9), live=True)
+    before = desk.stored()
+    desk.closings.close()
+    desk = Desk(Closings(file))
+    desk.step(-60, *pinnacle(1.4, 3.2), live=True)
+    assert desk.closings.closing("e") is not None
+    assert desk.stored() == before
+
+
+def test_a_bet_of_a_game_that_began_while_nobody_recorded_has_no_close(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    desk = Desk(Closings(file))
+    desk.step(3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
+    desk.closings.close()
+    desk = Desk(Closings(file))
+    desk.step(-60, *pinnacle(1.4, 3.2), live=True)
+    assert [row["state"] for row in desk.bets()] == ["without_close"]
+
+
 def test_prices_seen_after_the_start_are_no_closing_prices() -> None:
     desk = Desk()
     desk.step(60, *pinnacle(1.95, 1.95))
