@@ -242,7 +242,8 @@ class View:
         """All open opportunities in the frames of `find_all`; `detected_at` is when each was first found.
 
         Active views of equal books, reference and threshold agree on it. The frames of other kinds are empty. With
-        `ids`, only these opportunities are returned, at a cost that depends on their number. Rejected prices are counted unless `ids` is given or `counted` is false.
+        `ids`, only these opportunities are returned, at a cost that depends on their number. Rejected prices
+        are counted unless `ids` is given or `counted` is false.
         """
         if ids is not None and getattr(ids, "dtype", None) != np.uint64:
             raise ValueError(f"ids must be an array of uint64, such as `Change.touched`, got {ids!r}")

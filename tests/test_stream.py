@@ -444,10 +444,8 @@ def test_opportunities_have_the_times_of_detection_of_the_lists(served: Served, 
     now = moment()
     for first in ("list", "stream"):
         books = "pinnacle,draftkings,fanduel" if first == "list" else "pinnacle,draftkings,fanduel,betmgm"
-        query, stream = (
-            {"sportsbook": books},
-            {"channel": "opportunities", "sportsbook": books, "min_ev": 0, "min_profit": -1},
-        )
+        query = {"sportsbook": books}
+        stream = {"channel": "opportunities", "min_ev": 0, "min_profit": -1, **query}
         event = f"detected-{first}"
         served.step(full_board(event), now)
         followers = [listen("/stream", **stream)] if first == "stream" else []
@@ -463,8 +461,8 @@ def test_opportunities_have_the_times_of_detection_of_the_lists(served: Served, 
                 times = {id_: row["detected_at"] for id_, row in client.finds[kind].items()}
                 assert times.items() <= {id_: row["detected_at"] for id_, row in rows.items()}.items()
                 assert times or kind != "ev"
-        times = {row["detected_at"] for row in served.rows("/opportunities/ev", "enterprise", query).values()}
-        assert {row["detected_at"] for row in early.values()} < times
+        late = {row["detected_at"] for row in served.rows("/opportunities/ev", "enterprise", query).values()}
+        assert {row["detected_at"] for row in early.values()} < late
 
 
 def test_slots_are_free_at_once(served: Served, listen: Callable[..., Client]) -> None:
