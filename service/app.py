@@ -23,7 +23,7 @@ from oddsengine_service.middleware.requests import Requests
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.pool import Pool
-from oddsengine_service.problems import Problem, masked
+from oddsengine_service.problems import Problem, masked, wrong_method
 from oddsengine_service.request import Request
 from oddsengine_service.responses import CachedResponse
 
@@ -156,6 +156,5 @@ class Methods:
         await request.send(send, whole)
 
     def _other_methods(self, request: Request) -> Problem:
-        allowed = ", ".join(sorted({*self.endpoints, *(["HEAD"] if "GET" in self.endpoints else [])}))
-        message = f"{BASE}{masked(request.path)[:100]} takes {allowed}, got {request.method[:20]}"
-        return Problem(405, "method_not_allowed", message, allow=allowed)
+        allowed = {*self.endpoints, *(["HEAD"] if "GET" in self.endpoints else [])}
+        return wrong_method(f"{BASE}{request.path}", request.method, allowed)

@@ -9,7 +9,7 @@ from oddsengine import catalog
 from oddsengine.engine import micros
 from oddsengine.query import LATEST, BoardIds, values
 from oddsengine_service.params import Param, choices
-from oddsengine_service.problems import invalid, quoted
+from oddsengine_service.problems import invalid, one_of, quoted
 
 EASTERN = ZoneInfo("America/New_York")
 DAYS = ("today", "tomorrow", "week")
@@ -30,7 +30,7 @@ def _day(name: str, value: str) -> str:
 def _state(name: str, value: str) -> str:
     word = value.strip().lower()
     if word not in catalog.states():
-        raise invalid(f"{name} must be one of {', '.join(sorted(catalog.states()))}, got {quoted(value)}")
+        raise invalid(f"{name} must be {one_of(sorted(catalog.states()))}, got {quoted(value)}")
     return word
 
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from oddsengine_service.database import WAIT_S, connect, transaction
-from oddsengine_service.problems import Problem, quoted
+from oddsengine_service.problems import Problem, one_of, quoted
 from oddsengine_service.settings import Settings
 from oddsengine_service.tiers import ADD_ON_STREAMS, TIERS, Caller
 
@@ -124,7 +124,7 @@ class Terms:
 
     def checked(self) -> "Terms":
         if self.tier not in TIERS:
-            raise UnfitError(f"tier must be one of {', '.join(TIERS)}, got {quoted(self.tier)}")
+            raise UnfitError(f"tier must be {one_of(tuple(TIERS))}, got {quoted(self.tier)}")
         if self.features is not None and (strange := sorted(self.features - FEATURES)):
             raise UnfitError(f"features must be a list of {', '.join(sorted(FEATURES))}, got {quoted(strange[0])}")
         for name, value, low, most in (("rate", self.rate, 1, MOST_RATE), ("streams", self.streams, 0, MOST_STREAMS)):
@@ -344,7 +344,7 @@ class KeyStore:
         tier = by.tier.id if tier is None else tier
         name = _named(name)
         if tier not in TIERS:
-            raise UnfitError(f"tier must be one of {', '.join(TIERS)}, got {quoted(tier)}")
+            raise UnfitError(f"tier must be {one_of(tuple(TIERS))}, got {quoted(tier)}")
         with self._writing() as writer:
             maker = self._asking(writer, by)
             if TIERS[tier].rank > TIERS[maker.terms.tier].rank:

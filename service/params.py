@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
-from oddsengine_service.problems import Problem, invalid, quoted
+from oddsengine_service.problems import Problem, invalid, one_of, quoted
 
 MOST_QUERY = 16_384  # bytes of a query string
 MOST_FIELDS = 200
@@ -135,7 +135,7 @@ def parse(query: bytes, params: Declared) -> tuple[dict[str, Any], list[str]]:
         values[name] = params.read(given[name], value)
     for param in params.required:
         if values[param.name] is None:
-            raise invalid(f"{param.name} is required: {param.doc[0].lower()}{param.doc[1:]}", param.missing)
+            raise invalid(f"{param.name} must be given ({param.doc.rstrip('.')}), got nothing", param.missing)
     return values, ignored
 
 
@@ -163,7 +163,8 @@ def _words(name: str, value: str) -> tuple[str, ...]:
 def _choices(name: str, value: str, allowed: Sequence[str]) -> tuple[str, ...]:
     out = _words(name, value)
     if unknown := [word for word in out if word not in allowed]:
-        raise invalid(f"{name} must be a list of {', '.join(allowed)}, got {quoted(unknown[0])}")
+        several = "a list of " if len(allowed) > 1 else ""
+        raise invalid(f"{name} must be {several}{', '.join(allowed)}, got {quoted(unknown[0])}")
     return out
 
 
@@ -205,7 +206,7 @@ def _whole(name: str, value: str, low: int, high: int) -> int:
 def _choice(name: str, value: str, choices: Sequence[str]) -> str:
     word = value.strip()
     if word not in choices:
-        raise invalid(f"{name} must be one of {', '.join(choices)}, got {quoted(value)}")
+        raise invalid(f"{name} must be {one_of(choices)}, got {quoted(value)}")
     return word
 
 

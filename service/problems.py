@@ -1,6 +1,7 @@
 """Problems: errors of a request, as reported to the caller."""
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 DOCS = "/docs"
@@ -31,6 +32,24 @@ def invalid(message: str, code: str = "validation_error") -> Problem:
 def unknown(what: str, name: str) -> Problem:
     """A single thing that does not exist."""
     return Problem(404, "not_found", f"there is no {what} {quoted(name)}")
+
+
+def wrong_method(path: str, method: str, allowed: Iterable[str]) -> Problem:
+    """A request with a method that its path does not have."""
+    methods = sorted(allowed)
+    message = f"method must be {one_of(methods)} for {masked(path)[:100]}, got {method[:20]}"
+    return Problem(405, "method_not_allowed", message, allow=", ".join(methods))
+
+
+def one_of(allowed: Sequence[str]) -> str:
+    """The allowed values, for a message.
+
+    Examples
+    --------
+    >>> one_of(["json", "csv"]), one_of(["event"])
+    ('one of json, csv', 'event')
+    """
+    return f"one of {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
 
 
 def quoted(value: str, most: int = 60) -> str:

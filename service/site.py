@@ -20,7 +20,7 @@ from oddsengine_service.log import Log
 from oddsengine_service.metrics import CONTENT_TYPE, UNAUTHORIZED, Metrics, allowed
 from oddsengine_service.middleware.access import limited
 from oddsengine_service.openapi import document
-from oddsengine_service.problems import INTERNAL, Problem, origin_of, quoted
+from oddsengine_service.problems import INTERNAL, Problem, origin_of, quoted, wrong_method
 from oddsengine_service.request import Request as Head
 from oddsengine_service.responses import CachedResponse, encode
 from oddsengine_service.routing import ENDPOINTS
@@ -112,11 +112,13 @@ class Site:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    status, message = error.status_code, str(error.detail)
+    status, message, path = error.status_code, str(error.detail), request.scope["path"]
+    if status == 405 and error.headers is not None:
+        problem = wrong_method(path, request.method, error.headers["Allow"].split(", "))
+        return _problem(request, problem, {"allow": problem.extra["allow"]})
     if message == HTTPStatus(status).phrase:  # no message was given
-        path = quoted(request.scope["path"])
-        message = f"there is no {path}" if status == 404 else f"{path} takes other methods, got {request.method[:20]}"
-    codes = {404: "not_found", 405: "method_not_allowed", 401: "unauthorized"}
+        message = f"there is no {quoted(path)}"
+    codes = {404: "not_found", 401: "unauthorized"}
     return _problem(request, Problem(status, codes.get(status, "validation_error"), message), error.headers)
 
 

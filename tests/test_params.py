@@ -35,6 +35,8 @@ def declared() -> Declared:
         number("odds", "Odds.", 1.0, 10.0),
         whole("limit", "Rows.", 1, 500, default=50),
         choice("order", "Order.", ("ev", "age"), signed=True),
+        choice("group", "Group.", ("event",)),
+        choices("parts", "Parts.", ("side",)),
         moment("since", "Since."),
         moment("until", "Until.", unix=True),
     ])  # fmt: skip
@@ -105,6 +107,8 @@ def test_values(query: str | dict[str, Any], values: dict[str, Any]) -> None:
     ("limit=501", "limit must be a whole number from 1 to 500, got '501'"),
     ("limit=1.0", "limit must be a whole number from 1 to 500, got '1.0'"),
     ({"limit": "0" * 18 + "1"}, "limit must be a whole number from 1 to 500, got '0000000000000000001'"),
+    ("group=sport", "group must be event, got 'sport'"),
+    ("parts=line,side", "parts must be side, got 'line'"),
     ("order=roi", "order must be one of ev, age, -ev, -age, got 'roi'"),
     ("since=1", "since must be a time (RFC 3339, such as 2026-02-08T18:00:00Z), got '1'"),
     ("since=2026-02-08T13:00:00+01",
@@ -139,7 +143,7 @@ def test_what_is_required(code: str) -> None:
     params = Declared([text(name, "Some id.", required=True, **more), text("other", "Other.")])
     assert read(f"{name}=x", params) == ({name: "x"}, [])
     for query in ("", "other=x", f"{name}=+"):
-        with pytest.raises(Problem, match=f"^{name} is required: some id.$") as caught:
+        with pytest.raises(Problem, match=rf"^{name} must be given \(Some id\), got nothing$") as caught:
             read(query, params)
         assert caught.value.code == code
 

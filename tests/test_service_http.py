@@ -297,10 +297,25 @@ def test_an_unknown_field_of_a_body_is_refused(service: Running, endpoint: Endpo
 
 def test_a_message_names_the_parameter_what_came_and_what_is_allowed(service: Running) -> None:
     with service.client() as client:
-        said = client.get("/odds?limit=900").json()["error"]["message"]
-    assert "limit" in said
-    assert "900" in said
-    assert "200" in said
+        for method, path, message in (
+            ("GET", "/odds?limit=900", "limit must be a whole number from 1 to 200, got '900'"),
+            ("GET", "/odds?group_by=sport", "group_by must be event, got 'sport'"),
+            ("GET", "/odds?include=all", "include must be refs, got 'all'"),
+            ("GET", "/odds?state=xx", "state must be one of "),
+            ("GET", "/odds/delta", "since must be given (Board time: `server_time` of the previous answer), got"),
+            ("POST", "/odds", "method must be one of GET, HEAD for /api/v1/odds, got POST"),
+            ("GET", "/odds/batch", "method must be POST for /api/v1/odds/batch, got GET"),
+            ("DELETE", "/mcp", "method must be POST for /api/v1/mcp, got DELETE"),
+        ):
+            assert client.request(method, path).json()["error"]["message"].startswith(message)
+        for name, got in (("%2e%2e", "'..'"), ("a%0a", r"'a\n'"), ("x" * 201, "201 characters")):
+            answer = client.put(f"/filters/{name}", json={"list": "ev"})
+            assert answer.json()["error"]["message"] == (
+                f"filterName must be 1 to 200 printable characters, not . or .., got {got}"
+            )
+    answer = httpx.post(f"{service.origin}/docs", timeout=PATIENCE_S)
+    assert answer.json()["error"]["message"] == "method must be one of GET, HEAD for /docs, got POST"
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v1", "/api/v2/odds", "/favicon.ico"])

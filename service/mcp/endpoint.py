@@ -19,7 +19,7 @@ from oddsengine_service.mcp.tools import BY_NAME, answer, query
 from oddsengine_service.middleware.access import limited
 from oddsengine_service.middleware.requests import refusal
 from oddsengine_service.params import parse
-from oddsengine_service.problems import Problem, origin_of, quoted
+from oddsengine_service.problems import Problem, origin_of, quoted, wrong_method
 from oddsengine_service.request import read_body
 from oddsengine_service.responses import NO_STORE, Headers, RawResponse, encode
 
@@ -65,8 +65,7 @@ class Mcp:
                 "requests from web pages of this origin are not allowed; see [service] origins",
             )
         if request.method != "POST":
-            message = f"{PATHS[0]} takes POST, got {request.method[:20]}"
-            raise Problem(405, "method_not_allowed", message, allow="POST")
+            raise wrong_method(PATHS[0], request.method, ["POST"])
         caller = self._api.access.caller(ENDPOINT, request)
         room = self._api.node.limits.take(f"mcp {caller.account}", max(MESSAGES, 2 * caller.rate))
         if not room.allowed:

@@ -32,7 +32,10 @@ def _decimal(words: str, form: str | None) -> list[float]:
     elif form is None and all("." in word for word in given):
         form = "decimal"
     elif form is None:
-        raise invalid("format is required for these odds: american (-110, +150) or decimal (1.91, 2.5)")
+        raise invalid(
+            "format must be american (-110, +150) or decimal (1.91, 2.5) for odds that can be read both ways, got "
+            f"nothing for {quoted(words)}"
+        )
     out = []
     for word in given:
         try:
@@ -45,14 +48,14 @@ def _decimal(words: str, form: str | None) -> list[float]:
             raise invalid(f"odds must be {form}: {allowed}; got {quoted(word.strip())}")
         out.append(float(american_to_decimal(value)) if form == "american" else value)
     if len(out) > MOST_ODDS:
-        raise invalid(f"odds has {len(out)} prices; up to {MOST_ODDS} are allowed")
+        raise invalid(f"odds must have at most {MOST_ODDS} prices, got {len(out)}")
     return out
 
 
 def _devig(context: Context) -> Any:
     odds = _decimal(context.query["odds"], context.query["format"])
     if len(odds) < 2:
-        raise invalid("odds must have a price for every outcome of the market, at least two, got one")
+        raise invalid("odds must have a price for every outcome of the market, so at least two, got one")
     method = context.query["method"]
     fair = devig(odds, method)
     if not np.isfinite(fair).all():
@@ -78,7 +81,7 @@ def _kelly(context: Context) -> Any:
     (odds, *more) = _decimal(query["odds"], query["format"])
     p = query["probability"]
     if more:
-        raise invalid("odds must be a single price: kelly is for one bet")
+        raise invalid(f"odds must be a single price, that of one bet, got {1 + len(more)}")
     if p is None or not 0.0 < p < 1.0:
         raise invalid(f"probability must be between 0 and 1 (0.55 for 55 %), got {p if p is not None else 'nothing'}")
     edge = p * odds - 1.0
@@ -90,7 +93,7 @@ def _kelly(context: Context) -> Any:
         "full_kelly_fraction": round(full, 6),
         "stake_fraction": round(share, 6),
         "stake": None if query["bankroll"] is None else round(share * query["bankroll"], 2),
-        "advice": "no bet: the price pays less than the probability asks for" if edge <= 0.0 else None,
+        "advice": "no bet: at this price the expected value is not above 0" if edge <= 0.0 else None,
     }
     return {name: value for name, value in out.items() if value is not None}
 
@@ -101,7 +104,7 @@ def _explain(context: Context) -> Any:
 
 def _rejected(context: Context) -> Any:
     if not any(context.query[name] for name in ("event", "sport", "league", "sportsbook", "market")):
-        raise invalid("give at least one of event, sport, league, market or sportsbook")
+        raise invalid("at least one of event, sport, league, market or sportsbook must be given, got none")
     unknown: dict[str, list[str]] = {}
     with index_of(context).reader(judged=True) as reader:
         slots = reader.rejected(reader.rows(filter_of(context, reader.now), unknown))
@@ -137,8 +140,8 @@ KELLY = _tool(
 EXPLAIN = _tool(
     "explain_opportunity", _explain,
     (
-        text("id", "The opportunity's `id`, as a find_ tool gave it.", required=True),
-        text("event_id", "The `event_id` beside it.", required=True), SPORTSBOOK,
+        text("id", "The opportunity's `id`, as returned by a find_ tool.", required=True),
+        text("event_id", "Its `event_id`, from the same row.", required=True), SPORTSBOOK,
     ),
 )  # fmt: skip
 REJECTED = _tool(

@@ -16,8 +16,8 @@ from oddsengine_service.problems import invalid, quoted
 
 DEFAULT_ROWS, MOST_ROWS = 10, 50
 MOST_BYTES = 32_000  # bytes of one response
-_LIMIT = whole("limit", "Most rows.", 1, MOST_ROWS, default=DEFAULT_ROWS)
-_OFFSET = whole("offset", "Rows before these.", 0, MOST_OFFSET, default=0)
+_LIMIT = whole("limit", "Maximum number of rows.", 1, MOST_ROWS, default=DEFAULT_ROWS)
+_OFFSET = whole("offset", "Number of rows to skip.", 0, MOST_OFFSET, default=0)
 _TIME = "Times are UTC; `now` is the time of the prices, and ages are seconds before it. In `A @ B`, B is at home."
 _PRICES = (
     "odds_american: +150 wins 150 on 100 staked, -150 stakes 150 to win 100. implied_probability includes the book's "
@@ -148,7 +148,9 @@ def query(tool: Tool, endpoint: Endpoint, arguments: Mapping[str, Any]) -> tuple
     """
     allowed = {*tool.args, *(("limit", "offset") if paged(tool) else ())}
     if strange := sorted(set(arguments) - allowed):
-        raise invalid(f"{tool.name} takes {', '.join(sorted(allowed)) or 'no arguments'}, got {quoted(strange[0])}")
+        raise invalid(
+            f"unknown argument {quoted(strange[0])} of {tool.name}; allowed: {', '.join(sorted(allowed)) or 'none'}"
+        )
     out = {name: str(value) for name, value in tool.only.items()}
     for name, value in arguments.items():
         if value is not None:
@@ -170,7 +172,8 @@ def _text(name: str, value: Any) -> str:
         return ",".join(map(str, value))
     if isinstance(value, (str, int, float)):
         return str(value)
-    raise invalid(f"{name} must be a string, a number, true or false")
+    got = "an object" if isinstance(value, dict) else "a list of other things"
+    raise invalid(f"{name} must be a string, a number, true, false, or a list of strings and numbers, got {got}")
 
 
 def answer(tool: Tool, result: Any, row_range: RowRange, now: datetime, delay: int) -> str:
@@ -220,7 +223,7 @@ def _fitting(out: dict[str, Any], rows: list[Row], offset: int, total: int, tool
 def described(tools: Iterable[Tool] = TOOLS) -> str:
     names = ", ".join(tool.name for tool in tools)
     return (
-        "Sports odds of many books and what they are worth. Begin with get_events or a find_ tool; ids of one answer "
-        "are arguments of the next. Every answer holds one page: `more` says how to go on. No rows may mean an "
-        f"unknown id: check `unknown`. {_EDGE} Tools: {names}."
+        "Odds of many sportsbooks, and which of them are worth betting. Start with get_events or a find_ tool, and "
+        "pass the ids that it returns to other tools. A result is one page; `more` says how to get the next one. If "
+        f"there are no rows, check `unknown`: it lists ids that do not exist. {_EDGE} Tools: {names}."
     )

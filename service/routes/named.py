@@ -7,7 +7,7 @@ import msgspec
 
 from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.params import MOST_TEXT
-from oddsengine_service.problems import invalid
+from oddsengine_service.problems import invalid, quoted
 from oddsengine_service.wire.envelopes import Data, Deleted
 
 
@@ -24,7 +24,8 @@ def named(
     def put(context: Context) -> Any:
         name = context.path[parameter]
         if name.strip() in ("", ".", "..") or len(name) > MOST_TEXT or any(ord(c) < 32 for c in name):
-            raise invalid(f"name must be 1 to {MOST_TEXT} printable characters, not . or .., got {len(name)}")
+            got = quoted(name) if len(name) <= MOST_TEXT else f"{len(name):,} characters"
+            raise invalid(f"{parameter} must be 1 to {MOST_TEXT} printable characters, not . or .., got {got}")
         record = make(context.body, name)
         context.node.records.put(context.caller.key, kind, name, record)
         return data(context, record)
