@@ -116,6 +116,11 @@ class Closings:
 
     # ---- writing ----
 
+    @property
+    def changes(self) -> int:
+        """Number of rows that were written since the start."""
+        return self._base.total_changes
+
     def reached(self, born: int, sequence: int) -> None:
         """Set the log position that is stored with the next change."""
         self._reached = born, sequence

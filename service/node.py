@@ -110,6 +110,7 @@ class Node(Writer):
         self.born = self.started  # start of the step count; the same for all processes of a cluster
         self.changed_at = 0.0  # when the board last changed
         self.failures: dict[str, str] = {}  # current failures by name
+        self.on_failure: Callable[[str, str], None] | None = None  # receives failures that begin, and "" when they end
         self.games, self.futures, self.splits = Games(), Futures(), Splits()
         self.splits_token = ""  # token for posting splits; empty disables it
         self.method = "power" if reference == "classical" else "close"  # method of views without a reference
@@ -164,10 +165,13 @@ class Node(Writer):
 
     def report(self, name: str, failure: str) -> None:
         """Set a current failure; an empty one ends it."""
+        changed = bool(failure) != (name in self.failures)
         if failure:
             self.failures[name] = failure
         else:
             self.failures.pop(name, None)
+        if changed and self.on_failure is not None:
+            self.on_failure(name, failure)
 
     def close(self) -> None:
         """Finish the current job and cancel the others."""

@@ -1,9 +1,12 @@
 """History of a node: closing lines, the bets that were shown, and price movements."""
 
+import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,19 +38,21 @@ class Past:
     store
         Stores what is recorded; None is `closings` itself.
     failed
-        Called with what could not be written; the engine continues.
+        Called with the error when something could not be written, and with None when writing works again; the engine
+        continues.
     method
         Of the view whose +EV prices count as shown; see `Engine.view`.
     """
 
     def __init__(
         self, engine: Engine, folder: str | Path | None = None, archive: NodeArchive | None = None,
-        failed: Callable[[Exception], None] = lambda _: None, method: str = "close", *, records: bool = True,
+        failed: Callable[[Exception | None], None] = lambda _: None, method: str = "close", *, records: bool = True,
         store: Store | None = None,
     ) -> None:  # fmt: skip
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="closing")
         self._room = threading.BoundedSemaphore(_WAITING)
         self._failed = failed
+        self._unwritten: deque[Callable[[], None]] = deque(maxlen=_WAITING)  # since the disk is full
         self.closings = opened(folder)
         self.history: Ring | NodeArchive = Ring(engine) if archive is None else archive
         self._recorder: ClosingRecorder | None = None
@@ -75,7 +80,8 @@ class Past:
         now = time.monotonic()
         if now >= self._graded_at + _GRADED_EVERY_S:
             self._graded_at = now
-            self._later(self._grade)
+            with suppress(RuntimeError):  # closed
+                self._pool.submit(self._grade)
         return self._graded
 
     def _grade(self) -> None:
@@ -90,12 +96,24 @@ class Past:
             self._room.release()
 
     def _do(self, job: Callable[[], None]) -> None:
-        try:
-            job()
-        except Exception as error:
-            self._failed(error)
-        finally:
-            self._room.release()
+        self._unwritten.append(job)
+        self._write()
+        self._room.release()
+
+    def _write(self) -> None:
+        """Write what has not been written, in order; while the database cannot be written, it is retained."""
+        before = self.closings.changes
+        while self._unwritten:
+            try:
+                self._unwritten[0]()
+            except sqlite3.OperationalError as error:
+                self._failed(error)
+                return
+            except Exception as error:
+                self._failed(error)
+            self._unwritten.popleft()
+        if self.closings.changes > before:
+            self._failed(None)
 
     def settle(self) -> None:
         """Wait until everything queued is written."""
@@ -103,4 +121,5 @@ class Past:
 
     def close(self) -> None:
         self._pool.shutdown(wait=True)
+        self._write()
         self.closings.close()

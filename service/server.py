@@ -195,8 +195,9 @@ class Service:
                 await run_in_threadpool(job)
                 self.node.report(name, "")
             except Exception as error:
+                if name not in self.node.failures:
+                    self.log.failure(b"-", f"({name})", error)
                 self.node.report(name, f"{type(error).__name__}: {error}")
-                self.log.failure(b"-", f"({name})", error)
 
     def _in_share(self, account: str, job: Callable[[], Any], seconds: float) -> Any:
         """Run a job in an account's share of the answer threads; call it from other threads."""
@@ -309,15 +310,16 @@ def build(
             Engine(fair=table_in_force(settings)), store, limits, demo=demonstration, clock=clock,
             reference=settings.fair.reference,
         )  # fmt: skip
+        node.on_failure = partial(_log_failure, log)
         member = None
         if settings.scale is not None:
             member = _member(settings, environ, node, log)
             stack.callback(member.close)
             run = partial(member.run, feed=run)
-        usage.on_failure = partial(_usage_failed, node, log)
+        usage.on_failure = partial(node.report, "usage")
         if settings.data.tape and not demonstration:
             where = folder / recording.FOLDER
-            tape = NodeTape(node.engine, where, settings.data.tape_days, clock.now(), partial(_tape_ended, node, log))
+            tape = NodeTape(node.engine, where, settings.data.tape_days, clock.now(), partial(_failed, node, "tape"))
             stack.callback(tape.close)
         archive: NodeArchive | None = None
         if settings.archive.to:
@@ -329,7 +331,7 @@ def build(
             stack.callback(archive.close)
         past = Past(
             node.engine, None if demonstration else folder, archive,
-            failed=lambda error: node.report("closing", str(error)), method=node.method,
+            failed=partial(_failed, node, "closing"), method=node.method,
             records=member is None or member.leads, store=None if member is None else member.records,
         )  # fmt: skip
         stack.callback(past.close)
@@ -373,19 +375,16 @@ def _member(settings: Settings, environ: Mapping[str, str], node: Node, log: Log
     return Member(settings, environ, node, log)
 
 
-def _usage_failed(node: Node, log: Log, failure: str) -> None:
-    """Report that usage cannot be written, or can again."""
-    node.report("usage", failure)
+def _failed(node: Node, name: str, error: Exception | None) -> None:
+    node.report(name, "" if error is None else str(error) or type(error).__name__)
+
+
+def _log_failure(log: Log, name: str, failure: str) -> None:
+    """Log that something begins to fail, or works again; `/health` only names it."""
     if failure:
-        log.event("usage not written", error=failure)
+        log.event("failing", what=name, error=failure)
     else:
-        log.event("usage written again")
-
-
-def _tape_ended(node: Node, log: Log, error: Exception) -> None:
-    """Report that the tape ended early."""
-    node.report("tape", str(error))
-    log.event("tape ended", error=str(error))
+        log.event("works again", what=name)
 
 
 def configured(service: Service, host: str, port: int) -> uvicorn.Config:

@@ -391,15 +391,44 @@ def test_a_file_that_is_none_is_refused_in_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_write_that_fails_is_told_and_stops_nothing() -> None:
-    told: list[Exception] = []
+    told: list[Exception | None] = []
     past = Past(engine := Engine(), failed=told.append, method="power")
     past.closings.show = lambda _: 1 / 0  # type: ignore[assignment, method-assign]
     at = START - timedelta(seconds=60)
     past.follow(engine.step([quote(*row, at) for row in (*pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15))], at))
     past.follow(engine.step([], START))
     past.settle()
-    assert [type(error) for error in told] == [ZeroDivisionError]
+    assert [type(error) for error in told] == [ZeroDivisionError, type(None)]
     assert past.closings.closing("e") is not None
+    past.close()
+
+
+def test_what_a_full_disk_refused_is_written_once_there_is_room(tmp_path: Path) -> None:
+    told: list[Exception | None] = []
+    past = Past(engine := Engine(), tmp_path, failed=told.append, method="power")
+    file = past.closings._base
+    (pages,) = file.execute("PRAGMA page_count").fetchone()
+    (most,) = file.execute("PRAGMA max_page_count").fetchone()
+    file.execute(f"PRAGMA max_page_count = {pages}")
+    at = START - timedelta(seconds=60)
+    rows = [
+        quote(*row, at, event_id=f"e{n}")
+        for n in range(40)
+        for row in (*pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15))
+    ]
+    past.follow(engine.step(rows, at))
+    past.follow(engine.step([], START))
+    past.settle()
+    assert {str(error) for error in told} == {"database or disk is full"}
+    assert past.closings.closing("e0") is None
+    file.execute(f"PRAGMA max_page_count = {most}")
+    past.play({"e0": {"home_score": 1, "away_score": 0, "is_live": False}})
+    past.settle()
+    assert told[-1] is None
+    assert all(past.closings.closing(f"e{n}") is not None for n in range(40))
+    bets = past.closings.bets()
+    assert (bets.height, set(bets["state"])) == (40, {"graded"})
+    assert bets.filter(event_id="e0")["gain"].to_list() == [1.0]
     past.close()
 
 

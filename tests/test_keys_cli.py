@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 import subprocess
 import threading
 import time
@@ -13,7 +14,7 @@ import pytest
 from forking import CLI, PIPE, python, ran
 
 from oddsengine.cli import main
-from oddsengine_service.keys import KeyStore
+from oddsengine_service.keys import KeyStore, Terms
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -168,6 +169,26 @@ def test_what_a_key_may_do(run: Run, folder: Path) -> None:
     assert run("tier", made["id"], "hobby", "--no-streaming")[0] == 0
     asked = found(folder, made["key"])
     assert (asked.tier.id, asked.rate, asked.streams) == ("hobby", 120, 0)
+
+
+def test_an_export_that_does_not_fit_leaves_the_last_one(run: Run, folder: Path, tmp_path: Path) -> None:
+    assert created(run, "--tier", "pro")
+    file = tmp_path / "keys.jsonl"
+    assert run("export", str(file))[0] == 0
+    before = file.read_text()
+    store = KeyStore(folder / "keys.sqlite", folder / "keys.pepper")
+    for number in range(400):
+        store.create(f"account{number}", Terms("pro"))
+    store.close()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) * 200, limits[1]))
+    try:
+        refused = run("export", str(file))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert refused == (2, "", f"oddsengine keys: {file} cannot be written: file too large\n")
+    assert file.read_text() == before
+    assert sorted(tmp_path.iterdir()) == [folder, file]
 
 
 def test_rotation(run: Run, folder: Path) -> None:

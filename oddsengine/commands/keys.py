@@ -86,9 +86,17 @@ def _export(store: "KeyStore", arguments: argparse.Namespace) -> None:
     if arguments.file == "-":
         echo(text)
         return
-    descriptor = os.open(arguments.file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as out:
-        out.write(text)
+    file = Path(arguments.file)
+    part = file.with_name(f".{file.name}.new")  # an earlier export stays whole if the disk is full
+    try:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        part.replace(file)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise ValueError(f"{file} cannot be written: {(error.strerror or str(error)).lower()}") from None
     echo(f"exported {len(rows):,} keys; back up the pepper too, they cannot be used without it\n")
 
 

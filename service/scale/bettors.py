@@ -91,9 +91,9 @@ class SharedRecords:
                     await asyncio.to_thread(records.follow, self._born, message.sequence, change)
                     break
                 except Problem as problem:  # the disk is full
-                    node.failures["records"] = problem.message
+                    node.report("records", problem.message)
                     await asyncio.sleep(1.0)
-            node.failures.pop("records", None)
+            node.report("records", "")
 
     async def open(self, *, gateway: bool) -> None:
         self._born = (await self._log.open()).born

@@ -264,13 +264,13 @@ class Member(Collector):
             await asyncio.sleep(0.5)
             gone, waiting = self.link.gone_s, 0.0 if self.outbox is None else self.outbox.waiting_s
             if gone:
-                node.failures["log"] = f"no connection for {gone:.0f} s"
+                node.report("log", f"no connection for {gone:.0f} s")
             elif waiting > _SLOW_S:
-                node.failures["log"] = f"steps have waited for {waiting:.0f} s: {self.board.trouble or 'no answer'}"
+                node.report("log", f"steps have waited for {waiting:.0f} s: {self.board.trouble or 'no answer'}")
             elif self.records.waiting_s > _SLOW_S and self.outbox is not None:
-                node.failures["log"] = f"closing lines wait to be stored: {self.past.trouble or 'no answer'}"
+                node.report("log", f"closing lines wait to be stored: {self.past.trouble or 'no answer'}")
             else:
-                node.failures.pop("log", None)
+                node.report("log", "")
             if self.outbox is not None:
                 stalled = waiting > STALLED_S
                 if stalled and node.ready:
@@ -305,9 +305,9 @@ class Member(Collector):
                     about, data = await self.node.written(self.follower.snapshot, self.born)
                     await self.board.save(about, await asyncio.to_thread(closed, data), self._retained)
             except _TROUBLE as error:
-                self.node.failures["snapshot"] = f"not saved: {error or type(error).__name__}"
+                self.node.report("snapshot", f"not saved: {error or type(error).__name__}")
             else:
-                self.node.failures.pop("snapshot", None)
+                self.node.report("snapshot", "")
 
     # ---- leading ----
 
@@ -374,9 +374,9 @@ class Member(Collector):
                 renewed_at = time.monotonic()
             except _TROUBLE:
                 # While no server responds, nobody can take it, and the log itself rejects late writers.
-                self.node.failures["lease"] = f"not renewed for {time.monotonic() - renewed_at:.0f} s"
+                self.node.report("lease", f"not renewed for {time.monotonic() - renewed_at:.0f} s")
             else:
-                self.node.failures.pop("lease", None)
+                self.node.report("lease", "")
 
     async def _publish(self) -> None:
         """Store pending entries, one message at a time."""

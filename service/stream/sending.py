@@ -22,6 +22,7 @@ from oddsengine_service.stream.subscriber import Bounds, Subscriber
 
 HEARTBEAT_S = 30.0
 PARTS = 30  # subscribers are divided into this many parts, which get heartbeats in turn
+_STALE_AFTER = ("feed", "log")  # failures of the node after which no prices arrive
 CHECK_S = 0.5  # between two checks of keys, stalled readers and failures
 PAUSE_S = 0.02  # minimum between two rounds of writing; data in between is joined
 UPSTREAM = "upstream_error"
@@ -353,7 +354,7 @@ class Lines:
         self._failures = failures
 
     def _failing(self) -> Iterable[str]:
-        yield from tuple(self._node.failures)
+        yield from (name for name in _STALE_AFTER if name in self._node.failures)
         feeds = self._node.feeds
         for source in feeds.statuses() if feeds is not None else ():
             if source.status == "down":
