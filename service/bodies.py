@@ -10,6 +10,7 @@ from oddsengine_service.problems import Problem, invalid, quoted
 from oddsengine_service.request import Request, read_body
 
 MOST_BODY = 1 << 20
+_UNKNOWN = "Object contains unknown field `"  # as msgspec reports it
 
 
 async def body_of(kind: Any, request: Request, receive: Receive) -> Any:
@@ -19,18 +20,16 @@ async def body_of(kind: Any, request: Request, receive: Receive) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
-        raise invalid(_mismatch(str(error), raw, kind)) from None
+        raise invalid(_mismatch(str(error), kind)) from None
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise invalid(f"request body is not valid JSON: {error}") from None
 
 
-def _mismatch(error: str, raw: bytes, kind: Any) -> str:
+def _mismatch(error: str, kind: Any) -> str:
     """What is wrong with a body; for an unknown field also which fields there are."""
-    if error.startswith("Object contains unknown field"):
-        fields = kind.__struct_encode_fields__
-        for name in msgspec.json.decode(raw):
-            if name not in fields:
-                return f"unknown field {quoted(name)} in the request body; allowed: {', '.join(fields)}"
+    if error.startswith(_UNKNOWN) and "` - at `" not in error:
+        name, fields = error.removeprefix(_UNKNOWN)[:-1], kind.__struct_encode_fields__
+        return f"unknown field {quoted(name)} in the request body; allowed: {', '.join(fields)}"
     return f"request body does not match the schema: {error}"
 
 
