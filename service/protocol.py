@@ -8,6 +8,7 @@ import asyncio
 import re
 import sys
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -59,8 +60,16 @@ class Protocol(HttpToolsProtocol):
             self._connections.leave(self._address)
         super().connection_lost(exc)
 
+    def eof_received(self) -> bool:  # type: ignore[override]  # as in asyncio.Protocol
+        """Keep the connection until the requests that have arrived are answered; a stream ends."""
+        cycle = self.cycle
+        if cycle is None or cycle.more_body or cycle.response_complete:
+            return False
+        cycle.keep_alive = False
+        return not cycle.scope["path"].startswith(self.app.stream_path)
+
     def data_received(self, data: bytes) -> None:
-        """Parse data, unless a head or a body is too long; one that arrives at once is at most one read long."""
+        """Parse data, unless a head or a body is too long."""
         self._fresh, self._data = False, data
         super().data_received(data)
         self._data = b""
@@ -75,7 +84,7 @@ class Protocol(HttpToolsProtocol):
             return
         self._size = len(data) if self._fresh else self._size + len(data)
         if self._size > MOST_HEAD and not self._fresh:
-            self.refuse(Problem(431, "validation_error", f"request headers must be at most {MOST_HEAD:,} bytes"))
+            self._refuse_head()
         elif self._timer is None:
             self._timer = self.loop.call_later(HEAD_S, self._late)
 
@@ -91,8 +100,12 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """End of the head."""
+        long = self._size + len(self._data) > MOST_HEAD and self._length() > MOST_HEAD
         self.headed()
         if self.transport.is_closing():
+            return
+        if long:
+            self._refuse_head()
             return
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts == 1 or (not hosts and self.parser.get_http_version() == "1.0"):
@@ -100,6 +113,13 @@ class Protocol(HttpToolsProtocol):
         else:
             message = f"a request must have exactly one Host header, got {hosts or 'none'}"
             self.refuse(Problem(400, "validation_error", message))
+
+    def _length(self) -> int:
+        """Bytes of the URL and the headers, with separators and line ends."""
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+    def _refuse_head(self) -> None:
+        self.refuse(Problem(431, "validation_error", f"request headers must be at most {MOST_HEAD:,} bytes"))
 
     def admit(self) -> None:
         super().on_headers_complete()
@@ -143,7 +163,8 @@ class Protocol(HttpToolsProtocol):
         if not answered and (cycle is None or cycle.response_complete or waits):
             body = msgspec.json.encode(problem.body(self._origin()))
             head = (
-                f"HTTP/1.1 {problem.status} Refused\r\ncontent-type: application/json\r\nconnection: close\r\n"
+                f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}\r\n"
+                "content-type: application/json\r\nconnection: close\r\n"
                 + (f"allow: {problem.extra['allow']}\r\n" if "allow" in problem.extra else "")
                 + f"cache-control: no-store\r\ncontent-length: {len(body)}\r\n\r\n"
             )

@@ -95,7 +95,7 @@ class Service:
             "http": self._http, "lifespan": self._lifespan, "websocket": Sockets(self.api, origins, self.origin),
         }  # fmt: skip
         self._paths: dict[str, ASGIApp] = dict.fromkeys(MCP_PATHS, self._mcp) | dict.fromkeys(PATHS, self._upgrade)
-        self.socket_paths = PATHS
+        self.socket_paths, self.stream_path = PATHS, f"{BASE}/stream"
         self._metrics_token = secret(settings, "service.metrics_token_env", environ)
         if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
             raise SettingsError(

@@ -64,7 +64,7 @@ class App:
         self.node = node
         self.api = Api(node, ENDPOINTS, log, Metrics())
         self.connections = Connections(log)
-        self.socket_paths = PATHS
+        self.socket_paths, self.stream_path = PATHS, f"{BASE}/stream"
         self._sockets = Sockets(self.api, ("https://odds.example.com",))
         self.loop: asyncio.AbstractEventLoop | None = None
 

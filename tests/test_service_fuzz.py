@@ -8,6 +8,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
+from http import HTTPStatus
 from typing import Any
 
 import httpx
@@ -30,7 +31,7 @@ from schemathesis.checks import (
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core.control import SkipTest
 from schemathesis.core.failures import FailureGroup
-from service_running import PATIENCE_S, TIER_IDS, Running
+from service_running import PATIENCE_S, TIER_IDS, Running, until
 
 from oddsengine_service.protocol import MOST_HEAD
 from oddsengine_service.tiers import TIERS, Tier
@@ -266,6 +267,10 @@ HOSTILE: list[tuple[str, bytes, int]] = [
     ("no length", head("/odds/batch", method="POST"), 400),
     ("an unknown method", b"BREW /api/v1/odds HTTP/1.1\r\nhost: x\r\n\r\n", 405),
     ("a body where none is read", head("/odds?limit=1", "content-length: 5") + b"hello", 200),
+    ("headers that are too long, in one piece", head("/sports", "x-a: " + "a" * 2 * MOST_HEAD), 431),
+    ("too many headers, in one piece", head("/sports", *["x-a: b"] * (MOST_HEAD // 5)), 431),
+    ("a path that is too long, in one piece", head("/sports?x=" + "a" * 2 * MOST_HEAD), 431),
+    ("headers of the size allowed", head("/sports", "x-a: " + "a" * (MOST_HEAD - 100)), 200),
 ]  # fmt: skip
 
 
@@ -274,7 +279,7 @@ def test_hostile_requests_are_answered_quickly(service: Running, sent: bytes, st
     begun = time.monotonic()
     got = exchanged(service, sent)
     assert time.monotonic() - begun < CALM_S
-    assert got.startswith(f"HTTP/1.1 {status} ".encode()), got[:300]
+    assert got.startswith(f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()), got[:300]
     if status >= 400:
         assert set(json.loads(got.partition(b"\r\n\r\n")[2])["error"]) >= {"code", "message", "docs"}
         assert len(got) < 3_000, "it is not sent back whole"
@@ -284,6 +289,34 @@ def test_hostile_requests_are_answered_quickly(service: Running, sent: bytes, st
 def assert_alive(service: Running) -> None:
     service.clock.pass_minute()
     assert exchanged(service, head("/health")).startswith(b"HTTP/1.1 200 ")
+
+
+HALF_CLOSED: list[tuple[str, bytes, int]] = [
+    ("a list", head("/odds?limit=200", close=False), 1),
+    ("opportunities", head("/opportunities/ev", close=False), 1),
+    ("a body", posted(b'{"event_ids":["x"]}'), 1),
+    ("a page", b"GET /docs HTTP/1.1\r\nhost: x\r\n\r\n", 1),
+    ("requests in a row", head("/odds/best", close=False) * 3, 3),
+    ("half a request", head("/sports")[:-4], 0),
+    ("half a body", posted(b'{"event_ids', length=100), 0),
+    ("a stream", head("/stream", close=False), 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sent", "answers"), [row[1:] for row in HALF_CLOSED], ids=[row[0] for row in HALF_CLOSED])
+def test_a_client_that_sends_nothing_more_is_answered(service: Running, sent: bytes, answers: int) -> None:
+    """`nc -N` closes its side of the connection after the request; a stream ends then, as its client has left."""
+    with socket.create_connection(("127.0.0.1", service.port), CALM_S) as one:
+        one.sendall(sent)
+        one.shutdown(socket.SHUT_WR)
+        got = b""
+        while part := one.recv(1 << 16):
+            got += part
+    if answers:
+        assert got.count(b"HTTP/1.1 200 OK\r\n") == answers
+        assert got.rpartition(b"\r\n\r\n")[2]
+    until(lambda: service.node.stream is None or not service.node.stream.lines.streams)
+    assert_alive(service)
 
 
 NO_REQUESTS: list[tuple[str, bytes]] = [
