@@ -772,9 +772,9 @@ class Engine:
     @contextmanager
     def judged(self) -> Iterator[Board]:
         """Lock the board for reading, with up-to-date verdicts."""
-        with self.still() as board:
+        with self._lock:
             self._settle()
-            yield board
+            yield self._board
 
     def keep_judged(self) -> None:
         """Judge in every step from now on, so that each update lists all changed verdicts (`Update.judged`).
@@ -862,8 +862,9 @@ class Engine:
     def _settle(self) -> None:
         """Judge and search what was postponed while no view was active."""
         board = self._board
-        units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
-        if units.size:
+        dirty = board.units.dirty[: board.names.unit_event.size]
+        if np.count_nonzero(dirty):
+            units = np.flatnonzero(dirty)
             self._keep(self._look(units, self._searched_for(), fresh=True), board.now)
             board.units.dirty[units] = 0
 

@@ -56,7 +56,8 @@ class Pool:
         self, threads: int = THREADS, share: int = SHARE, clock: Callable[[], float] = time.monotonic
     ) -> None:  # fmt: skip
         self._threads, self._share, self._clock = threads, share, clock  # `_threads`: not started yet
-        self._ready = threading.Condition()
+        self._lock = threading.Lock()
+        self._ready = threading.Condition(self._lock)
         self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()  # in order of turns
         self._running: dict[str, int] = {}
         self._budgets: dict[str, _Budget] = {}
@@ -76,7 +77,7 @@ class Pool:
         """Run a function here if its kind is quick and it is the account's turn; otherwise return None."""
         if kind is None or self._costs.get(kind, QUICK) >= QUICK or account in self._waiting:
             return None
-        with self._ready:
+        with self._lock:
             if not self._may_run(account):
                 return None
         self.note(account)
@@ -85,7 +86,7 @@ class Pool:
             return call()
         finally:
             spent = self._costs[kind] = time.thread_time() - began
-            with self._ready:
+            with self._lock:
                 self._charge(account, spent)
 
     async def run(self, account: str, call: Callable[[], _Result], kind: Hashable = None) -> _Result:
