@@ -1,17 +1,11 @@
 """What a node serves outside the API: the live page, the API reference, the OpenAPI document and metrics."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property, partial
-from http import HTTPStatus
 from typing import Any
 
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import Route
 
 from oddsengine_service import pages
 from oddsengine_service.app import BASE, Api
@@ -19,14 +13,16 @@ from oddsengine_service.endpoints import Answer
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import CONTENT_TYPE, UNAUTHORIZED, Metrics, allowed
 from oddsengine_service.middleware.access import limited
+from oddsengine_service.middleware.requests import refusal
 from oddsengine_service.openapi import document
 from oddsengine_service.problems import INTERNAL, Problem, origin_of, quoted, wrong_method
-from oddsengine_service.request import Request as Head
-from oddsengine_service.responses import CachedResponse, encode
+from oddsengine_service.request import Request
+from oddsengine_service.responses import CachedResponse, Header, RawResponse, encode
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.samples import samples
 from oddsengine_service.tiers import ANONYMOUS_RATE
 
+_METHODS = ("GET", "HEAD")
 _SECURE = (
     (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
     (
@@ -43,24 +39,33 @@ class Site:
         self._api, self._log, self._metrics, self._token, self._origin = api, log, metrics, token, origin
         self._describing = threading.Lock()
         document(ENDPOINTS, BASE)  # fails at startup, with a name, if an endpoint cannot be documented
-        own = [
-            Route("/", self._live),
-            Route("/openapi.json", partial(self._described, lambda: self._document)),
-            Route("/docs", partial(self._described, lambda: self._page)),
-            Route("/metrics", self._measured),
-        ]
-        self._app = Starlette(
-            routes=own, exception_handlers={HTTPException: _refused, Problem: _problem_answer, Exception: _failed}
-        )
-        self._app.router.redirect_slashes = False  # it would redirect to the host that the request names
+        self._pages: dict[str, Callable[[Request], Awaitable[RawResponse]]] = {
+            "/": self._live, "/openapi.json": partial(self._described, lambda: self._document),
+            "/docs": partial(self._described, lambda: self._page), "/metrics": self._measured,
+        }  # fmt: skip
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Any, _: Any, send: Any) -> None:
         """Answer a request."""
-        scope["oddsengine.origin"] = self._origin
+        request = Request(b"-", scope, "", self._api.requests.trusted)
+        origin = self._origin or origin_of(request.host)
         try:
-            await self._app(scope, receive, _with_headers(send))
-        except Exception as error:  # a response was already sent
-            self._log.failure(b"-", scope["path"], error)
+            whole = await self._answer(request)
+        except Problem as problem:
+            whole = refusal(problem, origin)
+        except Exception as error:
+            self._log.failure(b"-", request.path, error)
+            whole = refusal(Problem(500, "internal_error", INTERNAL), origin)
+        own = {name for name, _ in whole.headers}
+        request.headers = [pair for pair in _SECURE if pair[0] not in own]
+        await request.send(send, whole)
+
+    async def _answer(self, request: Request) -> RawResponse:
+        page = self._pages.get(request.path)
+        if page is None:
+            raise Problem(404, "not_found", f"there is no {quoted(request.path)}")
+        if request.method not in _METHODS:
+            raise wrong_method(request.path, request.method, _METHODS)
+        return await page(request)
 
     @cached_property
     def document(self) -> Mapping[str, Any]:
@@ -79,16 +84,12 @@ class Site:
     def _page(self) -> CachedResponse:
         return CachedResponse(Answer(self.page.encode(), type="text/html; charset=utf-8"))
 
-    async def _described(self, which: Callable[[], CachedResponse], request: Request) -> Response:
+    async def _described(self, which: Callable[[], CachedResponse], request: Request) -> RawResponse:
         """Serve a document that is generated on first use, with a limit per address."""
-        head = Head(b"-", request.scope, "", self._api.requests.trusted)
-        room = self._api.node.limits.take(f"address {head.address}", ANONYMOUS_RATE)
+        room = self._api.node.limits.take(f"address {request.address}", ANONYMOUS_RATE)
         if not room.allowed:
             raise limited(room, "requests")
-        whole = (await run_in_threadpool(self._made, which)).sent(head.etag, head.codings)
-        response = Response(whole.body if request.method != "HEAD" else b"", whole.status)
-        response.raw_headers = list(whole.headers)
-        return response
+        return (await run_in_threadpool(self._made, which)).sent(request.etag, request.codings)
 
     def _made(self, which: Callable[[], CachedResponse]) -> CachedResponse:
         with self._describing:
@@ -98,51 +99,17 @@ class Site:
     def live(self) -> pages.Live:
         return pages.live(BASE, "demo_enterprise" if self._api.node.demo else "")
 
-    async def _live(self, _: Request) -> Response:
-        headers = {"content-security-policy": self.live.policy, "cache-control": "no-cache"}
-        return HTMLResponse(self.live.html, headers=headers)
+    async def _live(self, _: Request) -> RawResponse:
+        policy = (b"content-security-policy", self.live.policy.encode())
+        return _page("text/html; charset=utf-8", self.live.html.encode(), policy, (b"cache-control", b"no-cache"))
 
-    async def _measured(self, request: Request) -> Response:
+    async def _measured(self, request: Request) -> RawResponse:
         if not self._token:
-            raise HTTPException(404, "metrics are on a listener of their own; see [service] metrics_port")
-        if not allowed(request.headers.get("authorization", ""), self._token):
-            raise HTTPException(401, UNAUTHORIZED)
-        return Response(self._metrics.text(), headers={"content-type": CONTENT_TYPE})
+            raise Problem(404, "not_found", "metrics are on a listener of their own; see [service] metrics_port")
+        if not allowed(request.given.get(b"authorization", b"").decode("latin-1"), self._token):
+            raise Problem(401, "unauthorized", UNAUTHORIZED)
+        return _page(CONTENT_TYPE, self._metrics.text())
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    status, message, path = error.status_code, str(error.detail), request.scope["path"]
-    if status == 405 and error.headers is not None:
-        problem = wrong_method(path, request.method, error.headers["Allow"].split(", "))
-        return _problem(request, problem, {"allow": problem.extra["allow"]})
-    if message == HTTPStatus(status).phrase:  # no message was given
-        message = f"there is no {quoted(path)}"
-    codes = {404: "not_found", 401: "unauthorized"}
-    return _problem(request, Problem(status, codes.get(status, "validation_error"), message), error.headers)
-
-
-async def _problem_answer(request: Request, problem: Exception) -> Response:
-    assert isinstance(problem, Problem)
-    return _problem(request, problem, {"retry-after": str(problem.extra["retry_after"])})
-
-
-async def _failed(request: Request, _: Exception) -> Response:
-    return _problem(request, Problem(500, "internal_error", INTERNAL))
-
-
-def _problem(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    host = request.headers.get("host", "").encode("latin-1")
-    body = problem.body(request.scope["oddsengine.origin"] or origin_of(host))
-    return JSONResponse(body, problem.status, headers={**(headers or {}), "cache-control": "no-store"})
-
-
-def _with_headers(send: Any) -> Any:
-    async def secured(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            headers = [*message.get("headers", ())]
-            own = {name for name, _ in headers}
-            message = {**message, "headers": [*headers, *(pair for pair in _SECURE if pair[0] not in own)]}
-        await send(message)
-
-    return secured
+def _page(kind: str, body: bytes, *headers: Header) -> RawResponse:
+    return RawResponse(200, [(b"content-type", kind.encode()), (b"content-length", b"%d" % len(body)), *headers], body)
