@@ -38,6 +38,7 @@ class Protocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._connections: Connections = self.app.connections
         self._counted = False
+        self._answering: Any = None  # the cycle whose response is being sent; `cycle` is that of the last request
 
     @property
     def _address(self) -> str:
@@ -58,6 +59,9 @@ class Protocol(HttpToolsProtocol):
         if self._counted:
             self._counted = False
             self._connections.leave(self._address)
+        if self._answering is not None:  # uvicorn only tells the last one
+            self._answering.disconnected = not self._answering.response_complete
+            self._answering.message_event.set()
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # as in asyncio.Protocol
@@ -124,6 +128,10 @@ class Protocol(HttpToolsProtocol):
     def admit(self) -> None:
         super().on_headers_complete()
 
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
     def on_body(self, body: bytes) -> None:
         """Read a part of a body, unless its request was rejected."""
         if self.cycle is not None and not self.transport.is_closing():
@@ -182,12 +190,16 @@ class Protocol(HttpToolsProtocol):
             self.refuse(Problem(408, "request_timeout", f"request headers did not arrive within {HEAD_S:g} s"))
 
     def _should_upgrade(self) -> bool:
-        """Whether a request opens a WebSocket on a path that has one; others are served over HTTP."""
+        """Whether a request opens a WebSocket on a path that has one; others are served over HTTP.
+
+        So is one that is sent before the response to the previous request ends.
+        """
         path = self.url.partition(b"?")[0].decode("latin-1")
         return (
             path in getattr(self.app, "socket_paths", ())
             and self.parser.get_method() == b"GET"
             and self.parser.get_http_version() == "1.1"
+            and (self.cycle is None or self.cycle.response_complete)
             and super()._should_upgrade()
         )
 

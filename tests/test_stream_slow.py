@@ -2,6 +2,7 @@
 
 import json
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -277,6 +278,31 @@ def test_a_reader_that_stops_is_cut_off_and_nobody_else(tmp_path: Path, bounds: 
         line.close()
     # Those who still listened were told that it ends.
     assert all(client.ended.wait(PATIENCE_S) and client.clean for client in good)
+
+
+UPGRADE = (
+    "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+)
+
+
+@pytest.mark.parametrize(("path", "headers"), [("/health", ""), ("/ws", UPGRADE)], ids=["a request", "an upgrade"])
+def test_a_stream_with_a_request_behind_it_ends_with_its_connection(tmp_path: Path, path: str, headers: str) -> None:
+    with serving(tmp_path, stalled=1000.0) as served:
+        other = Client(served.port, "/stream/odds", served.key("enterprise"))
+        assert other.ready.wait(PATIENCE_S)
+        for _ in range(3):
+            line = socket.create_connection(("127.0.0.1", served.port), PATIENCE_S)
+            for at in ("/stream/odds", path):
+                key = f"Host: x\r\nX-API-Key: {served.key('sharp')}\r\n"
+                line.sendall(f"GET {BASE}{at} HTTP/1.1\r\n{key}{headers if at == path else ''}\r\n".encode())
+            wait_for(lambda: served.node.limits.streams("account-sharp") == 1)
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset, not an end
+            line.close()
+            wait_for(lambda: served.node.limits.streams("account-sharp") == 0)
+        beats = other.names.count("heartbeat")
+        wait_for(lambda: other.names.count("heartbeat") > beats + 1)
+        other.close()
 
 
 def test_a_large_step_cuts_nobody_off(tmp_path: Path) -> None:

@@ -297,7 +297,10 @@ class Lines:
 
     def _beat(self) -> None:
         """Send heartbeats, to one part of the subscribers at a time."""
+        if self.closed:
+            return
         rounds = PARTS if self._heartbeat >= 3.0 else 1
+        self._timers["beat"] = self._loop.call_later(self._heartbeat / rounds, self._beat)
         self._turn = (self._turn + 1) % rounds
         moment = clock(self._node.clock.now())
         events: dict[Wire, bytes] = {}
@@ -314,8 +317,6 @@ class Lines:
                 if wire not in events:
                     events[wire] = wire.heartbeat(moment)
                 self.send(self._holds(subscriber) + events[wire], subscriber, self.number)
-        if not self.closed:
-            self._timers["beat"] = self._loop.call_later(self._heartbeat / rounds, self._beat)
 
     def _holds(self, subscriber: Subscriber) -> bytes:
         """A comment with the update that a subscriber has reached, if any."""
