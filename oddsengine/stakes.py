@@ -176,6 +176,12 @@ def _left_out(frame: pl.DataFrame) -> pl.Series:
     """Return why each row cannot be bet, or null."""
     if "fair_probability" not in frame.columns:
         raise OddsError(f"bets must have the column fair_probability, got {', '.join(frame.columns) or 'none'}")
+    for name in ("fair_probability", "fair_error", "net_odds"):
+        if name in frame.columns:
+            given = frame[name]
+            wrong = (given.is_not_null() & given.cast(pl.Float64, strict=False).is_null()).arg_true()
+            if wrong.len():
+                raise OddsError(f"bet {wrong[0] + 1}: {name} must be a number, got {given[wrong[0]]!r}")
     reason = pl.when(pl.col("fair_probability").cast(pl.Float64).fill_nan(None).is_null()).then(
         pl.lit("no_fair_probability")
     )
@@ -313,6 +319,10 @@ PLAN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 """Columns of `arbitrage_plan`, one row per leg; `worst_case` is the profit of the whole arbitrage in the worst case."""
 
 
+_MARKET = ("market_segment", "player_name", "team_side", "is_live")
+"""Columns that tell markets of one type in one event apart."""
+
+
 def arbitrage_plan(
     arbs: IntoFrame,
     *,
@@ -363,16 +373,23 @@ def arbitrage_plan(
         if not (isinstance(number, Real) and least < number < np.inf):
             raise ValueError(f"{name} must be a finite number{' above 0' if least == 0.0 else ''}, got {number!r}")
     arbs = to_polars(arbs)
+    if missing := {"legs", "market_type"} - set(arbs.columns):
+        raise OddsError(
+            f"arbs must be a result of find_arbitrage, without {', '.join(sorted(missing))} it is not; "
+            f"got {', '.join(arbs.columns) or 'no columns'}"
+        )
     waiting: dict[int, list[dict[str, Any]]] = {row: legs or [] for row, legs in enumerate(arbs["legs"].to_list())}
     books = {row: [catalog.book(leg["sportsbook"]).id for leg in legs] for row, legs in waiting.items()}
     books_ = {book for of in books.values() for book in of}
     bet_limit, book_limit = _by_book("max_bet", max_bet, books_), _by_book("max_book", max_book, books_)
     unit = _by_book("step", step, books_, above=True)
     games = arbs.select(pl.coalesce([c for c in ("event_id", "event_name") if c in arbs.columns])).to_series().to_list()
-    markets = arbs["market_type"].to_list()
+    # The selection may be only "Over": the player, the team and the period are columns of the arbitrage.
+    apart = [name for name in _MARKET if name in arbs.columns]
+    markets = arbs.select("market_type", *apart).rows()
     bets = {
         row: [
-            (games[row], markets[row], leg.get("line"), leg["selection"], leg.get("selection_type"), book)
+            (games[row], *markets[row], leg.get("line"), leg["selection"], leg.get("selection_type"), book)
             for leg, book in zip(legs, books[row], strict=True)
         ]
         for row, legs in waiting.items()

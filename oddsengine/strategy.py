@@ -16,6 +16,7 @@ event.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from oddsengine.clv import means
 from oddsengine.columns import SECOND, Floats
 from oddsengine.engine import Engine
 from oddsengine.find.board import Sharp
+from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.outcomes import settled
 from oddsengine.stakes import bet_table, kelly_portfolio
 from oddsengine.update import Update
@@ -72,6 +74,9 @@ RESULT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "profit": pl.Float64,
 }
 """Columns that `backtest` adds to those of `TRADES_SCHEMA`."""
+
+_OPTIONAL = {"max_ev": -np.inf, "max_odds": 1.0, "max_hours": 0.0, "max_bet": 0.0, "max_event": 0.0}
+"""Limits of a `Strategy` that may be None, and their minimum."""
 
 _HOURS = [1.0, 3.0, 6.0, 12.0, 24.0, 48.0]
 _HOUR_NAMES = ["<1", "1-3", "3-6", "6-12", "12-24", "24-48", ">48"]
@@ -134,8 +139,19 @@ class Strategy:
             raise ValueError(f"staking must be flat, kelly or portfolio, got {self.staking!r}")
         if not 0.0 < self.size <= 1.0:
             raise ValueError(f"size must be above 0 and at most 1, got {self.size!r}")
-        if not self.step > 0.0:
-            raise ValueError(f"step must be above 0, got {self.step!r}")
+        if not (isinstance(self.step, Real) and 0.0 < self.step < np.inf):
+            raise ValueError(f"step must be a finite number above 0, got {self.step!r}")
+        for name in ("min_ev", "min_odds"):
+            if not (isinstance(value := getattr(self, name), Real) and abs(value) < np.inf):
+                raise ValueError(f"{name} must be a finite number, got {value!r}")
+        for name, least in _OPTIONAL.items():
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, Real) and least <= value < np.inf):
+                floor = "" if least == -np.inf else f" of at least {least:g}"
+                raise ValueError(f"{name} must be None or a finite number{floor}, got {value!r}")
+        for name in ("sports", "markets"):
+            if isinstance(value := getattr(self, name), str):
+                raise ValueError(f"{name} must be a list of names, got {value!r}")
 
     def choose(self, ev: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of a frame of +EV prices (`EV_SCHEMA`) to bet on."""
@@ -255,7 +271,7 @@ class Trader:
             return 0
         keys = list(
             chosen.select(
-                "game_id", "market", "market_segment", "player_name", "selection_type", "line", "is_live"
+                "game_id", "market", "market_segment", "player_name", "team_side", "selection_type", "line", "is_live"
             ).iter_rows()
         )
         fresh = []
@@ -269,6 +285,7 @@ class Trader:
         bankroll = self.cash + sum(order.row["stake"] for order in (*self._open, *self._waiting))
         stakes = np.asarray(self.strategy.stakes(chosen, bankroll, self.start), dtype=np.float64)
         most, step = self.strategy.max_bet, self.strategy.step
+        placed = 0
         for row, stake in zip(chosen.iter_rows(named=True), stakes.tolist(), strict=True):
             money = min(stake, np.inf if most is None else most, self.cash)
             if self.strategy.max_event is not None:
@@ -276,13 +293,14 @@ class Trader:
                 used = sum(o.row["stake"] for o in on_event if o.row["event_id"] == row["game_id"])
                 money = min(money, self.strategy.max_event - used)
             money = float(np.floor(money / step + 1e-9) * step)
-            if money <= 0.0:
+            if not money > 0.0:
                 continue
             order = _Order(_trade(row, money, now), now + self._latency)
             self._orders.append(order)
             self._waiting.append(order)
             self.cash -= money
-        return len(fresh)
+            placed += 1
+        return placed
 
     def _answer(self, now: int) -> None:
         """Process the orders that are due."""
@@ -476,7 +494,7 @@ def backtest(
     latency_s: float = 5.0,
     tolerance: float = 0.0,
     settle_hours: float = 3.0,
-    results: pl.DataFrame | None = None,
+    results: IntoFrame | None = None,
     fair: Fair = None,
     every: float = 1.0,
     progress: bool | Callable[[int], None] = False,
@@ -528,8 +546,9 @@ def backtest(
     return Backtest(graded, bankroll, strategy)
 
 
-def _scores(results: pl.DataFrame) -> dict[str, tuple[float, float]]:
+def _scores(results: IntoFrame) -> dict[str, tuple[float, float]]:
     names = {"home_goals": "home_score", "away_goals": "away_score"}
+    results = to_polars(results)
     frame = results.rename({a: b for a, b in names.items() if a in results.columns and b not in results.columns})
     missing = {"event_id", "home_score", "away_score"} - set(frame.columns)
     if missing:

@@ -425,6 +425,41 @@ def test_a_bet_that_two_arbitrages_need_has_one_limit() -> None:
     assert shared.filter(sportsbook="x")["stake"].sum() <= 50.0
 
 
+@pytest.mark.parametrize(
+    ("market", "column", "names"),
+    [
+        ("team_total", "team_side", ("home", "away")),
+        ("player_points", "player_name", ("Jayson Tatum", "Jaylen Brown")),
+    ],
+)
+def test_bets_on_two_teams_or_players_have_limits_of_their_own(
+    market: str, column: str, names: tuple[str, str]
+) -> None:
+    """Books write both selections as "Over"; only the team or the player tells the bets apart."""
+    prices = pl.DataFrame(
+        {
+            "sportsbook": book, "event_id": "g1", "sport": "basketball", "home_team": "Boston Celtics",
+            "away_team": "Miami Heat", "market_type": market, "line": 110.5, "selection": side, "odds_decimal": odds,
+            column: name,
+        }
+        for name in names
+        for book, side, odds in (("x", "Over", 2.2), ("x", "Under", 1.7), ("y", "Over", 1.7), ("y", "Under", 2.1))
+    )  # fmt: skip
+    plan = oe.arbitrage_plan(oe.find_arbitrage(prices), bankroll=1000, max_bet=100)
+    assert plan.group_by("selection").agg(pl.col("stake").sum()).sort("selection").rows() == [
+        ("Over", 190.0), ("Under", 200.0)
+    ]  # fmt: skip
+
+
+def test_other_frames_than_arbitrages_and_bets() -> None:
+    with pytest.raises(oe.OddsError, match=r"a result of find_arbitrage, without legs it is not; got market_type"):
+        oe.arbitrage_plan(pl.DataFrame({"market_type": ["moneyline"]}), bankroll=1000)
+    with pytest.raises(oe.OddsError, match=r"bet 1: fair_probability must be a number, got 'even'"):
+        oe.kelly_portfolio(MANY().with_columns(fair_probability=pl.lit("even")))
+    half = oe.kelly_portfolio(MANY(fair_probability=pl.lit("0.5")))
+    assert half.bets["left_out"].null_count() == half.bets.height
+
+
 @given(
     st.lists(st.floats(1.5, 6.0), min_size=2, max_size=3),
     st.lists(st.booleans(), min_size=3, max_size=3),

@@ -128,9 +128,38 @@ def test_what_a_strategy_leaves_alone() -> None:
     assert count(sports=("soccer",)) == count(markets=("moneyline",)) == count(books=("caesars",)) == 0
     assert count(max_hours=1.0) == 0
     assert count(max_hours=3.0, sports=("basketball",), markets=("total_points",)) == 1
-    for wrong in ({"size": 0.0}, {"staking": "all"}, {"step": 0.0}):
-        with pytest.raises(ValueError, match="must be"):
+    for wrong in (
+        {"size": 0.0}, {"staking": "all"}, {"step": 0.0}, {"step": np.inf}, {"min_ev": None}, {"min_ev": np.nan},
+        {"max_bet": np.nan}, {"max_bet": -1.0}, {"max_event": -1.0}, {"max_ev": np.nan}, {"max_hours": "2"},
+        {"sports": "soccer"}, {"min_odds": None},
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
             Strategy(**wrong)
+
+
+def test_the_totals_of_two_teams_are_two_bets() -> None:
+    """Both selections are "Over" at the same line: only `team_side` tells them apart."""
+    both = [
+        {**row, "market_type": "team_total", "line": 110.5, "team_side": side}
+        for side in ("home", "away")
+        for row in look(0, 2.1)
+    ]
+    engine = oe.Engine()
+    trader = Trader(engine, RULE)
+    assert trader.follow(engine.step(both, now=NOON)) == 2
+    assert sorted(trader.trades()["team_side"].to_list()) == ["away", "home"]
+
+
+def test_only_orders_that_were_placed_are_counted() -> None:
+    engine = oe.Engine()
+    trader = Trader(engine, Strategy(**{**vars(RULE), "max_bet": 0.0}))
+    assert trader.follow(engine.step(look(0, 2.1), now=NOON)) == 0
+    assert trader.trades().height == 0
+
+
+def test_results_in_a_frame_of_pandas() -> None:
+    won = backtest(history(look(0, 2.1), look(1, 2.1)), RULE, results=scores(112, 110).to_pandas())
+    assert won.bets["profit"].to_list() == pytest.approx([11.0])
 
 
 def test_a_subclass_decides_for_itself() -> None:
