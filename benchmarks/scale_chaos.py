@@ -77,14 +77,14 @@ class Client:
         self.wrong: Counter[str] = Counter()
         self.events = self.connections = self.resumed = 0
         self.gaps: list[float] = []  # of a tenth of a second and more
-        self.last = 0
+        self.last, self.ident = 0, "evt_0"
 
     async def read(self) -> None:
         """Read until cancelled."""
         heard = time.monotonic()
         while True:
             self.at += 1
-            path = self.path + (f"&last_event_id=evt_{self.last}" if self.last else "")
+            path = self.path + f"&last_event_id={self.ident}"
             writer = None
             with suppress(*TROUBLE):
                 status, reader, writer, chunked = await asked(self.gateways[self.at % 2].port, path, 10.0)
@@ -105,13 +105,14 @@ class Client:
         """Look at one event."""
         self.events += 1
         kind, data = event.get(b"event", b"").decode(), parsed(event[b"data"])
-        number = int(event.get(b"id", b"evt_0").removeprefix(b"evt_"))
+        ident = event.get(b"id", b"evt_0").decode()
+        number = int(ident.removeprefix("evt_").partition(".")[0])
         if kind == "connected":
             self.resumed += bool(data.get("resumed"))
             return
         if number:
             self.wrong["update twice"] += number < self.last
-            self.last = max(number, self.last)
+            self.last, self.ident = max((number, ident), (self.last, self.ident))
         if kind in ("snapshot", "odds:update"):
             rows = data if isinstance(data, list) else data.get("data", data.get("odds", []))
             self.wrong["row twice"] += len(rows) - len({row["id"] for row in rows})

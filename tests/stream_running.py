@@ -302,7 +302,7 @@ class Client(threading.Thread):
         name, data = fields["event"], json.loads(fields["data"])
         if "id" in fields:
             self.last = fields["id"]
-            self.ids.append(int(fields["id"].removeprefix("evt_")))
+            self.ids.append(int(fields["id"].removeprefix("evt_").partition(".")[0]))
         elif name not in ("heartbeat", "error"):
             self.faults.append(f"{name} has no id")
         with self.lock:

@@ -254,6 +254,27 @@ def test_what_cannot_be_resumed_is_a_snapshot(served: Served, since: str | None)
     client.close()
 
 
+@pytest.mark.parametrize(
+    "other",
+    [{"market": "moneyline"}, {"live": "false"}, {"state": "nj"}, {"sportsbook": "betmgm"}],
+)
+def test_a_client_with_other_filters_gets_a_fresh_snapshot(served: Served, other: dict[str, Any]) -> None:
+    served.step([price("other", "betmgm", "Home", 1.9), price("other", "betmgm", "Away", 2.1)], moment())
+    first = Client(served.port, "/stream/odds", served.key("sharp"), event="other", resume="true")
+    assert first.ready.wait(PATIENCE_S)
+    wait_for(lambda: first.last not in ("", "evt_0"))
+    first.close()
+    again = Client(
+        served.port, "/stream/odds", served.key("sharp"), event="other", before=first, resume="true",
+        headers={"Last-Event-ID": first.last}, **other,
+    )  # fmt: skip
+    assert again.ready.wait(PATIENCE_S)
+    assert again.samples["connected"]["reconnected"] is True
+    assert again.samples["connected"]["resumed"] is False
+    assert set(again.odds) == set(served.rows("/odds", "sharp", {"event": "other", **other}))
+    again.close()
+
+
 def test_a_stream_that_does_not_ask_gets_its_fresh_snapshot(served: Served) -> None:
     served.step([price("fresh", "betmgm", "Home", 1.9), price("fresh", "betmgm", "Away", 1.9)], moment())
     first = Client(served.port, "/stream/odds", served.key("sharp"), event="fresh", resume="true")

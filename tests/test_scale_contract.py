@@ -126,14 +126,15 @@ def test_ids_of_a_stream_that_resumes_never_go_back(service: Behind, monkeypatch
             elif line.startswith("event: "):
                 names.add(line[7:])
             elif line.startswith("id: evt_") and line != "id: evt_0":
-                ids.append(int(line[8:]))
+                number, _, subscription = line[8:].partition(".")
+                ids.append(int(number))
             if {"gamestate:update", "odds:update"} <= names and ids[-1]:
                 break
     assert ids == sorted(ids)
     monkeypatch.setattr(hub, "_REACH_S", 0.2)
     stream = service.gateway.node.stream
     assert stream is not None
-    ahead = f"{base}&last_event_id=evt_{stream.lines.global_seq(service.node.engine.number) + 1}"
+    ahead = f"{base}&last_event_id=evt_{stream.lines.global_seq(service.node.engine.number) + 1}.{subscription}"
     with service.gateway.client("enterprise") as client:
         refused = client.get(ahead)
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "not_ready")

@@ -20,7 +20,7 @@ from oddsengine_service.kinds import KINDS
 from oddsengine_service.params import choices, flag, number, text
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
-from oddsengine_service.stream.events import RESUMABLE, SSE, Wire
+from oddsengine_service.stream.events import SSE, Resumable, Wire
 from oddsengine_service.stream.hub import Stream, Subscription
 from oddsengine_service.stream.moves import Form
 from oddsengine_service.stream.opportunities import OpportunityFilter
@@ -68,7 +68,11 @@ async def stream(channel: str | None, api: "Api", request: "Request", receive: A
     wants = _wants(context, frozenset(channels))
     hub = hub_of(api)
     last = query["last_event_id"] or request.given.get(b"last-event-id", b"").decode("latin-1")
-    if query["resume"] and not await hub.reach(_sequence(last)):
+    since = None
+    if query["resume"]:
+        wire = Resumable(wants.hash)
+        wants, since = wants._replace(wire=wire), wire.number(last)
+    if not await hub.reach(since):
         raise Problem(503, "not_ready", "the update of your last event is not here yet; retry later", retry_after=1)
     with slot(api, caller):
         headers = [*request.headers, *_HEADERS]
@@ -77,7 +81,7 @@ async def stream(channel: str | None, api: "Api", request: "Request", receive: A
             await send({"type": "http.response.body", "body": b""})
             return
         if query["resume"]:
-            wants = hub.resumable(wants._replace(wire=RESUMABLE), _sequence(last))
+            wants = hub.resumable(wants, since)
         meta = answer_meta(context, await api.pool.run(caller.account, lambda: unknown_ids(context)))
         echoed = (*_ECHOED, "live") if query.get("live") is not None else _ECHOED
         connected = {
@@ -122,12 +126,6 @@ def hub_of(api: "Api") -> Stream:
         node.stream = Stream(node, node.index(node.engine), api.log, **node.stream_settings)
         node.games.listen(node.stream.games)
     return node.stream
-
-
-def _sequence(event: str) -> int | None:
-    """The number in the id of an event."""
-    digits = event.strip().removeprefix("evt_")
-    return int(digits) if digits.isdecimal() and len(digits) < 17 else None
 
 
 def same_rights(api: "Api", request: "Request") -> bool:

@@ -3,8 +3,8 @@
 Most subscribers are sent the bytes. The rows are used for slow ones, for whom `backlog` merges several events into one.
 """
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from oddsengine_service.stream.sse import CHUNK, RETRY, clock, frame, numbered, raw
@@ -37,6 +37,7 @@ class Wire:
     """
 
     comments = True  # heartbeats have a comment with the update that the client has reached
+    resumes = False  # clients may resume opportunities
     keeps_suspended = False  # suspended prices stay with the client, marked as inactive
 
     # ---- payloads ----
@@ -166,19 +167,29 @@ class Wire:
         return numbered(frames, sequence)
 
 
+@dataclass(frozen=True)
 class Resumable(Wire):
-    """Server-Sent Events for clients that resume: an event's id is the position at which a client resumes.
+    """Server-Sent Events for clients that resume: an event's id has its update, and a hash of the subscription.
 
     Events of one update share an id: a replay begins with that update. Within a snapshot it is 0.
     """
 
+    subscription: str
+    resumes = True
+
     def numbered(self, frames: Sequence[bytes], _: Iterator[int], number: int = 0) -> list[bytes]:
         """Frames with the id of their update."""
-        return numbered(frames, itertools.repeat(number))
+        line = f"id: evt_{number}.{self.subscription}\n" if number else "id: evt_0\n"
+        return [piece for body in frames for piece in (line.encode(), body)]
+
+    def number(self, ident: str) -> int | None:
+        """The update in the id of an event of an equal subscription."""
+        digits, _, subscription = ident.strip().removeprefix("evt_").partition(".")
+        own = subscription == self.subscription and digits.isdecimal() and len(digits) < 17
+        return int(digits) if own else None
 
 
 SSE = Wire()
-RESUMABLE = Resumable()
 
 
 def _snapshot(rows: Sequence[Any], total: int, offset: int, *, has_more: bool) -> bytes:

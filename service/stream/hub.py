@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from oddsengine.query import Filter, Index, Marks, Mirror, RowChanges, TermIndex
@@ -20,7 +21,7 @@ from oddsengine.update import Update
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.pool import Turns
-from oddsengine_service.stream.events import RESUMABLE, SSE, StreamEvent, Wire, bodies, forgotten
+from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies, forgotten
 from oddsengine_service.stream.games import Games
 from oddsengine_service.stream.moves import Form, Moves
 from oddsengine_service.stream.opportunities import OpportunityFilter, OpportunityGroup, ViewKey
@@ -51,6 +52,12 @@ class Subscription(NamedTuple):
     seen: bool = False  # for a node that passes prices on
     wire: Wire = SSE
     since: int | None = None  # send changes since this update instead of a snapshot
+
+    @property
+    def hash(self) -> str:
+        """A hash of the filters, equal in every process."""
+        filters = [_plain(value) for part in (self.prices, self.finds, self.games) for value in part or (None,)]
+        return blake2b(repr((filters, self.form, self.seen)).encode(), digest_size=6).hexdigest()
 
 
 class _Making:
@@ -151,7 +158,7 @@ class Stream:
         oldest = next((heard for at, heard in known if at >= now - REPLAY_S), known[-1][1])
         if not oldest <= number <= known[-1][1] or (wants.prices is not None and (first is None or number < first)):
             return wants
-        if wants.finds is not None and wants.wire is RESUMABLE:
+        if wants.finds is not None and wants.wire.resumes:
             group = self._finds.get((wants.finds, wants.wire))
             if group is None or group.since is None or number < group.since:
                 return wants
@@ -463,7 +470,7 @@ class Stream:
             return False
         watch.members += 1
         group = self._finds[wants.finds, wants.wire] = OpportunityGroup(wants.finds, watch, wants.wire)
-        if wants.wire is RESUMABLE and self._mirror is not None:
+        if wants.wire.resumes and self._mirror is not None:
             group.since = self._mirror.number
         return True
 
@@ -653,6 +660,13 @@ class Stream:
         # Not before its update was processed: an older number would let another gateway show older prices.
         self._jobs.put(lambda: self._after_update(taken.number, lambda: self._begin(subscribers, taken)))
         return True
+
+
+def _plain(value: Any) -> Any:
+    """A value of a filter with the same text in every process."""
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return True if callable(value) else value
 
 
 def _drop(table: dict[Any, Any], value: Any) -> None:

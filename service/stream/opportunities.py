@@ -12,7 +12,7 @@ import numpy as np
 from oddsengine.query import values
 from oddsengine_service.filters import in_place
 from oddsengine_service.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, step
-from oddsengine_service.stream.events import RESUMABLE, SSE, StreamEvent, Wire, bodies
+from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies
 from oddsengine_service.stream.moves import Form
 from oddsengine_service.stream.watch import Opportunity, OpportunityId, Watch
 from oddsengine_service.wire.envelopes import GameState
@@ -76,7 +76,7 @@ class OpportunityGroup:
                 lost = self._open.pop(word)
                 gone.setdefault(lost.kind, []).append(lost.id)
                 self._changed.pop(word, None)
-                if self.wire is RESUMABLE:
+                if self.wire.resumes:
                     self._gone[lost.kind, lost.id] = number
         out: list[StreamEvent] = []
         for kind, form in KINDS.items():
