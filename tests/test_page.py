@@ -1196,3 +1196,158 @@ def test_odds_format(visit: Visiting) -> None:
     page.check("[name=format][value=decimal]", force=True)
     page.wait_for_timeout(100)
     assert all(re.fullmatch(r"\d+\.\d\d", text) for text in column(page, 4))
+
+
+def opened_on(v: Visit, *events: tuple[str, Any]) -> Page:
+    """A page with these rows, whose first one is open."""
+    v.stream("opportunities", *beginning(*events))
+    page = v.enter(KEY)
+    page.click(f"{ROWS} [data-open]")
+    return page
+
+
+@pytest.mark.parametrize(
+    ("selection", "line", "shown"),
+    [
+        ("Philadelphia 76ers", -6.0, "Philadelphia 76ers −6"),
+        ("San Francisco 49ers", 4.0, "San Francisco 49ers +4"),
+        ("1. FC Köln", -1.0, "1. FC Köln −1"),
+        ("Mainz 05", 0.0, "Mainz 05 0"),
+        ("Philadelphia 76ers -6", -6.0, "Philadelphia 76ers −6"),
+        ("Hosts (-1.0)", -1.0, "Hosts (-1.0)"),
+        ("Over 12.5", 2.5, "Over 12.5 2.5"),
+        ("Over 2.5", 2.5, "Over 2.5"),
+        ("Under", 2.5, "Under 2.5"),
+    ],
+)
+def test_a_line_is_shown_unless_the_selection_names_it(
+    visit: Visiting, selection: str, line: float, shown: str
+) -> None:
+    v = visit()
+    v.stream("opportunities", *beginning(("ev:detected", [found_ev(1, selection=selection, line=line)])))
+    v.enter(KEY)
+    assert texts(v.page, f"{ROWS} .bet") == [shown]
+
+
+def test_what_was_just_found_is_not_in_the_future(visit: Visiting) -> None:
+    v = visit()
+    soon = (datetime.now(UTC) + timedelta(seconds=1.5)).isoformat()
+    v.stream("opportunities", *beginning(("ev:detected", [found_ev(1, detected_at=soon)])))
+    v.enter(KEY)
+    assert re.fullmatch(r"now|\d+ s ago", column(v.page, 9)[0])
+
+
+@pytest.mark.parametrize(("ev", "shown"), [(-0.001, "0.00 % EV"), (0.3, "0.30 % EV"), (-0.3, "−0.30 % EV")])
+def test_a_row_that_is_open_says_what_its_figure_is(visit: Visiting, ev: float, shown: str) -> None:
+    v = visit()
+    v.accepted = "404"
+    page = opened_on(v, ("ev:detected", [found_ev(1, ev_percentage=ev)]))
+    expect(page.locator("#details-value")).to_have_text(shown)
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed", "stake", "decimal", "amount"),
+    [
+        ("american", "", "1,000", 2.01, 1000.0),
+        ("american", "-110", "2,50", 1.909091, 2.5),
+        ("american", "1.95", "10", 1.95, 10.0),
+        ("decimal", "2.012", "10", 2.012, 10.0),
+        ("decimal", "2,05", "1,234.5", 2.05, 1234.5),
+        ("decimal", "150", "10", 150.0, 10.0),
+    ],
+)
+def test_a_bet_is_placed_as_typed(
+    visit: Visiting, server: Running, kind: str, typed: str, stake: str, decimal: float, amount: float
+) -> None:
+    v = visit()
+    v.accepted = "404"
+    row = found_ev(1, id=f"typed{kind}{typed}{stake}", odds_american=101, odds_decimal=2.01, selection="Typed")
+    v.stream("opportunities", *beginning(("ev:detected", [row])))
+    page = v.enter(KEY)
+    page.check(f"[name=format][value={kind}]", force=True)
+    page.click(f"{ROWS} [data-open]")
+    page.fill("[data-ticket='0'][name=stake]", stake)
+    if typed:
+        page.fill("[data-ticket='0'][name=odds]", typed)
+    page.click("#details-place")
+    expect(page.locator("#details-said")).to_have_text("Bet added.")
+    with server.client() as client:
+        bet = next(each for each in client.get("/bets").json()["data"] if each["group"] == row["id"])
+        client.delete(f"/bets/{bet['id']}")
+    assert (round(bet["odds_decimal"], 6), bet["stake"]) == (decimal, amount)
+
+
+def test_each_leg_is_placed_with_its_own_line(visit: Visiting, server: Running) -> None:
+    """Also if the prices of the market are not there, or one has moved since."""
+    v = visit()
+    v.accepted = "404"
+    leg = {"stake_percent": 50.0, "odds_american": 102, "odds_decimal": 2.02}
+    row = {
+        "id": "g1:point_spread:legs", "event_id": "g1", "event_name": "Guests @ Hosts", "sport": "football",
+        "league": "nfl", "market_type": "point_spread", "line": -2.5, "profit_percent": 1.0, "is_live": False,
+        "start_time": (datetime.now(UTC) + timedelta(hours=2)).isoformat(), "home_team": "Hosts",
+        "away_team": "Guests", "player_name": None, "detected_at": datetime.now(UTC).isoformat(),
+        "legs": [
+            {**leg, "sportsbook": book, "selection": who, "selection_type": side, "line": line, "odds_id": book[0]}
+            for book, who, side, line in (("bet365", "Hosts", "home", -2.5), ("unibet", "Guests", "away", 2.5))
+        ],
+    }  # fmt: skip
+    v.stream("opportunities", *beginning(("arb:detected", [row])))
+    v.page.goto(v.origin + "/?list=arbitrage")
+    v.page.fill("#key", KEY)
+    v.page.click("#entry button")
+    page = v.page
+    page.click(f"{ROWS} [data-open]")
+    for at in (0, 1):
+        page.fill(f"[data-ticket='{at}'][name=stake]", "50")
+    page.click("#details-place")
+    expect(page.locator("#details-said")).to_have_text("2 bets added.")
+    with server.client() as client:
+        bets = [each for each in client.get("/bets").json()["data"] if each["group"] == row["id"]]
+        for each in bets:
+            client.delete(f"/bets/{each['id']}")
+    names = ("sportsbook", "selection", "selection_type", "line", "odds_id")
+    assert {tuple(each[name] for name in names) for each in bets} == {
+        ("bet365", "Hosts", "home", -2.5, "b"), ("unibet", "Guests", "away", 2.5, "u"),
+    }  # fmt: skip
+
+
+def test_legs_of_a_low_hold_pay_alike_after_commission(visit: Visiting) -> None:
+    v = visit()
+    side = {"line": None, "deep_links": {}}
+    row = {
+        "id": "low", "event_id": "g1", "event_name": "Guests @ Hosts", "sport": "soccer", "league": "x",
+        "market_type": "moneyline", "line": None, "hold_percentage": 1.0, "is_live": False, "home_team": "Hosts",
+        "away_team": "Guests", "start_time": None, "player_name": None, "detected_at": datetime.now(UTC).isoformat(),
+        "all_books": ["bet365", "matchbook"], "side3": None,
+        "side1": {**side, "selection": "Hosts", "books": ["bet365"], "odds_ids": {"bet365": "a"},
+                  "odds": {"american": 100, "decimal": 2.0, "implied_probability": 0.5, "fair_probability": 0.5}},
+        "side2": {**side, "selection": "Guests", "books": ["matchbook"], "odds_ids": {"matchbook": "b"},
+                  "odds": {"american": 100, "decimal": 2.0, "implied_probability": 0.51, "fair_probability": 0.5}},
+    }  # fmt: skip
+    v.stream("opportunities", *beginning(("low_hold:detected", [row])))
+    v.page.goto(v.origin + "/?list=low_hold")
+    v.page.fill("#key", KEY)
+    v.page.click("#entry button")
+    v.page.wait_for_selector(ROWS)
+    assert texts(v.page, f"{ROWS} .leg small") == ["49.5 %", "50.5 %"]
+
+
+@pytest.mark.parametrize(("kind", "against"), [("american", "-150"), ("decimal", "1.6667")])
+def test_calculators_take_odds_as_the_page_shows_them(visit: Visiting, kind: str, against: str) -> None:
+    v = visit()
+    v.accepted = "404"
+    v.stream("opportunities", *beginning(("ev:detected", [found_ev(1, odds_american=200, odds_decimal=3.0)])))
+    page = v.enter(KEY)
+    page.check(f"[name=format][value={kind}]", force=True)
+    page.click(f"{ROWS} [data-open]")
+    expect(page.locator("#calculator-fields [name=odds]")).to_have_value("+200" if kind == "american" else "3")
+    page.fill("#calculator-fields [name=against]", against)
+    page.locator("#calculator-fields [name=against]").press("Tab")
+    expect(page.locator("#calculator-out dd").first).to_have_text(
+        re.compile(r"^180(\.00)?$")
+    )  # 100 at 3.0, against 1.6667
+    page.select_option("#calculator", "arbitrage")
+    page.fill("#calculator-fields [name=odds]", "+200; -150" if kind == "american" else "3; 1.6667")
+    page.locator("#calculator-fields [name=odds]").press("Tab")
+    expect(page.locator("#calculator-out dd").first).to_have_text("35 · 63")  # 105 either way

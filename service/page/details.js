@@ -7,6 +7,15 @@ const svg = (tag, attributes, ...children) => {
   node.append(...children);
   return node;
 };
+const ODDS_FIELDS = ["odds", "against"]; // of calculators, whose service takes decimal odds
+const decimalIn = (input) => (input.value === input.defaultValue ? Number(input.dataset.decimal) : priceOf(input.value));
+// Of a field of one price, or of several between semicolons or commas; what is no price is left to the service.
+function decimalsIn(input) {
+  if (input.value === input.defaultValue) return input.dataset.decimal;
+  const several = "list" in input.dataset;
+  const texts = several ? input.value.split(input.value.includes(";") ? ";" : ",") : [input.value];
+  return texts.map((text) => priceOf(text) || text.trim()).join(",");
+}
 let marks = new Map(); // by id of an opportunity: hidden, note
 let placedIds = new Set(); // opportunities with a bet of this key
 
@@ -105,11 +114,12 @@ class Details {
     const { it } = this;
     const plain = it.legs.map((leg, i) => ({ leg, i }));
     return plain.map(({ leg, i }) => {
-      const said = this.legs.find((each) => leg.books.includes(each.sportsbook) && each.odds_decimal === leg.decimal && (it.legs.length === 1 || each.selection === leg.plain || leg.selection.includes(each.selection)))
-        ?? this.legs.find((each) => leg.books.includes(each.sportsbook));
-      const row = this.#rows.get(said?.odds_id ?? it.row.odds_id);
+      const mine = (each) => Object.values(leg.ids).includes(each.odds_id);
+      const said = this.legs.find(mine) ?? this.#said?.prices.find(mine);
+      const book = said?.sportsbook ?? leg.books[0];
+      const row = this.#rows.get(leg.ids[book]);
       const stake = leg.stake === null ? stakeOf(it.row)?.amount ?? 0 : money.total ? legAmount(leg.stake) : 0;
-      return { leg, i, row, book: said?.sportsbook ?? leg.books[0], fair: this.#fairOf(said) ?? it.row.fair_probability ?? null, stake };
+      return { leg, i, row, book, fair: this.#fairOf(said) ?? it.row.fair_probability ?? null, stake };
     });
   }
 
@@ -118,7 +128,7 @@ class Details {
     if (!it) return;
     write($("details-title"), it.kind === "ev" ? it.legs[0].selection : `${KINDS[it.kind].tab}: ${called("markets", it.market)}`);
     $("details-game").replaceChildren(`${it.game} · ${called("markets", it.market)} · ${called("leagues", it.row.league)} · `, time(it.row.start_time), this.gone ? el("span", { class: "chip" }, "No longer open") : "");
-    $("details-value").replaceChildren(el("b", { class: `value ${it.value > 0 === KINDS[it.kind].rises ? "positive" : ""}` }, percent(it.value)), ` ${KINDS[it.kind].threshold.split(" ")[0]}`);
+    $("details-value").replaceChildren(el("b", { class: `value ${it.value > 0 === KINDS[it.kind].rises ? "positive" : ""}` }, percent(it.value)), ` ${KINDS[it.kind].measure}`);
     this.#tickets();
     this.#chart();
     this.#prices();
@@ -134,7 +144,7 @@ class Details {
     body.replaceChildren(...this.tickets().map(({ leg, i, row, book, stake }) => el(
       "div", { class: "ticket" },
       el("span", {}, el("b", {}, leg.selection), el("span", { class: "under" }, bookLink(this.it, book), row?.max_bet ? ` maximum bet ${cash(row.max_bet)}` : "")),
-      el("label", {}, "Odds", el("input", { "data-ticket": i, name: "odds", value: format === "decimal" ? leg.decimal.toFixed(2) : String(Math.round(leg.american)), inputmode: "text", size: 6 })),
+      el("label", {}, "Odds", el("input", { "data-ticket": i, name: "odds", value: typed(leg.decimal), "data-decimal": leg.decimal, inputmode: "text", size: 6 })),
       el("label", {}, "Stake", el("input", { "data-ticket": i, name: "stake", value: stake || "", inputmode: "decimal", size: 7 })),
     )));
   }
@@ -147,7 +157,7 @@ class Details {
     const outcomes = this.#outcomes();
     const chosen = outcomes[Math.min(this.#outcome, outcomes.length - 1)];
     $("details-outcome").parentElement.hidden = outcomes.length < 2;
-    choose($("details-outcome"), [["", outcomes.map((leg, i) => [String(i), bet({ selection: leg.selection, line: leg.line })])]], String(this.#outcome));
+    choose($("details-outcome"), [["", outcomes.map((leg, i) => [String(i), wording(leg)])]], String(this.#outcome));
     if (!chosen) return $("details-chart").replaceChildren(el("p", { class: "dim" }, this.#said === null ? "Asking…" : "No price history."));
     const mine = (this.#said?.prices ?? []).filter((each) => each.outcome === chosen.outcome && each.line === chosen.line);
     const ids = new Map(mine.map((each) => [each.odds_id, each]));
@@ -216,21 +226,25 @@ class Details {
     const decimals = it.legs.map((leg) => leg.decimal);
     const [stake, p] = [first.stake || 100, first.fair ?? 0.5];
     const fields = {
-      arbitrage: [["odds", "Odds of all legs", decimals.join(",")], ["total", "Amount", money.total || 100], ["step", "Round to", money.step || 0.01]],
+      arbitrage: [["odds", "Odds of all legs", decimals], ["total", "Amount", money.total || 100], ["step", "Round to", money.step || 0.01]],
       hedge: [["stake", "Stake placed", stake], ["odds", "Its odds", decimals[0]], ["against", "Odds of the other side", this.#against()]],
       middle: [["total", "Amount", money.total || 100], ["odds", "Odds", decimals[0]], ["against", "Odds of the other line", decimals[1] ?? 2], ["probability", "Probability of the middle", it.row.middle_probability ?? 0]],
       boost: [["odds", "Odds before the boost", decimals[0]], ["boost", "Boost, %", 50], ["probability", "Fair probability", p]],
       "free-bet": [["stake", "Free bet", stake], ["odds", "Its odds", decimals[0]], ["against", "Odds of the other side", this.#against()]],
-      parlay: [["odds", "Odds of all legs", `${decimals[0]},2`], ["probabilities", "Fair probabilities", `${p},0.5`]],
+      parlay: [["odds", "Odds of all legs", [decimals[0], 2]], ["probabilities", "Fair probabilities", `${p},0.5`]],
     }[$("calculator").value];
-    $("calculator-fields").replaceChildren(...fields.map(([name, label, value]) => el("label", {}, label, el("input", { name, value, inputmode: "decimal", size: 9 }))));
+    $("calculator-fields").replaceChildren(...fields.map(([name, label, value]) => {
+      const priced = ODDS_FIELDS.includes(name);
+      const shown = priced ? { value: [value].flat().map(typed).join("; "), "data-decimal": [value].flat().join(","), "data-list": Array.isArray(value), inputmode: "text" } : { value, inputmode: "decimal" };
+      return el("label", {}, label, el("input", { name, ...shown, size: 9 }));
+    }));
     this.calculate();
   }
 
   async calculate() {
-    const query = new URLSearchParams([...$("calculator-fields").querySelectorAll("input")].map((input) => [input.name, input.value.replaceAll(" ", "")]));
+    const query = new URLSearchParams([...$("calculator-fields").querySelectorAll("input")].map((input) => [input.name, ODDS_FIELDS.includes(input.name) ? decimalsIn(input) : input.value.replaceAll(" ", "")]));
     const answer = await call("GET", `/calculators/${$("calculator").value}?${query}`);
-    const said = (name, value) => (/percent|conversion|break_even|kelly|probability/.test(name) ? percent(/percent/.test(name) ? value : 100 * value, 1) : name === "odds" ? value.toFixed(3) : cash(value));
+    const said = (name, value) => (/percent|conversion|break_even|kelly|probability/.test(name) ? percent(/percent/.test(name) ? value : 100 * value, 1) : name === "odds" ? typed(value) : cash(value).replace("-", "−"));
     $("calculator-out").replaceChildren(...(answer.error ? [el("p", { class: "error" }, answer.error)] : Object.entries(answer.data).map(([name, value]) => el(
       "div", {}, el("dt", {}, spelled(name)), el("dd", {}, [value].flat().map((each) => said(name, each)).join(" · ")),
     ))));
@@ -245,18 +259,17 @@ class Details {
 
   async place() {
     const { it } = this;
-    const typed = (i, name) => $("details-legs").querySelector(`[data-ticket="${i}"][name=${name}]`).value.trim();
+    const input = (i, name) => $("details-legs").querySelector(`[data-ticket="${i}"][name=${name}]`);
     const bets = this.tickets().map(({ leg, i, row, book, fair: p }) => {
-      const american = americanOf(typed(i, "odds"));
-      const decimal = american === "" ? leg.decimal : american === Math.round(leg.american) ? leg.decimal : format === "decimal" ? Number(typed(i, "odds")) : decimalOf(american);
-      const facts = row ?? { ...it.row, selection: leg.selection, market_type: it.market, event_id: it.eventId, event_start_time: it.row.start_time };
+      const facts = row ?? { ...it.row, selection: leg.plain, selection_type: leg.type, line: leg.line, market_type: it.market, event_id: it.eventId, event_start_time: it.row.start_time };
       const copied = ["event_id", "sport", "league", "home_team", "away_team", "event_start_time", "market_type", "market_segment", "selection", "selection_type", "line", "player_name", "stat_category", "team_side", "is_live"];
       return {
         ...Object.fromEntries(copied.filter((name) => facts[name] !== null && facts[name] !== undefined).map((name) => [name, facts[name]])),
-        sportsbook: book, odds_decimal: decimal, stake: Number(typed(i, "stake").replace(",", ".")), kind: it.kind, group: it.id,
-        ...(row && { odds_id: row.id }), ...(p && { fair_probability: p }), note: $("details-note").value,
+        sportsbook: book, odds_decimal: decimalIn(input(i, "odds")), stake: numeral(input(i, "stake").value), kind: it.kind, group: it.id,
+        ...(leg.ids[book] && { odds_id: leg.ids[book] }), ...(p && { fair_probability: p }), note: $("details-note").value,
       };
     });
+    if (bets.some((bet) => !(bet.odds_decimal > 1))) return write($("details-said"), "Enter the odds of each leg.");
     if (bets.some((bet) => !(bet.stake > 0))) return write($("details-said"), "Enter the stake of each leg.");
     for (const bet of bets) {
       const answer = await call("POST", "/bets", bet);

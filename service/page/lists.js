@@ -4,44 +4,50 @@ const PAGE = 50; // rows that are on the page at once
 const collator = new Intl.Collator("en", { numeric: true });
 
 // A selection as its book words it, and what that leaves out: the player, the line.
-function bet({ selection, line }, player) {
+function wording({ selection, line }, player) {
   const who = player && !selection.includes(player) ? `${player} ` : "";
-  const bare = line === null || line === undefined || selection.includes(String(Math.abs(line)));
+  const bare = line === null || line === undefined || namesLine(selection, line);
   return who + selection.replace(/(^|\s)-(?=[\d.])/g, "$1−") + (bare ? "" : ` ${/\b(over|under)\b/i.test(selection) ? line : signed(line)}`);
 }
-const side = (row, each, book, price, stake) => (
-  { selection: bet(each, row.player_name), plain: each.selection, books: [book].flat(), american: price.american, decimal: price.decimal, stake }
-);
+// Whether a selection has its line as a number of its own: the 6 of the 76ers is none.
+function namesLine(selection, line) {
+  const number = String(Math.abs(line)).replace(".", "\\.");
+  return new RegExp(`(?<![\\d.])${number}(\\.0+)?(?![\\w.])`).test(selection);
+}
+const side = (row, each, book, price, stake) => ({
+  selection: wording(each, row.player_name), plain: each.selection, line: each.line ?? null, type: each.selection_type,
+  books: [book].flat(), ids: each.odds_ids ?? { [book]: each.odds_id }, american: price.american, decimal: price.decimal, stake,
+});
 const priced = (each) => ({ american: each.odds_american, decimal: each.odds_decimal });
 const sides = (row) => [row.side1, row.side2, row.side3].filter(Boolean);
 
 // By kind: events of the stream, what the threshold is compared with, and legs.
 const KINDS = {
   ev: {
-    tab: "+EV", event: "ev", path: "ev?min_ev=0", threshold: "Minimum EV", rises: true,
+    tab: "+EV", event: "ev", path: "ev?min_ev=0", threshold: "Minimum EV", measure: "EV", rises: true,
     value: (row) => row.ev_percentage,
     game: (row) => row.game, market: (row) => row.market, eventId: (row) => row.game_id,
     legs: (row) => [side(row, row, row.sportsbook, priced(row), null)],
     none: "No +EV bets at this minimum at the moment.",
   },
   arbitrage: {
-    tab: "Arbitrage", event: "arb", path: "arbitrage?min_profit=0", threshold: "Minimum profit", rises: true,
+    tab: "Arbitrage", event: "arb", path: "arbitrage?min_profit=0", threshold: "Minimum profit", measure: "profit", rises: true,
     value: (row) => row.profit_percent,
     legs: (row) => row.legs.map((leg) => side(row, leg, leg.sportsbook, priced(leg), leg.stake_percent)),
     none: "No arbitrages at the moment.",
   },
   low_hold: {
-    tab: "Low hold", event: "low_hold", path: "low-hold?max_hold=2", threshold: "Maximum hold", rises: false,
+    tab: "Low hold", event: "low_hold", path: "low-hold?max_hold=2", threshold: "Maximum hold", measure: "hold", rises: false,
     value: (row) => row.hold_percentage,
     legs: (row) => {
-      const all = sides(row).map((each) => 1 / each.odds.decimal);
+      const all = sides(row).map((each) => each.odds.implied_probability); // after commission
       const sum = all.reduce((a, b) => a + b, 0);
       return sides(row).map((each, i) => side(row, each, each.books, each.odds, (100 * all[i]) / sum)); // every outcome pays alike
     },
     none: "No low-hold markets at the moment.",
   },
   middles: {
-    tab: "Middles", event: "middles", path: "middles?min_ev=0", threshold: "Minimum EV", rises: true,
+    tab: "Middles", event: "middles", path: "middles?min_ev=0", threshold: "Minimum EV", measure: "EV", rises: true,
     value: (row) => row.expected_value,
     legs: (row) => sides(row).map((each) => side(row, each, each.book, each.odds, each.stake_percent)),
     none: "No middles at the moment.",
@@ -121,7 +127,7 @@ function agreement(row) {
 const GAME = { id: "game", name: "Event", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, called("markets", it.market)), " ", el("span", { class: "league" }, league(it)), ...chips(it), gameLine(it)], whole: true };
 const LEGS = (name) => ({ id: "legs", name, fill: legRows, whole: true });
 const STARTS = { id: "start", name: "Starts", label: "Starts", key: (it) => it.start, fill: (it) => [it.row.start_time ? time(it.row.start_time) : ""] };
-const FOUND = { id: "found", name: "Found", label: "Found", key: (it) => it.found, fill: (it) => [time(it.row.detected_at), el("span", { class: "under" }, "price ", aged(it.seen))], latest: true };
+const FOUND = { id: "found", name: "Found", label: "Found", key: (it) => it.found, fill: (it) => [past(it.row.detected_at), el("span", { class: "under" }, "price ", aged(it.seen))], latest: true };
 const good = (value) => (value > 0 ? "positive" : value < 0 ? "negative" : "");
 
 KINDS.ev.columns = [
@@ -135,7 +141,7 @@ KINDS.ev.columns = [
   { id: "fair", name: "Fair", label: "Fair", number: true, key: (it) => decimalOf(it.row.no_vig_odds), fill: (it) => [odds(it.row.no_vig_odds, decimalOf(it.row.no_vig_odds)), ...basis(it)] },
   { id: "kelly", name: "Stake", label: "Stake", number: true, key: (it) => kellyOf(it.row), fill: (it) => stakeCell(it) },
   { id: "trust", name: "Confidence", label: "Confidence", number: true, key: (it) => it.row.confidence_score, fill: (it) => [it.row.confidence_score.toFixed(0), agreement(it.row)] },
-  STARTS, { ...FOUND, fill: (it) => [time(it.row.detected_at)] },
+  STARTS, { ...FOUND, fill: (it) => [past(it.row.detected_at)] },
 ];
 KINDS.arbitrage.columns = [VALUE("Profit", good), GAME, LEGS("Legs: bet, book, odds, stake"), STARTS, FOUND];
 KINDS.low_hold.columns = [VALUE("Hold", (value) => (value <= 0 ? "positive" : "")), GAME, LEGS("Sides: bet, books, odds, stake"), STARTS, FOUND];

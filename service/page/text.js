@@ -55,7 +55,27 @@ function odds(american, decimal) {
   return whole < 0 ? `−${-whole}` : `+${whole}`;
 }
 const decimalOf = (american) => (american === null ? null : american > 0 ? 1 + american / 100 : 1 - 100 / american);
-const percent = (value, digits = 2) => (value === null ? "" : `${value < 0 ? "−" : ""}${Math.abs(value).toFixed(digits)} %`);
+// A price of any precision, as somebody would type it, and back: in decimal odds, nan if it is no price.
+const typed = (decimal) => {
+  if (format === "decimal") return String(Number(decimal.toFixed(4)));
+  const american = Number((decimal >= 2 ? 100 * (decimal - 1) : -100 / (decimal - 1)).toFixed(2));
+  return american > 0 ? `+${american}` : String(american);
+};
+function priceOf(text) {
+  const value = numeral(text);
+  return value <= -100 || (format === "american" && value >= 100) ? decimalOf(value) : value;
+}
+// A number as somebody types it: 1,000 is a thousand, and 2,5 is two and a half.
+function numeral(text) {
+  const plain = text.replace(/[\s\u202f]/g, "").replace("−", "-");
+  const digits = /^-?\d{1,3}(,\d{3})+(\.\d*)?$/.test(plain) ? plain.replaceAll(",", "") : plain.replace(",", ".");
+  return digits === "" ? NaN : Number(digits);
+}
+function percent(value, digits = 2) {
+  if (value === null) return "";
+  const size = Math.abs(value).toFixed(digits);
+  return `${value < 0 && Number(size) ? "−" : ""}${size} %`;
+}
 const signed = (line) => (line > 0 ? `+${line}` : line < 0 ? `−${-line}` : "0");
 
 function span(seconds) {
@@ -66,6 +86,7 @@ function span(seconds) {
 }
 function relative(at, now) {
   const seconds = (at - now) / 1000;
+  if (Math.abs(seconds) < 1) return "now";
   return seconds > 0 ? `in ${span(seconds)}` : `${span(-seconds)} ago`;
 }
 function time(text) {
@@ -73,6 +94,15 @@ function time(text) {
   if (Number.isNaN(at)) return el("span", {}, "");
   const title = new Date(at).toLocaleString();
   return el("time", { datetime: text, title, "data-at": at }, relative(at, clock()));
+}
+// A time that has passed, by a clock that may be a little ahead of this one.
+function past(text) {
+  const node = time(text);
+  if (node.dataset.at) {
+    node.dataset.at = Math.min(node.dataset.at, clock());
+    write(node, relative(Number(node.dataset.at), clock()));
+  }
+  return node;
 }
 // The server's clock: this machine's may be wrong.
 let ahead = 0;

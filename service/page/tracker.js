@@ -44,8 +44,8 @@ class Tracker {
     result.value = bet.result ?? "";
     return el(
       "tr", { "data-id": bet.id },
-      el("td", { "data-label": "Placed" }, time(bet.placed_at)),
-      el("td", { class: "whole" }, el("span", { class: "bet" }, bet.selection, bet.line !== null && !bet.selection.includes(String(Math.abs(bet.line))) ? ` ${signed(bet.line)}` : ""), el("span", { class: "under" }, [bet.away_team && `${bet.away_team} @ ${bet.home_team}`, called("markets", bet.market_type)].filter(Boolean).join(" · ")), bet.note && el("span", { class: "under note" }, bet.note)),
+      el("td", { "data-label": "Placed" }, past(bet.placed_at)),
+      el("td", { class: "whole" }, el("span", { class: "bet" }, wording(bet, bet.player_name)), el("span", { class: "under" }, [bet.away_team && `${bet.away_team} @ ${bet.home_team}`, called("markets", bet.market_type)].filter(Boolean).join(" · ")), bet.note && el("span", { class: "under note" }, bet.note)),
       el("td", {}, called("sportsbooks", bet.sportsbook)),
       el("td", { class: "number" }, el("b", {}, price(bet.odds_decimal)), bet.ev_percent !== null && el("span", { class: "under" }, `EV ${percent(bet.ev_percent, 1)}`)),
       el("td", { class: "number", "data-label": "Stake" }, cash(bet.stake)),
