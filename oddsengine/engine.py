@@ -26,7 +26,7 @@ from oddsengine.board.changes import Changes, at_close, remember, scope, since_l
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.quotes import QuoteReader, Quotes, readable
-from oddsengine.board.rows import LEVELS, MOVED, NEW, REJECTED, SEEN, UNKNOWN, Quoted
+from oddsengine.board.rows import MOVED, NEW, REJECTED, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
 from oddsengine.detect import Scope
 from oddsengine.fair_close import Fair
@@ -75,9 +75,8 @@ class Entering(NamedTuple):
 class Findings(NamedTuple):
     """Findings of a search over some units, and state to store for the next one."""
 
-    units: Longs
+    some: Gathered
     searched: list[Searched]
-    slots: Ints  # slots of judged rows
     changes: Changes | None  # marks to store; None: unchanged
     sampled: Sampled | None  # momentum of the markets
     estimates: tuple[Groups, Bytes, Fair] | None  # estimates to store, and their markets
@@ -253,9 +252,9 @@ class Engine:
         if search is None:
             return
         for searched in search.searched:
-            self.opened.commit(searched.rows, search.units, searched.hits, searched.difference, now)
+            self.opened.commit(searched.rows, search.some.units, searched.hits, searched.difference, now)
         if search.changes is not None:
-            remember(search.changes, search.slots, self._board.rows)
+            remember(search.changes, search.some, self._board.rows)
         if search.sampled is not None:
             self._board.momentum.commit(search.sampled)
         if search.estimates is not None:
@@ -406,7 +405,7 @@ class Engine:
                 who, hits = search(some, seen, shared, where, names, self._off)
                 of = np.array([view.open.row for view in shared], np.int64)
                 searched.append(Searched(shared, of, hits, self.opened.compare(of, who, units, hits, there)))
-        return Findings(units, searched, slots, changes, sampled, estimates)
+        return Findings(some, searched, changes, sampled, estimates)
 
     def _judge(self, some: Gathered, slots: Ints) -> Guarded:
         """Run the guards over some units, and store their verdicts on the board."""
@@ -941,11 +940,11 @@ class Engine:
         with self._lock:
             rows = self._board.rows
             held = np.flatnonzero(rows.state[: rows.top] != FREE)
-            remembered = np.arange(LEVELS) < rows.depth[held, None]  # the rest is left over from earlier rows
-            levels = rows.level[held].sum(axis=1, dtype=np.int64, where=remembered)
+            depth = rows.depth[held]
+            levels = rows.levels.total(rows.record[held], depth) + np.where(depth, rows.level[held], 0)
             parts = mix(
                 rows.id[held], rows.odds[held].view(np.int64), rows.seen[held], rows.changed[held], rows.start[held],
-                rows.state[held], rows.flags[held], rows.moved[held], rows.looks[held], rows.depth[held],
+                rows.state[held], rows.flags[held], rows.moved[held], rows.looks[held], depth,
                 np.nan_to_num(rows.american[held]).view(np.int64), levels,
             )  # fmt: skip
             total = int(parts.sum(dtype=np.uint64)) ^ self._board.notices_hash()

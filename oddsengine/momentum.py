@@ -1,9 +1,9 @@
 """Momentum of the markets of a live board: the only input of a fair price that depends on earlier boards.
 
 Stored per ladder: the momentum at the last sample and at the last change, both with their minutes; and per book, its
-line and logits at both. A sample is the board at the end of a minute in which it changed; moves since then count in
-full. The result does not depend on how the quotes of a minute were divided into batches, and time alone changes
-nothing that is stored.
+line and logits at both, an entry for each logit (one if there are two outcomes). A sample is the board at the end of a
+minute in which it changed; moves since then count in full. The result does not depend on how the quotes of a minute
+were divided into batches, and time alone changes nothing that is stored.
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
@@ -50,7 +50,7 @@ def _sample(
         slots[at] = slot
         first = s_start[slot] if slot >= 0 else 0
         size = s_size[slot] if slot >= 0 else 0
-        for e in range(first, first + size):
+        for e in range(first, first + size, comps):
             held[p_book[e]] = e
         # Each book's line: its previous one as long as that is near even money, else the most balanced.
         count = 0
@@ -90,8 +90,8 @@ def _sample(
             if e >= 0:
                 n_line[i, 0] = p_line[e, old]
                 for k in range(comps):
-                    n_x[i, 0, k] = p_x[e, old, k]
-                    differs |= p_x[e, 1, k] != v_x[v, k]
+                    n_x[i, 0, k] = p_x[e + k, old]
+                    differs |= p_x[e + k, 1] != v_x[v, k]
                 differs |= p_line[e, 1] != line
             else:
                 differs = True
@@ -119,15 +119,15 @@ def _sample(
             held[n_book[i]] = -1
         # Books that are gone: their sample stays until the minute ends.
         end += count
-        for e in range(first, first + size):
+        for e in range(first, first + size, comps):
             if held[p_book[e]] < 0:
                 continue
             held[p_book[e]] = -1
-            differs |= not np.isnan(p_x[e, 1, 0])
-            if not np.isnan(p_x[e, old, 0]):
+            differs |= not np.isnan(p_x[e, 1])
+            if not np.isnan(p_x[e, old]):
                 n_book[end], n_line[end, 0], n_line[end, 1] = p_book[e], p_line[e, old], p_line[e, old]
                 for k in range(comps):
-                    n_x[end, 0, k], n_x[end, 1, k] = p_x[e, old, k], np.nan
+                    n_x[end, 0, k], n_x[end, 1, k] = p_x[e + k, old], np.nan
                 end += 1
         changed[at] = 1 if differs else 0
     start[keys.size] = end
@@ -135,7 +135,7 @@ def _sample(
 
 @kernel
 def _entries(keys, s_keys, s_slot, s_size):
-    """Number of stored books of some ladders."""
+    """Number of stored entries of some ladders."""
     n = 0
     for key in keys:
         place = _find(key, s_keys, s_keys.size)
@@ -146,7 +146,7 @@ def _entries(keys, s_keys, s_slot, s_size):
 
 @kernel
 def _remember(
-    some, keys, slots, minute, momentum, base, sampled, start, n_book, n_line, n_x,
+    some, keys, slots, minute, outcomes, momentum, base, sampled, start, n_book, n_line, n_x,
     s_keys, s_slot, s_base, s_sampled, s_value, s_latest, s_start, s_size, s_room, p_book, p_line, p_x, used, end,
 ):  # fmt: skip
     """Store the changes; the arrays have enough room. Returns the new numbers of ladders and entries."""
@@ -158,20 +158,20 @@ def _remember(
             used += 1
             s_keys[place], s_slot[place] = keys[at], slot
             s_room[slot] = 0
-        n = start[at + 1] - start[at]
+        comps = outcomes[at] if outcomes[at] > 2 else 1
+        n = (start[at + 1] - start[at]) * comps
         if n > s_room[slot]:
-            s_start[slot], s_room[slot] = end, n + 2
-            end += n + 2
+            s_start[slot], s_room[slot] = end, n + comps
+            end += n + comps
         s_size[slot], s_sampled[slot], s_latest[slot] = n, sampled[at], minute[at]
         for k in range(momentum.shape[1]):
             s_base[slot, k], s_value[slot, k] = base[at, k], momentum[at, k]
         for i in range(n):
-            e, j = s_start[slot] + i, start[at] + i
+            e, j = s_start[slot] + i, start[at] + i // comps
             p_book[e] = n_book[j]
             for old in range(2):
                 p_line[e, old] = n_line[j, old]
-                for k in range(momentum.shape[1]):
-                    p_x[e, old, k] = n_x[j, old, k]
+                p_x[e, old] = n_x[j, old, i % comps]
     return used, end
 
 
@@ -180,6 +180,7 @@ class Sampled(NamedTuple):
 
     keys: Words
     minute: Longs
+    outcomes: Longs
     momentum: Floats  # (ladders, widest)
     slots: Ints
     changed: Bytes
@@ -212,7 +213,7 @@ class Memory:
         self._sampled, self._latest, self._start = np.zeros((3, 512), np.int64)
         self._size, self._room = np.zeros((2, 512), np.int32)
         self._book, self._line = np.zeros(4096, np.int32), np.zeros((4096, 2), np.int32)
-        self._x = np.zeros((4096, 2, _WIDEST))
+        self._x = np.zeros((4096, 2))
 
     def refresh(
         self, keys: Words, groups: Groups, ballot: Votes, minute: Longs, slope: Floats, reach: Longs, feed: Ints,
@@ -239,9 +240,10 @@ class Memory:
         n = ballot.book.size + _entries(keys, self._keys, self._slot, self._size)
         outcomes = g.outcomes[g.markets[:-1]] if ladders else np.empty(0, np.int64)
         made = Sampled(
-            keys, minute, np.empty((ladders, width)), np.empty(ladders, np.int32), np.empty(ladders, np.uint8),
-            np.empty((ladders, width)), np.empty(ladders, np.int64), np.empty(ladders + 1, np.int64),
-            np.empty(n, np.int32), np.empty((n, 2), np.int32), np.full((n, 2, width), np.nan),
+            keys, minute, outcomes, np.empty((ladders, width)), np.empty(ladders, np.int32),
+            np.empty(ladders, np.uint8), np.empty((ladders, width)), np.empty(ladders, np.int64),
+            np.empty(ladders + 1, np.int64), np.empty(n, np.int32), np.empty((n, 2), np.int32),
+            np.full((n, 2, width), np.nan),
         )  # fmt: skip
         if width > _WIDEST:
             raise ValueError(f"momentum needs markets of up to {_WIDEST} outcomes, got {width}")
@@ -261,17 +263,17 @@ class Memory:
         some = np.flatnonzero(made.changed)
         if not some.size:
             return
-        sizes = made.start[some + 1] - made.start[some]
+        sizes = (made.start[some + 1] - made.start[some] + 1) * np.where(made.outcomes > 2, made.outcomes, 1)[some]
         slots = made.slots
         new = some[slots[some] < 0]
-        if self.used + new.size > self._of.size or self.end + int((sizes + 2).sum()) > self._book.size:
-            self._grow(new.size, int((sizes + 2).sum()), int(made.minute.max()))
+        if self.used + new.size > self._of.size or self.end + int(sizes.sum()) > self._book.size:
+            self._grow(new.size, int(sizes.sum()), int(made.minute.max()))
             slots = self._slots(made.keys)
             new = some[slots[some] < 0]
         self._of[self.used : self.used + new.size] = made.keys[new]
         self.used, self.end = _remember(
-            some, made.keys, slots, made.minute, made.momentum, made.base, made.sampled, made.start, made.book,
-            made.line, made.x,
+            some, made.keys, slots, made.minute, made.outcomes, made.momentum, made.base, made.sampled, made.start,
+            made.book, made.line, made.x,
             self._keys, self._slot, self._base, self._sampled, self._value, self._latest, self._start, self._size,
             self._room, self._book, self._line, self._x, self.used, self.end,
         )  # fmt: skip
@@ -291,8 +293,8 @@ class Memory:
         """Make room, and drop ladders that have not changed for two days."""
         kept = np.flatnonzero(self._latest[: self.used] >= now - _OLD_S * SECOND)
         size = self._size[kept].astype(np.int64)
-        room = 2 * (kept.size + ladders) + 512
-        pool = 2 * (int(size.sum()) + 2 * kept.size + entries) + 4096
+        room, pool = kept.size + ladders, int(size.sum()) + entries
+        room, pool = room + room // 4 + 512, pool + pool // 4 + 4096
         of = np.repeat(np.arange(kept.size), size)
         begin = np.cumsum(size) - size
         at = self._start[kept][of] + np.arange(of.size) - begin[of]
@@ -308,7 +310,7 @@ class Memory:
             setattr(self, name, more)
         self._start[: kept.size], self._room[: kept.size] = begin, size
         self.used, self.end = kept.size, at.size
-        table = 1 << (2 * room - 1).bit_length()
+        table = 1 << (3 * room // 2).bit_length()
         self._keys, self._slot = np.zeros(table, np.uint64), np.zeros(table, np.int32)
         for slot, key in enumerate(self._of[: self.used]):
             place = _find(key, self._keys, table)
@@ -320,10 +322,12 @@ class Memory:
         total = 0
         for slot in range(self.used):
             first, n = self._start[slot], self._size[slot]
-            entry = slice(first, first + n)
+            comps = int((self._book[first : first + n] == self._book[first]).sum()) if n else 1
+            entry, x = slice(first, first + n, comps), np.full((n // comps, 2, _WIDEST), np.nan)
+            x[:, :, :comps] = self._x[first : first + n].reshape(-1, comps, 2).swapaxes(1, 2)
             parts = mix(
                 names[self._book[entry]], *self._line[entry].T.astype(np.int64),
-                *np.ascontiguousarray(self._x[entry].reshape(n, 2 * _WIDEST).T).view(np.int64),
+                *np.ascontiguousarray(x.reshape(-1, 2 * _WIDEST).T).view(np.int64),
             )  # fmt: skip
             own = mix(
                 self._of[slot : slot + 1], self._sampled[slot : slot + 1], self._latest[slot : slot + 1],

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from oddsengine.board.levels import Levels
 from oddsengine.board.state import EventNotice
 from oddsengine.engine import Delayed, Engine
 from oddsengine.momentum import Memory
 from oddsengine.view import ViewKey
 
-FORM = 1
-_RENAMED = {"aside": "reason", "stingy": "not_reference"}  # columns of older snapshots
+FORM = 2
 _DERIVED = {"unit", "member", "mark", "close_mark", "close"}
 
 
@@ -37,7 +37,7 @@ def dump(engine: Engine) -> dict[str, Any]:
             "rows": {
                 name: _plain(getattr(rows, name)[: rows.top]) for name, *_ in rows.COLUMNS if name not in _DERIVED
             },
-            "spare": _plain(rows.spare[: rows.spares]),
+            "spare": _plain(rows.spare[: rows.spares]), "levels": [_plain(column) for column in rows.levels],
             "links": {str(slot): link for slot, link in enumerate(rows.links) if link is not None},
             "wordings": names.wordings, "books": names.books,
             "momentum": _memory(board.momentum) if engine._samples else None,
@@ -69,10 +69,11 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
         top = held["top"]
         rows.room_for(top)
         for name, column in held["rows"].items():
-            getattr(rows, _RENAMED.get(name, name))[:top] = _array(column)
+            getattr(rows, name)[:top] = _array(column)
         rows.top = top
         rows.spare = _array(held["spare"])
         rows.spares = rows.spare.size
+        rows.levels = Levels._make(map(_array, held["levels"]))
         for slot, link in held["links"].items():
             board._link(int(slot), link)
         board.now, board.moment, board._watched = held["now"], held["moment"], held["watched"]

@@ -1,8 +1,9 @@
 """Changes: which markets of some units have changed since they were last searched.
 
-Every row on the board has a mark: a hash of everything a search of its market depends on. If all rows of a market
-still have the market's current mark, a search would give the same result, so a step searches only the other markets.
-An opportunity in a market without rows expires, because none of its rows is found.
+A market has a mark: a hash of everything a search of it depends on. Each of its rows stores 32 bits of it, different
+ones for every row, and a row that moves forgets them. If all rows of a market still match its current mark, a search
+would give the same result, so a step searches only the other markets. An opportunity in a market without rows expires,
+because none of its rows is found.
 
 If closing prices are estimated, a second mark covers what an estimate depends on outside its own market: the momentum
 of the ladder, the start of the event, and the markets on neighbouring lines. It is compared for ladders in which a
@@ -18,7 +19,7 @@ from oddsengine.board.rows import Rows
 from oddsengine.detect import Scope
 from oddsengine.fair_close import Board as Estimated
 from oddsengine.fair_close import neighbours
-from oddsengine.groups import NO_TIME, Bytes, Groups, Ints, Longs, Words, step
+from oddsengine.groups import NO_TIME, Bytes, Groups, Longs, Words, step
 from oddsengine.guards import Guarded
 from oddsengine.layout import Gathered
 from oddsengine.tails import Curves
@@ -30,8 +31,23 @@ class Changes(NamedTuple):
     """Markets that have changed, and the marks to store after the step."""
 
     markets: Bytes  # per market
-    marks: Words  # per row of the groups, then 0 for each row that was left out, which invalidates its mark
-    close: Words | None = None  # second marks of the same rows, if closing prices are estimated
+    marks: Words  # per market
+    close: Words | None = None  # second marks, if closing prices are estimated; 0: as stored
+
+
+@kernel
+def _part(mark, slot):
+    """The part of a market's mark that a row stores; never 0."""
+    return max(np.uint32(step(mark, np.uint64(slot)) >> np.uint64(32)), np.uint32(1))
+
+
+@kernel
+def _same(mark, row, first, end, stored):
+    """Whether all rows of a market, at least one, store parts of its mark."""
+    for i in range(first, end):
+        if stored[row[i]] != _part(mark, row[i]):
+            return False
+    return first < end
 
 
 @kernel
@@ -39,7 +55,7 @@ def _mark(
     markets, segments, rows, row, side, threshold, kind, subject, live, event, leads, odds_bits, seen, ids, reason,
     not_reference, doubt, twin, two, three, totals, mark, gap, fresh, at_close, moved, begins, out, changed,
 ):  # fmt: skip
-    """Compute the marks of all rows, and find the markets where they differ from those of the last search.
+    """Compute the marks of all markets, and find those where they differ from those of the last search.
 
     Times are included only if they can decide something: in play, or if those of a ladder are further apart than an
     opportunity allows. Of the other markets a market depends on (the lines of its ladder, a moneyline, a total, twins)
@@ -70,11 +86,8 @@ def _mark(
                 while t != s:
                     h = step(h, np.uint64(1) if rows[t] < rows[t + 1] else np.uint64(0))
                     t = twin[t]
-            same = True
-            before = mark[row[a]] if a < b else np.uint64(0)
             for i in range(a, b):
                 r = row[i]
-                same &= mark[r] == before
                 bits = (
                     np.uint64(reason[i])
                     | np.uint64(not_reference[i]) << np.uint64(8)
@@ -87,22 +100,17 @@ def _mark(
                 h = step(h ^ ids[r] ^ (time << np.uint64(7)), np.uint64(odds_bits[i]) ^ (bits << np.uint64(20)))
                 if at_close:
                     h = step(step(h, np.uint64(moved[r])), np.uint64(begins[r]))
-            if h == np.uint64(0):
-                h = np.uint64(1)
-            changed[m] = 0 if same and before == h else 1
-            for i in range(a, b):
-                out[i] = h
+            out[m] = max(h, np.uint64(1))
+            changed[m] = 0 if _same(out[m], row, a, b, mark) else 1
 
 
 @kernel
 def _close_marks(
-    chosen, markets, segments, rows, row, threshold, slope, near, start, momentum_bits, raw, mark, out, changed
+    chosen, markets, segments, rows, row, threshold, slope, near, start, momentum_bits, marks, mark, out, changed
 ):
-    """Compute the second marks of all rows; in the chosen ladders, markets where they differ have changed too."""
+    """Compute the second marks of the chosen ladders; markets where they differ have changed too."""
     for at in range(markets.size - 1):
         if chosen[at] == 0:
-            for i in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]]):
-                out[i] = mark[row[i]]
             continue
         h0 = step(np.uint64(2), np.uint64(start[at]))
         for k in range(momentum_bits.shape[1]):
@@ -113,20 +121,20 @@ def _close_marks(
             if not np.isnan(slope[at]):
                 for other in range(markets[at], markets[at + 1]):
                     if other != m and abs(threshold[other] - threshold[m]) <= near:
-                        h = step(h, raw[rows[segments[other]]])
-            same = True
-            for i in range(a, b):
-                same &= mark[row[i]] == h
-                out[i] = h
-            if not same:
+                        h = step(h, marks[other])
+            out[m] = max(h, np.uint64(1))
+            if not _same(out[m], row, a, b, mark):
                 changed[m] = 1
 
 
 @kernel
-def _put(slots, marks, column):
-    """Store the marks of some rows."""
-    for i in range(slots.size):
-        column[slots[i]] = marks[i]
+def _store(marks, row, market, left_out, stored):
+    """Store the marks of some markets in their rows; rows that were left out have none."""
+    for i in range(row.size):
+        if marks[market[i]] != np.uint64(0):
+            stored[row[i]] = _part(marks[market[i]], row[i])
+    for slot in left_out:
+        stored[slot] = 0
 
 
 @kernel
@@ -198,7 +206,7 @@ def since_last_search(
     `due` is 1 for units that have changed through time alone; it is given if closing prices are estimated.
     """
     g, limits = some.groups, guarded.limits
-    marks, changed = np.zeros(g.row.size + some.out.size, np.uint64), np.empty(g.threshold.size, np.uint8)
+    marks, changed = np.empty(g.threshold.size, np.uint64), np.empty(g.threshold.size, np.uint8)
     fresh = NO_TIME if guarded.now == NO_TIME else guarded.now - round(limits.stale_live_leg_s * 1e6)
     _mark(
         g.markets, g.segments, g.rows, g.row, g.side, g.threshold, g.kind, g.subject, g.live, g.event, leads,
@@ -212,11 +220,11 @@ def since_last_search(
     return Changes(changed, marks)
 
 
-def remember(changes: Changes, slots: Ints, rows: Rows) -> None:
-    """Store the marks of some rows for the next search."""
-    _put(slots, changes.marks, rows.mark)
+def remember(changes: Changes, some: Gathered, rows: Rows) -> None:
+    """Store the marks of some units for the next search."""
+    _store(changes.marks, some.groups.row, some.groups.market, some.out, rows.mark)
     if changes.close is not None:
-        _put(slots, changes.close, rows.close_mark)
+        _store(changes.close, some.groups.row, some.groups.market, some.out, rows.close_mark)
 
 
 @kernel

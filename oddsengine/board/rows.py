@@ -3,7 +3,7 @@
 A price keeps its slot while it is on the board and while its removal is remembered; then the slot is reused. Prices are
 looked up by *key* (the code of the term times 2^16, plus the code of the book) in a hash table with open addressing.
 `_apply` applies quotes in order and returns the effect of each; nothing else writes a price. Each row has a short
-history of the prices seen (`_look`), which sets the flag `FLAP`.
+history of the prices seen (`levels`), which sets the flag `FLAP`.
 """
 
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
+from oddsengine.board.levels import Levels, full, look_at
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
 from oddsengine.layout import FLAP, FREE, GONE, LIVE, MISMATCH, ON, SUSPENDED
 
@@ -19,8 +20,6 @@ REJECTED = 32  # by the node that the quote comes from
 FLAGS_OF_QUOTE = LIVE | SUSPENDED | MISMATCH | REJECTED
 _NOT_FLAP, _NOT_OF_QUOTE = 255 ^ FLAP, 255 ^ FLAGS_OF_QUOTE  # not ~FLAP: numpy has no negative unsigned bytes
 NO_PRICE = 16  # quotes only: suspended without a price
-LEVELS = 6  # price levels in a row's history
-RETURNS = 8  # returns to an earlier level in a row's history
 
 # Effects of a quote, combined as bits. STATUS: suspended, reopened, start or flap changed, or anything that is only
 # displayed, such as the American price as given or the row's own texts.
@@ -31,36 +30,35 @@ MOVED = PRICE | LIVENESS | STATUS | NEW
 class Rows:
     """The columns, and hash tables of rows by key and by id. Only `Board` writes to them."""
 
-    COLUMNS: tuple[tuple[str, Any, int], ...] = (
-        ("key", np.int64, 1),
-        ("id", np.uint64, 1),
-        ("odds", np.float64, 1),
-        ("american", np.float64, 1),  # as given; nan if it is derived from `odds`
-        ("seen", np.int64, 1),
-        ("changed", np.int64, 1),
-        ("start", np.int64, 1),
-        ("moved", np.int64, 1),  # when it last changed on the board or was removed
-        ("renewed", np.int64, 1),  # when its last quote was applied
-        ("state", np.uint8, 1),
-        ("flags", np.uint8, 1),
-        ("unit", np.int32, 1),
-        ("member", np.uint8, 1),  # 1: in that unit's list
-        ("reason", np.uint8, 1),  # code of identity or of the guard that rejected it last, 0 if none did
-        ("rejected", np.uint8, 1),  # why it cannot be bet; unlike `reason`, 0 for markets that are only not compared
-        ("judged", np.int64, 1),  # when `rejected` last changed
-        ("not_reference", np.uint8, 1),
-        ("doubt", np.uint8, 1),
-        ("mark", np.uint64, 1),  # hash of its market at the last search; see `changes`
-        ("close_mark", np.uint64, 1),  # hash of what its estimate depended on outside its market
-        ("close", np.float64, 1),  # estimated closing probability of its outcome then; see `fair_close.remember`
-        ("level", np.uint16, LEVELS),  # last price levels as probabilities in 65535ths, newest last
-        ("level_time", np.uint16, LEVELS),  # second at which each was last seen, modulo 2^16
-        ("level_look", np.uint8, LEVELS),  # number of that look, modulo 2^8
-        ("looks", np.uint8, 1),  # number of looks, modulo 2^8
-        ("same", np.uint8, 1),  # consecutive looks at the same price, up to 255
-        ("depth", np.uint8, 1),  # levels in use
-        ("returned", np.uint8, RETURNS),  # numbers of the looks that returned to a level, newest last
-        ("returns", np.uint8, 1),  # returns in use
+    COLUMNS: tuple[tuple[str, Any], ...] = (
+        ("key", np.int64),
+        ("id", np.uint64),
+        ("odds", np.float64),
+        ("american", np.float64),  # as given; nan if it is derived from `odds`
+        ("seen", np.int64),
+        ("changed", np.int64),
+        ("start", np.int64),
+        ("moved", np.int64),  # when it last changed on the board or was removed
+        ("renewed", np.int64),  # when its last quote was applied
+        ("state", np.uint8),
+        ("flags", np.uint8),
+        ("unit", np.int32),
+        ("member", np.uint8),  # 1: in that unit's list
+        ("reason", np.uint8),  # code of identity or of the guard that rejected it last, 0 if none did
+        ("rejected", np.uint8),  # why it cannot be bet; unlike `reason`, 0 for markets that are only not compared
+        ("judged", np.int64),  # when `rejected` last changed
+        ("not_reference", np.uint8),
+        ("doubt", np.uint8),
+        ("mark", np.uint32),  # of what its market depended on at the last search; see `changes`
+        ("close_mark", np.uint32),  # of what its estimate depended on outside its market
+        ("close", np.float64),  # estimated closing probability of its outcome then; see `fair_close.remember`
+        ("level", np.uint16),  # newest price level, a probability in 65535ths; see `levels`
+        ("level_time", np.uint16),  # second at which it was last seen, modulo 2^16
+        ("level_look", np.uint8),  # number of that look, modulo 2^8
+        ("looks", np.uint8),  # number of looks, modulo 2^8
+        ("same", np.uint8),  # consecutive looks at the same price, up to 255
+        ("depth", np.uint8),  # levels in use
+        ("record", np.int32),  # place of the earlier levels in `levels`, -1 if there are none
     )
 
     key: Longs
@@ -81,8 +79,8 @@ class Rows:
     judged: Longs
     not_reference: Bytes
     doubt: Bytes
-    mark: Words
-    close_mark: Words
+    mark: npt.NDArray[np.uint32]
+    close_mark: npt.NDArray[np.uint32]
     close: Floats
     level: npt.NDArray[np.uint16]
     level_time: npt.NDArray[np.uint16]
@@ -90,12 +88,12 @@ class Rows:
     looks: Bytes
     same: Bytes
     depth: Bytes
-    returned: Bytes
-    returns: Bytes
+    record: Ints
 
     def __init__(self, room: int = 1024) -> None:
-        for name, dtype, width in self.COLUMNS:
-            setattr(self, name, np.zeros(room if width == 1 else (room, width), dtype))
+        for name, dtype in self.COLUMNS:
+            setattr(self, name, np.zeros(room, dtype))
+        self.levels = Levels.none()
         self.links: list[str | None] = []
         self.top = 0  # highest slot ever used, plus 1
         self.spare = np.empty(0, np.int32)  # free slots
@@ -109,11 +107,11 @@ class Rows:
         need = self.top + more
         if need > self.key.size:
             size = max(need, self.key.size + self.key.size // 4)
-            for name, dtype, width in self.COLUMNS:
+            for name, dtype in self.COLUMNS:
                 old = getattr(self, name)
-                new = np.empty(size if width == 1 else (size, width), dtype)
-                new[: old.shape[0]] = old
-                new[old.shape[0] :] = 0
+                new = np.empty(size, dtype)
+                new[: old.size] = old
+                new[old.size :] = 0
                 setattr(self, name, new)
         if (self.entries + more) * 3 > self.by_key.size * 2:
             self.index(more)
@@ -147,6 +145,7 @@ class Rows:
         if not slots.size:
             return
         self.state[slots] = FREE
+        self.levels.release(self.record[slots])
         for slot in slots.tolist() if self.links else ():
             if slot < len(self.links):
                 self.links[slot] = None
@@ -219,94 +218,6 @@ def _enter(slot, wanted, table):
 
 
 @kernel
-def _look(
-    slot, now, before, q, level, level_time, level_look, looks, same, depth, returned, returns, flags, away, back,
-    window, most, agree, returns_live,
-):  # fmt: skip
-    """Add a look at a price with probability q to the history; `before` is the time of the previous look.
-
-    Sets or clears FLAP: one return to an earlier level, or in play `returns_live` of them within `most` looks.
-    """
-    mark = np.uint16(np.int64(np.rint(q * 65535.0)))
-    second = np.uint16((now // 1_000_000) & 65535)
-    if now - before > window * 1_000_000:
-        depth[slot] = 0
-    if depth[slot] == 0:
-        returns[slot] = 0
-    looks[slot] = np.uint8((np.int64(looks[slot]) + 1) & 255)
-    look = looks[slot]
-    n = np.int64(depth[slot])
-    # Old levels are dropped at once, before the short numbers of their second and look wrap around.
-    old = 0
-    while old < n - 1 and (
-        ((np.int64(second) - np.int64(level_time[slot, old])) & 65535) > window
-        or ((np.int64(look) - np.int64(level_look[slot, old])) & 255) > most
-    ):
-        old += 1
-    if old > 0:
-        for k in range(n - old):
-            level[slot, k] = level[slot, k + old]
-            level_time[slot, k] = level_time[slot, k + old]
-            level_look[slot, k] = level_look[slot, k + old]
-        n -= old
-        depth[slot] = np.uint8(n)
-    old = 0
-    while old < returns[slot] and ((np.int64(look) - np.int64(returned[slot, old])) & 255) > most:
-        old += 1
-    if old > 0:
-        for k in range(returns[slot] - old):
-            returned[slot, k] = returned[slot, k + old]
-        returns[slot] = np.uint8(returns[slot] - old)
-    if n == 0:
-        same[slot] = 1
-    else:
-        last = level[slot, n - 1]
-        if abs(np.float64(mark) - np.float64(last)) <= back * 65535.0:
-            same[slot] = np.uint8(min(np.int64(same[slot]) + 1, 255))
-            if same[slot] >= agree:
-                flags[slot] = flags[slot] & _NOT_FLAP
-        else:
-            same[slot] = 1
-        if mark == last:
-            level_time[slot, n - 1] = second
-            level_look[slot, n - 1] = look
-            return
-        low, high = np.float64(last), np.float64(last)
-        for k in range(n - 2, -1, -1):
-            x = np.float64(level[slot, k])
-            age = (np.int64(second) - np.int64(level_time[slot, k])) & 65535
-            past = (np.int64(look) - np.int64(level_look[slot, k])) & 255
-            if age > window or past > most:
-                break
-            left = max(high - x, x - low) > away * 65535.0
-            if left and abs(np.float64(mark) - x) <= back * 65535.0:
-                if (flags[slot] & LIVE) == 0:
-                    flags[slot] = flags[slot] | FLAP
-                elif same[slot] == 1:
-                    if returns[slot] == returned.shape[1]:
-                        for r in range(returned.shape[1] - 1):
-                            returned[slot, r] = returned[slot, r + 1]
-                        returns[slot] = np.uint8(returns[slot] - 1)
-                    returned[slot, returns[slot]] = look
-                    returns[slot] = np.uint8(returns[slot] + 1)
-                    if returns[slot] >= returns_live:
-                        flags[slot] = flags[slot] | FLAP
-                break
-            low = min(low, x)
-            high = max(high, x)
-    if n == level.shape[1]:
-        for k in range(n - 1):
-            level[slot, k] = level[slot, k + 1]
-            level_time[slot, k] = level_time[slot, k + 1]
-            level_look[slot, k] = level_look[slot, k + 1]
-        n -= 1
-    level[slot, n] = mark
-    level_time[slot, n] = second
-    level_look[slot, n] = look
-    depth[slot] = np.uint8(n + 1)
-
-
-@kernel
 def _identify(slot, wanted, ids, state, table):
     """Give a row its id, or the next free one if another row has it, and insert it into the table of ids."""
     h = wanted
@@ -329,14 +240,19 @@ def _identify(slot, wanted, ids, state, table):
 
 @kernel
 def _apply(
-    q_key, q_odds, q_american, q_seen, q_changed, q_start, q_flags, q_id, now,
+    first, q_key, q_odds, q_american, q_seen, q_changed, q_start, q_flags, q_id, now,
     key, ids, odds, american, seen, changed, start, moved, renewed, state, flags, level, level_time, level_look,
-    looks, same, depth, returned, returns, by_key, by_id, spare, spares, top, away, back, window, most, agree,
+    looks, same, depth, record, levels, by_key, by_id, spare, spares, top, away, back, window, most, agree,
     returns_live, out_slot, out_what,
 ):  # fmt: skip
-    """Apply quotes in order; `out_what` gets the effect of each. Returns top, free slots left and rows inserted."""
+    """Apply quotes in order, from `first` until `levels` is full; `out_what` gets the effect of each.
+
+    Returns the next quote, top, free slots left and rows inserted.
+    """
     entered = 0
-    for i in range(q_key.size):
+    for i in range(first, q_key.size):
+        if full(levels):
+            return i, top, spares, entered
         out_slot[i] = -1
         time = now if q_seen[i] == NO_TIME else min(q_seen[i], now)
         given = q_flags[i] & FLAGS_OF_QUOTE
@@ -361,6 +277,7 @@ def _apply(
             looks[slot] = 0
             same[slot] = 0
             depth[slot] = 0
+            record[slot] = -1
             flags[slot] = 0
             odds[slot] = 0.0
             seen[slot] = time
@@ -405,35 +322,18 @@ def _apply(
         renewed[slot] = now
         if (given & SUSPENDED) != 0 and depth[slot] > 0:
             # Suspended quotes are not looks, but without them the short seconds could wrap around unnoticed.
-            last = (time // 1_000_000 - np.int64(level_time[slot, depth[slot] - 1])) & 65535
+            last = (time // 1_000_000 - np.int64(level_time[slot])) & 65535
             if last > window:
                 depth[slot] = 0
         if looked and (given & SUSPENDED) == 0:
             flap = flags[slot] & FLAP
-            _look(
-                slot,
-                time,
-                before,
-                1.0 / price,
-                level,
-                level_time,
-                level_look,
-                looks,
-                same,
-                depth,
-                returned,
-                returns,
-                flags,
-                away,
-                back,
-                window,
-                most,
-                agree,
-                returns_live,
-            )
+            look_at(
+                slot, time, before, 1.0 / price, level, level_time, level_look, looks, same, depth, record, flags,
+                levels, away, back, window, most, agree, returns_live,
+            )  # fmt: skip
             if (flags[slot] & FLAP) != flap:
                 what |= STATUS
         if (what & MOVED) != 0:
             moved[slot] = now
         out_what[i] = what
-    return top, spares, entered
+    return q_key.size, top, spares, entered

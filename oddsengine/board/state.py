@@ -14,6 +14,7 @@ from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.board.changes import ELSEWHERE, reach
 from oddsengine.board.facts import Facts
+from oddsengine.board.levels import Levels
 from oddsengine.board.names import Names
 from oddsengine.board.rows import LATE, LIVENESS, MOVED, NEW, SEEN, STATUS, UNKNOWN, Quoted, Rows, _apply, row_ids
 from oddsengine.board.units import Units
@@ -71,6 +72,7 @@ class Undo(NamedTuple):
 
     slots: Ints  # rows named in its quotes
     columns: list[Any]  # their columns
+    levels: Levels  # their records, and all that were spare
     top: int
     spare: Ints
     lost: list[tuple[Ints, Bytes, Longs]]  # removed or forgotten rows: slot, state, moved
@@ -240,9 +242,11 @@ class Board:
         rows = self.rows
         slots = rows.find(batch.quoted.key)
         slots = slots[slots >= 0]
-        columns = [getattr(rows, name)[slots] for name, _, _ in Rows.COLUMNS]
+        columns = [getattr(rows, name)[slots] for name, _ in Rows.COLUMNS]
+        records = rows.record[slots]
+        levels = rows.levels.taken(records[records >= 0])
         facts = {name: getattr(self, name) for name in ("now", "moment", "_watched", "_notices", "rejected")}
-        return Undo(slots, columns, rows.top, rows.spare[: rows.spares].copy(), [], [], {}, facts)
+        return Undo(slots, columns, levels, rows.top, rows.spare[: rows.spares].copy(), [], [], {}, facts)
 
     def take_back(self) -> None:
         """Undo the last batch; slow, and meant for failures after it was applied."""
@@ -258,8 +262,10 @@ class Board:
             rows.links[slot] = link
         rows.state[past.top : rows.top] = FREE
         rows.state[past.spare] = FREE
-        for (name, _, _), column in zip(Rows.COLUMNS, past.columns, strict=True):
+        for (name, _), column in zip(Rows.COLUMNS, past.columns, strict=True):
             getattr(rows, name)[past.slots] = column
+        records = rows.record[past.slots]
+        rows.levels.put_back(records[records >= 0], past.levels)
         rows.top, rows.spare, rows.spares = past.top, past.spare, past.spare.size
         for name, value in past.facts.items():
             setattr(self, name, value)
@@ -309,7 +315,7 @@ class Board:
             if link is not None and what[at] & SEEN and self._link(int(slots[at]), link):
                 what[at] |= STATUS
                 rows.moved[slots[at]] = batch.now
-        rows.mark[slots[(what & STATUS) != 0]] = 0  # what is only shown is not in the mark: the market is searched
+        rows.mark[slots[(what & MOVED) != 0]] = 0  # even if only what is shown changed: the market is searched
         self._enrol(slots, what)
         self._rouse(slots, what)
         gone = self._removals(batch, slots)
@@ -345,15 +351,19 @@ class Board:
             quoted = Quoted._make(column[order] for column in quoted)
         term, book = quoted.key >> BOOK_BITS, quoted.key & BOOK_MASK
         ids = row_ids(self.names.id.values[term], self.names.book_hash[book])
-        rows.top, rows.spares, entered = _apply(
-            quoted.key, quoted.odds, quoted.american, quoted.seen, quoted.changed, quoted.start, quoted.flags, ids, now,
-            rows.key, rows.id, rows.odds, rows.american, rows.seen, rows.changed, rows.start, rows.moved, rows.renewed,
-            rows.state, rows.flags, rows.level, rows.level_time, rows.level_look, rows.looks, rows.same, rows.depth,
-            rows.returned, rows.returns, rows.by_key, rows.by_id, rows.spare, rows.spares, rows.top, limits.flap_away,
-            limits.flap_back, int(limits.flap_window_s), limits.flap_looks, limits.flap_agree,
-            limits.flap_returns_live, slots, what,
-        )  # fmt: skip
-        rows.entries += entered
+        done = 0
+        while done < n:
+            done, rows.top, rows.spares, entered = _apply(
+                done, *quoted, ids, now,
+                rows.key, rows.id, rows.odds, rows.american, rows.seen, rows.changed, rows.start, rows.moved,
+                rows.renewed, rows.state, rows.flags, rows.level, rows.level_time, rows.level_look, rows.looks,
+                rows.same, rows.depth, rows.record, rows.levels, rows.by_key, rows.by_id, rows.spare, rows.spares,
+                rows.top, limits.flap_away, limits.flap_back, int(limits.flap_window_s), limits.flap_looks,
+                limits.flap_agree, limits.flap_returns_live, slots, what,
+            )  # fmt: skip
+            rows.entries += entered
+            if done < n:
+                rows.levels = rows.levels.wider()
         if order is not None:
             place = np.empty_like(order)
             place[order] = np.arange(n)

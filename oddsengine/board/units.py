@@ -63,7 +63,7 @@ class Units:
     def pack(self, more: int) -> None:
         """Move all lists to a new pool with room for some more slots."""
         used = int(self.size.sum())
-        pool = np.empty(max(4096, used + used // 4 + 2 * self.start.size + 2 * more), np.int32)
+        pool = np.empty(max(4096, used + used // 4 + 2 * self.start.size + more + more // 8), np.int32)
         self.end = _pack(self.start, self.size, self.room, self.pool, pool)
         self.pool = pool
 

@@ -1,0 +1,192 @@
+"""Price levels: the latest prices of a row, which show whether it keeps leaving a price and returning to it.
+
+A row has its newest level in columns of its own. Earlier levels are in a record of `Levels`, which a row has only
+while its price has moved within the window: few rows of a board do.
+"""
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine._jit import kernel
+from oddsengine.groups import Bytes, Ints, Longs
+from oddsengine.layout import FLAP, LIVE
+
+EARLIER = 5  # levels of a record; with the newest one, a row has up to six
+RETURNS = 8  # returns to an earlier level in a record
+_NOT_FLAP = 255 ^ FLAP  # not ~FLAP: numpy has no negative unsigned bytes
+
+
+class Levels(NamedTuple):
+    """Records of earlier levels, oldest first, and which records are free."""
+
+    level: npt.NDArray[np.uint16]  # probabilities in 65535ths
+    time: npt.NDArray[np.uint16]  # second at which each was last seen, modulo 2^16
+    look: Bytes  # number of that look, modulo 2^8
+    returned: Bytes  # numbers of the looks that returned to a level
+    returns: Bytes  # how many of these are in use
+    spare: Ints  # records that were given up
+    used: Longs  # records ever used, and how many of them are spare
+
+    @classmethod
+    def none(cls, room: int = 64) -> "Levels":
+        """No records, with room for some."""
+        return cls(
+            np.zeros((room, EARLIER), np.uint16), np.zeros((room, EARLIER), np.uint16),
+            np.zeros((room, EARLIER), np.uint8), np.zeros((room, RETURNS), np.uint8), np.zeros(room, np.uint8),
+            np.zeros(room, np.int32), np.zeros(2, np.int64),
+        )  # fmt: skip
+
+    def wider(self) -> "Levels":
+        """The same records with more room."""
+        wide = Levels.none(2 * self.spare.size)
+        for name in self._fields:
+            old = getattr(self, name)
+            getattr(wide, name)[: old.shape[0]] = old
+        return wide
+
+    def taken(self, records: Ints) -> "Levels":
+        """Copies of some records, and of what is spare and used."""
+        return Levels(
+            self.level[records], self.time[records], self.look[records], self.returned[records], self.returns[records],
+            self.spare[: self.used[1]].copy(), self.used.copy(),
+        )  # fmt: skip
+
+    def put_back(self, records: Ints, past: "Levels") -> None:
+        """Undo all changes since some records were `taken`, the only ones that were changed."""
+        for name in ("level", "time", "look", "returned", "returns"):
+            getattr(self, name)[records] = getattr(past, name)
+        self.spare[: past.spare.size] = past.spare
+        self.used[:] = past.used
+
+    def total(self, records: Ints, depth: Bytes) -> Longs:
+        """Sum of the earlier levels of rows with these records and numbers of levels."""
+        earlier = np.arange(EARLIER) < depth[:, None].astype(np.int64) - 1  # the others are left over
+        total: Longs = self.level[records].sum(axis=1, dtype=np.int64, where=earlier)
+        return total
+
+    def release(self, records: Ints) -> None:
+        """Give up records, -1 for none."""
+        records = records[records >= 0]
+        self.spare[self.used[1] : self.used[1] + records.size] = records
+        self.used[1] += records.size
+
+
+@kernel
+def full(levels):
+    """Whether there is no room for another record."""
+    return levels.used[1] == 0 and levels.used[0] == levels.spare.size
+
+
+@kernel
+def _free(slot, record, levels):
+    """Give up a row's record."""
+    levels.spare[levels.used[1]] = record[slot]
+    levels.used[1] += 1
+    record[slot] = -1
+
+
+@kernel
+def look_at(
+    slot, now, before, q, level, level_time, level_look, looks, same, depth, record, flags, levels, away, back, window,
+    most, agree, returns_live,
+):  # fmt: skip
+    """Add a look at a price with probability q to the history; `before` is the time of the previous look.
+
+    Sets or clears FLAP: one return to an earlier level, or in play `returns_live` of them within `most` looks. There
+    is room for another record.
+    """
+    mark = np.uint16(np.int64(np.rint(q * 65535.0)))
+    second = np.uint16((now // 1_000_000) & 65535)
+    if now - before > window * 1_000_000:
+        depth[slot] = 0
+    looks[slot] = np.uint8((np.int64(looks[slot]) + 1) & 255)
+    look = looks[slot]
+    n = np.int64(depth[slot])
+    if record[slot] >= 0:
+        # Old levels are dropped at once, before the short numbers of their second and look wrap around.
+        r = record[slot]
+        old = 0
+        while old < n - 1 and (
+            ((np.int64(second) - np.int64(levels.time[r, old])) & 65535) > window
+            or ((np.int64(look) - np.int64(levels.look[r, old])) & 255) > most
+        ):
+            old += 1
+        if old > 0:
+            for k in range(n - 1 - old):
+                levels.level[r, k] = levels.level[r, k + old]
+                levels.time[r, k] = levels.time[r, k + old]
+                levels.look[r, k] = levels.look[r, k + old]
+            n -= old
+            depth[slot] = np.uint8(n)
+        old = 0
+        while old < levels.returns[r] and ((np.int64(look) - np.int64(levels.returned[r, old])) & 255) > most:
+            old += 1
+        if old > 0:
+            for k in range(levels.returns[r] - old):
+                levels.returned[r, k] = levels.returned[r, k + old]
+            levels.returns[r] = np.uint8(levels.returns[r] - old)
+        if n == 0 or (n == 1 and levels.returns[r] == 0):
+            _free(slot, record, levels)
+    r = record[slot]
+    if n == 0:
+        same[slot] = 1
+    else:
+        last = level[slot]
+        if abs(np.float64(mark) - np.float64(last)) <= back * 65535.0:
+            same[slot] = np.uint8(min(np.int64(same[slot]) + 1, 255))
+            if same[slot] >= agree:
+                flags[slot] = flags[slot] & _NOT_FLAP
+        else:
+            same[slot] = 1
+        if mark == last:
+            level_time[slot] = second
+            level_look[slot] = look
+            return
+        low, high = np.float64(last), np.float64(last)
+        for k in range(n - 2, -1, -1):
+            x = np.float64(levels.level[r, k])
+            age = (np.int64(second) - np.int64(levels.time[r, k])) & 65535
+            past = (np.int64(look) - np.int64(levels.look[r, k])) & 255
+            if age > window or past > most:
+                break
+            left = max(high - x, x - low) > away * 65535.0
+            if left and abs(np.float64(mark) - x) <= back * 65535.0:
+                if (flags[slot] & LIVE) == 0:
+                    flags[slot] = flags[slot] | FLAP
+                elif same[slot] == 1:
+                    if levels.returns[r] == levels.returned.shape[1]:
+                        for i in range(levels.returned.shape[1] - 1):
+                            levels.returned[r, i] = levels.returned[r, i + 1]
+                        levels.returns[r] = np.uint8(levels.returns[r] - 1)
+                    levels.returned[r, levels.returns[r]] = look
+                    levels.returns[r] = np.uint8(levels.returns[r] + 1)
+                    if levels.returns[r] >= returns_live:
+                        flags[slot] = flags[slot] | FLAP
+                break
+            low = min(low, x)
+            high = max(high, x)
+        if r < 0:
+            if levels.used[1] > 0:
+                levels.used[1] -= 1
+                r = levels.spare[levels.used[1]]
+            else:
+                r = np.int32(levels.used[0])
+                levels.used[0] += 1
+            levels.returns[r] = 0
+            record[slot] = r
+        if n - 1 == levels.level.shape[1]:
+            for k in range(n - 2):
+                levels.level[r, k] = levels.level[r, k + 1]
+                levels.time[r, k] = levels.time[r, k + 1]
+                levels.look[r, k] = levels.look[r, k + 1]
+            n -= 1
+        levels.level[r, n - 1] = last
+        levels.time[r, n - 1] = level_time[slot]
+        levels.look[r, n - 1] = level_look[slot]
+    level[slot] = mark
+    level_time[slot] = second
+    level_look[slot] = look
+    depth[slot] = np.uint8(n + 1)
