@@ -348,6 +348,8 @@ def build(
             "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
         }  # fmt: skip
         sender = Sender(private=settings.alerts.private, mail=secret(settings, "alerts.mail_env", environ))
+        if problem := sender.mail_problem():
+            raise SettingsError(f"{settings.file}: alerts.mail_env {problem}")
         node.alerts = Alerts(node, node.records, sender, LISTS, clock.time)
         service = Service(node, settings, environ, log, run)
         service.member = member

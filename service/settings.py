@@ -17,6 +17,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_origin, get_type_hints
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -39,6 +40,7 @@ Reference = Annotated[str, Meta(pattern="^(close|classical)$", description="clos
 Variable = Annotated[
     str, Meta(pattern="^([A-Za-z_][A-Za-z0-9_]*)?$", description="the name of an environment variable")
 ]
+Required = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$", description="the name of an environment variable")]
 Url = Annotated[str, Meta(pattern="^https?://[^/]", description="a URL that starts with http:// or https://")]
 Origins = Annotated[
     tuple[Annotated[str, Meta(pattern=r"^(\*|https?://[^/*\s]+)$")], ...],
@@ -161,7 +163,7 @@ class Feed(msgspec.Struct, frozen=True, kw_only=True):
 class TheOddsApi(Feed, frozen=True, kw_only=True):
     """The Odds API, version 4: featured markets of sports, and props event by event."""
 
-    key_env: Variable
+    key_env: Required
     sports: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its sport keys")]
     url: Url = "https://api.the-odds-api.com"
     regions: Texts = ("us",)
@@ -192,7 +194,7 @@ class Interface(Feed, frozen=True, kw_only=True):
 class Optic(Feed, frozen=True, kw_only=True):
     """A stream in the form of OpticOdds, version 3."""
 
-    key_env: Variable
+    key_env: Required
     sports: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its sports")]
     books: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its sportsbooks")]
     url: Url = "https://api.opticodds.com/api/v3"
@@ -204,7 +206,7 @@ class Optic(Feed, frozen=True, kw_only=True):
 class Betfair(Feed, frozen=True, kw_only=True):
     """The stream of the Betfair exchange; `sports` are the numbers of its event types, "1" is soccer."""
 
-    key_env: Variable
+    key_env: Required
     session_env: Variable = ""  # a session token; or a user and password to log in with
     user_env: Variable = ""
     password_env: Variable = ""
@@ -286,7 +288,10 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
     }
     scale = None
     if "scale" in tables or any(variable.startswith(f"{PREFIX}_SCALE_") for variable in environ):
-        scale = _Section(name, "scale", tables.get("scale", {}), environ, used).read(Scale)
+        section = _Section(name, "scale", tables.get("scale", {}), environ, used)
+        scale = section.read(Scale)
+        if any(not _has_address(server, ("nats", "tls")) for server in scale.servers):
+            raise section.refused("servers", scale.servers, "a list of addresses such as nats://10.0.0.11:4222")
     declared = _mapping(name, "feeds", tables.get("feeds", {}))
     feeds = {}
     for feed in [*declared, *_from_environment(declared, environ)]:
@@ -377,12 +382,22 @@ def _feed(section: "_Section", name: str) -> Feed:
             raise section.error("needs path or url")
         if feed.path and feed.url:
             raise section.error("takes path or url, not both")
-        if feed.url and not feed.url.startswith(("http://", "https://")):
-            raise section.refused("url", feed.url, "a URL that starts with http:// or https://")
+    for key in ("url", "login_url", "catalogue_url"):
+        if (url := getattr(feed, key, "")) and not _has_address(url, ("http", "https", "tls", "tcp")):
+            raise section.refused(key, url, "a URL that starts with http:// or https://, with a port up to 65535")
     if isinstance(feed, Betfair) and not feed.session_env and not (feed.user_env and feed.password_env):
         raise section.refused("session_env", "", "given, or user_env and password_env instead")
     assert isinstance(feed, Feed)
     return feed
+
+
+def _has_address(url: str, schemes: tuple[str, ...]) -> bool:
+    """Whether a URL has one of these schemes, a host, and a port that exists."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 class _Section:

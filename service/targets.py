@@ -86,6 +86,16 @@ class Sender:
     def __init__(self, *, private: bool = False, mail: str = "") -> None:
         self.private, self._mail = private, mail
 
+    def mail_problem(self) -> str:
+        """Why no mail can be sent with the operator's setting; empty if it can, or if there is none."""
+        if self._mail and apprise is None:
+            return "needs the package apprise; run pip install 'oddsengine[alerts]'"
+        if self._mail and (
+            _scheme(self._mail) not in ("mailto", "mailtos") or self._service("mailto:a@example.com") is None
+        ):
+            return "must name a variable that holds a mail server such as mailtos://USER:PASSWORD@smtp.example.com"
+        return ""
+
     def check(self, target: str) -> None:
         """Reject an unusable target. Raises `ValueError` if the target is not valid; the message says why."""
         if not target.isprintable() or any(c.isspace() for c in target):

@@ -35,7 +35,9 @@ def free_ports(n: int) -> list[int]:
 class Server:
     """One server: it can be killed, stopped for a while, wiped and started again."""
 
-    def __init__(self, folder: Path, name: str, ports: tuple[int, int, int], routes: list[int], store: Path) -> None:
+    def __init__(
+        self, folder: Path, name: str, ports: tuple[int, int, int], routes: list[int], store: Path, more: str = ""
+    ) -> None:  # fmt: skip
         self.folder, self.store, self.url = folder, store, f"nats://127.0.0.1:{ports[0]}"
         self._health = f"http://127.0.0.1:{ports[2]}/healthz"
         self._process: subprocess.Popen[bytes] | None = None
@@ -44,6 +46,7 @@ class Server:
         self._config.write_text(
             f'server_name: {name}\nlisten: "127.0.0.1:{ports[0]}"\nhttp: "127.0.0.1:{ports[2]}"\nmax_payload: 8MB\n'
             f'jetstream {{ store_dir: "{store}", sync_interval: always, max_file_store: 1GB }}\n'
+            + more
             + (f'cluster {{ name: test, listen: "127.0.0.1:{ports[1]}", routes: [{cluster}] }}\n' if routes else "")
         )
 
@@ -118,14 +121,15 @@ class Servers(list[Server]):
 
 
 @contextmanager
-def servers(folder: Path, n: int = 1, stores: list[Path] | None = None) -> Iterator[Servers]:
-    """Some servers for a while."""
+def servers(folder: Path, n: int = 1, stores: list[Path] | None = None, config: str = "") -> Iterator[Servers]:
+    """Some servers for a while; `config` is added to their settings."""
     folder.mkdir(parents=True, exist_ok=True)
     ports = free_ports(3 * n)
     own = [(ports[3 * at], ports[3 * at + 1], ports[3 * at + 2]) for at in range(n)]
     routes = [port for _, port, _ in own] if n > 1 else []
     found = Servers(
-        Server(folder, f"n{at}", own[at], routes, stores[at] if stores else folder / f"n{at}") for at in range(n)
+        Server(folder, f"n{at}", own[at], routes, stores[at] if stores else folder / f"n{at}", config)
+        for at in range(n)
     )
     try:
         for server in found:

@@ -103,6 +103,17 @@ WRONG = {  # what is written, and what the sentence has to hold
         "[feeds.b]\nkind = 'betfair'\nkey_env = 'K'\nsession_env = 'S'\nurl = 'https://x'",
         "feeds.b.url must be tls://HOST:PORT or tcp://HOST:PORT",
     ),
+    "port": (GOOD.replace("node.example/", "node.example:99999/"), "feeds.node.url must be a URL that starts"),
+    "table url": ("[feeds.t]\nkind = 'table'\nurl = 'ftp://b'", "feeds.t.url must be a URL that starts with http"),
+    "catalogue": (
+        "[feeds.b]\nkind = 'betfair'\nkey_env = 'K'\nsession_env = 'S'\ncatalogue_url = 'x'",
+        "feeds.b.catalogue_url must be a URL that starts with http",
+    ),
+    "no key": (GOOD.replace('"ODDS_KEY"', '""'), "feeds.american.key_env must be the name of an environment variable"),
+    "servers": (
+        "[scale]\nrole = 'writer'\nservers = ['nats://10.0.0.11:422200']",
+        "scale.servers must be a list of addresses such as nats://10.0.0.11:4222, got",
+    ),
     "syntax": ("[feeds", "not valid TOML"),
 }  # fmt: skip
 

@@ -1,5 +1,8 @@
 """Keys, limits and stream slots that several processes share, over a real server."""
 
+import base64
+import json
+import os
 import subprocess
 import sys
 import threading
@@ -7,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from effort import ALL
@@ -24,6 +28,86 @@ from oddsengine_service.scale.sharing import SharedCounts, SharedKeys, SharedUsa
 def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     with servers(tmp_path_factory.mktemp("nats")) as found:
         yield found
+
+
+class Signed:
+    """An operator, an account with JetStream and a user of NATS, each with keys, as `nsc` makes them."""
+
+    def __init__(self, folder: Path) -> None:
+        nkeys = pytest.importorskip("nkeys")
+        kinds = nkeys.PREFIX_BYTE_OPERATOR, nkeys.PREFIX_BYTE_ACCOUNT, nkeys.PREFIX_BYTE_ACCOUNT, nkeys.PREFIX_BYTE_USER
+        operator, system, account, user = (nkeys.from_seed(nkeys.encode_seed(os.urandom(32), kind)) for kind in kinds)
+
+        def token(of: Any, by: Any, kind: str, **more: Any) -> str:
+            name = of.public_key.decode()
+            claims = {
+                "jti": name, "iat": int(time.time()), "iss": by.public_key.decode(), "name": kind, "sub": name,
+                "nats": {"type": kind, "version": 2, **more},
+            }  # fmt: skip
+            head = {"typ": "JWT", "alg": "ed25519-nkey"}
+            text = b".".join(map(_base64, (json.dumps(head).encode(), json.dumps(claims).encode())))
+            return f"{text.decode()}.{_base64(by.sign(text)).decode()}"
+
+        unlimited = {
+            "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": True, "conn": -1,
+            "leaf": -1,
+        }  # fmt: skip
+        storage = {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1}
+        preload = (
+            f"{one.public_key.decode()}: {token(one, operator, 'account', limits=limits)}"
+            for one, limits in ((system, unlimited), (account, unlimited | storage))
+        )
+        limits = {"pub": {}, "sub": {}, "subs": -1, "data": -1, "payload": -1}
+        self.config = (
+            f"operator: {token(operator, operator, 'operator')}\nresolver: MEMORY\n"
+            f"system_account: {system.public_key.decode()}\nresolver_preload: {{ {', '.join(preload)} }}\n"
+        )
+        self.file = folder / "user.creds"
+        self.file.write_text(
+            f"-----BEGIN NATS USER JWT-----\n{token(user, account, 'user', **limits)}\n"
+            "------END NATS USER JWT------\n\n"
+            f"-----BEGIN USER NKEY SEED-----\n{user.seed.decode()}\n------END USER NKEY SEED------\n"
+        )
+
+
+def _base64(text: bytes) -> bytes:
+    return base64.urlsafe_b64encode(text).rstrip(b"=")
+
+
+def settings_with_credentials(folder: Path, *urls: str) -> Path:
+    path = folder / "oddsengine.toml"
+    path.write_text(
+        f'[data]\nfolder = "{folder / "data"}"\n[scale]\nservers = {json.dumps(urls)}\nrole = "gateway"\n'
+        'credentials_env = "NATS_CREDENTIALS"\n'
+    )
+    return path
+
+
+def test_servers_that_want_credentials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    signed = Signed(tmp_path)
+    monkeypatch.setenv("NATS_CREDENTIALS", str(signed.file))
+    with servers(tmp_path, config=signed.config) as found:
+        config = settings_with_credentials(tmp_path, *found.urls)
+        assert main(["keys", "create", "--account", "acme", "--tier", "pro", "--config", str(config)]) == 0
+        assert main(["keys", "list", "--config", str(config)]) == 0
+    assert capsys.readouterr().out.count("acme") == 2
+
+
+def test_a_credentials_file_that_is_missing_is_refused_at_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("nkeys")
+    config = settings_with_credentials(tmp_path, "nats://127.0.0.1:1")
+    monkeypatch.setenv("NATS_CREDENTIALS", str(tmp_path / "none.creds"))
+    for command in (["serve"], ["keys", "list"]):
+        assert main([*command, "--config", str(config)]) == 2
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert said.endswith(
+            "oddsengine.toml: scale.credentials_env must name the variable that holds the path of a credentials "
+            f"file, got '{tmp_path / 'none.creds'}': no such file or directory"
+        )
 
 
 @contextmanager

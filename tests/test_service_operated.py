@@ -141,6 +141,21 @@ def test_a_catalog_that_cannot_be_is_refused_at_start(tmp_path: Path, text: str,
         assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.parametrize("server", ["smtp.example.com:secret", "https://user:secret@smtp.example.com"])
+def test_a_mail_server_that_is_none_is_refused_at_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str
+) -> None:
+    with settings(tmp_path).open("a") as file:
+        file.write('[alerts]\nmail_env = "MAIL"\n')
+    monkeypatch.setenv("MAIL", server)
+    refused = run(tmp_path, "serve")
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        "oddsengine serve: oddsengine.toml: alerts.mail_env must name a variable that holds a mail server such as "
+        "mailtos://USER:PASSWORD@smtp.example.com\n",
+    )
+
+
 def test_history_outlives_a_node_that_keeps_an_archive(tmp_path: Path) -> None:
     with settings(tmp_path, tape=True).open("a") as file:
         file.write(f'[archive]\nto = "{tmp_path / "archive"}"\n')

@@ -9,16 +9,37 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import nats
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from oddsengine_service.settings import Scale, Settings, secret
+from oddsengine_service.settings import Scale, Settings, SettingsError, secret
 
 PING_S = 1.0  # after two without a reply, the client connects to another server
 _WAIT_S = 0.5  # between two attempts to connect
+
+
+def _credentials(settings: Settings, environ: Mapping[str, str]) -> str:
+    """The path of the credentials file; empty without one. Raises `SettingsError` if it cannot be used."""
+    path = secret(settings, "scale.credentials_env", environ)
+    if not path:
+        return ""
+    if find_spec("nkeys") is None:  # the NATS client imports it when it connects
+        raise SettingsError(
+            f"{settings.file}: scale.credentials_env needs the package nkeys; run pip install 'oddsengine[scale]'"
+        )
+    try:
+        Path(path).read_bytes()
+    except OSError as error:
+        raise SettingsError(
+            f"{settings.file}: scale.credentials_env must name the variable that holds the path of a credentials "
+            f"file, got {path!r}: {(error.strerror or str(error)).lower()}"
+        ) from None
+    return path
 
 
 class Link:
@@ -27,7 +48,7 @@ class Link:
     def __init__(self, settings: Settings, environ: Mapping[str, str], report: Callable[[str, str], None]) -> None:
         assert settings.scale is not None
         self.scale: Scale = settings.scale
-        self._credentials = secret(settings, "scale.credentials_env", environ)  # the path of a file
+        self._credentials = _credentials(settings, environ)
         self._report = report
         self.lost_at: float | None = 0.0  # loop time at which the connection was lost; None while connected
         self.client = Client()
