@@ -4,6 +4,7 @@ import json
 import socket
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -547,6 +548,34 @@ def test_a_revoked_key_ends_its_streams(served: Served) -> None:
     assert client.clean
     wait_for(lambda: served.node.limits.streams("account-revoked") == 0, 2.0)
     client.close()
+
+
+@pytest.mark.parametrize("changed", ["secret", "rights"])
+def test_streams_opened_after_a_change_of_their_key_stay(tmp_path: Path, changed: str) -> None:
+    """Also while an older one, whose client does not read, is ending."""
+    served = Served(tmp_path, send_buffer=4096, linger=1000.0)
+    now, key = moment(), served.made["pro"]
+    rows = [price(f"event {n}", "draftkings", side, 1.9) for n in range(2000) for side in ("Home", "Away")]
+    served.step(rows, now)
+    with socket.socket() as silent:
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        silent.connect(("127.0.0.1", served.port))
+        silent.sendall(f"GET {BASE}/stream/odds HTTP/1.1\r\nHost: x\r\nX-API-Key: {key.key}\r\n\r\n".encode())
+        wait_for(lambda: served.hub is not None and any(each.size for each in served.hub.lines._subscribers))
+        (older,) = served.hub.lines._subscribers
+        if changed == "secret":
+            key = served.keys.rotate(key.record.id)
+        else:
+            served.keys.retier(key.record.id, tier="sharp")
+        wait_for(lambda: older._ending)
+        newer = Client(served.port, "/stream/odds", key.key, event="event 1")
+        assert newer.ready.wait(PATIENCE_S)
+        beats = newer.beats
+        wait_for(lambda: newer.beats > beats + 4 or newer.ended.is_set())
+        assert older in served.hub.lines._subscribers
+        assert not newer.ended.is_set()
+        newer.close()
+    served.stop()
 
 
 def test_a_head_request_opens_nothing(served: Served) -> None:

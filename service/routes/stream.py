@@ -10,12 +10,14 @@ gone or below the thresholds of this stream. A client that reconnects with `Last
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from oddsengine.query import Filter
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, no_answer
+from oddsengine_service.keys import KeyStore
 from oddsengine_service.kinds import KINDS
 from oddsengine_service.params import choices, flag, number, text
 from oddsengine_service.problems import Problem, invalid
@@ -90,8 +92,8 @@ async def stream(channel: str | None, api: "Api", request: "Request", receive: A
             **({"resumed": wants.since is not None} if query["resume"] else {}),
             **({"seen": True} if wants.seen else {}), **({"meta": meta} if meta else {}),
         }  # fmt: skip
-        check, first = partial(same_rights, api, request), [frame("connected", connected)]
-        subscriber = hub.lines.enter(send, caller.account, caller.key, check, wants.wire, first)
+        first, permit = [frame("connected", connected)], Permit.of(api, request)
+        subscriber = hub.lines.enter(send, caller.account, caller.key, permit, wants.wire, first)
         await hub.serve(subscriber, wants, _disconnected(receive))
 
 
@@ -128,10 +130,25 @@ def hub_of(api: "Api") -> Stream:
     return node.stream
 
 
-def same_rights(api: "Api", request: "Request") -> bool:
-    """Whether a stream may continue: the key still has the rights it was opened with."""
-    before, now = request.caller, api.access.caller(request.endpoint, request)
-    return (before.account, before.rights) == (now.account, now.rights) and now.streams > 0
+@dataclass(frozen=True)
+class Permit:
+    """The rights with which a stream was opened; equal for streams of one secret with equal rights."""
+
+    keys: KeyStore
+    secret: str
+    account: str
+    rights: tuple[str, frozenset[str]]
+
+    @classmethod
+    def of(cls, api: "Api", request: "Request") -> "Permit":
+        """The permit of a request."""
+        secret = request.given_key(in_query=request.endpoint.query_key) or b""
+        return cls(api.node.keys, secret.decode("latin-1"), request.caller.account, request.caller.rights)
+
+    def __call__(self) -> bool:
+        """Whether the key still has these rights."""
+        now = self.keys.find(self.secret)
+        return now is not None and (now.account, now.rights) == (self.account, self.rights) and now.streams > 0
 
 
 def unknown_ids(context: Context) -> dict[str, list[str]]:

@@ -338,11 +338,11 @@ class Lines:
         self._timers["tick"] = self._loop.call_later(CHECK_S, self._tick)
         self._look = (self._look + 1) % self._looks
         now = time.monotonic()
-        valid: dict[str, bool] = {}
+        valid: dict[Callable[[], bool], bool] = {}  # checks of streams with the same secret and rights are equal
         for subscriber in tuple(self._subscribers):
-            if subscriber.key not in valid:
-                valid[subscriber.key] = _holds(subscriber.check)
-            if not valid[subscriber.key]:
+            if subscriber.check not in valid:
+                valid[subscriber.check] = _holds(subscriber.check)
+            if not valid[subscriber.check]:
                 self._hand(subscriber)
                 subscriber.revoke()
             if subscriber.lingers(now) or (subscriber.turn % self._looks == self._look and subscriber.stalls(now)):

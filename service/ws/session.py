@@ -8,7 +8,6 @@ import asyncio
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,7 +20,7 @@ from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.params import Param, choices, flag, whole
 from oddsengine_service.problems import INTERNAL, Problem, invalid, origin_of, quoted
 from oddsengine_service.routes.odds import EVENT, LEAGUE, MARKET, MAX_ODDS, MIN_ODDS, SPORT, SPORTSBOOK
-from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, hub_of, same_rights, slot, unknown_ids, wants_of
+from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, Permit, hub_of, slot, unknown_ids, wants_of
 from oddsengine_service.stream.hub import Subscription
 from oddsengine_service.tiers import Caller, books_of, feature_above
 from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_MANY, Socket
@@ -138,10 +137,9 @@ class Sockets:
             wants = hub.resumable(wants, query["from_seq"])
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         with slot(api, caller):
-            check = partial(same_rights, api, request)
             first = [_connected(context, wants, hub.lines.global_seq(api.node.engine.number))]
             first.append(_subscribed(context, wants, missing))
-            socket = hub.lines.enter(send, caller.account, caller.key, check, WS, first, Socket)
+            socket = hub.lines.enter(send, caller.account, caller.key, Permit.of(api, request), WS, first, Socket)
             assert isinstance(socket, Socket)
             await hub.serve(socket, wants, Session(api, caller, socket).listen(receive))
 
