@@ -8,14 +8,13 @@ import asyncio
 import re
 import sys
 from functools import partial
-from http import HTTPStatus
 from typing import Any
 
-import msgspec
 from httptools import HttpParserInvalidMethodError
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from oddsengine_service.connections import Connections
+from oddsengine_service.middleware.requests import refusal
 from oddsengine_service.problems import Problem
 
 MOST_HEAD = 64 << 10  # bytes of the request line and all headers
@@ -169,14 +168,10 @@ class Protocol(HttpToolsProtocol):
         answered = cycle is not None and cycle.response_complete and self._body
         waits = cycle is not None and cycle.more_body and not (cycle.response_started or self.pipeline)
         if not answered and (cycle is None or cycle.response_complete or waits):
-            body = msgspec.json.encode(problem.body(self._origin()))
-            head = (
-                f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}\r\n"
-                "content-type: application/json\r\nconnection: close\r\n"
-                + (f"allow: {problem.extra['allow']}\r\n" if "allow" in problem.extra else "")
-                + f"cache-control: no-store\r\ncontent-length: {len(body)}\r\n\r\n"
-            )
-            self.transport.write(head.encode() + body)
+            whole = refusal(problem, self._origin())
+            headers = {**dict(whole.headers), b"connection": b"close"}
+            lines = [b"%b: %b\r\n" % pair for pair in headers.items()]
+            self.transport.write(b"".join([STATUS_LINE[whole.status], *lines, b"\r\n", whole.body]))
         self.transport.close()
 
     def _origin(self) -> str:

@@ -90,10 +90,8 @@ class Service:
         origins = options.origins or (("*",) if node.demo else ())
         self._cors: ASGIApp = Cors(self._routed, origins, self.origin) if origins else self._routed
         node.splits_token = secret(settings, "service.splits_token_env", environ)
+        self._sockets = Sockets(self.api, origins, self.origin)
         self._mcp = Mcp(self.api, Origins(origins, self.origin))
-        self._apps: dict[str, ASGIApp] = {
-            "http": self._http, "lifespan": self._lifespan, "websocket": Sockets(self.api, origins, self.origin),
-        }  # fmt: skip
         self._paths: dict[str, ASGIApp] = dict.fromkeys(MCP_PATHS, self._mcp) | dict.fromkeys(PATHS, self._upgrade)
         self.socket_paths, self.stream_path = PATHS, f"{BASE}/stream"
         self._metrics_token = secret(settings, "service.metrics_token_env", environ)
@@ -119,10 +117,10 @@ class Service:
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         """Handle one request, or the lifespan of the server."""
-        return self._apps[scope["type"]](scope, receive, send)
-
-    def _http(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
-        app = self._cors if b"origin" in dict(scope["headers"]) else self._routed
+        if scope["type"] == "http":
+            app = self._cors if b"origin" in dict(scope["headers"]) else self._routed
+        else:
+            app = self._lifespan if scope["type"] == "lifespan" else self._sockets
         return app(scope, receive, send)
 
     def _routed(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
