@@ -20,7 +20,7 @@ from oddsengine.devig import devig_groups
 from oddsengine.find import board as boards
 from oddsengine.find.board import Question, prepare
 
-SIZES = (10_000, 100_000, 1_000_000)
+SIZES = (2_000, 10_000, 100_000, 1_000_000)
 STRING_KEY = ["event_id", "market_type", "player_name"]
 
 

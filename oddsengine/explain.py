@@ -157,7 +157,7 @@ def _ev(question: Question, ident: str) -> _LocatedRow | None:
 def _arbitrage(question: Question, ident: str) -> _LocatedRow | None:
     hits = arbitrage.find(question)
     _, market, legs = hits
-    at = _place(arbitrage.published_ids(question, hits), ident)
+    at = _place(arbitrage.published_ids(question, hits).to_list(), ident)
     return None if at is None else (arbitrage.rows(question, hits), market[at : at + 1], legs.rows[at])
 
 

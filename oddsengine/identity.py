@@ -256,12 +256,13 @@ def parts_of_rows(wordings: Sequence[Wording]) -> Parts:
 
 def parts_of_frame(wordings: pl.DataFrame) -> Parts:
     """Split many wordings into parts, without duplicates."""
-    wordings = wordings.with_columns(pl.all().fill_null(""))
 
     def part(columns: Sequence[str]) -> Part:
         own = wordings[list(columns)]
         at, first = distinct(own)
         values = own[first].rows()
+        if any(own[name].null_count() for name in columns):
+            values = [tuple([text or "" for text in texts]) for texts in values]
         return Part([value[0] for value in values] if len(columns) == 1 else values, at)
 
     return Parts(*map(part, _COLUMNS.values()))

@@ -65,8 +65,8 @@ class Identity(NamedTuple):
 
 def _ranks(column: pl.Series) -> tuple[Ints, tuple[str, ...]]:
     """Return ranks of a column's strings, and the sorted strings."""
-    codes, first = intern(column.hash().to_numpy())
-    values = column.gather(first).to_list()
+    codes, first = distinct(column.to_frame())
+    values = column[first].to_list()
     order = sorted(range(len(values)), key=values.__getitem__)
     rank = np.empty(len(values), np.int32)
     rank[order] = np.arange(len(values), dtype=np.int32)
@@ -121,7 +121,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     terms, event, flip = read_.take(wording), event[wording], flip[wording]
     facts = traits(terms.kinds, books)
     side = np.where(flip, terms.side_turned, terms.side)
-    line = worded["line"].fill_null(float("nan")).to_numpy()
+    line = worded["line"].to_numpy()
     threshold, fits = thresholds(terms, line, side)
     stray = ~fits & ((facts.lined[terms.kind] != 0) | (CODES["no_line"] not in off)) & (terms.verdict == 0)
     verdict = np.where(stray, CODES["no_line"], terms.verdict)

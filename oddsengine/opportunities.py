@@ -755,8 +755,9 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
     kind = g.kind[ladder].tolist()
     empty = pl.lit([], dtype=pl.List(pl.String))
     columns = frame.select(
-        "prices", "set_aside", "market_types", "books",
-        pl.col("books").list.len().alias("book_count"),
+        "market_types", "books",
+        pl.col("prices", "set_aside").cast(pl.Int64),
+        pl.col("books").list.len().cast(pl.Int64).alias("book_count"),
         pl.col("complete_books").fill_null(empty),
         (pl.col("quoted") == pl.col("size")).alias("is_complete"),
     ).to_dict()  # fmt: skip

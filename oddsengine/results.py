@@ -6,7 +6,7 @@ Percentages and American odds are named as such; nothing is rounded (that happen
 import polars as pl
 
 _TIME = pl.Datetime("us", "UTC")
-_TEXTS = pl.List(pl.String)
+TEXTS = pl.List(pl.String)
 
 EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "id": pl.String,
@@ -42,7 +42,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "stat_category": pl.String,
     "possibly_stale": pl.Boolean,
     "oldest_odds_age_seconds": pl.Float64,
-    "warnings": _TEXTS,
+    "warnings": TEXTS,
     "detected_at": _TIME,
     # Deprecated names of the above, and additional columns.
     "ev_percent": pl.Float64,
@@ -54,7 +54,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "push_probability": pl.Float64,
     "ev_per_stake": pl.Float64,
     "is_alternate_line": pl.Boolean,
-    "shared_feed": _TEXTS,
+    "shared_feed": TEXTS,
     "odds_id": pl.String,  # row of the price
     "unconfirmed": pl.Boolean,
     # Of the fair price at the close; null with another reference.
@@ -64,7 +64,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "ev_high": pl.Float64,
     "ev_error": pl.Float64,  # standard error of the EV at the close, in percent
     "prob_positive": pl.Float64,
-    "flags": _TEXTS,
+    "flags": TEXTS,
     "kelly_shrunk": pl.Float64,
     "independent_books": pl.Int64,  # feeds with complete prices on the line, without the row's own
     "agreeing_books": pl.Int64,  # those whose own prices give the row a positive EV
@@ -104,7 +104,7 @@ ARBITRAGE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "is_alternate_line": pl.Boolean,
     "possibly_stale": pl.Boolean,
     "oldest_odds_age_seconds": pl.Float64,
-    "warnings": _TEXTS,
+    "warnings": TEXTS,
     "game_state": pl.Struct({"period": pl.String, "clock": pl.String, "score_home": pl.Int64, "score_away": pl.Int64}),
     "ev_available": pl.Boolean,
     "ev_percentage": pl.Float64,
@@ -124,21 +124,23 @@ ARBITRAGE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 _LINKS = pl.List(pl.Struct({"sportsbook": pl.String, "deep_link": pl.String}))
 
+HOLD_ODDS = pl.Struct(
+    {
+        "american": pl.Float64,
+        "decimal": pl.Float64,
+        "implied_probability": pl.Float64,
+        "fair_probability": pl.Float64,
+    }
+)
+
 HOLD_SIDE = pl.Struct(
     {
         "selection": pl.String,
-        "books": _TEXTS,
+        "books": TEXTS,
         "line": pl.Float64,
-        "odds": pl.Struct(
-            {
-                "american": pl.Float64,
-                "decimal": pl.Float64,
-                "implied_probability": pl.Float64,
-                "fair_probability": pl.Float64,
-            }
-        ),
+        "odds": HOLD_ODDS,
         "deep_links": _LINKS,
-        "odds_ids": _TEXTS,  # in the order of `books`
+        "odds_ids": TEXTS,  # in the order of `books`
     }
 )
 
@@ -155,7 +157,7 @@ LOW_HOLD_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "start_time": _TIME,
     "hold_percentage": pl.Float64,
     "is_live": pl.Boolean,
-    "all_books": _TEXTS,
+    "all_books": TEXTS,
     "side1": HOLD_SIDE,
     "side2": HOLD_SIDE,
     "side3": HOLD_SIDE,
@@ -168,23 +170,25 @@ LOW_HOLD_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "market_segment": pl.String,
     "oldest_odds_age_seconds": pl.Float64,
     "possibly_stale": pl.Boolean,
-    "warnings": _TEXTS,
+    "warnings": TEXTS,
     "unconfirmed": pl.Boolean,
 }
+
+MIDDLE_ODDS = pl.Struct(
+    {
+        "american": pl.Float64,
+        "decimal": pl.Float64,
+        "probability": pl.Float64,
+        "fair_probability": pl.Float64,
+    }
+)
 
 MIDDLE_SIDE = pl.Struct(
     {
         "book": pl.String,
         "selection": pl.String,
         "line": pl.Float64,
-        "odds": pl.Struct(
-            {
-                "american": pl.Float64,
-                "decimal": pl.Float64,
-                "probability": pl.Float64,
-                "fair_probability": pl.Float64,
-            }
-        ),
+        "odds": MIDDLE_ODDS,
         "stake_percent": pl.Float64,
         "odds_age_seconds": pl.Float64,
         "deep_link": pl.String,
@@ -224,7 +228,7 @@ MIDDLES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "stat_category": pl.String,
     "team_side": pl.String,
     "market_segment": pl.String,
-    "warnings": _TEXTS,
+    "warnings": TEXTS,
     "unconfirmed": pl.Boolean,
 }
 
@@ -251,13 +255,13 @@ MARKETS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "family": pl.String,
     "subject": pl.String,
     "line": pl.Float64,
-    "outcomes": _TEXTS,
-    "books": _TEXTS,
+    "outcomes": TEXTS,
+    "books": TEXTS,
     "book_count": pl.Int64,
-    "complete_books": _TEXTS,
+    "complete_books": TEXTS,
     "is_complete": pl.Boolean,
     "is_main_line": pl.Boolean,
     "prices": pl.Int64,
     "set_aside": pl.Int64,
-    "market_types": _TEXTS,
+    "market_types": TEXTS,
 }

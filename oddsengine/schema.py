@@ -17,13 +17,18 @@ each price, and moves invalid rows to `OddsTable.rejected`. All other code trust
 - Columns that are not in the schema are kept.
 """
 
+import math
+import sys
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from oddsengine.casts import CASTS, TIME, is_empty, readable
 from oddsengine.catalog import thresholds
-from oddsengine.expressions import OddsExpr
 from oddsengine.frames import IntoFrame, to_polars
-from oddsengine.odds import american_to_decimal
+from oddsengine.odds import american_to_decimal, decimal_to_american
 
 ODDS_SCHEMA: dict[str, pl.DataType] = {
     "id": pl.String(),
@@ -84,6 +89,7 @@ _REQUIRED = ("sportsbook", "event_id", "market_type", "selection")
 _PRICES = ("odds_decimal", "odds_american")
 _OWN = ("row", "price_mismatch")  # columns added by the check
 _STAND_INS = {"timestamp": "last_seen_at", "probability": "odds_probability"}
+_FINITE = sys.float_info.max
 _MOST = 1e300  # decimal; larger odds have no finite American form
 MOST_CHARACTERS = 1000
 """Maximum length of a text."""
@@ -92,7 +98,7 @@ _LONG = f"longer than {MOST_CHARACTERS:,} characters"
 _AMERICAN = "an American price: give it as odds_american"
 _NO_AMERICAN = "not a finite price of 100 or more, or -100 or less"
 _DEFAULTS = {"is_live": False, "is_active": True, "flap": False, "rejected_upstream": False, "confirmed": False}
-_MISSING = {name: pl.lit(_DEFAULTS.get(name), dtype=dtype).alias(name) for name, dtype in ODDS_SCHEMA.items()}
+_MISSING = {name: pl.Series(name, [_DEFAULTS.get(name)], dtype=dtype) for name, dtype in ODDS_SCHEMA.items()}
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
 
@@ -172,7 +178,8 @@ def check_odds(frame: IntoFrame) -> OddsTable:
         raise OddsError(f"This is not an odds table: {error}.") from None
     frame = _with_own_names(frame)
     if frame.schema.get("row") != pl.UInt32 or frame["row"].null_count() or frame["row"].is_duplicated().any():
-        frame = frame.with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32))
+        row = pl.Series("row", np.arange(1, frame.height + 1, dtype=np.uint32))
+        frame = (frame.drop("row") if "row" in frame.columns else frame).hstack([row])
     faults = _Faults(frame)
     frame = _bounded(frame, faults)
     table = _filled(_cast(frame, faults))
@@ -262,37 +269,54 @@ def _filled(frame: pl.DataFrame) -> pl.DataFrame:
     came = set(frame.columns)
     extra = [name for name in frame.columns if name not in ODDS_SCHEMA and name not in _OWN]
     columns = []
-    for name, dtype in ODDS_SCHEMA.items():
+    for name in ODDS_SCHEMA:
         if name not in came:
-            columns.append(_MISSING[name])
-        elif name in _DEFAULTS and frame[name].null_count():
-            columns.append(pl.col(name).fill_null(_DEFAULTS[name]))
-        elif dtype == pl.Float64 and frame[name].is_nan().any():
-            columns.append(pl.col(name).fill_nan(None))
-        else:
-            columns.append(pl.col(name))
-    return frame.select(*columns, *extra, "row")
+            columns.append(_MISSING[name].new_from_index(0, frame.height))
+            continue
+        column = frame.get_column(name)
+        if name in _DEFAULTS and column.null_count():
+            column = column.fill_null(_DEFAULTS[name])
+        elif column.dtype == pl.Float64 and math.isnan(column.sum()):
+            column = column.fill_nan(None)
+        columns.append(column)
+    return pl.DataFrame([*columns, *(frame.get_column(name) for name in (*extra, "row"))])
 
 
 def _decimal_of(american: pl.Series) -> pl.Series:
     """Convert American odds to decimal; null if invalid."""
-    return pl.Series(american_to_decimal(american.fill_null(float("nan")).to_numpy())).fill_nan(None)
+    return pl.Series(american_to_decimal(_numbers(american)), nan_to_null=True)
+
+
+def _numbers(column: pl.Series) -> npt.NDArray[np.float64]:
+    """A column of numbers; nan for null."""
+    return cast(npt.NDArray[np.float64], column.to_numpy())
 
 
 def _priced(table: pl.DataFrame) -> pl.DataFrame:
     """Derive missing formats of the price and the probability; flag prices that differ."""
-    decimal, american = pl.col("odds_decimal"), pl.col("odds_american")
-    given = table["odds_american"].null_count() < table.height
-    made = _decimal_of(table["odds_american"]) if given else pl.lit(None, pl.Float64)
-    far = (made / decimal - 1.0).abs() > thresholds().price_mismatch + thresholds().epsilon
-    broken = american.is_not_null() & (american.abs() < 100.0)
-    table = table.with_columns(
-        price_mismatch=(far | broken).fill_null(False) if given else pl.lit(False),  # noqa: FBT003
-        odds_decimal=pl.coalesce(decimal, made) if table["odds_decimal"].null_count() else decimal,
-    )
-    if table["odds_american"].null_count():
-        american = pl.coalesce(american, OddsExpr(decimal).to_american())
-    return table.with_columns(american, odds_probability=1.0 / decimal)
+    decimal, american = _numbers(table["odds_decimal"]), _numbers(table["odds_american"])
+    mismatch = np.zeros(table.height, bool)
+    missing = table["odds_american"].null_count()
+    with np.errstate(all="ignore"):
+        if missing < table.height:
+            made = american_to_decimal(american)
+            far = np.abs(made / decimal - 1.0) > thresholds().price_mismatch + thresholds().epsilon
+            mismatch = far | (np.abs(american) < 100.0)
+            decimal = np.where(np.isnan(decimal), made, decimal)
+        if missing:
+            signed = (decimal <= -100.0).any()  # an unpriced row; then whole prices may be American, too
+            valid = (decimal > 1.0) & ~(signed & (decimal >= 100.0) & (decimal == np.round(decimal)))
+            american = np.where(np.isnan(american), decimal_to_american(np.where(valid, decimal, np.nan)), american)
+        prices = {"odds_decimal": decimal, "odds_american": american, "odds_probability": 1.0 / decimal}
+    made_ = {name: pl.Series(name, column, nan_to_null=True) for name, column in prices.items()}
+    columns = [made_.get(column.name, column) for column in table.get_columns()]
+    return pl.DataFrame([*columns, pl.Series("price_mismatch", mismatch)])
+
+
+def _beyond(column: pl.Series, least: float, most: float = math.inf) -> bool:
+    """Whether any number is outside a range."""
+    low, high = cast(float | None, column.min()), cast(float, column.max())
+    return low is not None and not (least <= low and high <= most)
 
 
 class _Faults:
@@ -332,23 +356,25 @@ class _Faults:
 
     def add_missing(self, table: pl.DataFrame) -> None:
         """Record rows without a required name, and lines that are not numbers."""
-        missing = table.select(pl.col(_REQUIRED).is_null() | (pl.col(_REQUIRED) == ""))
-        for mask in missing:
-            if mask.any():
-                self.add(mask, mask.name, "nothing given", "missing_value")
-        if table["line"].is_infinite().any():
-            self.add(table["line"].is_infinite(), "line", "not a finite number", "bad_value")
+        for name in _REQUIRED:
+            column = table.get_column(name)
+            empty = column == ""
+            if column.null_count() or empty.any():
+                self.add(column.is_null() | empty, name, "nothing given", "missing_value")
+        line = table["line"]
+        if _beyond(line, -_FINITE, _FINITE):
+            self.add(line.is_infinite(), "line", "not a finite number", "bad_value")
 
     def add_prices(self, table: pl.DataFrame) -> None:
         """Record rows without a finite price above 1."""
         decimal = table["odds_decimal"]
-        if (decimal <= -100.0).any():
+        if _beyond(decimal, np.nextafter(-100.0, 0.0)):
             self.add(_american(table), "odds_decimal", _AMERICAN, "bad_price")
-        low = (decimal <= 1.0) | (decimal > _MOST)
-        if low.any():
+        if _beyond(decimal, np.nextafter(1.0, 2.0), _MOST):
+            low = (decimal <= 1.0) | (decimal > _MOST)
             self.add(low, "odds_decimal", "not a finite price above 1", "bad_price")
         american = table["odds_american"]
-        if american.is_infinite().any():
+        if _beyond(american, -_FINITE, _FINITE):
             self.add(american.is_infinite(), "odds_american", _NO_AMERICAN, "bad_price")
         if not decimal.null_count():
             return

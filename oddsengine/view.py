@@ -20,7 +20,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.state import Board
 from oddsengine.detect import Offers, Scope, Wants, offers, unconfirmed
 from oddsengine.find import arbitrage, ev, low_hold, middles
-from oddsengine.find.board import Prepared, Question, Sharp, chosen_method, included
+from oddsengine.find.board import Prepared, Question, Sharp, chosen_method, empty, included
 from oddsengine.find.ids import Hashes, hexadecimal
 from oddsengine.find.search import Cases, Search
 from oddsengine.groups import Ints, Longs, Words
@@ -286,7 +286,7 @@ class View:
         question = Shown(**common, prepared=prepared, known=known, slots=slots)
         makers = (_ev_rows, _arbitrage_rows, _low_hold_rows, _middle_rows)
         first, second, third, fourth = (
-            _since(make(question, ids), born) if kind in asked_for else pl.DataFrame(schema=schema)
+            _since(make(question, ids), born) if kind in asked_for else empty(schema)
             for kind, (make, schema) in enumerate(zip(makers, _SCHEMAS, strict=True))
         )
         return Opportunities(first, second, third, fourth, counts)

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.detect import ages, best_legs, edges, most_implied, unconfirmed
+from oddsengine.detect import best_legs, edges, most_implied, unconfirmed
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Cases, Chosen, Search
 from oddsengine.groups import Floats, Longs
-from oddsengine.results import ARBITRAGE_SCHEMA
+from oddsengine.results import ARBITRAGE_SCHEMA, LEG
 
 
 def find(search: Search) -> Cases:
@@ -32,45 +32,40 @@ def over_cap(search: Search, hits: Cases) -> Bools:
     return np.asarray(1.0 / hits.legs.total - 1.0 > most)
 
 
-def published_ids(question: Question, hits: Cases) -> list[str]:
+def published_ids(question: Question, hits: Cases) -> pl.Series:
     """Return ids as published: event, market type and hash."""
-    events = question.facts(hits.legs.rows[:, 0])["event_id"].to_list()
-    types = board.market_types(question, hits.market).to_list()
-    tags = ids.hexadecimal(hits.legs.id)
-    return [f"{event}:{name}:{tag}" for event, name, tag in zip(events, types, tags, strict=True)]
+    g, labels = question.view.groups, question.labels
+    types = labels.market_type[labels.of_ladder[g.ladder[hits.market]]]
+    tags = pl.Series(ids.hexadecimal(hits.legs.id), dtype=pl.String)
+    return question.facts(hits.legs.rows[:, 0])["event_id"] + ":" + types + ":" + tags
 
 
 def rows(question: Question, hits: Cases) -> pl.DataFrame:
     """Build result rows, ordered by descending profit."""
     v = question.view
-    g = v.groups
     limits = v.limits
     hits = hits.only(np.flatnonzero(~over_cap(question, hits)))
+    if not hits.market.size:
+        return board.empty(ARBITRAGE_SCHEMA)
+    ident, profit = published_ids(question, hits), 1.0 / hits.legs.total - 1.0
+    order = np.lexsort((np.argsort(np.argsort(ident.to_list())), -100.0 * profit))
+    hits, ident, profit = hits.only(order), ident[order], profit[order]
     _, market, legs = hits
     first = legs.rows[:, 0]
     base = question.facts(first)
-    held = legs.rows >= 0
-    seen = np.where(held, g.seen[np.maximum(legs.rows, 0)], np.iinfo(np.int64).max)
-    age = ages(v.now, board.oldest(seen))
-    live = v.live[market] != 0
-    main = v.main[market] != 0
-    profit = 1.0 / legs.total - 1.0
+    facts = board.market_facts(question, first, base)
+    age = board.oldest(question, legs.rows)
+    live, other = facts["is_live"], facts["is_alternate_line"]
     old, very = board.stale_flags(v, age, live)
     edge, best = _edge(question, market, legs)
     available = edge > 0.0
     doubt = unconfirmed(v, legs.rows)
-    low = np.where(main & ~live, limits.arbitrage_low_implied_main, limits.arbitrage_low_implied)
+    low = np.where(other | live, limits.arbitrage_low_implied, limits.arbitrage_low_implied_main)
     columns: dict[str, Any] = {
-        "id": published_ids(question, hits),
-        "event_id": base["event_id"],
-        "sport": base["sport"].str.to_lowercase(),
-        "league": base["league"],
-        "market_type": board.market_types(question, market),
+        "id": ident,
         "line": board.market_lines(question, market),
         "profit_percent": profit * 100.0,
         "implied_total": legs.total * 100.0,
-        "start_time": base["event_start_time"],
-        "is_alternate_line": ~main,
         "possibly_stale": old,
         "oldest_odds_age_seconds": board.nullable(age),
         "warnings": board.warned(
@@ -86,14 +81,13 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
         "unconfirmed": doubt,
         "ev_available": available,
         "ev_percentage": board.nullable(np.where(available, edge * 100.0, np.nan)),
-        "devig_book": board.references(question, market, best).set(pl.Series(~available), None),
-        "player_name": base["player_name"],
+        "devig_book": question.labels.books[
+            np.where(available, board.references(question, market, best), board.NOBODY)
+        ],
         "legs": _legs(question, legs),
-        "detected_at": question.moments(market.size),
-        "book_count": v.books[market],
-        **board.market_facts(question, first, base),
+        **facts,
     }
-    return board.frame(columns, ARBITRAGE_SCHEMA).sort(["profit_percent", "id"], descending=[True, False])
+    return board.frame(columns, ARBITRAGE_SCHEMA, base)
 
 
 def _edge(question: Question, market: Longs, legs: Chosen) -> tuple[Floats, Longs]:
@@ -114,23 +108,18 @@ def _legs(question: Question, legs: Chosen) -> pl.Series:
     row = legs.rows[held]
     share = 1.0 / v.net[row]
     case = np.nonzero(held)[0]
-    table = question.facts(row)
-    flat = pl.DataFrame(
+    base = question.facts(row)
+    flat = board.structs(
         {
-            "sportsbook": table["sportsbook"],
-            "selection": table["selection"],
             "selection_type": board.sides(question, row),
             "line": board.row_lines(question, row),
-            "odds_american": table["odds_american"],
-            "odds_decimal": table["odds_decimal"],
             "net_odds": v.net[row],
             "implied_probability": share,
             "stake_percent": 100.0 * share / legs.total[case],
-            "timestamp": table["last_seen_at"],
-            "external_event_id": table["external_event_id"],
-            "selection_id": table["selection_id"],
-            "market_id": table["market_id"],
-            "odds_id": table["id"],
-        }
+            "timestamp": base["last_seen_at"],
+            "odds_id": base["id"],
+        },
+        LEG,
+        base,
     )
-    return board.lists(case, flat.to_struct("legs"), legs.total.size)
+    return board.lists(case, flat, legs.total.size)

@@ -7,6 +7,7 @@ and American odds appear only from here on.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -14,26 +15,31 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog, fair_close
-from oddsengine.detect import Offers, Scope, Wants, view
+from oddsengine.casts import TIME
+from oddsengine.detect import Offers, Scope, Wants, ages, view
 from oddsengine.find import books as naming
 from oddsengine.find import ids
 from oddsengine.find.search import Search
 from oddsengine.frames import IntoFrame
-from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, mix
+from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, distinct, mix
 from oddsengine.guards import Guarded, guard
 from oddsengine.markets import Identity, identify, times
 from oddsengine.reasons import CODES, GUARDS, Guards, enabled, thresholds_of
 from oddsengine.references import CLOSE, METHODS, read
+from oddsengine.results import TEXTS
 from oddsengine.schema import OddsTable, check_odds
 from oddsengine.tails import forms
 
-_SHOWN = [
+_SHOWN = {
     "sportsbook", "event_id", "sport", "league", "home_team", "away_team", "market_type", "selection", "odds_american",
     "odds_decimal", "event_start_time", "last_seen_at", "deep_link", "player_name", "external_event_id",
     "market_id", "selection_id", "id",
-]  # fmt: skip
+}  # fmt: skip
 Sharp = str | Sequence[str] | Mapping[str, float] | None
 Bools = npt.NDArray[np.bool_]
+CONSENSUS, NOBODY = -2, -1
+"""Places in `Labels.books`."""
+_TEAM_SIDES = pl.Series([None, "home", "away"])
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
@@ -44,7 +50,7 @@ class Prepared(NamedTuple):
     identity: Identity
     guarded: Guarded
     off: frozenset[int]
-    shown: pl.DataFrame  # the table's columns that results include
+    shown: pl.DataFrame  # the table with the ids that results show
 
 
 class RowColumns(Protocol):
@@ -52,6 +58,16 @@ class RowColumns(Protocol):
 
     def __getitem__(self, name: str, /) -> pl.Series:
         """One column."""
+
+
+class TableRows:
+    """Columns of some rows of a table."""
+
+    def __init__(self, table: pl.DataFrame, rows: Ints) -> None:
+        self._table, self._rows = table, pl.Series(rows.astype(np.uint32))
+
+    def __getitem__(self, name: str) -> pl.Series:
+        return self._table.get_column(name)[self._rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,17 +83,76 @@ class Question(Search):
 
     def facts(self, rows: Ints | Longs) -> RowColumns:
         """Return what the table says about rows of the groups, in the columns that results show."""
-        return self.prepared.shown[self.view.groups.row[rows]]
+        return TableRows(self.prepared.shown, self.view.groups.row[rows])
+
+    @cached_property
+    def labels(self) -> "Labels":
+        """Texts and signs of lines that results show."""
+        return Labels.of(self)
+
+    @cached_property
+    def _moments(self) -> pl.Series:
+        return pl.Series([self.view.now]).cast(TIME) if self.view.now != NO_TIME else repeated(None, 1, TIME)
 
     def moments(self, n: int) -> pl.Series:
         """The time at which ages are judged, n times."""
-        now = self.view.now
-        return repeated(None if now == NO_TIME else now, n, pl.Int64).cast(pl.Datetime("us", "UTC"))
+        return self._moments.new_from_index(0, n)
 
     def moment(self) -> datetime | None:
         """The time at which ages are judged."""
-        now = self.view.now
-        return None if now == NO_TIME else cast(datetime, pl.Series([now]).cast(pl.Datetime("us", "UTC")).item())
+        return cast(datetime | None, self._moments.item())
+
+
+class Labels(NamedTuple):
+    """Texts that results show, each once, and where they apply.
+
+    `market_type` and those after it are by the distinct kinds of market in a sport, which `of_ladder` numbers.
+    """
+
+    of_ladder: npt.NDArray[np.uint32]
+    market_type: pl.Series
+    period: pl.Series
+    stat: pl.Series  # null unless it is a prop
+    prop: Bools
+    of_team: Bools  # the total of one team
+    sign: Floats  # (kinds, outcomes): by which an outcome shows the line, nan without one
+    outcome: npt.NDArray[np.uint32]  # (kinds, outcomes): place in `outcomes`
+    outcomes: pl.Series
+    books: pl.Series  # by code, then "consensus" and null: see `CONSENSUS`
+
+    @classmethod
+    def of(cls, question: Question) -> "Labels":
+        """Collect them for the ladders and books of a table."""
+        identity, g = question.prepared.identity, question.view.groups
+        kinds = identity.kinds
+        names = sorted({name for kind in kinds for name in kind.outcomes})
+        shape = len(kinds), max((len(kind.outcomes) for kind in kinds), default=1)
+        outcome, sign = np.zeros(shape, np.uint32), np.full(shape, np.nan)
+        for at, kind in enumerate(kinds):
+            outcome[at, : len(kind.outcomes)] = [names.index(name) for name in kind.outcomes]
+            if kind.has_line:
+                sign[at] = 1.0
+                sign[at, 0] = -1.0 if kind.spread else 1.0
+        events = distinct(g.event)
+        sports: dict[str, int] = {}
+        sport = np.zeros(int(g.event.max(initial=0)) + 1, np.int64)
+        sport[events] = [sports.setdefault(identity.sports[event][0].id, len(sports)) for event in events.tolist()]
+        both, of_ladder = np.unique(sport[g.event] * len(kinds) + g.kind, return_inverse=True)
+        ids_ = list(sports)
+        cases = [(kinds[code % len(kinds)], ids_[code // len(kinds)]) for code in both.tolist()]
+        types = [catalog.family_name(kind.family, kind.period, sport_id) for kind, sport_id in cases]
+        return cls(
+            of_ladder=of_ladder.astype(np.uint32),
+            market_type=pl.Series(types, dtype=pl.String),
+            period=pl.Series([kind.period for kind, _ in cases], dtype=pl.String),
+            stat=pl.Series([kind.stat if kind.prop else None for kind, _ in cases], dtype=pl.String),
+            prop=np.array([kind.prop for kind, _ in cases], bool),
+            of_team=np.array([kind.subject == "team" for kind, _ in cases], bool),
+            sign=sign,
+            outcome=outcome,
+            outcomes=pl.Series(names, dtype=pl.String),
+            books=pl.Series([*identity.books, "consensus", None], dtype=pl.String),
+        )
 
 
 def microseconds(now: datetime | None) -> int:
@@ -109,21 +184,21 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
     if now is None and table.height:
         seen = times(table, "last_seen_at")
         moment = int(seen.max())
-    shown = pl.DataFrame(table)[_SHOWN]
-    if "row_id" in table.columns:  # the ids of a live board
-        shown = shown.with_columns(id=table["row_id"])
+    shown = table.with_columns(id=table["row_id"]) if "row_id" in table.columns else table  # the ids of a live board
     return Prepared(table, identity, guard(table, identity, off, moment, limits), off, shown)
 
 
-def references(question: Question, market: Longs, row: Ints | Longs) -> pl.Series:
-    """The sharp book behind the fair probability of each row; the one with the most influence on that at the close."""
+def references(question: Question, market: Longs, row: Ints | Longs) -> Longs:
+    """Places in `Labels.books` of the sharp book behind each row's fair probability.
+
+    At the close, it is the one with the most influence.
+    """
     v = question.view
     if v.close is None or v.board is None:
         code = v.reference[market]
     else:
         code = fair_close.sharpest(v.board.of, v.board.ballot, v.traits, market, v.groups.book[row])
-    names = np.array([*question.prepared.identity.books, "", "consensus"], dtype=object)
-    return pl.Series(names[np.where(code == -2, len(names) - 1, code)], dtype=pl.String)
+    return np.where(code < 0, CONSENSUS, code)
 
 
 def ask(
@@ -138,7 +213,8 @@ def ask(
     wanted = None if books is None else list(books)
     identity = prepared.identity
     naming.check(identity.books, wanted, sharp, commission)
-    read_ = estimated(prepared, fair) if method == CLOSE else None
+    event = event_hashes(prepared)
+    read_ = estimated(prepared, event, fair) if method == CLOSE else None
     looked = view(
         identity, prepared.guarded, prepared.off, wanted, sharp, method, commission, suspects="suspect" in more,
         board=read_,
@@ -147,7 +223,7 @@ def ask(
         view=looked,
         wants=wants,
         scope=Scope.everything(identity.groups),
-        hashes=hashes(prepared),
+        hashes=hashes(prepared, event),
         forms=forms(identity.kinds, identity.sports),
         cap=CODES["ev_cap"] not in prepared.off,
         prepared=prepared,
@@ -178,15 +254,12 @@ def included(include: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(some)))
 
 
-def estimated(prepared: Prepared, table: catalog.FairTable | None = None) -> fair_close.Board:
+def estimated(prepared: Prepared, event: Words, table: catalog.FairTable | None = None) -> fair_close.Board:
     """What a table says to the estimator; its momentum is the column `momentum`, else 0."""
     identity, g = prepared.identity, prepared.identity.groups
     table = table or catalog.fair_table()
     changed, start = (times(prepared.table, name)[g.row] for name in ("odds_changed_at", "event_start_time"))
-    _, at, event_of = np.unique(g.event, return_index=True, return_inverse=True)
-    first = g.row[g.rows[g.segments[g.markets[at]]]]
-    event = ids.words(prepared.table["event_id"][first].to_list())
-    minute = fair_close.minutes(event[event_of], prepared.guarded.now, table)
+    minute = fair_close.minutes(event, prepared.guarded.now, table)
     of = fair_close.estimator(identity.kinds, identity.sports, identity.books, table)
     moved = _momentum(prepared)
     reason = prepared.guarded.reason
@@ -208,17 +281,23 @@ def _momentum(prepared: Prepared) -> Floats | None:
     return out
 
 
-def hashes(prepared: Prepared) -> ids.Hashes:
-    """Hashes from which the ids of a table's opportunities are computed."""
-    identity = prepared.identity
-    g = identity.groups
+def event_hashes(prepared: Prepared) -> Words:
+    """Hash of the event of each ladder."""
+    g = prepared.identity.groups
     _, at, event_of = np.unique(g.event, return_index=True, return_inverse=True)
     first = g.row[g.rows[g.segments[g.markets[at]]]]  # a price of each event
-    event = ids.words(prepared.table["event_id"][first].to_list())
+    return ids.words(prepared.table["event_id"][first].to_list())[event_of]
+
+
+def hashes(prepared: Prepared, event: Words | None = None) -> ids.Hashes:
+    """Hashes from which the ids of a table's opportunities are computed; `event` from `event_hashes`."""
+    identity = prepared.identity
+    g = identity.groups
+    event = event_hashes(prepared) if event is None else event
     kind = ids.words(f"{k.period}/{k.family}" for k in identity.kinds)
     subjects, subject_of = np.unique(g.subject, return_inverse=True)
     texts = ids.words(subject(identity, int(s)) for s in subjects)
-    return ids.Hashes(ids.ladders(event[event_of], g.live, kind[g.kind], texts[subject_of]), ids.words(identity.books))
+    return ids.Hashes(ids.ladders(event, g.live, kind[g.kind], texts[subject_of]), ids.words(identity.books))
 
 
 def market_hash(question: Question, markets: Longs) -> Words:
@@ -235,29 +314,28 @@ def subject(identity: Identity, subject: int) -> str:
     return str(identity.names[subject - 3])
 
 
-def _game_names(event: pl.Series, home: pl.Series, away: pl.Series) -> pl.Series:
-    """Human-readable names of games."""
-    known: dict[tuple[str, str | None, str | None], str] = {}
-    names = []
-    for key in zip(event.to_list(), home.to_list(), away.to_list(), strict=True):
-        name = known.get(key)
-        if name is None:
-            name = known[key] = key[0] if key[1] is None or key[2] is None else f"{key[2]} @ {key[1]}"
-        names.append(name)
-    return pl.Series(names, dtype=pl.String)
+@lru_cache(maxsize=64)
+def _combinations(names: tuple[str, ...]) -> pl.Series:
+    """Lists of the names whose bit is set, by code."""
+    codes = range(1 << len(names))
+    return pl.Series([[name for at, name in enumerate(names) if code >> at & 1] for code in codes], dtype=TEXTS)
+
+
+def flagged(names: Iterable[str], codes: npt.NDArray[Any]) -> pl.Series:
+    """Names of the flags that are set in each code; the first is its lowest bit."""
+    return _combinations(tuple(names))[codes]
 
 
 def warned(flags: dict[str, Bools]) -> pl.Series:
     """Names of the warnings whose flag is set."""
-    codes = sum(flag.astype(np.int64) << at for at, flag in enumerate(flags.values()))
-    known, of = np.unique(codes, return_inverse=True)
-    names = [[name for at, name in enumerate(flags) if code >> at & 1] for code in known.tolist()]
-    return pl.Series(names, dtype=pl.List(pl.String))[of]
+    codes = [flag.astype(np.int64) << at for at, flag in enumerate(flags.values())]
+    return flagged(flags, np.sum(codes, axis=0))
 
 
-def oldest(seen: Longs) -> Longs:
-    """Oldest time of each row of legs; NO_TIME if any leg has none."""
-    return cast(Longs, seen.min(axis=1))
+def oldest(question: Question, rows: Ints) -> Floats:
+    """Age of the oldest of each row of legs, padded with -1; nan if that of any is unknown."""
+    seen = np.where(rows >= 0, question.view.groups.seen[np.maximum(rows, 0)], np.iinfo(np.int64).max)
+    return ages(question.view.now, seen.min(axis=1))
 
 
 def stale_flags(view: Offers, age: Floats, live: Bools) -> tuple[Bools, Bools]:
@@ -278,101 +356,101 @@ def repeated(value: Any, n: int, dtype: Any = None) -> pl.Series:
     return pl.Series([value], dtype=dtype).new_from_index(0, n)
 
 
-def market_types(question: Question, markets: Longs) -> pl.Series:
-    """Market types under which markets are published."""
-    identity = question.prepared.identity
-    g = question.view.groups
-    ladder = g.ladder[markets]
-    known: dict[tuple[int, str], str] = {}
-    names = []
-    for kind, event in zip(g.kind[ladder].tolist(), g.event[ladder].tolist(), strict=True):
-        key = kind, identity.sports[event][0].id
-        name = known.get(key)
-        if name is None:
-            of = identity.kinds[kind]
-            name = known[key] = catalog.family_name(of.family, of.period, key[1])
-        names.append(name)
-    return pl.Series(names, dtype=pl.String)
+def _lower(texts: pl.Series) -> pl.Series:
+    """Texts in lower case; few are distinct."""
+    given = texts.to_list()
+    lower = {text: None if text is None else text.lower() for text in dict.fromkeys(given)}
+    return pl.Series([lower[text] for text in given], dtype=pl.String)
 
 
 def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str, Any]:
     """Columns of the market and event of some rows of the groups, of which the table says `facts`."""
-    identity = question.prepared.identity
-    g, kinds = question.view.groups, identity.kinds
-    markets = g.market[rows]
-    ladder = g.ladder[markets]
-    kind = g.kind[ladder]
-    prop = np.array([k.prop for k in kinds], bool)
-    stats = pl.Series([k.stat if k.prop else None for k in kinds], dtype=pl.String)
-    periods = pl.Series([k.period for k in kinds], dtype=pl.String)
-    home, away = facts["home_team"], facts["away_team"]
-    turned = identity.turned[g.row[rows]]
+    v, g, labels = question.view, question.view.groups, question.labels
+    market = g.market[rows]
+    place = labels.of_ladder[g.ladder[market]]
+    at = pl.Series(place)
+    event, home, away = facts["event_id"], facts["home_team"], facts["away_team"]
+    turned = question.prepared.identity.turned[g.row[rows]]
     if turned.any():
         # This book names the teams the other way round; the line and the sides are the event's.
         swap = pl.Series(turned)
         home, away = away.zip_with(swap, home), home.zip_with(swap, away)
-    team_total = np.array([k.subject == "team" for k in kinds], bool)[kind]
-    side = np.where(team_total, g.subject[ladder], 0)
+    name = away + " @ " + home
+    if name.null_count():
+        name = name.zip_with(name.is_not_null(), event)
     return {
-        "is_live": question.view.live[markets] != 0,
-        "is_player_prop": prop[kind],
-        "stat_category": stats[kind],
-        "market_segment": periods[kind],
+        "event_id": event,
+        "event_name": name,
         "home_team": home,
         "away_team": away,
-        "event_name": _game_names(facts["event_id"], home, away),
-        "team_side": pl.Series([None, "home", "away"])[side],
+        "sport": _lower(facts["sport"]),
+        "start_time": facts["event_start_time"],
+        "market_type": labels.market_type[at],
+        "market_segment": labels.period[at],
+        "stat_category": labels.stat[at],
+        "team_side": _TEAM_SIDES[np.where(labels.of_team[place], g.subject[g.ladder[market]], 0)],
+        "is_player_prop": labels.prop[place],
+        "is_live": v.live[market] != 0,
+        "is_alternate_line": v.main[market] == 0,
+        "book_count": v.books[market],
+        "detected_at": question.moments(rows.size),
     }
 
 
-def frame(columns: dict[str, Any], schema: Mapping[str, Any]) -> pl.DataFrame:
-    """Columns in the order and types of a schema; missing ones are null."""
+_DTYPES = {"d": pl.Float64, "?": pl.Boolean, "l": pl.Int64}  # of arrays
+
+
+def frame(columns: Mapping[str, Any], schema: Mapping[str, Any], facts: RowColumns | None = None) -> pl.DataFrame:
+    """Columns in the order of a schema; missing ones are what the table says (`facts`), else null.
+
+    Columns are Series of the right type, or arrays and lists of values.
+    """
     n = len(next(iter(columns.values())))
     made = []
     for name, dtype in schema.items():
         column = columns.get(name)
         if column is None:
-            column = repeated(None, n, dtype).alias(name)
-        elif isinstance(column, pl.Series):
-            column = column.alias(name)
-        else:
-            column = pl.Series(name, column)
+            column = facts[name] if facts is not None and name in _SHOWN else _null(dtype).new_from_index(0, n)
+        elif isinstance(column, np.ndarray) and _DTYPES.get(column.dtype.char) is dtype:
+            column = pl.Series(column)
+        elif not isinstance(column, pl.Series):
+            column = pl.Series(column, dtype=dtype)
         made.append(column)
-    whole = pl.DataFrame(made)
-    others: dict[Any, Any] = {
-        name: dtype for (name, dtype), came in zip(schema.items(), whole.dtypes, strict=True) if came != dtype
-    }
-    return whole.cast(others) if others else whole
+    return pl.DataFrame(made, schema=list(schema))
+
+
+def empty(schema: Mapping[str, Any]) -> pl.DataFrame:
+    """A frame without rows."""
+    return pl.DataFrame([_null(dtype).new_from_index(0, 0) for dtype in schema.values()], schema=list(schema))
+
+
+@lru_cache(maxsize=64)
+def _null(dtype: Any) -> pl.Series:
+    return pl.Series([None], dtype=dtype)
+
+
+def structs(columns: Mapping[str, Any], dtype: pl.Struct, facts: RowColumns | None = None) -> pl.Series:
+    """A column of structs from columns of their fields, as `frame`."""
+    return frame(columns, dict(dtype), facts).to_struct()
 
 
 def sides(question: Question, rows: Ints) -> pl.Series:
     """Outcome names of some rows of the groups."""
-    g, kinds = question.view.groups, question.prepared.identity.kinds
-    names = sorted({o for k in kinds for o in k.outcomes})
-    most = max((len(k.outcomes) for k in kinds), default=1)
-    place = np.zeros((len(kinds), most), np.int64)
-    for at, kind in enumerate(kinds):
-        place[at, : len(kind.outcomes)] = [names.index(o) for o in kind.outcomes]
-    return pl.Series(names, dtype=pl.String)[place[g.kind[g.ladder[g.market[rows]]], g.side[rows]]]
+    g, labels = question.view.groups, question.labels
+    return labels.outcomes[labels.outcome[g.kind[g.ladder[g.market[rows]]], g.side[rows]]]
 
 
-def market_lines(question: Question, markets: Longs) -> pl.Series:
-    """Published lines of markets: the total's, or the home handicap; null without one."""
-    g, kinds = question.view.groups, question.prepared.identity.kinds
-    kind = g.kind[g.ladder[markets]]
-    sign = np.array([(-1.0 if k.spread else 1.0) if k.has_line else np.nan for k in kinds])
-    return nullable(g.threshold[markets] / 100.0 * sign[kind] + 0.0)
+def market_lines(question: Question, markets: Ints | Longs, side: Any = 0) -> pl.Series:
+    """Published lines of markets: the total's, or the handicap of a side, by default the home one; null without one."""
+    g = question.view.groups
+    sign = question.labels.sign[g.kind[g.ladder[markets]], side]
+    return nullable(g.threshold[markets] / 100.0 * sign + 0.0)
 
 
 def row_lines(question: Question, rows: Ints) -> pl.Series:
     """Lines of some rows of the groups from their own side; null if the family has none."""
-    g, kinds = question.view.groups, question.prepared.identity.kinds
-    market = g.market[rows]
-    kind = g.kind[g.ladder[market]]
-    spread = np.array([k.spread for k in kinds], bool)[kind]
-    lined = np.array([k.has_line for k in kinds], bool)[kind]
-    line = g.threshold[market] / 100.0 * np.where(spread & (g.side[rows] == 0), -1.0, 1.0) + 0.0
-    return nullable(np.where(lined, line, np.nan))
+    g = question.view.groups
+    return market_lines(question, g.market[rows], g.side[rows])
 
 
 def known_age(view: Offers, age: Floats) -> Floats:
@@ -383,20 +461,23 @@ def known_age(view: Offers, age: Floats) -> Floats:
 
 def lists(case: Longs, values: pl.Series, cases: int) -> pl.Series:
     """Group values into one list per case; `case` is ascending and gives the list of each value."""
-    return tables_of_lists(case, {"value": values}, cases, pl.col("value"))["value"]
+    return grouped(case, {"value": values}, cases, "value")["value"]
 
 
-def tables_of_lists(case: Longs, values: dict[str, pl.Series], cases: int, *columns: pl.Expr) -> pl.DataFrame:
+def grouped(case: Longs, values: dict[str, pl.Series], cases: int, *columns: str | pl.Expr) -> pl.DataFrame:
     """Group columns of values into lists, as `lists`."""
-    flat = pl.DataFrame({"case": pl.Series(case).set_sorted(), **values})
-    grouped = flat.group_by("case", maintain_order=True).agg(*columns)
-    if grouped.height < cases:
-        whole = pl.DataFrame({"case": np.arange(cases)})
-        grouped = whole.join(grouped, on="case", how="left", maintain_order="left")
-        grouped = grouped.with_columns(pl.exclude("case").fill_null([]))
-    return grouped
+    flat = pl.DataFrame([pl.Series(case).set_sorted(), *values.values()], schema=["case", *values])
+    made = flat.group_by("case", maintain_order=True).agg(*columns)
+    if made.height == cases:
+        return made
+    at = np.full(cases, made.height)
+    at[distinct(case)] = np.arange(made.height)
+    none = [pl.Series("case", [cases]), *(pl.Series(name, [[]], made.schema[name]) for name in made.columns[1:])]
+    return made.vstack(pl.DataFrame(none))[at]
 
 
-def ranges(first: Longs, last: Longs) -> pl.Series:
-    """Lists of the whole numbers from first to last."""
-    return pl.int_ranges(pl.Series(first), pl.Series(last + 1), eager=True)
+def books_of(question: Question, case: Longs, rows: Ints | Longs, cases: int) -> pl.Series:
+    """List the distinct books of some rows by case, sorted."""
+    books = max(len(question.prepared.identity.books), 1)
+    keys = distinct(case * books + question.view.groups.book[rows])
+    return lists(keys // books, question.labels.books[keys % books], cases)

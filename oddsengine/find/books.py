@@ -31,5 +31,5 @@ def check(books: Iterable[str], own: Iterable[str] | None, sharp: Any, commissio
     allowed = [*books, *catalog.books()]
     order = () if sharp is None else Reference.of(sharp).order
     for word, given in (("books", own), ("sharp", order), ("commission", commission)):
-        if strange := absent(given or (), allowed):
+        if given and (strange := absent(given, allowed)):
             raise refused(word, strange, books)

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import fair_close, tails, value
+from oddsengine.columns import spans
 from oddsengine.detect import ages, best_legs, edges, sharp_edges
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
@@ -13,7 +14,7 @@ from oddsengine.find.search import Search
 from oddsengine.groups import Bytes, Floats, Ints, Longs, Words
 from oddsengine.kelly import kelly, shrunk_kelly
 from oddsengine.odds import decimal_to_american
-from oddsengine.results import EV_SCHEMA
+from oddsengine.results import EV_SCHEMA, TEXTS
 
 
 class EvPrices(NamedTuple):
@@ -29,7 +30,7 @@ class EvPrices(NamedTuple):
     edge: Floats  # fraction
     id: Words  # hash of kind, market, book and side, not of the price
 
-    def only(self, keep: Bools) -> "EvPrices":
+    def only(self, keep: Bools | Longs) -> "EvPrices":
         """Return a selection of the rows."""
         return EvPrices._make(column[keep] for column in self)
 
@@ -53,74 +54,62 @@ def over_cap(search: Search, hits: EvPrices) -> Bools:
 def rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.DataFrame:
     """Build result rows, ordered by descending edge."""
     v = question.view
-    g = v.groups
     keep = ~over_cap(question, hits)
     if max_ev is not None:
         keep &= hits.edge <= max_ev / 100.0 + question.epsilon
-    hits = hits.only(keep)
-    edge = hits.edge
-    market = g.market[hits.row].astype(np.int64)
+    order = np.lexsort((hits.id, -100.0 * hits.edge))
+    hits = hits.only(order[keep[order]])
+    if not hits.row.size:
+        return board.empty(EV_SCHEMA)
+    edge, percent, net = hits.edge, hits.edge * 100.0, v.net[hits.row]
+    market = v.groups.market[hits.row].astype(np.int64)
     live = v.live[market] != 0
     age = ages(v.now, hits.seen)
     old, _ = board.stale_flags(v, age, live)
     base = question.facts(hits.row)
-    sister = _sisters(question, hits.row, edge)
+    facts = board.market_facts(question, hits.row, base)
+    shared, sister = _sisters(question, hits.row, edge)
     push = _pushes(question, market)
     arb = _arbs(question, market)
     close = _close(question, hits, market)
-    sharp_book = board.references(question, market, hits.row)
-    percent = edge * 100.0
+    sharp_book = question.labels.books[board.references(question, market, hits.row)]
     if close is None:
         chance = value.confidence(hits.width, hits.gap, board.known_age(v, age), live, hits.fair, edge)
         chance = np.clip(chance, 0.0, 100.0)
     else:
         chance = close.confidence
-    facts = board.market_facts(question, hits.row, base)
     columns: dict[str, Any] = {
         "game": facts["event_name"],
         "id": ids.hexadecimal(hits.id),
-        "game_id": base["event_id"],
-        "external_event_id": base["external_event_id"],
-        "selection_id": base["selection_id"],
+        "game_id": facts["event_id"],
         "ev_percentage": percent,
         "ev_percent": percent,
-        "odds_american": base["odds_american"],
-        "odds_decimal": base["odds_decimal"],
         "no_vig_odds": board.nullable(decimal_to_american(1.0 / hits.fair)),
         "fair_probability": hits.fair,
         "market_width": hits.width * 100.0,
-        "devig_method": board.repeated("power" if close else v.method, edge.size, pl.String),
+        "devig_method": board.repeated("power" if close else v.method, edge.size),
         "sharp_book": sharp_book,
         "devig_book": sharp_book,
-        "selection": base["selection"],
         "selection_type": board.sides(question, hits.row),
-        "market": board.market_types(question, market),
+        "market": facts["market_type"],
         "line": board.row_lines(question, hits.row),
-        "sportsbook": base["sportsbook"],
-        "sport": base["sport"].str.to_lowercase(),
-        "league": base["league"],
-        "start_time": base["event_start_time"],
         "confidence_score": chance,
-        "kelly_percent": kelly(hits.fair, v.net[hits.row]),
-        "book_count": v.books[market],
+        "kelly_percent": kelly(hits.fair, net),
         "arb_available": arb > 0.0,
         "arb_profit": board.nullable(np.where(arb > 0.0, arb * 100.0, np.nan)),
-        "player_name": base["player_name"],
         "possibly_stale": old,
         "oldest_odds_age_seconds": board.nullable(age),
         "warnings": board.warned(
             {
                 "POTENTIALLY_STALE_ODDS": old & ~live,
                 "LIVE_STALE_ODDS": old & live,
-                "SHARED_FEED": sister.list.len().to_numpy() > 0,
+                "SHARED_FEED": shared,
                 "UNCONFIRMED": hits.doubt != 0,
             }
         ),
-        "detected_at": question.moments(edge.size),
-        "net_odds": v.net[hits.row],
+        "net_odds": net,
         "push_probability": board.nullable(push),
         "ev_per_stake": percent * (1.0 - np.nan_to_num(push)),
-        "is_alternate_line": v.main[market] == 0,
         "shared_feed": sister,
         "odds_id": base["id"],
         "unconfirmed": hits.doubt != 0,
@@ -129,7 +118,7 @@ def rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.DataFra
         **({} if close is None else close.columns),
         **facts,
     }
-    return board.frame(columns, EV_SCHEMA).sort(["ev_percentage", "id"], descending=[True, False])
+    return board.frame(columns, EV_SCHEMA, base)
 
 
 class _Close(NamedTuple):
@@ -162,7 +151,7 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
             "ev_high": board.nullable(high),
             "ev_error": board.nullable(100.0 * net * hits.fair * (1.0 - hits.fair) * se),
             "prob_positive": board.nullable(fair_close.normal((x + np.log(net - 1.0)) / se)),
-            "flags": pl.Series([fair_close.named(int(f)) for f in flags], dtype=pl.List(pl.String)),
+            "flags": board.flagged(fair_close.BITS, flags),
             "kelly_shrunk": board.nullable(shrunk_kelly(hits.fair, net, se)),
             "independent_books": others,
             "agreeing_books": agree,
@@ -170,31 +159,25 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     )
 
 
-def _sisters(question: Question, row: Ints, edge: Floats) -> pl.Series:
-    """List, for each row, the books of the same feed with the same edge on the same outcome."""
-    v, books = question.view, question.prepared.identity.books
-    segment = np.searchsorted(v.groups.rows, row, side="right") - 1
-    book = v.groups.book[row]
-    feed = v.traits.feed[book]
+def _sisters(question: Question, row: Ints, edge: Floats) -> tuple[Bools, pl.Series]:
+    """Find other books of the same feed with the same edge on the same outcome: whether a row has any, and which."""
+    g = question.view.groups
+    segment = np.searchsorted(g.rows, row, side="right") - 1
+    book = g.book[row]
+    feed = question.view.traits.feed[book]
     order = np.lexsort((edge, feed, segment))
-    if not np.all([np.diff(key[order]) == 0 for key in (edge, feed, segment)], axis=0).any():
-        return board.repeated([], row.size, pl.List(pl.String))
-    frame = pl.DataFrame(
-        {
-            "segment": segment,
-            "feed": feed,
-            "edge": edge,
-            "book": pl.Series(books, dtype=pl.String)[book],
-        }
-    )
-    lists = frame.group_by("segment", "feed", "edge").agg(pl.col("book").sort().alias("books"))
-    joined = frame.join(lists, on=["segment", "feed", "edge"], how="left", maintain_order="left")
-    return joined.select(
-        pl.when(pl.col("books").list.len() > 1)
-        .then(pl.col("books").list.set_difference(pl.concat_list("book")).list.sort())
-        .otherwise(pl.lit([], dtype=pl.List(pl.String)))
-        .alias("shared")
-    ).to_series()
+    same = np.all([np.diff(key[order]) == 0 for key in (edge, feed, segment)], axis=0)
+    shared = np.zeros(row.size, bool)
+    if not same.any():
+        return shared, board.repeated([], row.size, TEXTS)
+    # Every row of a run beside every other of another book.
+    run = np.concatenate(([0], np.cumsum(~same)))
+    first, last = np.searchsorted(run, run), np.searchsorted(run, run, side="right")
+    case, other = order[np.repeat(np.arange(row.size), last - first)], order[spans(first, last)]
+    apart = book[case] != book[other]
+    case, other = case[apart], other[apart]
+    shared[case] = True
+    return shared, board.books_of(question, case, row[other], row.size)
 
 
 def _arbs(question: Question, market: Longs) -> Floats:

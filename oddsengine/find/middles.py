@@ -6,14 +6,15 @@ import numpy as np
 import polars as pl
 
 from oddsengine import middle, tails
+from oddsengine.columns import spans
 from oddsengine.detect import Offers, ages, market_fair, pair_legs, unconfirmed
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Chosen, Search
-from oddsengine.groups import Bytes, Floats, Ints, Longs
-from oddsengine.results import MIDDLES_SCHEMA
+from oddsengine.groups import Bytes, Floats, Ints, Longs, distinct
+from oddsengine.results import MIDDLE_ODDS, MIDDLE_SIDE, MIDDLES_SCHEMA
 
-_SOURCES = ("unknown", "ladder", "median", "shape")
+_SOURCES = pl.Series(["unknown", "ladder", "median", "shape"])
 
 
 class Middles(NamedTuple):
@@ -164,109 +165,102 @@ def doubted(search: Search, hits: Middles) -> Bools:
 def rows(question: Question, hit: Middles) -> pl.DataFrame:
     """Build result rows, best quality first."""
     hit = hit.only(np.flatnonzero(~over_cap(question, hit)))
+    if not hit.low.size:
+        return board.empty(MIDDLES_SCHEMA)
     v = question.view
     g = v.groups
     limits = v.limits
-    base = question.facts(hit.legs.rows[:, 0])
-    age = ages(v.now, g.seen[hit.legs.rows]).max(axis=1, initial=0.0)
-    live = v.live[hit.low] != 0
-    doubt = unconfirmed(v, hit.legs.rows)
-    gap = (g.threshold[hit.high] - g.threshold[hit.low]) / 100.0
-    over_line, under_line = g.threshold[hit.low].astype(np.int64), g.threshold[hit.high].astype(np.int64)
-    inside = middle.window(over_line, under_line)
     trust = np.array([0.0, limits.quality_source_ladder, limits.quality_source_median, limits.quality_source_shape])
     score = middle.quality(
         hit.worth.ev,
         hit.worth.prob,
         np.where(doubted(question, hit), limits.quality_source_shape, trust[hit.source]),
-        np.nan_to_num(age),
+        np.nan_to_num(board.oldest(question, hit.legs.rows)),
     )
+    order = np.lexsort((hit.legs.id, -100.0 * hit.worth.ev, -score))
+    hit = hit.only(order)
+    age = board.oldest(question, hit.legs.rows)
+    base = question.facts(hit.legs.rows[:, 0])
+    facts = board.market_facts(question, hit.legs.rows[:, 0], base)
+    doubt = unconfirmed(v, hit.legs.rows)
+    over_line, under_line = g.threshold[hit.low].astype(np.int64), g.threshold[hit.high].astype(np.int64)
+    gap = (under_line - over_line) / 100.0
+    numbers = _numbers(question, hit.low, middle.window(over_line, under_line))
     sides = _sides(question, hit)
     columns: dict[str, Any] = {
         "id": ids.hexadecimal(hit.legs.id),
-        "event_id": base["event_id"],
-        "sport": base["sport"].str.to_lowercase(),
-        "league": base["league"],
-        "market_type": board.market_types(question, hit.low),
-        "side1": sides[: gap.size],
-        "side2": sides[gap.size :],
+        "side1": sides.head(gap.size),
+        "side2": sides.tail(gap.size),
         "middle_size": gap,
-        "middle_numbers": board.ranges(inside.first, inside.last),
+        "middle_numbers": numbers["number"],
         "middle_probability": hit.worth.prob,
         "expected_value": hit.worth.ev * 100.0,
-        "quality_score": score,
-        "detected_at": question.moments(gap.size),
-        "start_time": base["event_start_time"],
+        "quality_score": score[order],
         "worst_case_loss": hit.worth.worst * 100.0,
         "best_case_profit": hit.worth.best * 100.0,
         "break_even_percent": np.maximum(hit.legs.total - 1.0, 0.0) * 100.0,
         "is_guaranteed_profit": hit.legs.total < 1.0,
-        "key_numbers": _key_numbers(question, hit),
-        "probability_source": pl.Series(_SOURCES, dtype=pl.String)[hit.source],
+        "key_numbers": numbers["key"],
+        "probability_source": _SOURCES[hit.source],
         "odds_age_seconds": board.nullable(age),
-        "player_name": base["player_name"],
         "warnings": board.warned(
             {
                 "HIGH_PROBABILITY": hit.worth.prob > limits.middle_high_probability,
                 "LARGE_GAP": gap > limits.middle_large_gap,
                 "STALE_ODDS": age > limits.middle_stale_s,
-                "LIVE_GAME": live,
+                "LIVE_GAME": facts["is_live"],
                 "GUARANTEED_PROFIT": hit.legs.total < 1.0,
                 "UNCONFIRMED": doubt,
             }
         ),
         "unconfirmed": doubt,
-        **board.market_facts(question, hit.legs.rows[:, 0], base),
+        **facts,
     }
-    order = ["quality_score", "expected_value", "id"]
-    return board.frame(columns, MIDDLES_SCHEMA).sort(order, descending=[True, True, False])
+    return board.frame(columns, MIDDLES_SCHEMA, base)
 
 
 def _sides(question: Question, hit: Middles) -> pl.Series:
     """Build the first leg of each middle, followed by the second of each."""
     v = question.view
     row: Ints = hit.legs.rows.T.ravel()
-    table = question.facts(row)
-    fair: Floats = np.concatenate((market_fair(v, hit.low)[:, 0], market_fair(v, hit.high)[:, 1]))
+    base = question.facts(row)
+    fair: Floats = market_fair(v, np.concatenate((hit.low, hit.high)))[
+        np.arange(row.size), np.repeat([0, 1], hit.low.size)
+    ]
     total = np.tile(hit.legs.total, 2)
     share = 1.0 / v.net[row]
     alone = np.isnan(fair)
     if alone.any():
         # Without the other side of this line, use the price less its share of the pair's hold.
         fair = np.where(alone, np.minimum(share / np.maximum(total, 1.0), share), fair)
-    return pl.DataFrame(
-        {
-            "book": table["sportsbook"],
-            "selection": table["selection"],
-            "line": board.row_lines(question, row),
-            "odds": pl.DataFrame(
-                {
-                    "american": table["odds_american"],
-                    "decimal": table["odds_decimal"],
-                    "probability": share,
-                    "fair_probability": fair,
-                }
-            ).to_struct("odds"),
-            "stake_percent": 100.0 * share / total,
-            "odds_age_seconds": board.nullable(ages(v.now, v.groups.seen[row])),
-            "deep_link": table["deep_link"],
-            "odds_id": table["id"],
-        }
-    ).to_struct()
+    odds = {
+        "american": base["odds_american"],
+        "decimal": base["odds_decimal"],
+        "probability": share,
+        "fair_probability": fair,
+    }
+    sides = {
+        "book": base["sportsbook"],
+        "line": board.row_lines(question, row),
+        "odds": board.structs(odds, MIDDLE_ODDS),
+        "stake_percent": 100.0 * share / total,
+        "odds_age_seconds": board.nullable(ages(v.now, v.groups.seen[row])),
+        "odds_id": base["id"],
+    }
+    return board.structs(sides, MIDDLE_SIDE, base)
 
 
-def _key_numbers(question: Question, hit: Middles) -> pl.Series:
-    """Return the key numbers inside each window of a margin; none for totals."""
-    g, ladder = question.view.groups, question.view.groups.ladder[hit.low]
-    events, of = np.unique(g.event[ladder], return_inverse=True)
+def _numbers(question: Question, market: Longs, window: middle.Window) -> pl.DataFrame:
+    """List the numbers inside each window, and those of them that are key numbers; totals have none."""
+    g, ladder = question.view.groups, question.view.groups.ladder[market]
+    numbers = spans(window.first, window.first + window.size)
+    case = np.repeat(np.arange(market.size), window.size)
+    events = distinct(g.event[ladder])
     sports = [question.prepared.identity.sports[event][0] for event in events.tolist()]
-    most = max((len(sport.key_numbers) for sport in sports), default=0)
-    table = np.full((len(sports), 2 * most), np.iinfo(np.int32).max, np.int64)
+    is_key = np.zeros((len(sports), int(np.abs(numbers).max(initial=0)) + 1), bool)
     for at, sport in enumerate(sports):
-        numbers = sorted(n for key in sport.key_numbers for n in (-key, key))
-        table[at, : len(numbers)] = numbers
-    keys = table[of]
-    low, high = g.threshold[hit.low][:, None], g.threshold[hit.high][:, None]
-    inside = (low < 100 * keys) & (100 * keys < high) & (question.view.traits.margin[g.kind[ladder]] != 0)[:, None]
-    case, place = np.nonzero(inside)
-    return board.lists(case, pl.Series(keys[case, place]), ladder.size)
+        is_key[at, [key for key in sport.key_numbers if key < is_key.shape[1]]] = True
+    margin = question.view.traits.margin[g.kind[ladder]] != 0
+    key = is_key[np.searchsorted(events, g.event[ladder])[case], np.abs(numbers)] & margin[case]
+    values = {"number": pl.Series(numbers), "key": pl.Series(key)}
+    return board.grouped(case, values, market.size, "number", pl.col("number").filter("key").alias("key"))
