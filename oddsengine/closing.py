@@ -206,8 +206,8 @@ class ClosingRecorder:
             before[: self._begins.size] = self._begins
         elif self._names is not None:
             for event, start in zip(self._names.events, self._begins.tolist(), strict=False):
-                if event.id in names.event_codes:
-                    before[names.event_codes[event.id]] = start
+                if event in names.event_codes:
+                    before[names.event_codes[event]] = start
         return np.where(told == NO_TIME, before, told)
 
     def _put_off(self, names: Names, status: Any, begins: Longs) -> Any:

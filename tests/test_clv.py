@@ -269,8 +269,9 @@ def test_prices_that_left_long_before_are_no_closing_prices() -> None:
     assert sorted(close.lines["sportsbook"].unique()) == ["betmgm", "fanduel", "pinnacle"]
 
 
+@pytest.mark.parametrize("renewed", [False, True])
 @pytest.mark.parametrize(("left_s", "state"), [(LAST_S - 1, "graded"), (-30, "graded"), (LAST_S + 1, "without_close")])
-def test_a_game_whose_prices_all_leave_closes_at_its_last_start(left_s: int, state: str) -> None:
+def test_a_game_whose_prices_all_leave_closes_at_its_last_start(left_s: int, state: str, *, renewed: bool) -> None:
     """A feed of pre-match prices drops the game before its start, or between two of its responses."""
     desk = Desk()
     desk.step(LAST_S + 60, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
@@ -278,6 +279,10 @@ def test_a_game_whose_prices_all_leave_closes_at_its_last_start(left_s: int, sta
     books = [(book, "e") for book in ("pinnacle", "draftkings")]
     desk.recorder.follow(desk.engine.step([], at, complete=books))
     assert desk.engine.size == 0
+    if renewed:  # as by `Board.tidy`
+        with desk.engine.still() as board:
+            board.names = board.names.renewed(np.arange(len(board.names.wordings)))
+            board.rebuild()
     desk.step(-31)
     assert [row["state"] for row in desk.bets()] == [state]
     close = desk.closings.closing("e")

@@ -1314,7 +1314,7 @@ def test_each_leg_is_placed_with_its_own_line(visit: Visiting, server: Running) 
 
 def test_legs_of_a_low_hold_pay_alike_after_commission(visit: Visiting) -> None:
     v = visit()
-    side = {"line": None, "deep_links": {}}
+    side: dict[str, Any] = {"line": None, "deep_links": {}}
     row = {
         "id": "low", "event_id": "g1", "event_name": "Guests @ Hosts", "sport": "soccer", "league": "x",
         "market_type": "moneyline", "line": None, "hold_percentage": 1.0, "is_live": False, "home_team": "Hosts",
