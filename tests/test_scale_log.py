@@ -16,9 +16,12 @@ from test_feeds_gamestate import declared, quote
 from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
 from oddsengine.matching import Matcher
+from oddsengine_service.closing import Closings
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.node import Node
+from oddsengine_service.past import Past
 from oddsengine_service.scale import log as log_module
+from oddsengine_service.scale.closings import PendingClosings, stored
 from oddsengine_service.scale.follower import Follower, opened
 from oddsengine_service.scale.link import Link
 from oddsengine_service.scale.log import LogMessage, LostError, RefusedError, SharedLog
@@ -103,6 +106,47 @@ def test_a_message_whose_acknowledgement_was_lost_is_stored_once(links: tuple[Li
     assert links[0].call(log.append(b"b", 1, 1)) == 2
     assert links[0].call(log.append(b"a", 0, 1)) == 1
     assert links[0].call(log.bounds()).last == 2
+
+
+def test_closing_lines_wait_for_room_on_a_full_disk(links: tuple[Link, Link], tmp_path: Path) -> None:
+    """A process whose disk is full goes on, and has all of them once there is room."""
+    log, told = SharedLog(links[0], "records"), list[str]()
+    links[0].call(log.open(*DAY), 60.0)
+    recorded = PendingClosings(writing=True)
+    at = datetime(2026, 2, 8, 18, tzinfo=UTC)
+    past = Past(engine := Engine(), tmp_path / "writer", store=recorded, method="power")
+    prices = ("pinnacle", "Celtics", 1.95), ("pinnacle", "Lakers", 1.95), ("fanduel", "Celtics", 2.15)
+    rows = [
+        {
+            "sportsbook": book, "event_id": f"e{n}", "sport": "basketball", "league": "nba", "home_team": "Celtics",
+            "away_team": "Lakers", "market_type": "moneyline", "selection": team, "odds_decimal": odds,
+            "event_start_time": at + timedelta(minutes=1), "last_seen_at": at,
+        }
+        for n in range(30)
+        for book, team, odds in prices
+    ]  # fmt: skip
+    past.follow(engine.step(rows, at))
+    past.follow(engine.step([], at + timedelta(minutes=1)))
+    past.settle()
+    sequence = 0
+    while (body := recorded.first()) is not None:
+        sequence = links[0].call(log.append(body, sequence, 1))
+        recorded.stored()
+    assert sequence >= 31
+    closings = Closings(tmp_path / "closing.sqlite")
+    file = closings._base
+    (pages,) = file.execute("PRAGMA page_count").fetchone()
+    (most,) = file.execute("PRAGMA max_page_count").fetchone()
+    file.execute(f"PRAGMA max_page_count = {pages}")
+    storing = links[0].start(stored(log, closings, told.append))
+    wait_for(lambda: "database or disk is full" in told or storing.done(), "the full disk")
+    assert not storing.done()
+    file.execute(f"PRAGMA max_page_count = {most}")
+    wait_for(lambda: all(closings.closing(f"e{n}") is not None for n in range(30)), "closing lines")
+    assert (closings.bets().height, told[-1]) == (30, "")
+    storing.cancel()
+    closings.close()
+    past.close()
 
 
 def test_only_one_holds_the_lease(links: tuple[Link, Link]) -> None:

@@ -1,9 +1,12 @@
 """Replication of closing lines and bets: the writer appends them to a stream, and every process stores them."""
 
+import asyncio
 import io
+import sqlite3
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +17,7 @@ import zstandard
 
 from oddsengine.closing import Bets, Close
 from oddsengine_service.closing import Closings
+from oddsengine_service.scale.log import SharedLog
 
 _KEPT = 1000  # on a stand-by process, in case the writer loses them
 
@@ -58,6 +62,22 @@ class PendingClosings:
         """Remove the first record, which is in the log."""
         with self._lock:
             self._waiting.popleft()
+
+
+async def stored(log: SharedLog, closings: Closings, report: Callable[[str], None]) -> None:
+    """Store every record of a stream; while the disk is full, tell `report` why, and retry."""
+    born = (await log.bounds()).born
+    async for message in log.follow(closings.place(born)):
+        if message is None:
+            continue
+        while True:
+            try:
+                await asyncio.to_thread(store, closings, born, message.sequence, message.body)
+                break
+            except sqlite3.OperationalError as error:
+                report(str(error))
+                await asyncio.sleep(1.0)
+        report("")
 
 
 def store(closings: Closings, born: int, sequence: int, body: bytes) -> None:

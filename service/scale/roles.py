@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,7 +28,7 @@ from oddsengine_service.node import VERSION, Node
 from oddsengine_service.problems import Problem
 from oddsengine_service.routes.stream import hub_of
 from oddsengine_service.scale.bettors import SharedRecords
-from oddsengine_service.scale.closings import PendingClosings, store
+from oddsengine_service.scale.closings import PendingClosings, stored
 from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, Snapshot, closed, fits, opened
 from oddsengine_service.scale.link import Link
 from oddsengine_service.scale.log import Lease, LogMessage, LostError, RefusedError, SharedLog, UnstoredError
@@ -124,7 +125,9 @@ class Member(Collector):
             node.splits_to = self._ask_splits
         node.write(self.follower.keep_views).result()
         self._wait(self._enter())
-        work = (self._follow(), self._store_records(), self._watch(), self._save_snapshots())
+        assert node.past is not None
+        records = stored(self.past, node.past.closings, partial(node.report, "closing"))
+        work = (self._follow(), records, self._watch(), self._save_snapshots())
         self._tasks = [self._start(each) for each in work]
         if self.leads and self._wait(self._win()):
             node.write(self.follower.drop_views).result()
@@ -279,14 +282,6 @@ class Member(Collector):
                 node.waits_for = "the log takes no steps" if stalled else ""
             elif gone > GONE_S and node.ready:
                 node.ready, node.waits_for, self._target = False, "no connection to the log", 0
-
-    async def _store_records(self) -> None:
-        assert self.node.past is not None
-        closings = self.node.past.closings
-        born = (await self.past.bounds()).born
-        async for message in self.past.follow(closings.place(born)):
-            if message is not None:
-                await asyncio.to_thread(store, closings, born, message.sequence, message.body)
 
     async def _save_snapshots(self) -> None:
         """Save snapshots regularly: a stand-by writer does, else a gateway, never the leading writer."""
