@@ -32,6 +32,7 @@ from oddsengine.detect import Scope
 from oddsengine.fair_close import Fair
 from oddsengine.find.board import Sharp
 from oddsengine.find.ids import hexadecimal
+from oddsengine.frames import IntoFrame
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
 from oddsengine.guards import Guarded, alone, honour, judge
 from oddsengine.identity import Wording
@@ -51,7 +52,7 @@ _PART = 1 << 14  # rows searched for a new view before other threads get a turn
 _PAUSE_S = 0.0005  # between two parts
 _UNCOMPARED = np.isin(np.arange(len(NAMES)), [CODES[name] for name in UNCOMPARED])
 _ID = re.compile("[0-9a-f]{16}")
-Frame = pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str
+Frame = IntoFrame | Iterable[Mapping[str, Any]] | bytes | str
 
 
 class Searched(NamedTuple):

@@ -50,10 +50,10 @@ class Opportunities(NamedTuple):
     set_aside: dict[str, int]
 
 
-def _number(name: str, value: float | None, least: float = -np.inf) -> None:
-    if value is not None and not (isinstance(value, Real) and least <= value < np.inf):
+def _number(name: str, value: float | None, least: float = -np.inf, *, optional: bool = False) -> None:
+    if not (value is None and optional) and not (isinstance(value, Real) and least <= value < np.inf):
         floor = "" if least == -np.inf else f" of at least {least:g}"
-        raise ValueError(f"{name} must be a finite number{floor}, got {value!r}")
+        raise ValueError(f"{name} must be {'None or ' if optional else ''}a finite number{floor}, got {value!r}")
 
 
 def find_ev(
@@ -134,7 +134,7 @@ def find_ev(
     [('fanduel', 'Over', 5.0)]
     """
     _number("min_ev", min_ev)
-    _number("max_ev", max_ev)
+    _number("max_ev", max_ev, optional=True)
     prepared = prepare(odds, guards, now)
     wants = Wants.of(min_ev=min_ev, max_profit=_cap())
     question = board.ask(prepared, books, sharp, method, commission, wants, include=include)
@@ -211,7 +211,7 @@ def find_arbitrage(
     [(220.5, 3.73)]
     """
     _number("min_profit", min_profit, -99.0)
-    _number("max_profit", max_profit)
+    _number("max_profit", max_profit, optional=True)
     prepared = prepare(odds, guards, now)
     wants = Wants.of(min_profit=min_profit, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants)
@@ -369,7 +369,8 @@ def find_middles(
     [([45, 46, 47], False)]
     """
     _number("min_size", min_size, 0.0)
-    _number("min_ev", min_ev)
+    _number("min_ev", min_ev, optional=True)
+    _number("max_profit", max_profit, optional=True)
     prepared = prepare(odds, guards, now)
     least = -np.inf if min_ev is None else min_ev
     wants = Wants.of(min_middle_ev=least, min_size=min_size, max_profit=max_profit)
@@ -465,12 +466,12 @@ def find_all(
     (1, 1, 0, 0, {})
     """
     _number("min_ev", min_ev)
-    _number("max_ev", max_ev)
+    _number("max_ev", max_ev, optional=True)
     _number("min_profit", min_profit, -99.0)
     _number("max_hold", max_hold, 0.0)
     _number("min_size", min_size, 0.0)
-    _number("min_middle_ev", min_middle_ev)
-    _number("max_profit", max_profit)
+    _number("min_middle_ev", min_middle_ev, optional=True)
+    _number("max_profit", max_profit, optional=True)
     prepared = odds if isinstance(odds, Prepared) else prepare(odds, guards, now)
     wants = Wants.of(
         min_ev=min_ev, min_profit=min_profit, max_profit=max_profit, max_hold=max_hold,

@@ -135,6 +135,8 @@ def enabled(guards: Guards) -> frozenset[int]:
     """
     if isinstance(guards, Mapping):
         return enabled([name for name in GUARDS if guards.get(name) is not False])
+    if not isinstance(guards, Iterable | None):
+        raise ValueError(f"guards must be a list of guard names, or changes by name, got {guards!r}")
     names = GUARDS if guards is None else tuple(guards)
     unknown = sorted(set(names) - set(GUARDS))
     if isinstance(guards, str) or unknown:

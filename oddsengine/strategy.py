@@ -27,7 +27,7 @@ from oddsengine.auditing.calibrations import Fair, fair_by_time
 from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.grading import closing_probabilities
 from oddsengine.auditing.progress import ticking
-from oddsengine.auditing.replay import engine_of, source, span, steps
+from oddsengine.auditing.replay import check_books, engine_of, source, span, steps
 from oddsengine.board.facts import moments_of
 from oddsengine.casts import TIME
 from oddsengine.clv import means
@@ -234,7 +234,7 @@ class Trader:
         self.cash = bankroll
         self._latency, self._tolerance = round(latency_s * SECOND), tolerance
         self._settled_after = round(settle_hours * 3600 * SECOND)
-        self._view = engine.view(
+        self.view = engine.view(
             strategy.books, strategy.sharp, strategy.method, commission=strategy.commission, kinds=["ev"],
             min_ev=strategy.min_ev, keep=True,
         )  # fmt: skip
@@ -248,7 +248,7 @@ class Trader:
         """Process an update: fill due orders, then decide. Returns the number of new orders."""
         self._release(update.now)
         self._answer(update.now)
-        change = update.of(self._view)
+        change = update.of(self.view)
         if not change.ids("ev", new=True) and not change.ids("ev", new=False):
             return 0
         placed = self._decide(update.now)
@@ -266,7 +266,7 @@ class Trader:
         self._scores[event_id] = (home_score, away_score)
 
     def _decide(self, now: int) -> int:
-        chosen = self.strategy.choose(self._view.opportunities(["ev"]).ev)
+        chosen = self.strategy.choose(self.view.opportunities(["ev"]).ev)
         if not chosen.height:
             return 0
         keys = list(
@@ -524,7 +524,7 @@ def backtest(
     Raises
     ------
     ValueError
-        If the history or a parameter is invalid.
+        If the history or a parameter is invalid, or a book occurs neither in the history nor in the catalog.
     """
     fair_at = None if fair is None else fair_by_time(fair)
     past = source(history, every, storage_options)
@@ -542,6 +542,7 @@ def backtest(
             trader.follow(update)
             closes.follow(now)
             tick(now)
+    check_books(engine, trader.view)
     graded = _graded(trader.trades(), closes.take(everything=True), scores, engine.fair)
     return Backtest(graded, bankroll, strategy)
 

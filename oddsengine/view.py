@@ -74,9 +74,7 @@ class ViewKey(NamedTuple):
         method = chosen_method(method, sharp)
         if isinstance(books, str) or not isinstance(books, Iterable | None):
             raise ValueError(f"books must be a list of book ids, got {books!r}")
-        named = {kinds} if isinstance(kinds, str) else set(kinds)
-        if not named or not named <= set(KINDS):
-            raise ValueError(f"kinds must be a list of {', '.join(KINDS)}, got {kinds!r}")
+        some = _kinds(kinds)
         Reference.of(sharp)
         for name, value in limits.items():
             optional = name in ("min_middle_ev", "max_profit")
@@ -98,7 +96,6 @@ class ViewKey(NamedTuple):
                 raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
         rates = tuple(sorted((book, float(rate)) for book, rate in (commission or {}).items()))
         plain = {name: None if value is None else float(value) for name, value in limits.items()}
-        some = tuple(kind for kind in KINDS if kind in named)
         return cls(chosen, fixed, method, rates, kinds=some, include=included(include), **plain)  # type: ignore[arg-type]
 
     @property
@@ -136,6 +133,14 @@ class ViewKey(NamedTuple):
         """`sharp` as given."""
         weighted = isinstance(self.sharp, tuple) and self.sharp and isinstance(self.sharp[0], tuple)
         return dict(self.sharp) if weighted else self.sharp
+
+
+def _kinds(kinds: Iterable[str]) -> tuple[str, ...]:
+    """Validate kinds of opportunities, and return them in their order."""
+    named = {kinds} if isinstance(kinds, str) else set(kinds)
+    if not named or not named <= set(KINDS):
+        raise ValueError(f"kinds must be a list of {', '.join(KINDS)}, got {kinds!r}")
+    return tuple(kind for kind in KINDS if kind in named)
 
 
 @dataclass(frozen=True)
@@ -248,7 +253,7 @@ class View:
         if ids is not None and getattr(ids, "dtype", None) != np.uint64:
             raise ValueError(f"ids must be an array of uint64, such as `Change.touched`, got {ids!r}")
         engine, w = self._engine, self.wanted
-        asked_for = [KINDS.index(kind) for kind in kinds if kind in w.kinds]
+        asked_for = [KINDS.index(kind) for kind in _kinds(kinds) if kind in w.kinds]
         with engine.reading(self) as board:
             held, at = self.open.table, self.open.places()
             at = at[np.isin(held.kind[at], asked_for)]

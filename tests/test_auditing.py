@@ -109,6 +109,23 @@ def test_what_is_no_history_is_refused(tmp_path: Path) -> None:
         oe.audit(tmp_path / "x.xlsx")
 
 
+def test_a_book_that_is_nowhere_is_a_typing_error() -> None:
+    past = pl.DataFrame(
+        {
+            "event_id": "e1", "market_type": "total_points", "line": 220.5, "sportsbook": ["my book", "fanduel"],
+            "selection": ["Over", "Under"], "odds_decimal": [2.1, 2.05], "last_seen_at": START,
+        }
+    )  # fmt: skip
+    assert oe.scan_history(past, books=["my book", "FanDuel", "caesars"], kinds=["arbitrage"]).height == 1
+    message = r"no prices of fandule; the books are fanduel, my book"
+    with pytest.raises(ValueError, match=f"books: {message}"):
+        oe.scan_history(past, books=["fandule"])
+    with pytest.raises(ValueError, match=f"sharp: {message}"):
+        oe.audit(past, sharp=["fandule"])
+    with pytest.raises(ValueError, match=f"books: {message}"):
+        oe.backtest(past, oe.Strategy(books=("fandule",)))
+
+
 # ---- grading ----
 
 

@@ -37,6 +37,15 @@ FORMS: dict[str, Callable[[pl.DataFrame], Any]] = {
 }
 
 
+FUTURES = pl.DataFrame(
+    {
+        "sportsbook": ["pinnacle", "pinnacle", "fanduel", "fanduel"], "league": "nba", "event_id": "f",
+        "market": "To make the playoffs 2026-27", "subject": "Spurs", "selection": ["Yes", "No"] * 2, "is_live": False,
+        "odds_decimal": [1.5, 2.7, 1.65, 2.2],
+    }
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_any_frame_gives_the_same(form: str) -> None:
     wanted = oe.find_all(ODDS)
@@ -53,6 +62,12 @@ def test_every_function_over_tables_takes_any_frame(form: str) -> None:
     assert oe.markets(given(ODDS)).equals(oe.markets(ODDS))
     assert oe.fair(given(ODDS))["fair_probability"].equals(oe.fair(ODDS)["fair_probability"])
     assert oe.check_odds(given(ODDS)).height == oe.check_odds(ODDS).height
+    assert oe.Engine().step(given(ODDS)).changed.height == oe.Engine().step(ODDS).changed.height > 0
+    futures = oe.find_futures(given(FUTURES)).odds
+    assert futures.drop("last_seen_at", "odds_changed_at").equals(
+        oe.find_futures(FUTURES).odds.drop("last_seen_at", "odds_changed_at")
+    )
+    assert futures.drop_nulls("ev_percentage").height == 2
     best = oe.find_ev(ODDS)["id"][0]
     assert str(oe.explain(given(ODDS), best)) == str(oe.explain(ODDS, best))
 

@@ -591,6 +591,18 @@ def test_an_empty_table() -> None:
         find_futures(empty, method="guess")
 
 
+def test_parameters_that_are_no_such_thing() -> None:
+    rows = [*rows_of("pinnacle", PIN), *rows_of("circa", PIN), *rows_of("fanduel", {"Ada": 2.2})]
+    assert only(found(rows, sharp="circa"))["reference_book"] == "circa"  # one name is not a list of letters
+    for wrong in ({"sharp": {"circa": 1.0}}, {"books": "fanduel"}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
+            found(rows, **wrong)
+    with pytest.raises(OddsError, match="it has no sportsbook"):
+        find_futures(pl.DataFrame({"market": ["Winner"]}))
+    with pytest.raises(TypeError, match="expected a frame"):
+        find_futures(rows)  # type: ignore[arg-type]
+
+
 # ---- statements ----
 
 

@@ -228,6 +228,14 @@ def test_what_a_view_cannot_want(words: dict[str, Any]) -> None:
     assert engine.number == 1
 
 
+def test_kinds_that_a_view_does_not_know() -> None:
+    view = oe.Engine().view(keep=True)
+    for wrong in (["arbs"], [], "arb"):
+        with pytest.raises(ValueError, match="kinds must be a list of ev, arbitrage, low_hold, middles, got"):
+            view.opportunities(wrong)
+    assert view.opportunities("arbitrage").arbitrage.height == 0
+
+
 def test_delayed_engines_are_not_recorded() -> None:
     engine = oe.Engine()
     with pytest.raises(TypeError, match="record the engine that it follows"):

@@ -107,6 +107,35 @@ def test_a_wide_reference_is_not_trusted_alone_with_weights_either() -> None:
     assert oe.find_ev(board, sharp={"pinnacle": 3, "circa": 1}, now=MOMENT).height == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"min_ev": None}, "min_ev must be a finite number, got None"),
+        ({"max_ev": np.nan}, "max_ev must be None or a finite number, got nan"),
+        ({"books": [None]}, "books must be named by text, got None"),
+        ({"commission": 0.02}, r"commission must be a rate by book, .* got 0\.02"),
+        ({"guards": False}, "guards must be a list of guard names, or changes by name, got False"),
+    ],
+)
+def test_parameters_that_mean_nothing_are_errors_and_no_empty_list(words: dict[str, Any], message: str) -> None:
+    board = table(moneyline("pinnacle", 1.95, 1.95), moneyline("c", 2.1, 1.8))
+    with pytest.raises(ValueError, match=message):
+        oe.find_ev(board, **words)
+
+
+def test_thresholds_that_have_a_number_need_one() -> None:
+    board = table(moneyline("a", 2.1, 1.8), moneyline("b", 1.8, 2.1))
+    for find, name in (
+        (oe.find_arbitrage, "min_profit"), (oe.find_low_hold, "max_hold"), (oe.find_middles, "min_size"),
+        (oe.find_all, "min_ev"), (oe.find_all, "min_profit"),
+    ):  # fmt: skip
+        nothing: dict[str, Any] = {name: None}
+        with pytest.raises(ValueError, match=f"{name} must be a finite number.*, got None"):
+            find(board, **nothing)
+    assert oe.find_arbitrage(board, max_profit=None).height == 1
+    assert oe.find_middles(board, min_ev=None, max_profit=None).height == 0
+
+
 def test_numbers_of_numpy_are_numbers() -> None:
     board = table(moneyline("pinnacle", 1.95, 1.95), moneyline("c", 2.1, 1.8))
     words: dict[str, Any] = dict(method="power", min_ev=np.float32(1), commission={"c": np.float32(0.02)})

@@ -15,6 +15,7 @@ from oddsengine.board.rows import Quoted
 from oddsengine.board.state import Batch
 from oddsengine.catalog import FairTable
 from oddsengine.engine import Engine, micros
+from oddsengine.find import books as naming
 from oddsengine.frames import to_polars
 from oddsengine.groups import Longs, Words, intern
 from oddsengine.identity import WORDING
@@ -23,6 +24,7 @@ from oddsengine.reasons import Guards
 from oddsengine.tape import Tape, engine_for
 from oddsengine.tape import play as steps_of
 from oddsengine.update import Update
+from oddsengine.view import View
 
 _KEY = (*WORDING, "line")
 _NO_IDS: Words = np.empty(0, np.uint64)
@@ -84,6 +86,15 @@ def engine_of(history: History | Tape, guards: Guards = None, fair: FairTable | 
     if guards is not None:
         raise ValueError("a tape is replayed with the guards it was recorded with; guards must be None")
     return engine_for(history, fair=fair)
+
+
+def check_books(engine: Engine, view: View) -> None:
+    """Raise if a view names a book that neither the history nor the catalog has.
+
+    The books of a history are known only at its end; without this, a typing error would give an empty result.
+    """
+    w = view.wanted
+    naming.check(engine.books, w.books, w.reference, dict(w.commission))
 
 
 def steps(engine: Engine, history: History | Tape, fair_at: Callable[[int], FairTable] | None = None) -> Iterator[Step]:

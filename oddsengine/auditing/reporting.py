@@ -10,7 +10,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.auditing.grading import THRESHOLDS, grade
-from oddsengine.auditing.replay import engine_of, source
+from oddsengine.auditing.replay import check_books, engine_of, source
 from oddsengine.auditing.shown import collect_shown
 from oddsengine.catalog.fair import FLAGS
 from oddsengine.columns import Floats
@@ -122,7 +122,7 @@ def audit(
     Raises
     ------
     ValueError
-        If the history or a parameter is invalid.
+        If the history or a parameter is invalid, or a book occurs neither in the history nor in the catalog.
     """
     replayed = source(history)
     table = fair or (replayed.fair if isinstance(replayed, Tape) else None) or catalog.fair_table()
@@ -130,6 +130,7 @@ def audit(
     view = engine.view(books, sharp, method, kinds=("ev",), min_ev=0.0, include=("suspect",), keep=True)
     results = None if isinstance(replayed, Tape) else replayed.results
     prices, closes, looks = collect_shown(replayed, engine, view, THRESHOLDS, progress)
+    check_books(engine, view)
     shown = grade(prices, closes, results, table)
     return Audit(shown, calibration(shown, hours), looks, table.name)
 

@@ -21,7 +21,7 @@ from oddsengine.auditing.calibrations import Fair, fair_by_time
 from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.grading import closing_probabilities
 from oddsengine.auditing.progress import ticking
-from oddsengine.auditing.replay import engine_of, source, span, steps
+from oddsengine.auditing.replay import check_books, engine_of, source, span, steps
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.casts import TIME
 from oddsengine.columns import NO_TIME, grown
@@ -309,7 +309,8 @@ def scan_history(
     Raises
     ------
     ValueError
-        If the history or a parameter is invalid, or no constants are in force yet.
+        If the history or a parameter is invalid, a book occurs neither in the history nor in the catalog, or no
+        constants are in force yet.
 
     Examples
     --------
@@ -340,5 +341,6 @@ def scan_history(
                 scan.settle()
             scan.follow(step.now, step.update)
             tick(step.now)
+    check_books(engine, view)
     scan.settle(everything=True)
     return scan.frame()

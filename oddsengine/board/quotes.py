@@ -23,6 +23,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.board.scan import Codes, Fields, Scanned, scan
 from oddsengine.casts import CASTS
+from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs
 from oddsengine.identity import WORDING, Wording
 from oddsengine.layout import LIVE, MISMATCH, SUSPENDED
@@ -123,7 +124,7 @@ class QuoteReader:
         self._names: Names | None = None  # the names that the cached codes belong to
         self._terms, self._books = Codes(), Codes()
 
-    def read(self, quotes: pl.DataFrame | Iterable[Mapping[str, Any]] | bytes | str, names: Names) -> Quotes:
+    def read(self, quotes: IntoFrame | Iterable[Mapping[str, Any]] | bytes | str, names: Names) -> Quotes:
         """Validate quotes and return them as columns, with the codes that `names` has; `names` is not changed.
 
         Raises
@@ -134,8 +135,8 @@ class QuoteReader:
         """
         if names is not self._names or self._terms.size > _MOST_TEXTS + 4 * len(names.wordings):
             self._names, self._terms, self._books = names, Codes(), Codes()
-        if isinstance(quotes, pl.DataFrame):
-            return self._table(quotes, names)
+        if isinstance(quotes, pl.DataFrame | pl.LazyFrame) or hasattr(quotes, "__arrow_c_stream__"):
+            return self._table(to_polars(cast("IntoFrame", quotes)), names)
         if isinstance(quotes, bytes | str):
             try:
                 read = self._plain(quotes.encode() if isinstance(quotes, str) else quotes)

@@ -16,6 +16,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.casts import TIME
 from oddsengine.catalog import futures as kinds
+from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.futures.fields import Field, FuturesField, fields_by_market
 from oddsengine.futures.identity import Market, UnreadableError, Wording, read
 from oddsengine.futures.sheets import Sheet, sheets_of
@@ -83,7 +84,7 @@ class FuturesBoard:
         return self.table.height
 
     def apply(
-        self, quotes: Sequence[Mapping[str, Any]] | pl.DataFrame, now: datetime, *, source: str = "",
+        self, quotes: Sequence[Mapping[str, Any]] | IntoFrame, now: datetime, *, source: str = "",
         removed: Collection[str] = (),
     ) -> "FuturesBoard":  # fmt: skip
         """Return the board after a batch of quotes: rows with the columns of `FUTURES_SCHEMA`, or a frame of them.
@@ -149,12 +150,12 @@ class FuturesBoard:
 
 
 def _read(
-    quotes: Sequence[Mapping[str, Any]] | pl.DataFrame, markets: dict[str, Market], now: datetime, source: str
+    quotes: Sequence[Mapping[str, Any]] | IntoFrame, markets: dict[str, Market], now: datetime, source: str
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Cast quotes, identify their market and selection, and list invalid ones; new markets are added to `markets`."""
-    if not len(quotes):
+    frame = _frame(quotes) if isinstance(quotes, Sequence) else to_polars(quotes)
+    if not frame.height:
         return _EMPTY, pl.DataFrame(schema=BAD_ROW_SCHEMA)
-    frame = quotes if isinstance(quotes, pl.DataFrame) else _frame(quotes)
     if "market" in frame.columns:
         frame = frame.with_columns(market_type=pl.col("market"))
     table = check_odds(frame.with_columns(event_id=pl.lit("futures")))

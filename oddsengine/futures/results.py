@@ -12,10 +12,12 @@ from oddsengine.casts import TIME
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.engine import micros
 from oddsengine.find import books as naming
+from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.futures.board import FuturesBoard
 from oddsengine.futures.evaluation import REASONS, Evaluation, evaluate
 from oddsengine.futures.fields import FuturesField
 from oddsengine.futures.identity import price_id
+from oddsengine.references import Reference
 
 MARKETS_SCHEMA: dict[str, Any] = {
     "market_id": pl.String, "display_name": pl.String, "sport": pl.String, "league": pl.String, "season": pl.String,
@@ -47,8 +49,8 @@ class Futures(NamedTuple):
 
 
 def find_futures(
-    odds: pl.DataFrame, *, fields: Sequence[FuturesField] = (), books: Collection[str] | None = None,
-    sharp: Sequence[str] | None = None, method: str = "power", now: datetime | None = None, outliers: bool = True,
+    odds: IntoFrame, *, fields: Sequence[FuturesField] = (), books: Collection[str] | None = None,
+    sharp: str | Sequence[str] | None = None, method: str = "power", now: datetime | None = None, outliers: bool = True,
 ) -> Futures:  # fmt: skip
     """Find fair prices, holds and arbitrages of futures with complete fields.
 
@@ -61,7 +63,7 @@ def find_futures(
     books
         Books that can be bet at; None is all.
     sharp
-        Reference books in order of preference; None is the catalog's sharp books.
+        A reference book, or several in order of preference; None is the catalog's sharp books.
     method
         One of `DEVIG_METHODS`.
     now
@@ -89,11 +91,16 @@ def find_futures(
     """
     if method not in DEVIG_METHODS:
         raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
+    if isinstance(books, str) or not isinstance(books, Collection | None):
+        raise ValueError(f"books must be a list of book ids, got {books!r}")
+    if isinstance(sharp, Mapping):
+        raise ValueError(f"sharp must be a book or books in order of preference, got {sharp!r}")
+    odds = to_polars(odds)
     board = FuturesBoard(fields).apply(odds, _newest(odds) if now is None else now)
     moment = board.now or datetime.fromtimestamp(0, UTC)
-    naming.check(odds["sportsbook"].drop_nulls().unique().to_list(), books, sharp, None)
+    naming.check(board.table["sportsbook"].unique().to_list(), books, sharp, None)
     book_ids = None if books is None else {catalog.book(book).id for book in books}
-    preferred = None if sharp is None else [catalog.book(book).id for book in sharp]
+    preferred = None if sharp is None else [catalog.book(book).id for book in Reference.of(sharp).order]
     sheets = [board.sheets[id_] for id_ in sorted(board.sheets)]
     judged = [evaluate(sheet, micros(moment), book_ids, preferred, method, outliers=outliers) for sheet in sheets]
     prices = pl.concat([prices_of(one, board) for one in judged]) if judged else pl.DataFrame(schema=PRICES_SCHEMA)
