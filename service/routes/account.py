@@ -86,7 +86,7 @@ class Account(msgspec.Struct):
     add_ons: list[str]
 
 
-class RateNow(msgspec.Struct):
+class CurrentRate(msgspec.Struct):
     """The current minute."""
 
     per_minute: int
@@ -100,7 +100,7 @@ class Requests(msgspec.Struct):
     today: int
     this_week: int
     this_month: int
-    limit: RateNow
+    limit: CurrentRate
 
 
 class Streams(msgspec.Struct):
@@ -211,7 +211,7 @@ def account(context: Context) -> Any:
 def usage(context: Context) -> Any:
     caller, limits = context.caller, context.node.limits
     room = limits.room(caller.account, caller.rate)
-    minute = RateNow(room.limit, room.remaining, datetime.fromtimestamp(room.reset, UTC))
+    minute = CurrentRate(room.limit, room.remaining, datetime.fromtimestamp(room.reset, UTC))
     streams = Streams(limits.streams(caller.account), caller.streams)
     requests = Requests(*limits.used(caller.account), minute)
     return data(context, AccountUsage(requests, streams, Period(*period(context.node.clock.time()))))

@@ -21,8 +21,8 @@ from oddsengine_service.wire.filters import Filter
 _TAG = "Alerts"
 
 
-class Tried(msgspec.Struct):
-    """Result of a test message."""
+class TestMessage(msgspec.Struct):
+    """Whether a test message was delivered."""
 
     sent: bool
     error: str | None
@@ -115,7 +115,7 @@ def test(context: Context) -> Any:
     alert = context.node.records.get(context.caller.key, "alert", context.path["alertId"], Alert)
     with _reaching(context) as alerts:
         errors = alerts.deliver(alert, f"{alert.filter}: test", ["This is a test of an alert."], [])
-    return data(context, Tried(not errors, "; ".join(errors) or None))
+    return data(context, TestMessage(not errors, "; ".join(errors) or None))
 
 
 endpoints = (
@@ -131,6 +131,8 @@ endpoints = (
         "/alerts/{alertId}", change, "Change an alert", _TAG, Data[Alert], method="PATCH", body=AlertChanges,
         lasts="records", doc="A masked target leaves the stored one unchanged.",
     ),
-    Endpoint("/alerts/{alertId}/test", test, "Send a test message", _TAG, Data[Tried], method="POST", lasts="records"),
+    Endpoint(
+        "/alerts/{alertId}/test", test, "Send a test message", _TAG, Data[TestMessage], method="POST", lasts="records",
+    ),
     Endpoint("/alerts/{alertId}", delete, "Delete an alert", _TAG, Data[Deleted], method="DELETE", lasts="records"),
 )  # fmt: skip

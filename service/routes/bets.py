@@ -26,7 +26,7 @@ from oddsengine_service.params import choice
 from oddsengine_service.problems import invalid, quoted
 from oddsengine_service.records import changed
 from oddsengine_service.routes.odds import LIMIT, OFFSET
-from oddsengine_service.wire.envelopes import Counted, Data, Deleted, Pagination
+from oddsengine_service.wire.envelopes import Counted, Data, Deleted, PageWith
 
 _TAG = "Bets"
 
@@ -37,13 +37,8 @@ class BetMeta(Counted, kw_only=True):
     summary: Summary
 
 
-class BetPage(msgspec.Struct, kw_only=True):
+class BetPage(PageWith[Bet, BetMeta]):
     """A page of bets."""
-
-    success: bool
-    data: list[Bet]
-    pagination: Pagination
-    meta: BetMeta
 
 
 def bets(context: Context) -> Any:

@@ -109,7 +109,7 @@ def _calculator(name: str, answer: Any, summary: str, *params: Param) -> Endpoin
 
 endpoints = (
     _calculator("arbitrage", arbitrage, "Stakes of an arbitrage", _ODDS, _TOTAL, _STEP,
-                text("limits", "The most that each book takes, separated by commas.")),
+                text("limits", "Maximum stake at each book, separated by commas.")),
     _calculator("hedge", hedge, "Hedge a bet", _STAKE, _PRICE, _AGAINST),
     _calculator("middle", middle, "Stakes of a middle", _TOTAL, _PRICE, _AGAINST, _CHANCE),
     _calculator("boost", boost, "EV of a boosted price", _PRICE,

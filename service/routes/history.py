@@ -30,12 +30,12 @@ from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem, invalid, unknown
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.routes.opportunities.lists import reference
-from oddsengine_service.wire.envelopes import AnswerMeta, Moment, Page, Share
+from oddsengine_service.wire.envelopes import AnswerMeta, DataWith, Moment, Page, Share
+from oddsengine_service.wire.numbers import Number
 from oddsengine_service.wire.numbers import americans as american
 
 MOST_POINTS = 500  # of one price
 MOST_LINES = 5_000  # per page of closing lines; one event may have more
-Number = float | None
 _TAG, _HISTORICAL = "Odds", "Historical"
 _EVENT_ID = text("event_id", "Id of one event, as /events lists it.", required=True, aliases=("event",))
 _DATE = replace(filters.DATE, default="today")
@@ -84,12 +84,8 @@ class ClosingMeta(AnswerMeta, kw_only=True):
     reason: str | UnsetType = UNSET
 
 
-class ClosingAnswer(msgspec.Struct, kw_only=True):
+class ClosingAnswer(DataWith[Closing, ClosingMeta]):
     """The closing lines of one event."""
-
-    success: bool
-    data: Closing
-    meta: ClosingMeta | UnsetType = UNSET
 
 
 class Opening(msgspec.Struct, gc=False):

@@ -22,7 +22,7 @@ from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, OFFSET, SPORT, 
 from oddsengine_service.splits import KEPT_S
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import moment
-from oddsengine_service.wire.splits import SplitsHistory, SplitsPage, SplitsPosted, SplitsTaken
+from oddsengine_service.wire.splits import SplitsHistory, SplitsPage, SplitsPosted, SplitsStored
 
 _TAG = "Betting Splits"
 _MARKETS = ("spread", "total", "moneyline")
@@ -91,7 +91,7 @@ def post(context: Context) -> Any:
         if record.fetched_at is not None and (record.fetched_at - now).total_seconds() > 60.0:
             raise invalid(f"splits[{at}].fetched_at must not be in the future, got {moment(record.fetched_at)}")
     accepted = context.node.put_splits(body.splits, now)
-    return {"success": True, "data": SplitsTaken(accepted, len(body.splits) - accepted)}
+    return {"success": True, "data": SplitsStored(accepted, len(body.splits) - accepted)}
 
 
 endpoints = (
@@ -117,7 +117,7 @@ endpoints = (
         "`limit` matches, oldest first; `meta.total` counts all matches.",
     ),
     Endpoint(
-        "/splits", post, "Post betting splits", _TAG, Data[SplitsTaken], method="POST", key="none", body=SplitsPosted,
+        "/splits", post, "Post betting splits", _TAG, Data[SplitsStored], method="POST", key="none", body=SplitsPosted,
         lasts="never", doc="For an operator's source: `Authorization: Bearer` with the token of the settings.",
     ),
 )  # fmt: skip

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 T = TypeVar("T")
+M = TypeVar("M")
 Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
@@ -55,12 +56,16 @@ class ListMeta(Counted, kw_only=True):
     filters: dict[str, Any]
 
 
-class Data(msgspec.Struct, Generic[T], kw_only=True):
-    """The data envelope."""
+class DataWith(msgspec.Struct, Generic[T, M], kw_only=True):
+    """The data envelope with a `meta` of its own."""
 
     success: bool
     data: T
-    meta: AnswerMeta | UnsetType = UNSET
+    meta: M | UnsetType = UNSET
+
+
+class Data(DataWith[T, AnswerMeta], Generic[T], kw_only=True):
+    """The data envelope."""
 
 
 class Deleted(msgspec.Struct):
@@ -69,10 +74,14 @@ class Deleted(msgspec.Struct):
     deleted: bool
 
 
-class Page(msgspec.Struct, Generic[T], kw_only=True):
-    """The paginated envelope."""
+class PageWith(msgspec.Struct, Generic[T, M], kw_only=True):
+    """The paginated envelope with a `meta` of its own."""
 
     success: bool
     data: list[T]
     pagination: Pagination
-    meta: Counted
+    meta: M
+
+
+class Page(PageWith[T, Counted], Generic[T], kw_only=True):
+    """The paginated envelope."""

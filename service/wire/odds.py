@@ -18,7 +18,7 @@ from oddsengine.update import hexadecimal
 from oddsengine_service.params import MOST_TEXT, WORDS_PATTERN
 from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.columns import home_page
-from oddsengine_service.wire.envelopes import AnswerMeta, Body, Counted, Moment, Pagination, Share
+from oddsengine_service.wire.envelopes import AnswerMeta, Body, Counted, DataWith, Moment, PageWith, Pagination, Share
 from oddsengine_service.wire.numbers import americans
 
 
@@ -113,41 +113,33 @@ class Batch(Body):
     market: Annotated[str | None, Meta(extra_json_schema={"pattern": WORDS_PATTERN})] = None
 
 
-class Cut(AnswerMeta, kw_only=True):
+class TruncatedMeta(AnswerMeta, kw_only=True):
     """Notes on a response with a limit: whether prices were omitted."""
 
     truncated: bool | UnsetType = UNSET
 
 
-class BatchMeta(Cut, kw_only=True):
+class BatchMeta(TruncatedMeta, kw_only=True):
     """Notes on a batch: also events that are not on the board, and events that exceeded the limit."""
 
     missing: list[str] | UnsetType = UNSET
     remaining: list[str] | UnsetType = UNSET
 
 
-class OddsByEvent(msgspec.Struct, kw_only=True):
+class OddsByEvent(DataWith[dict[str, list[Odds]], BatchMeta]):
     """Lists of prices by event."""
 
-    success: bool
-    data: dict[str, list[Odds]]
-    meta: BatchMeta | UnsetType = UNSET
+
+class OddsLists(DataWith[dict[str, list[Odds]], TruncatedMeta]):
+    """Lists of prices by market type."""
 
 
-class Since(Counted, kw_only=True):
+class DeltaMeta(Counted, kw_only=True):
     """The board's time of this response, for the next request; whether the requested time was too old."""
 
     server_time: Moment
     since_clamped: bool | UnsetType = UNSET
     seen: bool | UnsetType = UNSET  # prices that were only seen again are included
-
-
-class OddsLists(msgspec.Struct, kw_only=True):
-    """Lists of prices by market type."""
-
-    success: bool
-    data: dict[str, list[Odds]]
-    meta: Cut | UnsetType = UNSET
 
 
 def _some(kind: type[msgspec.Struct]) -> dict[str, Any]:
@@ -180,14 +172,10 @@ class BestPage(msgspec.Struct, kw_only=True):
     meta: Counted
 
 
-class Delta(msgspec.Struct, kw_only=True):
+class Delta(PageWith[Odds, DeltaMeta], kw_only=True):
     """Prices that changed, and those removed."""
 
-    success: bool
-    data: list[Odds]
     removed: list[Removed]
-    pagination: Pagination
-    meta: Since
 
 
 ODDS, BEST = Odds.__struct_fields__, BestOdds.__struct_fields__

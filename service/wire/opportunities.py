@@ -8,13 +8,13 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine_service.wire.columns import Encoding, Own, book_id, flat, home_page, parts
-from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, Pagination
+from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, PageWith
 from oddsengine_service.wire.numbers import Number
 from oddsengine_service.wire.references import with_leg_references
 
 
 class Ev(msgspec.Struct, frozen=True):
-    """A price above the fair probability's."""
+    """A price that pays more than the fair one."""
 
     id: str
     game_id: str | None
@@ -327,7 +327,7 @@ MIDDLE = Encoding(Middle, _middle)
 
 
 class EvSummary(msgspec.Struct, frozen=True):
-    """All rows that fit, in numbers."""
+    """Totals of all matching rows."""
 
     count: int
     avg_ev: float
@@ -337,26 +337,18 @@ class EvSummary(msgspec.Struct, frozen=True):
     by_market: dict[str, int]
 
 
-class EvMeta(Counted, kw_only=True):
-    """What a +EV list is of."""
+class EvMeta(ListMeta, kw_only=True):
+    """Contents of a +EV list."""
 
-    source: str
-    last_update: str | None
     summary: EvSummary
-    filters: dict[str, Any]
 
 
-class EvPage(msgspec.Struct):
+class EvPage(PageWith[Ev, EvMeta]):
     """A page of the +EV list."""
-
-    success: bool
-    data: list[Ev]
-    pagination: Pagination
-    meta: EvMeta
 
 
 class ArbitrageSummary(msgspec.Struct, frozen=True):
-    """All rows that fit, in numbers."""
+    """Totals of all matching rows."""
 
     count: int
     avg_profit: float
@@ -366,7 +358,7 @@ class ArbitrageSummary(msgspec.Struct, frozen=True):
 
 
 class ArbitrageMeta(Counted, kw_only=True):
-    """What an arbitrage list is of."""
+    """Contents of an arbitrage list."""
 
     source: str
     summary: ArbitrageSummary
@@ -374,22 +366,16 @@ class ArbitrageMeta(Counted, kw_only=True):
     books_analyzed: int
 
 
-class ArbitragePage(msgspec.Struct):
+class ArbitragePage(PageWith[Arbitrage, ArbitrageMeta]):
     """A page of the arbitrage list."""
 
-    success: bool
-    data: list[Arbitrage]
-    pagination: Pagination
-    meta: ArbitrageMeta
 
-
-class LowHoldPage(msgspec.Struct):
+class LowHoldPage(PageWith[LowHold, ListMeta]):
     """A page of low holds."""
 
-    success: bool
-    data: list[LowHold]
-    pagination: Pagination
-    meta: ListMeta
+
+class MiddlePage(PageWith[Middle, ListMeta]):
+    """A page of middles."""
 
 
 class MiddlesSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -417,16 +403,7 @@ class BestEv(msgspec.Struct, frozen=True):
     market: str
 
 
-class MiddlePage(msgspec.Struct):
-    """A page of middles."""
-
-    success: bool
-    data: list[Middle]
-    pagination: Pagination
-    meta: ListMeta
-
-
-# ---- what a caller gets beside a row ----
+# ---- additions for one caller ----
 
 
 def stateless(row: msgspec.Raw) -> bool:
@@ -435,7 +412,7 @@ def stateless(row: msgspec.Raw) -> bool:
 
 
 def decorated(row: msgspec.Raw, game: GameState | None = None, state: str = "", *, refs: bool = False) -> Any:
-    """A row with how its game stands, links to the books' sites in a US state, and what its ids mean."""
+    """A row with the state of its game, links to the books' sites in a US state, and references."""
     out = msgspec.json.decode(row)
     if game is not None and "game_state" in out:
         out["game_state"] = game

@@ -89,7 +89,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class SplitsGiven(Body, kw_only=True):
-    """One record as posted by an operator's source; `fetched_at` defaults to now."""
+    """A record from an operator's source; `fetched_at` defaults to now."""
 
     event_id: Name
     sportsbook: Name
@@ -109,7 +109,7 @@ class SplitsPosted(Body):
     splits: Annotated[list[SplitsGiven], Meta(min_length=1, max_length=1000)]
 
 
-class SplitsTaken(msgspec.Struct, frozen=True):
+class SplitsStored(msgspec.Struct, frozen=True):
     """The result of storing records."""
 
     accepted: int
