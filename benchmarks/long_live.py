@@ -2,8 +2,9 @@
 
     python benchmarks/long_live.py sustained --minutes 10
     python benchmarks/long_live.py memory --updates 10_000_000
+    python benchmarks/long_live.py bytes
 
-Both print one line a while and a summary. Percentiles are of whole steps, garbage collection included.
+The first two print one line a while and a summary. Percentiles are of whole steps, garbage collection included.
 """
 
 import argparse
@@ -12,8 +13,10 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -130,8 +133,29 @@ def memory(updates: int, rows: int) -> None:
     print(f"{before / 1e6:,.1f} MB after {updates // 10:,} updates, {resident() / 1e6:,.1f} MB after {done:,}")
 
 
+def columns(part: Any, done: set[int]) -> Iterator[npt.NDArray[Any]]:
+    """Yield all arrays of an object and its parts, each once."""
+    if id(part) in done:
+        return
+    done.add(id(part))
+    if isinstance(part, np.ndarray):
+        yield part
+    for each in part if isinstance(part, tuple) else getattr(part, "__dict__", {}).values():
+        yield from columns(each, done)
+
+
+def size(rows: int) -> None:
+    """Print the bytes of a board and of one view over it per price, without texts; with every price moved, too."""
+    engine = loaded(rows)
+    engine.view(keep=True)
+    for what in ("after loading", "after a change of every price"):
+        held = sum(array.nbytes for part in (engine._board, engine.opened) for array in columns(part, set()))
+        print(f"{held / engine.size:.0f} bytes per price {what}, {engine.size:,} prices")
+        engine.feed(changes(engine, np.random.default_rng(1), engine.size, round(NOW.timestamp() * 1e6) + 1))
+
+
 def main() -> None:
-    """Run one of the two."""
+    """Run one of them."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("sustained")
@@ -142,8 +166,12 @@ def main() -> None:
     two = commands.add_parser("memory")
     two.add_argument("--updates", type=int, default=10_000_000)
     two.add_argument("--rows", type=int, default=100_000)
+    three = commands.add_parser("bytes")
+    three.add_argument("--rows", type=int, default=1_000_000)
     arguments = parser.parse_args()
-    if arguments.command == "sustained":
+    if arguments.command == "bytes":
+        size(arguments.rows)
+    elif arguments.command == "sustained":
         sustained(arguments.minutes, arguments.rows, arguments.changes, arguments.method)
     else:
         memory(arguments.updates, arguments.rows)

@@ -263,11 +263,13 @@ class Memory:
         some = np.flatnonzero(made.changed)
         if not some.size:
             return
-        sizes = (made.start[some + 1] - made.start[some] + 1) * np.where(made.outcomes > 2, made.outcomes, 1)[some]
-        slots = made.slots
+        comps = np.where(made.outcomes > 2, made.outcomes, 1)[some]
+        sizes, slots = np.diff(made.start)[some] * comps, made.slots
         new = some[slots[some] < 0]
-        if self.used + new.size > self._of.size or self.end + int(sizes.sum()) > self._book.size:
-            self._grow(new.size, int(sizes.sum()), int(made.minute.max()))
+        moves = (slots[some] < 0) | (sizes > self._room[slots[some]])
+        more = int((sizes + comps)[moves].sum())
+        if self.used + new.size > self._of.size or self.end + more > self._book.size:
+            self._grow(new.size, int((sizes + comps).sum()), int(made.minute.max()))
             slots = self._slots(made.keys)
             new = some[slots[some] < 0]
         self._of[self.used : self.used + new.size] = made.keys[new]

@@ -41,7 +41,7 @@ class Levels(NamedTuple):
 
     def wider(self) -> "Levels":
         """The same records with more room."""
-        wide = Levels.none(2 * self.spare.size)
+        wide = Levels.none(self.spare.size + max(64, self.spare.size // 4))
         for name in self._fields:
             old = getattr(self, name)
             getattr(wide, name)[: old.shape[0]] = old

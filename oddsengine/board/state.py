@@ -343,7 +343,7 @@ class Board:
         slots, what = np.empty(n, np.int32), np.zeros(n, np.uint8)
         if not n:
             return slots, what
-        rows.room_for(n)
+        rows.room_for(n if self._undo is None else n - self._undo.slots.size)
         order = None
         if n >= _MANY:
             # Rows of one unit get adjacent slots; quotes for one row keep their order.
