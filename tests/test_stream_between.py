@@ -183,14 +183,11 @@ def test_a_connection_is_used_again(served: Served) -> None:
         assert read(whole).startswith(b"HTTP/1.1 200")
 
 
-def test_the_kernel_gives_up_on_who_vanished(served: Served) -> None:
-    """Nobody says that a machine is gone; the connection is to fail once nothing is acknowledged for long enough."""
+def test_the_kernel_holds_little_for_a_stream(served: Served) -> None:
     client = Client(served.port, "/stream/odds", served.key("sharp"), event="none")
     assert client.ready.wait(PATIENCE_S)
     (subscriber,) = served.hub.lines._subscribers
     line = subscriber.transport.get_extra_info("socket")
     assert line.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) in (40_000, 80_000)  # Linux counts its own needs too
-    if hasattr(socket, "TCP_USER_TIMEOUT"):
-        assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 22_000
     client.close()
     assert client.ended.wait(PATIENCE_S)

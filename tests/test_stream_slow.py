@@ -238,6 +238,18 @@ def test_a_slow_reader_holds_what_everybody_holds(tmp_path: Path) -> None:
             client.close()
 
 
+@pytest.mark.exhaustive
+def test_a_steady_reader_is_not_cut_off_however_slow(tmp_path: Path) -> None:
+    """Its kernel has no room most of the time, and reports progress in steps, but it reads all the time."""
+    with serving(tmp_path, stalled=2.0, send_buffer=8192) as served:
+        served.step(board(1.9), moment())
+        slow = Client(served.port, "/stream/odds", served.key("sharp"), bite=1024, pause=0.05, room=4096)
+        assert slow.ready.wait(3 * PATIENCE_S)
+        assert set(slow.odds) == set(in_rest(served))
+        assert served.hub.lines.cuts == 0
+        slow.close()
+
+
 def stopped(served: Served, tier: str) -> socket.socket:
     """A client that asks, and then reads nothing."""
     line = socket.socket()

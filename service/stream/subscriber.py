@@ -26,7 +26,6 @@ except ImportError:  # Windows
 WRITE = 1 << 16  # bytes of one write
 PIECE = 1 << 15  # bytes of a shared piece
 WAITING = b": preparing the snapshot\n"
-_LATER_S = 15.0  # extra time for the kernel, so that we close stalled connections first, and count them
 
 
 Piece = bytes | memoryview
@@ -264,8 +263,6 @@ def _watch(transport: Any, bounds: Bounds) -> None:
     with contextlib.suppress(OSError, ValueError):  # it may be closed already
         if bounds.send_buffer:
             line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, bounds.send_buffer)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):
-            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round((bounds.stalled + _LATER_S) * 1000))
 
 
 def _unsent(transport: Any) -> int:
