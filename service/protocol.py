@@ -14,12 +14,12 @@ from httptools import HttpParserInvalidMethodError
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from oddsengine_service.connections import Connections
+from oddsengine_service.cors import METHODS
 from oddsengine_service.middleware.requests import refusal
-from oddsengine_service.problems import Problem
+from oddsengine_service.problems import Problem, wrong_method
 
 MOST_HEAD = 64 << 10  # bytes of the request line and all headers
 HEAD_S = 15.0  # for the head to arrive, and for a body that is not read
-METHODS = "DELETE, GET, HEAD, PATCH, POST, PUT"  # of all paths
 _METHOD = re.compile(rb"([!#$%&'*+.^_`|~\w-]{1,20}) [^ \r\n]+ HTTP/1\.[01]\r?\n")
 MOST_SENT = 8 << 20  # bytes of one body on the wire: in small chunks, one megabyte takes several
 
@@ -157,8 +157,7 @@ class Protocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         method = _METHOD.match(self._data)
         if method is not None and isinstance(sys.exception(), HttpParserInvalidMethodError):
-            message = f"the methods are {METHODS}, got {method[1].decode()}"
-            self.refuse(Problem(405, "method_not_allowed", message, allow=METHODS))
+            self.refuse(wrong_method("this server", method[1].decode(), METHODS))
         else:
             self.refuse(Problem(400, "validation_error", f"malformed request: {msg}"))
 

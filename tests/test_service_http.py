@@ -320,6 +320,7 @@ def test_a_message_names_the_parameter_what_came_and_what_is_allowed(service: Ru
             ("GET", "/odds/delta", "since must be given (Board time: `server_time` of the previous answer), got"),
             ("POST", "/odds", "method must be one of GET, HEAD for /api/v1/odds, got POST"),
             ("GET", "/odds/batch", "method must be POST for /api/v1/odds/batch, got GET"),
+            ("BREW", "/odds", "method must be one of DELETE, GET, HEAD, PATCH, POST, PUT for this server, got BREW"),
             ("DELETE", "/mcp", "method must be POST for /api/v1/mcp, got DELETE"),
         ):
             assert client.request(method, path).json()["error"]["message"].startswith(message)
