@@ -523,7 +523,7 @@ def _add_watch(commands: Any) -> None:
     _add_shared(parser, "--sample")
     parser.add_argument("--tape", metavar="FOLDER", help="a tape, replayed")
     parser.add_argument(
-        "--speed", type=_speed, default=1.0, metavar="X", help="replay speed; 0 is as fast as possible (default 1)"
+        "--speed", type=_speed, default=1.0, metavar="N|max", help="multiple of the recorded speed (default 1)"
     )
     _add_shared(parser, "--url", "--key-env")
     parser.add_argument("--books", type=_names, metavar="BOOK,...", help="only these books")

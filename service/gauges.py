@@ -19,6 +19,10 @@ class Gauges(Collector):
 
     def collect(self) -> Iterable[Metric]:
         node = self._node
+        failing = GaugeMetricFamily("oddsengine_failing", "1 for what /health calls failing", labels=["what"])
+        for name in sorted(node.failures):
+            failing.add_metric([name], 1.0)
+        yield failing
         if not node.ready:
             return
         engine = node.engine

@@ -14,11 +14,13 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from service_running import METRICS_TOKEN, PATIENCE_S, Running, until
 
+from oddsengine.engine import Engine
 from oddsengine_service.feeds.status import SourceStatus
-from oddsengine_service.gauges import source_metrics
+from oddsengine_service.gauges import Gauges, source_metrics
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.middleware.requests import Requests
+from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
 
 ROOT = Path(__file__).parent.parent
@@ -185,6 +187,21 @@ def test_methods_are_a_few(name: str) -> None:
     counted = Metrics()
     counted.answered("/odds", name, 200, 0.1)
     assert f'method="{name if name == "GET" else "other"}"' in counted.text().decode()
+
+
+def test_what_fails_is_measured_before_the_node_is_ready_too() -> None:
+    node = Node(Engine(), None, None)  # type: ignore[arg-type]
+
+    def failing() -> list[tuple[dict[str, str], float]]:
+        families = {family.name: family for family in Gauges(node).collect()}
+        return [(sample.labels, sample.value) for sample in families["oddsengine_failing"].samples]
+
+    assert not node.ready
+    node.report("closing", "the disk is full")
+    assert failing() == [({"what": "closing"}, 1.0)]
+    node.report("closing", "")
+    assert failing() == []
+    node.close()
 
 
 def test_every_metric_is_documented(service: Running) -> None:

@@ -70,7 +70,7 @@ def test_a_file_is_filtered_and_a_row_leads_to_its_board(tmp_path: Path) -> None
 def test_a_tape_is_replayed(tmp_path: Path) -> None:
     tape = str(tmp_path / "tape")
     assert cli.main(["record", tape, "--simulate", "7", "--seconds", "20", "--events", "8"]) == 0
-    source = TapeSource(tape, 0.0, None)
+    source = TapeSource(tape, float("inf"), None)
 
     async def steps(pilot: Pilot[None], app: WatchApp) -> None:
         await until(pilot, lambda: "ended" in app.sub_title)
@@ -127,3 +127,15 @@ def test_what_to_watch_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert "give exactly one of FILE" in capsys.readouterr().err
     assert cli.main(["watch", "--url", "http://127.0.0.1:1", "--key-env", "NO_SUCH_KEY"]) == 2
     assert "NO_SUCH_KEY" in capsys.readouterr().err
+
+
+def test_the_help_names_the_speeds_that_are_accepted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert cli.main(["watch", "--help"]) == 0
+    assert "--speed N|max" in capsys.readouterr().out
+    for speed, said in (
+        ("max", "there is no tape"),
+        ("2", "there is no tape"),
+        ("0", "expected a number above 0, or max, got '0'"),
+    ):
+        assert cli.main(["watch", "--tape", str(tmp_path / "none"), "--speed", speed]) == 2
+        assert said in capsys.readouterr().err

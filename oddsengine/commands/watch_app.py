@@ -76,7 +76,7 @@ class FileSource:
 
 
 class TapeSource:
-    """A tape replayed in a thread of its own; speed 0 is unlimited."""
+    """A tape replayed in a thread of its own; an infinite speed is allowed."""
 
     def __init__(self, path: str, speed: float, books: Sequence[str] | None) -> None:
         tape = Tape(path)
@@ -92,7 +92,7 @@ class TapeSource:
         for _, update in play(tape, self._engine):
             at = update.now / 1e6
             first = first or (at, time.monotonic())
-            due = 0.0 if not self._speed else (at - first[0]) / self._speed - (time.monotonic() - first[1])
+            due = (at - first[0]) / self._speed - (time.monotonic() - first[1])
             if self.closing.wait(max(0.0, due)):
                 return
         self._ended = True
