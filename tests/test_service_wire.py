@@ -68,7 +68,7 @@ def test_documentation_links_are_absolute(service: Running, path: str) -> None:
 
 def test_documentation_links_have_the_address_of_the_settings(tmp_path: Path) -> None:
     with running(tmp_path, events=2, url="https://odds.example.com") as server:
-        for path in ("/api/v1/odds", "/nothing"):
+        for path in ("/api/v1/odds", "/api/v1/mcp", "/nothing"):
             error = httpx.get(f"{server.origin}{path}", timeout=PATIENCE_S).json()["error"]
             assert error["docs"].startswith("https://odds.example.com/docs#")
         got = sent(server.port, "GET /api/v1/health HTTP/1.1")

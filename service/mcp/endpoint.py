@@ -17,9 +17,8 @@ from oddsengine_service.endpoints import Context, Endpoint
 from oddsengine_service.mcp import local
 from oddsengine_service.mcp.tools import BY_NAME, answer, query
 from oddsengine_service.middleware.access import limited
-from oddsengine_service.middleware.requests import refusal
 from oddsengine_service.params import parse
-from oddsengine_service.problems import Problem, origin_of, quoted, wrong_method
+from oddsengine_service.problems import Problem, quoted, wrong_method
 from oddsengine_service.request import read_body
 from oddsengine_service.responses import NO_STORE, Headers, RawResponse, encode
 
@@ -53,7 +52,7 @@ class Mcp:
             key = request.given_key(in_query=True)
             await self._manager.handle_request({**scope, "key": key}, _replay(body, receive), send)
         except Problem as problem:
-            await request.send(send, refusal(problem, origin_of(request.host)))
+            await self._api.requests.refuse(request, problem, send)
         except OSError:
             request.status = 499
 

@@ -45,7 +45,7 @@ class Requests:
         except Problem as problem:
             if problem.__cause__ is not None:  # an error of ours, reported to the caller in one sentence
                 self._log.failure(request.ident, request.path, problem.__cause__)
-            await self._refuse(request, problem, send)
+            await self.refuse(request, problem, send)
         except ConnectionError:  # the client has disconnected
             request.status = 499
         except asyncio.CancelledError:
@@ -55,7 +55,7 @@ class Requests:
             self._log.failure(request.ident, request.path, error)
             failure = Problem(500, "internal_error", INTERNAL, request_id=request.ident.decode())
             with suppress(RuntimeError):  # the response may have started
-                await self._refuse(request, failure, send)
+                await self.refuse(request, failure, send)
         finally:
             self.end(request)
 
@@ -71,7 +71,8 @@ class Requests:
             request.ident, request.method, route, request.path, request.status, spent, request.caller, request.address
         )
 
-    async def _refuse(self, request: Request, problem: Problem, send: Send) -> None:
+    async def refuse(self, request: Request, problem: Problem, send: Send) -> None:
+        """Respond with an error envelope."""
         request.streamed = False
         await request.send(send, refusal(problem, self._origin or origin_of(request.host)))
 
