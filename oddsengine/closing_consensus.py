@@ -1,9 +1,9 @@
 """The other books' close: the fair price of an outcome at the start by all books except the judged one and its sisters.
 
-The close of an event is its last snapshot, at most half an hour before the start. A book votes with complete prices
-that are at most 15 minutes old: de-vigged with `power`, moved to the judged line if the slope is known, in logits. With
-five or more votes, the highest and lowest are dropped and the rest averaged; with four, the median is used; with fewer
-there is no close, except a sharp book's own.
+The close of an event is its last snapshot, at most half an hour before the start. A book has one vote, by complete
+prices that are at most 15 minutes old, on the judged line or else on its nearest one: de-vigged with `power`, moved to
+the judged line if the slope is known, in logits. With five or more votes, the highest and lowest are dropped and the
+rest averaged; with four, the median is used; with fewer there is no close, except a sharp book's own.
 """
 
 from typing import NamedTuple
@@ -31,6 +31,7 @@ class Vote(NamedTuple):
     feed: str
     sharp: float
     weight_full: bool
+    book: str
 
 
 Votes = dict[int, list[Vote]]
@@ -56,7 +57,7 @@ def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable) -> Votes:
     for m, b, x in zip(market.tolist(), ballot.book.tolist(), ballot.x, strict=True):
         sharp = float(of.voters.sharp[b])
         out.setdefault(int(key[g.ladder[m]]), []).append(
-            Vote(int(g.threshold[m]), x.tolist(), feeds[b], sharp, sharp >= 1.0)
+            Vote(int(g.threshold[m]), x.tolist(), feeds[b], sharp, sharp >= 1.0, identity.books[b])
         )
     return out
 
@@ -65,22 +66,23 @@ def close_logit(
     votes: list[Vote], feed: str, threshold: int, side: int, outcomes: int, slope: float, reach: int
 ) -> tuple[float, str]:
     """Return the other books' close of an outcome and its source; nan and empty if there is none."""
-    votes_, sharps = [], []
+    nearest: dict[str, tuple[int, list[float], bool]] = {}  # by book: distance, its logits there, whether it is sharp
     for vote in votes:
-        shift = 0.0
-        if vote.feed == feed or (outcomes > 2 and vote.threshold != threshold):
+        away = abs(vote.threshold - threshold)
+        if vote.feed == feed or (away and (outcomes > 2 or np.isnan(slope) or away > reach)):
             continue
-        if vote.threshold != threshold:
-            if np.isnan(slope) or abs(vote.threshold - threshold) > reach:
-                continue
-            shift = slope * (threshold - vote.threshold) / 100.0
         if outcomes > 2:
             x = float(vote.logits[side])
         else:
+            shift = slope * (threshold - vote.threshold) / 100.0 if away else 0.0
             x = (float(vote.logits[0]) + shift) * (1.0 if side == 0 else -1.0)
-        votes_.append(x)
-        if vote.weight_full:
-            sharps.append(x)
+        least, logits, _ = nearest.get(vote.book, (away + 1, [], False))
+        if away < least:
+            nearest[vote.book] = away, [x], vote.weight_full
+        elif away == least:
+            logits.append(x)
+    votes_ = [sum(logits) / len(logits) for _, logits, _ in nearest.values()]
+    sharps = [x for x, (_, _, sharp) in zip(votes_, nearest.values(), strict=True) if sharp]
     votes_.sort()
     if len(votes_) >= _LEAST + 1:
         return sum(votes_[1:-1]) / (len(votes_) - 2), "others"

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from oddsengine import catalog
 from oddsengine.cli import main
 from oddsengine.closing import LAST_S, ClosingRecorder
+from oddsengine.closing_consensus import Vote, close_logit
 from oddsengine.clv import BETS_SCHEMA, REPORT_SCHEMA, clv, means, report
 from oddsengine.devig import devig
 from oddsengine.engine import Engine, micros
@@ -713,6 +714,29 @@ def test_a_line_that_moved_is_graded_where_the_others_went() -> None:
     x = math.log(p / (1.0 - p)) + 1.6 / 16.0 * 2.0  # two points at 1.6 / sigma of the WNBA
     assert graded["closing"] is None
     assert graded["others"] == pytest.approx(1.0 / (1.0 + math.exp(-x)))
+
+
+def vote(book: str, line: float, x: float, *, sharp: bool = False) -> Vote:
+    return Vote(round(100 * line), [x, -x], book, float(sharp), sharp, book)
+
+
+def test_a_book_has_one_vote_whatever_number_of_lines_it_quotes() -> None:
+    """Over 8.5 at 0.2 a half run: lines at the same distance are averaged, and nothing counts twice."""
+
+    def close(*votes: Vote, side: int = 0) -> float:
+        return close_logit(list(votes), "judged", 850, side, 2, -0.4, 100)[0]
+
+    ladder = [vote("a", line, x) for line, x in ((7.5, 0.5), (8.0, 0.3), (8.5, 0.1), (9.0, -0.2), (9.5, -0.3))]
+    assert math.isnan(close(*ladder))  # one book is no consensus
+    others = [vote(book, 8.5, x) for book, x in zip("bcde", (0.0, 0.04, 0.08, 0.2), strict=True)]
+    assert close(*ladder, *others) == pytest.approx((0.04 + 0.08 + 0.1) / 3)
+    assert close(*ladder, *others, side=1) == pytest.approx(-(0.04 + 0.08 + 0.1) / 3)
+    off = [each for each in ladder if each.threshold != 850]  # its nearest lines: 0.3 - 0.2 and -0.2 + 0.2
+    assert close(*off, *others) == pytest.approx((0.04 + 0.05 + 0.08) / 3)
+    far = [vote("judged", 8.5, 3.0), vote("z", 6.5, 3.0)]
+    assert close(*off, *others, *far) == pytest.approx((0.04 + 0.05 + 0.08) / 3)
+    sharp = [vote("pinnacle", line, x, sharp=True) for line, x in ((8.0, 0.9), (8.5, 0.1))]
+    assert close(*sharp) == pytest.approx(0.1)
 
 
 def test_a_file_of_the_first_form_is_brought_up_to_date(tmp_path: Path) -> None:
