@@ -112,3 +112,12 @@ def test_a_failed_step_gives_back_what_it_took(seed: int) -> None:
     assert restored.state_hash() == one.state_hash()
     assert flaps > 0
     assert failed > 20
+
+
+def test_a_batch_of_known_prices_takes_no_room() -> None:
+    engine = Engine()
+    engine.step([quote("a", event, 1.9, NOW) for event in range(1200)], NOW)
+    room = engine._board.rows.key.size
+    later = NOW + timedelta(seconds=1)
+    engine.step([quote("a", event, 2.0, later) for event in range(1200)], later)
+    assert engine._board.rows.key.size == room < 2400
