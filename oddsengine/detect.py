@@ -23,11 +23,13 @@ import numpy.typing as npt
 from oddsengine import fair_close
 from oddsengine._jit import fused, kernel
 from oddsengine.devig import devig_groups
-from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
+from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, first_gap
 from oddsengine.guards import Guarded, main_lines
 from oddsengine.markets import Identity
 from oddsengine.reasons import CODES
 from oddsengine.references import FairPrices, ViewSpec, devig_method, fair_prices, view_spec
+
+_MANY_ROWS = 64  # longer lists of prices are sorted even for one caller
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,6 +305,7 @@ def _best_of(order, ends, n, ranked, book, net, wanted, seen, early, late, disti
     same = True
     for k in range(n):
         out[k] = -1
+    for k in range(n):
         for i in order[ends[k] : ends[k + 1]]:
             if wanted[book[i]] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
                 continue
@@ -351,6 +354,23 @@ def _best_of(order, ends, n, ranked, book, net, wanted, seen, early, late, disti
 
 
 @kernel
+def _rank(order, first, end, net):
+    """Sort part of a list of rows by price, the best first, and rows of equal prices in their order."""
+    gap = first_gap(end - first)
+    while gap > 0:
+        for k in range(first + gap, end):
+            i, at = order[k], k
+            while at - gap >= first:
+                other = order[at - gap]
+                if net[i] < net[other] or (net[i] == net[other] and i > other):
+                    break
+                order[at] = other
+                at -= gap
+            order[at] = i
+        gap //= 3
+
+
+@kernel
 def _legs(
     who, low, high, segments, rows, live, book, net, reason, wanted, seen, timed, oldest, gap_live, gap_prematch,
     distinct, out, totals, order, ends, trial,
@@ -358,7 +378,7 @@ def _legs(
     """Best admissible legs of each case; if timed, seen within a gap of each other, and live ones since `oldest`.
 
     A case is a market (low and high are equal), or the first outcome of one market and the last of another. Rows of
-    equal cases, which are adjacent, are sorted by price once.
+    equal cases, which are adjacent, are sorted by price once, and so are long lists. A case without a set has no legs.
     """
     far = np.int64(1) << np.int64(62)
     ends[0] = 0
@@ -370,33 +390,32 @@ def _legs(
         again = c > 0 and low[c - 1] == m and high[c - 1] == z
         more = c + 1 < low.size and low[c + 1] == m and high[c + 1] == z
         if not again or (more and not ranked):
-            ranked = more
             for k in range(n):
                 s = segments[z + 1] - 1 if k > 0 and m != z else segments[m] + k
                 j = ends[k]
                 for i in range(rows[s], rows[s + 1]):
-                    if reason[i] != 0:
-                        continue
-                    at = j
-                    while ranked and at > ends[k] and net[order[at - 1]] < net[i]:
-                        order[at] = order[at - 1]
-                        at -= 1
-                    order[at] = i
-                    j += 1
+                    if reason[i] == 0:
+                        order[j] = i
+                        j += 1
                 ends[k + 1] = j
+            ranked = more or ends[n] > _MANY_ROWS
+            for k in range(n if ranked else 0):
+                _rank(order, ends[k], ends[k + 1], net)
         for k in range(out.shape[1]):
             out[c, k] = -1
         gap = gap_live if live[m] != 0 else gap_prematch
         since = oldest if live[m] != 0 else -far - far
         if not timed or live[m] == 0:
             totals[c] = _best_of(order, ends, n, ranked, book, net, mine, seen, -far - far, far, distinct, trial)
+            if totals[c] == np.inf:
+                continue
             early, late = far, -far - far
             for k in range(n):
                 out[c, k] = trial[k]
-                if trial[k] >= 0 and seen[trial[k]] != NO_TIME:
+                if seen[trial[k]] != NO_TIME:
                     early = min(early, seen[trial[k]])
                     late = max(late, seen[trial[k]])
-            if not timed or totals[c] == np.inf or late <= early or late - early <= gap:
+            if not timed or late <= early or late - early <= gap:
                 continue
             for k in range(n):
                 out[c, k] = -1
@@ -441,7 +460,7 @@ def _choose(view: Offers, who: Longs, low: Longs, high: Longs, most: int, *, dis
             who, low, high, g.segments, g.rows, view.live, g.book, view.net, view.reason, view.wanted, g.seen,
             view.timed, since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6),
             round(limits.stale_prematch_gap_s * 1e6), distinct, rows, totals,
-            np.empty(g.row.size, np.int32), np.empty(most + 1, np.int64), np.full(most, -1, np.int32),
+            np.empty(g.row.size, np.int32), np.empty(most + 1, np.int64), np.empty(most, np.int32),
         )  # fmt: skip
     return Legs(rows, totals)
 

@@ -112,6 +112,15 @@ def distinct(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
 
 
 @kernel
+def first_gap(n: Any) -> Any:
+    """Return the widest gap with which Shell's method sorts n values; the next ones are a third of it, down to 1."""
+    gap = 1
+    while 9 * gap < n:
+        gap = 3 * gap + 1
+    return gap
+
+
+@kernel
 def step(h: Any, value: Any) -> Any:
     """Add one number to a hash of numbers."""
     h = (h ^ value) * np.uint64(0x9E3779B97F4A7C15)

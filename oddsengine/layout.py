@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
-from oddsengine._jit import kernel
-from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs, Words, intern
+from oddsengine._jit import inlined, kernel
+from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs, Words, first_gap, intern
 from oddsengine.identity import DRAW, MAYBE_DRAW, moneyline
 from oddsengine.reasons import CODES
 from oddsengine.traits import Kind
@@ -147,6 +147,45 @@ def listed(slots: Ints, unit: npt.NDArray[np.integer], units: int = 0) -> tuple[
     return pool, start, size
 
 
+@inlined
+def _before(slot, h, lo, second, at, high, low, held, odds, seen, tie, key):
+    """Whether a row comes before the one at a place: by ladder, line, outcome, book, market name, price, time, text."""
+    i = held[at]
+    if h != high[at, 0]:
+        return h < high[at, 0]
+    if lo != high[at, 1]:
+        return lo < high[at, 1]
+    if second != low[at]:
+        return second < low[at]
+    if odds[slot] != odds[i]:
+        return odds[slot] < odds[i]
+    if seen[slot] != seen[i]:
+        return seen[slot] > seen[i]
+    mine, other = tie[key[slot] >> BOOK_BITS], tie[key[i] >> BOOK_BITS]
+    return mine < other if mine != other else key[slot] < key[i]
+
+
+@kernel
+def _sort(count, high, low, held, odds, seen, tie, key):
+    """Sort the rows of a unit by Shell's method."""
+    gap = first_gap(count)
+    while gap > 0:
+        for k in range(gap, count):
+            slot, h, lo, second = held[k], high[k, 0], high[k, 1], low[k]
+            j = k
+            while j >= gap and _before(slot, h, lo, second, j - gap, high, low, held, odds, seen, tie, key):
+                held[j] = held[j - gap]
+                high[j, 0] = high[j - gap, 0]
+                high[j, 1] = high[j - gap, 1]
+                low[j] = low[j - gap]
+                j -= gap
+            held[j] = slot
+            high[j, 0] = h
+            high[j, 1] = lo
+            low[j] = second
+        gap //= 3
+
+
 @kernel
 def _gather(
     units, u_start, u_size, pool, unit_event, unit_live, key, odds, seen, start, state, flags, same, place, tie,
@@ -176,7 +215,8 @@ def _gather(
                         touched[marks] = b
                         marks += 1
                     drawn[b] |= np.uint8(DRAW) if where == 1 else np.uint8(MAYBE_DRAW)
-        count = 0
+        # A list is nearly sorted, since each sort leaves it so; insertion is given up for one that is not.
+        count, moves, most = 0, 0, 64 + 16 * n
         kept = n_out
         for k in range(n):
             slot = pool[a + k]
@@ -207,34 +247,20 @@ def _gather(
                 continue
             second = (np.int64(book_rank[b]) << 32) | np.int64(name_rank[place[t, 3] >> _NAME])
             j = count
-            while j > 0:
-                i = held[j - 1]
-                less = False
-                if h != high[j - 1, 0]:
-                    less = h < high[j - 1, 0]
-                elif lo != high[j - 1, 1]:
-                    less = lo < high[j - 1, 1]
-                elif second != low[j - 1]:
-                    less = second < low[j - 1]
-                elif odds[slot] != odds[i]:
-                    less = odds[slot] < odds[i]
-                elif seen[slot] != seen[i]:
-                    less = seen[slot] > seen[i]
-                else:
-                    mine, other = tie[t], tie[key[i] >> BOOK_BITS]
-                    less = mine < other if mine != other else key[slot] < key[i]
-                if not less:
-                    break
-                held[j] = i
+            while j > 0 and moves < most and _before(slot, h, lo, second, j - 1, high, low, held, odds, seen, tie, key):
+                held[j] = held[j - 1]
                 high[j, 0] = high[j - 1, 0]
                 high[j, 1] = high[j - 1, 1]
                 low[j] = low[j - 1]
                 j -= 1
+                moves += 1
             held[j] = slot
             high[j, 0] = h
             high[j, 1] = lo
             low[j] = second
             count += 1
+        if moves >= most:
+            _sort(count, high, low, held, odds, seen, tie, key)
         for k in range(marks):
             drawn[touched[k]] = 0
         # Store this order in the unit's list; rows that are left out go to its end.

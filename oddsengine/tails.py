@@ -269,6 +269,19 @@ def _read(
 
 
 @kernel
+def _segment(point, low, end, segments, threshold):
+    """First segment of the market of a ladder (low to end) at a point, -1 if there is none."""
+    high = end
+    while low < high:
+        m = (low + high) // 2
+        if threshold[m] < point:
+            low = m + 1
+        else:
+            high = m
+    return segments[low] if low < end and threshold[low] == point else np.int64(-1)
+
+
+@kernel
 def _hold(at, points, markets, segments, rows, books, own, trusted, threshold, two, three, level, held, ids, column):
     """Collect each book's tails of a ladder at four points in `held`; `column` is the book's. Returns their number."""
     settled = not np.isnan(level)
@@ -279,12 +292,8 @@ def _hold(at, points, markets, segments, rows, books, own, trusted, threshold, t
         if j > 0 and point == points[j - 1]:
             column[j] = column[j - 1]
             continue
-        here, across = np.int64(-1), np.int64(-1)
-        for m in range(markets[at], markets[at + 1]):
-            if threshold[m] == point:
-                here = segments[m]
-            elif threshold[m] == -point:
-                across = segments[m]
+        here = _segment(point, markets[at], markets[at + 1], segments, threshold)
+        across = _segment(-point, markets[at], markets[at + 1], segments, threshold)
         n = _fill(held, j, here, 1.0, 0.0, rows, books, own, trusted, ids, n)
         if abs(point) == 50 and settled:
             shift = 0.0 if point == 50 else level

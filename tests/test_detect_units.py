@@ -14,6 +14,7 @@ from boards import boards, frame, meant, random_board
 from hazards import NOW, Row
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import total
 from test_twin import BOOKS
 
 from oddsengine import detect
@@ -159,6 +160,21 @@ def test_what_is_found_of_an_event_needs_no_other_on_large_boards(seed: int) -> 
         "commission": {"fanduel": 0.02},
     }
     check_locality(random_board(seed, 8), words, rng.sample(range(8), 3), rng.choice([None, 0.0]))
+
+
+def test_a_market_without_a_set_of_prices_has_no_legs() -> None:
+    """Nor those of the market before it, or whatever was in memory."""
+    quoted = [
+        *total("fanduel", 220.5, 2.0, 2.0), *total("draftkings", 220.5, 2.0, 2.0), *total("fanduel", 221.5, 2.1, None),
+        *total("fanduel", 222.5, None, 2.1), *total("fanduel", 223.5, 2.2, 1.8),
+    ]  # fmt: skip
+    prepared = prepare(frame(quoted), now=MOMENT, guards=[])
+    view = detect.view(prepared.identity, prepared.guarded, prepared.off, None, None, "power", None)
+    markets = np.array([0, 1, 2, 3])
+    legs = detect.best_legs(view, np.zeros(4, np.int64), markets, distinct=True)
+    assert np.isfinite(legs.total).tolist() == [True, False, False, False]
+    assert (legs.rows >= 0).all(axis=1).tolist() == [True, False, False, False]
+    assert (legs.rows[1:] == -1).all()
 
 
 def alike(one: Offers, other: Offers) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 from boards import meant
-from hazards import SECOND
+from hazards import NOW, SECOND
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_strategies import DISAGREEMENTS, Feed, Step, feed, moment, row_ids
@@ -25,6 +25,7 @@ import oddsengine as oe
 from oddsengine import snapshot
 from oddsengine.board.quotes import LINKS
 from oddsengine.engine import IDLE_S, Engine
+from oddsengine.find.ids import word
 from oddsengine.query import BoardStats, Filter, Index
 from oddsengine.update import Update
 from oddsengine.view import View
@@ -268,6 +269,40 @@ def test_equal_prices_in_two_wordings() -> None:
         # Their ids do: the second of two rows that are named alike gets the next id.
         shown.add(str(live.low_hold["side1"].struct.unnest().drop("odds_ids").rows()))
     assert len(shown) == 1
+
+
+def test_many_books_and_lines_in_any_order() -> None:
+    """Long lists are sorted in another way than short ones."""
+    rng = random.Random(3)
+    books = [f"book {at}" for at in range(120)]
+    quoted = [
+        row | {"last_seen_at": moment(NOW - rng.randrange(4 * SECOND)), "is_live": True}
+        for book in books
+        for by in [rng.gauss(0.0, 0.01)]
+        for line in (220.5, 221.5)
+        for row in total(book, line, 1.95 + round(by, 2), 1.95 - round(by, 3))
+    ]
+    orders = rng.sample(quoted, len(quoted)), quoted[::-1]
+    whole = oe.find_all(pl.DataFrame(quoted), now=MOMENT, **WIDE)
+    assert whole.arbitrage.height == 2
+    assert whole.middles.height == 1
+    for rows in orders:
+        assert_frame_equal(oe.find_all(pl.DataFrame(rows), now=MOMENT, **WIDE).low_hold, whole.low_hold)
+        engine = Engine()
+        views = engine.view(**WIDE, keep=True), engine.view(**WIDE | dict(books=books), keep=True)
+        engine.step(rows, MOMENT)
+        for view in views:  # several callers share the sorted prices
+            assert view.ids() == ids_of(whole)
+            same_frames(view.opportunities(), oe.find_all(engine.table(), now=engine.moment, **WIDE))
+
+
+def test_a_new_book_costs_the_same_however_many_there_are() -> None:
+    """Names are hashed and sorted once for a batch, not once for each new book."""
+    engine = Engine()
+    before = word.cache_info()
+    engine.step([row for at in range(1000) for row in total(f"new book {at}", 220.5, 1.95, 1.9)], MOMENT)
+    after = word.cache_info()
+    assert after.hits + after.misses - before.hits - before.misses < 10_000
 
 
 # ---- some kinds alone ----

@@ -167,12 +167,12 @@ class Names:
         self.units = Column(np.int32, 2)  # pre-match, live
         # Books, market names, subjects, kinds
         self.books: list[str] = []
-        self.book_hash: Words = np.empty(0, np.uint64)
         self.book_codes: dict[str, int] = {}
-        self.book_rank: Ints = np.empty(0, np.int32)
+        self._book_hash: Words = np.empty(0, np.uint64)
+        self._book_rank: Ints = np.empty(0, np.int32)
         self.market_names: list[str] = []
         self._market_codes: dict[str, int] = {}
-        self.name_rank: Ints = np.empty(0, np.int32)
+        self._name_rank: Ints = np.empty(0, np.int32)
         self.published_names: list[str] = []
         self._published_codes: dict[str, int] = {}
         self.subjects: list[str] = ["", "home", "away"]
@@ -238,9 +238,8 @@ class Names:
             {self.unit_event.size, self.unit_live.size, len(self.unit_codes)},
             {len(self.kinds), len(self._kind_codes), self._kind_hash.size},
             {len(self.subjects), self._subject_hash.size, len(self._subject_codes)},
-            {len(self.market_names), len(self._market_codes), self.name_rank.size},
+            {len(self.market_names), len(self._market_codes)},
             {len(self.published_names), len(self._published_codes)},
-            {len(self.books), self.book_rank.size, self.book_hash.size},
         ]
         return all(len(found) == 1 for found in lengths) and len(self.terms) >= len(self.wordings)
 
@@ -258,11 +257,30 @@ class Names:
                     raise too_many("books", name, 1 << BOOK_BITS)
                 self.books.append(name)
                 self.book_codes["\x00" + known] = code
-                self.book_rank = _ranks(self.books)
-                self.book_hash = words(self.books)
                 self._traits = None
             self.book_codes[name] = code
         return code
+
+    @property
+    def book_hash(self) -> Words:
+        """Hashes of the books' names."""
+        if self._book_hash.size < len(self.books):
+            self._book_hash = np.concatenate((self._book_hash, words(self.books[self._book_hash.size :])))
+        return self._book_hash
+
+    @property
+    def book_rank(self) -> Ints:
+        """Ranks of the books by name."""
+        if self._book_rank.size < len(self.books):
+            self._book_rank = _ranks(self.books)
+        return self._book_rank
+
+    @property
+    def name_rank(self) -> Ints:
+        """Ranks of the sources' names of markets."""
+        if self._name_rank.size < len(self.market_names):
+            self._name_rank = _ranks(self.market_names)
+        return self._name_rank
 
     def known_book(self, name: str) -> int | None:
         """Code of a book, or None if it was never quoted."""
@@ -327,7 +345,6 @@ class Names:
         if code is None:
             code = self._market_codes[name] = len(self.market_names)
             self.market_names.append(name)
-            self.name_rank = _ranks(self.market_names)
         return code
 
     def _published(self, wording: Wording, event: int) -> int:
