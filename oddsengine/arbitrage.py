@@ -88,7 +88,7 @@ def arbitrage_stakes(odds: ArrayLike, total: ArrayLike) -> Floats:
     odds : array_like of float
         Decimal odds; the outcomes of a market are along the last axis.
     total : array_like of float
-        Total stake: one number, or one per market.
+        Total stake, 0 or more: one number, or one per market.
 
     Returns
     -------
@@ -102,7 +102,10 @@ def arbitrage_stakes(odds: ArrayLike, total: ArrayLike) -> Floats:
     """
     implied = 1.0 / _prices(odds)
     shares = implied / implied.sum(axis=-1, keepdims=True)
-    return np.asarray(np.asarray(total, dtype=np.float64)[..., None] * shares)
+    money = np.asarray(total, dtype=np.float64)
+    if (money < 0.0).any():
+        raise ValueError(f"total must be 0 or more, got {money.min():g}")
+    return np.asarray(money[..., None] * shares)
 
 
 def round_stakes(odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLike = np.inf) -> WholeStakes:

@@ -102,6 +102,16 @@ def _speed(text: str) -> float:
     return speed
 
 
+def _percent(text: str) -> float:
+    try:
+        percent = float(text)
+    except ValueError:
+        percent = float("nan")
+    if not abs(percent) < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number of percent, got {text!r}")
+    return percent
+
+
 # ---- parser ----
 
 
@@ -361,7 +371,7 @@ def _add_clv(commands: Any) -> None:
     parser.add_argument("--archive", metavar="DEST", help="replay this archive instead: a folder or a URL")
     _add_shared(parser, "--option")
     parser.add_argument("--by", choices=GROUPINGS, default="sportsbook", help="group by (default: sportsbook)")
-    parser.add_argument("--min-ev", type=float, default=0.0, metavar="PCT", help="minimum EV when first shown")
+    parser.add_argument("--min-ev", type=_percent, default=0.0, metavar="PCT", help="minimum EV when first shown")
     _add_shared(parser, "--config")
     _add_format(parser, "json", "csv")
 
@@ -570,6 +580,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     0; 1 if `feeds check` found a feed that is not ok; 2 for invalid input; 130 if interrupted; 141 if the output was
     closed.
     """
+    # Python has no stream at all where the caller closed it (`>&-`).
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except SystemExit as end:

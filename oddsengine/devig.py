@@ -642,6 +642,8 @@ def devig_groups(odds: npt.ArrayLike, offsets: npt.ArrayLike, method: str = "pow
     """
     prices = np.require(decimal_odds(odds), dtype=np.float64, requirements=["C", "A", "W"])
     bounds = np.require(offsets, dtype=np.int64, requirements=["C", "A", "W"])
+    if np.asarray(offsets).dtype.kind not in "iu" and not np.array_equal(bounds, offsets):
+        raise ValueError(f"offsets must be whole numbers, got {np.asarray(offsets).tolist()}")
     if prices.ndim != 1 or bounds.ndim != 1:
         raise ValueError(f"odds and offsets must be 1-D, got {prices.ndim}-D and {bounds.ndim}-D")
     if bounds.size == 0 or bounds[0] != 0 or bounds[-1] != prices.size or (bounds[1:] < bounds[:-1]).any():

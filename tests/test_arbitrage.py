@@ -130,3 +130,9 @@ class TestWholeStakes:
     def test_limits_are_not_negative(self) -> None:
         with pytest.raises(ValueError, match="limits must be 0 or more"):
             round_stakes([2.0, 2.1], 10.0, 1.0, [-1.0, 5.0])
+
+
+def test_a_stake_is_never_below_nothing() -> None:
+    assert arbitrage_stakes([2.0, 2.0], 0.0).tolist() == [0.0, 0.0]
+    with pytest.raises(ValueError, match="total must be 0 or more, got -5"):
+        arbitrage_stakes([[2.0, 2.0], [2.1, 2.0]], [10.0, -5.0])

@@ -60,6 +60,37 @@ def sentence(err: str) -> str:
     return err
 
 
+def test_output_that_the_caller_closed() -> None:
+    for words in (">&-", "2>&-"):
+        command = f"{sys.executable} -m oddsengine.cli devig 1.9 1.9 {words}"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert ("power: the prices imply" in done.stdout) == (words == "2>&-")
+
+
+@pytest.mark.parametrize("name", ["empty.csv", "empty.ndjson", "bad.ndjson", "bad.parquet"])
+def test_a_history_that_cannot_be_read(run: Run, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("" if name.startswith("empty") else '{"a":', encoding="utf-8")
+    code, out, err = run("audit", str(path))
+    assert (code, out) == (2, "")
+    assert f"{name} cannot be read as a history" in sentence(err)
+
+
+def test_numbers_that_are_none(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("clv", "--tape", str(tmp_path), "--min-ev", "nan")
+    assert code == 2
+    assert "argument --min-ev: expected a number of percent, got 'nan'" in sentence(err)
+
+
+def test_a_line_never_ends_between_a_guard_and_its_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "terminal", lambda: 40)
+    text = output.wrapped(["29 set aside: ambiguous_moneyline 1,202, ladder 8, one_team_lines 8, bias 6"])
+    assert text.count("\n") > 0
+    assert [line for line in text.splitlines()[1:] if re.fullmatch(r"\s*[\d,]+,?( .*)?", line)] == []
+    assert re.sub(r"\s+", " ", text).endswith("ladder 8, one_team_lines 8, bias 6")
+
+
 # ---- calculations ----
 
 

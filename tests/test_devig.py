@@ -360,3 +360,9 @@ def test_a_kernel_called_with_constants_is_compiled_once() -> None:
     for constant in range(3):
         bisect.get_call_template([numba.types.literal(constant), cells, number, number], {})  # type: ignore[no-untyped-call]
     assert len(bisect.signatures) == 1
+
+
+def test_offsets_are_whole_numbers() -> None:
+    assert devig_groups([2.0, 2.0], [0.0, 2.0]).tolist() == [0.5, 0.5]
+    with pytest.raises(ValueError, match=r"offsets must be whole numbers, got \[0\.5, 2\.0\]"):
+        devig_groups([2.0, 2.0], [0.5, 2])

@@ -531,3 +531,23 @@ def test_books_that_follow_each_other_hear_of_news_late_and_one_after_the_other(
     assert left[1.0][9] < 0.01  # ten minutes later
     assert left[20.0][9] > 0.4
     assert 0.02 < left[20.0][59] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("events", -1),
+        ("tick", 0.0),
+        ("tick", -1.0),
+        ("live", 2.0),
+        ("pace", 0.0),
+        ("slow", math.nan),
+        ("dissent", -1.0),
+    ],
+)
+def test_worlds_that_cannot_be(name: str, value: float) -> None:
+    words: dict[str, Any] = {"events": 1, name: value}
+    with pytest.raises(ValueError, match=f"{name} must be a finite number"):
+        oe.World(1, **words)
+    with pytest.raises(ValueError, match="seconds must be a finite number of at least 0, got nan"):
+        list(oe.World(1, events=1).run(math.nan))

@@ -55,7 +55,10 @@ def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] 
         return read_history(pl.scan_delta(path, storage_options=dict(storage_options or {}) or None), every)
     if os.path.isdir(path) and next(Path(path).rglob("*.parquet"), None) is None:
         return Tape(path)
-    return read_history(scan_files(path, storage_options), every)
+    try:
+        return read_history(scan_files(path, storage_options), every)
+    except pl.exceptions.PolarsError as error:  # empty, damaged, or of another format than its suffix says
+        raise ValueError(f"{path} cannot be read as a history: {str(error).splitlines()[0]}") from None
 
 
 def _is_delta(path: str, storage_options: Mapping[str, Any] | None) -> bool:

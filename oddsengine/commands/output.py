@@ -1,6 +1,7 @@
 """Terminal output: width, emphasis, unsupported characters, and notices of slow steps."""
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -59,7 +60,9 @@ def wrapped(lines: Sequence[str]) -> str:
     width = terminal()
     if width is None:
         return "\n".join(lines)
-    return "\n".join(textwrap.fill(line, max(20, width), subsequent_indent="  ") for line in lines)
+    # "stale 6" is one item of a list: no line ends between the word and its number.
+    joined = [re.sub(r"(?<=[a-z_]) (?=[\d,]+(,|$))", "\0", line) for line in lines]
+    return "\n".join(textwrap.fill(line, max(20, width), subsequent_indent="  ").replace("\0", " ") for line in joined)
 
 
 def write(text: str, path: str | None) -> None:

@@ -23,6 +23,7 @@ from oddsengine.simulate.wording import Place, Row
 START = datetime(2026, 2, 7, 18, 0, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RESEND = np.array([45.0, 2.0])  # s after which a feed resends an unchanged screen, pre-match and live
+_LEAST = 1e-9  # of parameters that must be above 0
 _COMPLETE = 3  # every so many resends are marked complete
 _DELAY = (0.05, 0.6)  # s from a feed's reading to the batch
 _SUSPENDED = (6.0, 12.0)  # s after a score
@@ -102,6 +103,14 @@ class World:
         exchange_hold: float = 1.0,
         hazards: Collection[str] | bool = False,
     ) -> None:
+        for name, value, low, high in (
+            ("events", events, 0, np.inf), ("tick", tick, _LEAST, np.inf), ("live", live, 0.0, 1.0),
+            ("pace", pace, _LEAST, np.inf), ("dissent", dissent, 0.0, np.inf), ("slow", slow, _LEAST, np.inf),
+            ("exchange_hold", exchange_hold, 0.0, np.inf),
+        ):  # fmt: skip
+            if not (low <= value <= high and value < np.inf):
+                allowed = "above 0" if low == _LEAST else "from 0 to 1" if high == 1.0 else "of at least 0"
+                raise ValueError(f"{name} must be a finite number {allowed}, got {value!r}")
         streams = [np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(6)]
         setting, playing, thinking, self._feed, troubling, telling = streams
         self._start, self._tick, self._time = start, tick, 0.0
@@ -149,6 +158,8 @@ class World:
         if not self._open:
             self._open = True
             yield self._opening()
+        if not 0.0 <= seconds < np.inf:
+            raise ValueError(f"seconds must be a finite number of at least 0, got {seconds!r}")
         for _ in range(round(seconds / self._tick)):
             yield self._step()
 
