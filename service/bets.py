@@ -99,7 +99,9 @@ class Summary(msgspec.Struct):
     staked: Annotated[float, Meta(description="On settled bets, without void ones.")]
     profit: float
     roi_percent: float | None
-    expected: Annotated[float, Meta(description="Profit expected by the fair probabilities when bets were placed.")]
+    expected: Annotated[
+        float, Meta(description="Profit expected by the fair probabilities when bets were placed, without void ones.")
+    ]
     avg_clv_percent: Annotated[float | None, Meta(description="Mean, weighted by stake.")]
     beat_close: Annotated[float | None, Meta(description="Share of the bets with a close that have a CLV above 0.")]
 
@@ -186,7 +188,7 @@ def summary(bets: Iterable[Bet]) -> Summary:
         round(staked, 2),
         round(profit, 2),
         round(100.0 * profit / staked, 4) if staked else None,
-        round(sum(bet.stake * (bet.ev_percent or 0.0) / 100.0 for bet in bets), 2),
+        round(sum(bet.stake * (bet.ev_percent or 0.0) / 100.0 for bet in bets if bet.result != "void"), 2),
         round(sum(bet.stake * (bet.clv_percent or 0.0) for bet in closed) / weight, 4) if weight else None,
         round(sum((bet.clv_percent or 0.0) > 0.0 for bet in closed) / len(closed), 4) if closed else None,
     )

@@ -191,6 +191,14 @@ def test_a_cell_that_a_spreadsheet_would_compute_is_text(client: httpx.Client, n
     assert row["note"] == cell
 
 
+def test_a_void_bet_is_expected_to_earn_nothing() -> None:
+    bet = rules.figures(bet_of(datetime.now(UTC)))
+    void = rules.figures(msgspec.structs.replace(bet, result="void", graded_by="hand"))
+    assert rules.summary([bet]).expected == 5.0
+    found = rules.summary([bet, void])
+    assert (found.count, found.staked, found.profit, found.expected) == (2, 0, 0, 5.0)
+
+
 def test_the_node_adds_the_close_and_the_result(server: Running, client: httpx.Client) -> None:
     event = server.close_an_event()
     bet = placed(client, event_id=event, sportsbook="fanduel")
