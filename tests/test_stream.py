@@ -2,8 +2,11 @@
 
 import json
 import socket
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -575,6 +578,24 @@ def test_streams_opened_after_a_change_of_their_key_stay(tmp_path: Path, changed
         assert older in served.hub.lines._subscribers
         assert not newer.ended.is_set()
         newer.close()
+    served.stop()
+
+
+def test_streams_go_on_while_keys_cannot_be_read(tmp_path: Path) -> None:
+    served = Served(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "keys.sqlite", isolation_level=None)) as file:
+        client = Client(served.port, "/stream/odds", served.key("sharp"), event="none")
+        assert client.ready.wait(PATIENCE_S)
+        ask = partial(served.rest.get, "/sports", headers={"X-API-Key": served.key("sharp")})
+        file.execute("ALTER TABLE facts RENAME TO moved")
+        wait_for(lambda: ask().status_code >= 500)
+        beats = client.beats
+        wait_for(lambda: client.beats > beats + 3 or client.ended.is_set())
+        assert not client.ended.is_set()
+        file.execute("ALTER TABLE moved RENAME TO facts")
+        wait_for(lambda: ask().status_code == 200)
+        served.keys.revoke(served.made["sharp"].record.id)
+        assert client.ended.wait(PATIENCE_S)
     served.stop()
 
 
