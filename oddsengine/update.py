@@ -1,6 +1,6 @@
 """Updates: the immutable result of one step. Frames and JSON are made on demand."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -15,16 +15,16 @@ from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.rows import LIVENESS, NEW, PRICE, STATUS
 from oddsengine.find.ids import hexadecimal
-from oddsengine.groups import NO_TIME, Bytes, Longs, Words
+from oddsengine.groups import NO_TIME, Bytes, Floats, Longs, Words, distinct
 from oddsengine.identity import WORDING
 from oddsengine.layout import BOOK_BITS, LIVE, SUSPENDED
-from oddsengine.open_opportunities import ARBITRAGE, EV, KINDS, LOW_HOLD, SAME, Hits
+from oddsengine.open_opportunities import KINDS, SAME, Hits
 from oddsengine.open_opportunities import NEW as BORN
 from oddsengine.view import View
 
 _MOVES = (("price", PRICE), ("live", LIVENESS), ("status", STATUS))
 _encoder = msgspec.json.Encoder()
-_LINE = itemgetter(-1)
+_SELECTION, _LINE = itemgetter(7), itemgetter(-1)
 
 
 def iso(micros: int) -> str | None:
@@ -196,9 +196,10 @@ class Update:
 
 def _figures_of(facts: Facts) -> tuple[list[Any], ...]:
     """The columns of `Delta`."""
+    wordings = facts.wordings
     return (
         hexadecimal(facts.id), facts.prices.tolist(), facts.odds.tolist(), (1.0 / facts.odds).tolist(),
-        list(map(_LINE, facts.texts)), ((facts.flags & LIVE) != 0).tolist(),
+        [wordings[term][-1] for term in facts.term.tolist()], ((facts.flags & LIVE) != 0).tolist(),
         ((facts.flags & SUSPENDED) == 0).tolist(), _isos(facts.changed),
     )  # fmt: skip
 
@@ -221,57 +222,77 @@ def _isos(micros: Longs) -> list[str | None]:
     return [texts[at] for at in of.tolist()]
 
 
-def _opportunities(change: Change, facts: Facts) -> list[dict[str, Any]]:
+class Leg(msgspec.Struct, gc=False):
+    """A price of an opportunity."""
+
+    id: str
+    sportsbook: str
+    selection: str
+    line: float | None
+    odds_decimal: float
+
+
+def _rows_of(kind: str, *figures: str) -> Any:
+    """Make the class of the opportunities of one kind, with its figures."""
+    first = ("id", "kind", "event_id", "market_type", "player_name")
+    return msgspec.defstruct(kind, [*first, *figures, "unconfirmed", "legs", "detected_at"], gc=False)
+
+
+_OF_KIND: tuple[tuple[Any, Callable[[Floats], tuple[Floats, ...]]], ...] = (
+    (
+        _rows_of("ev", "ev_percentage", "fair_probability", "market_width"),
+        lambda figures: (figures[0] * 100.0, figures[1], figures[2] * 100.0),
+    ),
+    (
+        _rows_of("arbitrage", "profit_percent", "implied_total"),
+        lambda figures: (100.0 / figures[0] - 100.0, figures[0] * 100.0),
+    ),
+    (_rows_of("low_hold", "hold_percentage"), lambda figures: (np.maximum(figures[0] - 1.0, 0.0) * 100.0,)),
+    (
+        _rows_of("middles", "expected_value", "middle_probability"),
+        lambda figures: (figures[0] * 100.0, figures[1]),
+    ),
+)
+"""By kind: the class of its opportunities, and its named figures from those of `Hits`."""
+
+
+def _opportunities(change: Change, facts: Facts) -> list[Any]:
     """Opportunities by id with their figures and legs."""
     hits = change.hits
+    if not hits.size:
+        return []
     held = hits.legs >= 0
-    at = facts.places(np.maximum(hits.legs, 0).ravel())
-    places = np.minimum(at, max(facts.slot.size - 1, 0))
-    rows = hexadecimal(facts.id)
-    books, texts, odds = facts.sportsbooks, facts.texts, facts.odds.tolist()
-    legs: Any = places.reshape(hits.legs.shape).tolist()
-    out = []
+    places = facts.places(hits.legs[held])
+    used = distinct(places)
+    some = facts.take(used)
+    texts = some.texts
+    legs = list(
+        map(Leg, hexadecimal(some.id), some.sportsbooks, map(_SELECTION, texts), map(_LINE, texts), some.odds.tolist())
+    )
+    markets = [(wording[0], _published(wording), wording[9]) for wording in texts]
+    spots = np.zeros(held.shape, np.int64)
+    spots[held] = np.searchsorted(used, places)
     sizes: list[int] = held.sum(axis=1).tolist()
-    figured: list[list[float]] = hits.figures.tolist()
-    kinds: list[int] = hits.kind.tolist()
-    births: list[int] = change.born.tolist()
-    born: dict[int, str | None] = {}
-    fields = zip(hexadecimal(hits.id), kinds, figured, legs, strict=True)
-    for (ident, kind, figures, spots), n, first in zip(fields, sizes, births, strict=True):
-        if first not in born:
-            born[first] = iso(first)
-        wording = texts[spots[0]]
-        out.append(
-            {
-                "id": ident, "kind": KINDS[kind], "event_id": wording[0], "market_type": _published(wording),
-                "player_name": wording[9], **_figures(kind, figures), "unconfirmed": int(figures[-1]) & 1 != 0,
-                "legs": [
-                    {
-                        "id": rows[p], "sportsbook": books[p], "selection": texts[p][7], "line": texts[p][-1],
-                        "odds_decimal": odds[p],
-                    }
-                    for p in spots[:n]
-                ],
-                "detected_at": born[first],
-            }
-        )  # fmt: skip
+    places_of: Any = spots.tolist()
+    own = [[legs[place] for place in row[:n]] for row, n in zip(places_of, sizes, strict=True)]
+    names, births = hexadecimal(hits.id), change.born.tolist()
+    born = {birth: iso(birth) for birth in set(births)}
+    unconfirmed = ((hits.figures[:, -1].astype(np.int64) & 1) != 0).tolist()
+    out: list[Any] = [None] * hits.size
+    for kind, (row, figured) in enumerate(_OF_KIND):
+        here = np.flatnonzero(hits.kind == kind)
+        if not here.size:
+            continue
+        figures = zip(*[column.tolist() for column in figured(hits.figures[here].T)], strict=True)
+        for i, values in zip(here.tolist(), figures, strict=True):
+            market = markets[places_of[i][0]]
+            out[i] = row(names[i], KINDS[kind], *market, *values, unconfirmed[i], own[i], born[births[i]])
     return out
 
 
 def _published(wording: Any) -> str:
     """The market type under which opportunities of a wording are published."""
     return catalog.published_name(wording[5] or "", wording[1] or "", wording[10] or "", wording[6] or "")
-
-
-def _figures(kind: int, figures: list[float]) -> dict[str, float]:
-    """The named figures of an opportunity; see `find`."""
-    if kind == EV:
-        return {"ev_percentage": figures[0] * 100.0, "fair_probability": figures[1], "market_width": figures[2] * 100.0}
-    if kind == ARBITRAGE:
-        return {"profit_percent": 100.0 / figures[0] - 100.0, "implied_total": figures[0] * 100.0}
-    if kind == LOW_HOLD:
-        return {"hold_percentage": max(figures[0] - 1.0, 0.0) * 100.0}
-    return {"expected_value": figures[0] * 100.0, "middle_probability": figures[1]}
 
 
 __all__ = ["BOOK_BITS", "SAME", "Change", "Update", "hexadecimal", "iso"]

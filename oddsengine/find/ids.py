@@ -91,5 +91,4 @@ def of_pairs(kind: str, groups: Groups, hashes: Hashes, low: Longs, high: Longs,
 
 def hexadecimal(hashes: Words) -> list[str]:
     """Format ids as 16 hexadecimal digits."""
-    digits = hashes.astype(">u8").tobytes().hex()
-    return [digits[at : at + 16] for at in range(0, len(digits), 16)]
+    return hashes.astype(">u8").tobytes().hex(" ", 8).split()
