@@ -250,7 +250,7 @@ class KeyStore:
 
     def close(self) -> None:
         self._stamps.shutdown()
-        with self._reading, self._writing_lock:
+        with self._writing_lock, self._reading:
             self._reader.close()
             self._writer.close()
 
@@ -500,7 +500,8 @@ class KeyStore:
         with self._writing_lock, self._translated():
             with transaction(self._writer) as writer:
                 yield writer
-            self._due = 0.0
+            with self._reading:  # a refresh that began before the change sets the time of the next one first
+                self._due = 0.0
 
     def _now(self) -> int:
         return int(self._clock())

@@ -421,6 +421,28 @@ def test_no_thread_finds_a_key_after_it_was_revoked(store: KeyStore) -> None:
     assert not wrong
 
 
+def test_a_key_revoked_during_a_refresh_is_not_found(store: KeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refresh has read the file before the change, and ends after it."""
+    made = store.create("acme", Terms("pro"))
+    for _ in range(2):
+        assert store.find(made.key) is not None
+        store._stamps.submit(int).result()  # the use is stamped
+        store._due = 0.0
+    revoking = threading.Thread(target=store.revoke, args=[made.record.id])
+    day = store._day
+
+    def during() -> str:
+        if not revoking.ident:
+            revoking.start()
+            revoking.join(0.5)  # it may wait for the refresh
+        return day()
+
+    monkeypatch.setattr(store, "_day", during)
+    assert store.find(made.key) is not None
+    revoking.join()
+    assert store.find(made.key) is None
+
+
 # ---- who may do what ----
 
 
