@@ -277,7 +277,7 @@ def over_stdio(*words: str, **environ: str) -> Any:
     )
 
     async def ask() -> Any:
-        async with Client(stdio_client(command, sys.__stderr__)) as made:
+        async with Client(stdio_client(command, sys.__stderr__ or sys.stderr)) as made:
             listed = await made.list_tools()
             found: Any = await made.call_tool("find_ev_opportunities", {"limit": 2})
             wrong: Any = await made.call_tool("get_odds", {"limit": 0})

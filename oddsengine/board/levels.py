@@ -1,7 +1,7 @@
 """Price levels: the latest prices of a row, which show whether it keeps leaving a price and returning to it.
 
 A row has its newest level in columns of its own. Earlier levels are in a record of `Levels`, which a row has only
-while its price has moved within the window: few rows of a board do.
+while one of its recent looks was at another price.
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
