@@ -275,6 +275,48 @@ def test_a_client_with_other_filters_gets_a_fresh_snapshot(served: Served, other
     again.close()
 
 
+@pytest.mark.parametrize(
+    ("other", "tier"),
+    [({"market": "moneyline"}, "sharp"), ({"state": "nj"}, "sharp"), ({"sportsbook": "betmgm"}, "sharp"),
+     ({"channels": "odds,ev"}, "sharp"), ({}, "enterprise")],
+)  # fmt: skip
+def test_a_socket_with_other_filters_gets_a_fresh_snapshot(served: Served, other: dict[str, Any], tier: str) -> None:
+    rows = [price("others", book, side, 1.9) for book in ("betmgm", "fanduel") for side in ("Home", "Away")]
+    served.step(rows, moment())
+    first = SocketClient(served, "sharp", channels="odds", event_id="others")
+    assert first.ready.wait(PATIENCE_S)
+    first.close()
+    query = {"channels": "odds", "event_id": "others"} | other
+    again = SocketClient(served, tier, before=first, **query)
+    assert again.ready.wait(PATIENCE_S)
+    assert not again.resumed
+    assert set(again.odds) == set(served.rows("/odds", "sharp", {"event": "others"} | other))
+    again.close()
+    query |= {"subscription": again.samples["subscribed"]["subscription"]}
+    anywhere = SocketClient(served, tier, before=again, **query)
+    assert anywhere.ready.wait(PATIENCE_S)
+    assert anywhere.resumed
+    anywhere.close()
+    wrong = SocketClient(served, tier, before=anywhere, **query | {"subscription": "other"})
+    assert wrong.ready.wait(PATIENCE_S)
+    assert not wrong.resumed
+    wrong.close()
+
+
+def test_a_socket_that_changed_its_filters_resumes_the_new_ones(served: Served) -> None:
+    served.step([price(name, "betmgm", "Home", 1.9) for name in ("changed", "unchanged")], moment())
+    client = SocketClient(served, "sharp", channels="odds", event_id="unchanged")
+    assert client.ready.wait(PATIENCE_S)
+    client.subscribe("odds", eventIds=["changed"])
+    client.drop()
+    assert client.ended.wait(PATIENCE_S)
+    back = SocketClient(served, "sharp", before=client, channels="odds", event_id="changed")
+    assert back.ready.wait(PATIENCE_S)
+    assert back.resumed
+    assert len(back.held()) == 1
+    back.close()
+
+
 def test_a_stream_that_does_not_ask_gets_its_fresh_snapshot(served: Served) -> None:
     served.step([price("fresh", "betmgm", "Home", 1.9), price("fresh", "betmgm", "Away", 1.9)], moment())
     first = Client(served.port, "/stream/odds", served.key("sharp"), event="fresh", resume="true")

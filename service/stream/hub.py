@@ -11,7 +11,7 @@ import asyncio
 import queue
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -77,6 +77,9 @@ class _Making:
         return all(subscriber.gone for subscriber in tuple(self.waiting))
 
 
+_Held = tuple[str, Wire, str]  # account, format and hash of a subscription whose snapshot was sent
+
+
 class _PendingRead(NamedTuple):
     """The result of a read, to be published after its update."""
 
@@ -114,6 +117,7 @@ class Stream:
         self._lost: deque[tuple[int, TermIndex, list[RowChanges]]] = deque()
         self._removed_games: deque[tuple[int, str]] = deque()
         self._marks: dict[int, Marks] = {}  # by number of the update
+        self._resumable: Counter[_Held] = Counter()  # open, or ended while a client may resume
         node.followers.append(self._on_update)
         for work in (self._run, self._begin_all, self._read_all):
             threading.Thread(target=work, name="stream", daemon=True).start()
@@ -164,6 +168,10 @@ class Stream:
                 return wants
         return wants._replace(since=number)
 
+    def holds(self, account: str, wants: Subscription) -> bool:
+        """Whether a client of the account has an equal subscription, or had one within the last two minutes."""
+        return (account, wants.wire, wants.hash) in self._resumable
+
     async def reach(self, global_seq: int | None) -> bool:
         """Wait for an update that a client got from another gateway; False after five seconds."""
         until = time.monotonic() + _REACH_S
@@ -178,7 +186,25 @@ class Stream:
     def leave(self, subscriber: Subscriber) -> None:
         """Remove a subscriber immediately."""
         self.lines.leave(subscriber)
+        self._release(subscriber)
         self._jobs.put(lambda: self._leave(subscriber, subscriber.groups))
+
+    def _hold(self, subscriber: Subscriber, subscription: str) -> None:
+        """Let clients resume a subscription whose snapshot was sent."""
+        self._release(subscriber)
+        if not subscriber.gone:
+            subscriber.held = (subscriber.account, subscriber.wire, subscription)
+            self._resumable[subscriber.held] += 1
+
+    def _release(self, subscriber: Subscriber) -> None:
+        held, subscriber.held = subscriber.held, None
+        if held is not None:
+            self._loop.call_later(REPLAY_S, self._forget, held)
+
+    def _forget(self, held: _Held) -> None:
+        self._resumable[held] -= 1
+        if not self._resumable[held]:
+            del self._resumable[held]
 
     async def close(self, within: float = 5.0) -> None:
         """End every stream cleanly."""
@@ -578,6 +604,7 @@ class Stream:
                     made[group] = [] if isinstance(group, Prices) else self._beginning(group, wants.since)
                 frames += made[group]
             self._post(self.lines.admit, subscriber, taken, frames, wants.since or 0, heard)
+            self._post(self._hold, subscriber, wants.hash)
 
     def _beginning(self, group: OpportunityGroup | Games, since: int | None) -> list[bytes]:
         if isinstance(group, OpportunityGroup):

@@ -61,7 +61,7 @@ class Subscriber:
 
     __slots__ = (
         "_beginning", "_bounds", "_ending", "_pending", "_send", "_sent", "_since", "_taken", "_writing", "account",
-        "backlog", "check", "cohort", "gone", "groups", "handed", "key", "number", "on_cut", "on_taken",
+        "backlog", "check", "cohort", "gone", "groups", "handed", "held", "key", "number", "on_cut", "on_taken",
         "requests", "size", "task", "transport", "turn", "waiting", "wants", "wire",
     )  # fmt: skip
 
@@ -80,6 +80,7 @@ class Subscriber:
         self.gone = self._ending = False
         self.size = self.number = 0  # bytes pending; the update of the snapshot
         self.groups: list[Any] = []
+        self.held: Any = None  # the subscription that its client may resume
         self.cohort: Any = None  # whose events it gets
         self.handed = 0  # batches that it was handed, or that are not for it, of all that were queued
         self.turn = 0

@@ -17,7 +17,7 @@ from oddsengine_service import filters
 from oddsengine_service.app import BASE
 from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
-from oddsengine_service.params import Param, choices, flag, whole
+from oddsengine_service.params import Param, choices, flag, text, whole
 from oddsengine_service.problems import INTERNAL, Problem, invalid, origin_of, quoted
 from oddsengine_service.routes.odds import EVENT, LEAGUE, MARKET, MAX_ODDS, MIN_ODDS, SPORT, SPORTSBOOK
 from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, Permit, hub_of, slot, unknown_ids, wants_of
@@ -43,6 +43,7 @@ _PARAMS: tuple[Param, ...] = (
     MIN_EV, MIN_PROFIT, MIN_ODDS, MAX_ODDS, filters.STATE, filters.INCLUDE,
     flag("resume", "True to receive the events since `from_seq` instead of a snapshot.", default=False),
     whole("from_seq", "The `global_seq` of the last message that arrived.", 0, 1 << 53),
+    text("subscription", "The `subscription` of the last `subscribed` message, to resume on any gateway."),
 )  # fmt: skip
 _DEFAULTS = {param.name: param.default for param in _PARAMS} | {"event": None}
 _WORDS = {
@@ -131,7 +132,8 @@ class Sockets:
         context = context._replace(query={**context.query, "event": context.query["event_id"]})
         caller, query, wants = context.caller, context.query, _wants(context)
         hub = hub_of(api)
-        if query["resume"]:
+        given = query["subscription"]
+        if query["resume"] and (given == wants.hash if given else hub.holds(caller.account, wants)):
             if not await hub.reach(query["from_seq"]):
                 raise Problem(503, "not_ready", "the update of your last message is not here yet; retry later")
             wants = hub.resumable(wants, query["from_seq"])
@@ -254,7 +256,8 @@ def _subscribed(context: Context, wants: Subscription, missing: Mapping[str, lis
     return message(
         "subscribed", channels=own, sports=query["sport"], sportsbooks=query["sportsbook"], leagues=query["league"],
         markets=query["market"], eventIds=query["event"], min_ev=query["min_ev"], min_profit=query["min_profit"],
-        min_odds=query["min_odds"], max_odds=query["max_odds"], **({"meta": meta} if meta else {}),
+        min_odds=query["min_odds"], max_odds=query["max_odds"], subscription=wants.hash,
+        **({"meta": meta} if meta else {}),
     )  # fmt: skip
 
 
