@@ -147,4 +147,6 @@ class _Forwarder(logging.Handler):
             trace = "".join(traceback.format_exception(record.exc_info[1]))
         key = "error" if record.levelno >= logging.WARNING else "message"
         facts = {key: record.getMessage(), **({} if trace is None else {"trace": trace})}
+        if address := getattr(record, "address", ""):
+            facts["address"] = address
         self._log.event(self._event, level=record.levelname.lower(), **facts)

@@ -5,6 +5,7 @@ envelope of the API.
 """
 
 import asyncio
+import logging
 import re
 import sys
 from functools import partial
@@ -22,6 +23,14 @@ MOST_HEAD = 64 << 10  # bytes of the request line and all headers
 HEAD_S = 15.0  # for the head to arrive, and for a body that is not read
 _METHOD = re.compile(rb"([!#$%&'*+.^_`|~\w-]{1,20}) [^ \r\n]+ HTTP/1\.[01]\r?\n")
 MOST_SENT = 8 << 20  # bytes of one body on the wire: in small chunks, one megabyte takes several
+
+
+class _Logger(logging.LoggerAdapter[logging.Logger]):
+    """uvicorn's logger with a client's address."""
+
+    @property
+    def level(self) -> int:
+        return self.logger.level
 
 
 class Protocol(HttpToolsProtocol):
@@ -45,6 +54,7 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self.logger: Any = _Logger(self.logger, {"address": self._address})
         try:
             self._connections.enter(self._address)
         except Problem as problem:

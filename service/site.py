@@ -2,20 +2,22 @@
 
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
 
 from oddsengine_service import pages
 from oddsengine_service.app import BASE, Api
-from oddsengine_service.endpoints import Answer
+from oddsengine_service.endpoints import NOWHERE, Answer
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import CONTENT_TYPE, UNAUTHORIZED, Metrics, allowed
 from oddsengine_service.middleware.access import limited
-from oddsengine_service.middleware.requests import refusal
+from oddsengine_service.middleware.requests import Requests
 from oddsengine_service.openapi import document
-from oddsengine_service.problems import INTERNAL, Problem, origin_of, quoted, wrong_method
+from oddsengine_service.problems import Problem, quoted, wrong_method
 from oddsengine_service.request import Request
 from oddsengine_service.responses import CachedResponse, Header, RawResponse, encode
 from oddsengine_service.routing import ENDPOINTS
@@ -36,7 +38,8 @@ class Site:
     """The pages as an ASGI application; without `token`, metrics are not among them."""
 
     def __init__(self, api: Api, log: Log, metrics: Metrics, token: str, origin: str) -> None:
-        self._api, self._log, self._metrics, self._token, self._origin = api, log, metrics, token, origin
+        self._api, self._log, self._metrics, self._token = api, log, metrics, token
+        self._requests = Requests(self._serve, lambda _: None, "", log, metrics, api.requests.trusted, origin)
         self._describing = threading.Lock()
         document(ENDPOINTS, BASE)  # fails at startup, with a name, if an endpoint cannot be documented
         self._pages: dict[str, Callable[[Request], Awaitable[RawResponse]]] = {
@@ -44,25 +47,23 @@ class Site:
             "/docs": partial(self._described, lambda: self._page), "/metrics": self._measured,
         }  # fmt: skip
 
-    async def __call__(self, scope: Any, _: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._requests(scope, receive, send)
+
+    async def _serve(self, scope: Scope, _: Receive, send: Send) -> None:
         """Answer a request."""
-        request = Request(b"-", scope, "", self._api.requests.trusted)
-        origin = self._origin or origin_of(request.host)
-        try:
-            whole = await self._answer(request)
-        except Problem as problem:
-            whole = refusal(problem, origin)
-        except Exception as error:
-            self._log.failure(b"-", request.path, error)
-            whole = refusal(Problem(500, "internal_error", INTERNAL), origin)
+        request: Request = scope["state"]["request"]
+        request.headers += _SECURE
+        whole = await self._answer(request)
         own = {name for name, _ in whole.headers}
-        request.headers = [pair for pair in _SECURE if pair[0] not in own]
+        request.headers = [pair for pair in request.headers if pair[0] not in own]
         await request.send(send, whole)
 
     async def _answer(self, request: Request) -> RawResponse:
         page = self._pages.get(request.path)
         if page is None:
             raise Problem(404, "not_found", f"there is no {quoted(request.path)}")
+        request.endpoint = replace(NOWHERE, path=request.path)
         if request.method not in _METHODS:
             raise wrong_method(request.path, request.method, _METHODS)
         return await page(request)

@@ -963,7 +963,9 @@ def test_metrics(service: Running) -> None:
     found = {family.name: family for family in text_string_to_metric_families(answer.text)}
     asked = found["oddsengine_requests"].samples
     assert any(s.labels == {"route": "/odds", "method": "GET", "status": "200"} and s.value > 0 for s in asked)
-    assert {s.labels["route"] for s in asked} <= {"(none)", *(endpoint.path for endpoint in ENDPOINTS)}
+    assert {s.labels["route"] for s in asked} <= {
+        "(none)", "/", "/docs", "/openapi.json", "/metrics", *(endpoint.path for endpoint in ENDPOINTS)
+    }  # fmt: skip
     assert found["oddsengine_board_rows"].samples[0].value == service.node.engine.size
     for name in ("updates", "set_aside", "opportunities", "request_seconds"):
         assert found[f"oddsengine_{name}"].samples, name
@@ -996,6 +998,32 @@ def test_lines_of_the_log(service: Running) -> None:
     assert datetime.fromisoformat(found["at"]).tzinfo == UTC
     assert found["ms"] > 0
     assert "word" not in json.dumps(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "route", "status"),
+    [("/", "/", 200), ("/docs", "/docs", 200), ("/metrics?secret=word", "/metrics", 401), ("/nowhere", "(none)", 404)],
+)
+def test_requests_outside_the_api_are_logged(service: Running, path: str, route: str, status: int) -> None:
+    answer = httpx.get(f"http://127.0.0.1:{service.port}{path}", timeout=PATIENCE_S)
+    assert answer.status_code == status
+    lines = [json.loads(line) for line in service.log_text().splitlines()]
+    found = next(line for line in lines if line.get("id") == answer.headers["x-request-id"])
+    assert (found["event"], found["route"], found["status"]) == ("request", route, status)
+    assert found["address"] == "127.0.0.1"
+    assert "word" not in json.dumps(found)
+
+
+def test_the_log_has_the_address_of_a_malformed_request(service: Running) -> None:
+    with (
+        service.log.forwarded("uvicorn.error"),
+        socket.create_connection(("127.0.0.1", service.port), PATIENCE_S) as client,
+    ):
+        client.sendall(b"nonsense\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 400 ")
+    lines = [json.loads(line) for line in service.log_text().splitlines()]
+    found = next(line for line in lines if line["event"] == "server")
+    assert (found["level"], found["address"]) == ("warning", "127.0.0.1")
 
 
 def test_every_tier_and_book_of_these_tests_exists() -> None:
