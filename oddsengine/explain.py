@@ -16,6 +16,7 @@ from oddsengine.groups import Ints, Longs
 from oddsengine.opportunities import Commission
 from oddsengine.reasons import NAMES, SENTENCES, Guards, sentence
 from oddsengine.references import devig_method
+from oddsengine.results import bet, team
 from oddsengine.schema import OddsTable
 
 
@@ -36,7 +37,8 @@ class Explanation:
         One row per outcome of the market (of both markets for a middle) with its fair probability.
     prices
         One row per price of the market: book, selection, line, quoted and net odds, the book's own fair probability,
-        age, and role: ``leg``, ``reference``, ``offer``, ``other`` (a book outside `books`) or ``set aside``.
+        age, role: ``leg``, ``reference``, ``offer``, ``other`` (a book outside `books`) or ``set aside``, and, if
+        there are several legs, the stake of each in percent of the total, for equal payouts.
     rejected
         Prices that were not used and why: rejected by a guard or identity, or better than the leg but not admissible
         with the other legs.
@@ -60,7 +62,7 @@ class Explanation:
         event = row.get("event_name") or row.get("game")
         market = row.get("market_type") or row.get("market")
         figure = {
-            "ev": lambda: f"EV {row['ev_percentage']:.2f} % on {row['selection']} at {row['sportsbook']}",
+            "ev": lambda: f"EV {row['ev_percentage']:.2f} %, Kelly stake {row['kelly_percent'] * 100.0:.2f} %",
             "arbitrage": lambda: f"profit {row['profit_percent']:.2f} %",
             "low_hold": lambda: f"hold {row['hold_percentage']:.2f} %",
             "middle": lambda: f"expected value {row['expected_value']:.2f} %, worst {row['worst_case_loss']:.2f} %",
@@ -76,6 +78,7 @@ class Explanation:
                 [
                     f"{self.kind}  {row['id']}",
                     f"{event}, {market}: {figure}",
+                    *self._bets(),
                     "",
                     f"Fair probability from {who}, margin removed by the method {self.method}:",
                     str(self.fair),
@@ -87,6 +90,16 @@ class Explanation:
                     *([str(self.rejected)] if self.rejected.height else []),
                 ]
             )
+
+    def _bets(self) -> list[str]:
+        """Describe each leg: outcome with its line, book, odds and stake."""
+        row = self.opportunity
+        return [
+            f"    {bet(leg['selection'], leg['line'], row['player_name'], team(row))} at {leg['sportsbook']}, "
+            f"odds {leg['odds_decimal']:.4g}"
+            + ("" if leg["stake_percent"] is None else f", stake {leg['stake_percent']:.2f} %")
+            for leg in self.prices.filter(role="leg").iter_rows(named=True)
+        ]
 
 
 def explain(
@@ -230,6 +243,10 @@ def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.D
         ["leg", "set aside", "reference", "offer"],
         "other",
     )
+    share = np.full(rows.size, np.nan)
+    if legs.size > 1:
+        share[np.isin(rows, legs)] = 1.0 / v.net[rows[np.isin(rows, legs)]]
+        share *= 100.0 / np.nansum(share)
     frame = pl.DataFrame(
         {
             "odds_id": question.facts(rows.astype(np.int32))["id"],
@@ -242,6 +259,7 @@ def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.D
             "own_fair": board.nullable(np.where((v.counted[0] | v.member)[g.book[rows]] != 0, v.own[rows], np.nan)),
             "age_seconds": board.nullable(ages(v.now, g.seen[rows])),
             "role": pl.Series(role, dtype=pl.String),
+            "stake_percent": board.nullable(share),
         }
     )
     return frame.sort("line", "outcome", "net_odds", descending=[False, False, True], nulls_last=True)

@@ -1,7 +1,11 @@
-"""Columns of all result frames: published fields first, then additional ones.
+"""Columns of all result frames: published fields first, then additional ones; and bets in words.
 
 Percentages and American odds are named as such; nothing is rounded (that happens in output).
 """
+
+import re
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
@@ -265,3 +269,41 @@ MARKETS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "set_aside": pl.Int64,
     "market_types": TEXTS,
 }
+
+_SAYS_SIDE = re.compile(r"\b(over|under|yes|no|odd|even|[ou])\b", re.IGNORECASE)
+
+
+def number(value: float) -> str:
+    """Format a line without trailing zeros.
+
+    Examples
+    --------
+    >>> number(2.5), number(-3.0), number(2.25)
+    ('2.5', '-3', '2.25')
+    """
+    return f"{value + 0.0:.10g}"
+
+
+def bet(selection: str, line: float | None, player: str | None = None, team: str | None = None) -> str:
+    """Describe an outcome: player or team, side and line.
+
+    Examples
+    --------
+    >>> bet("Over", 8.5, player="Nikola Jokić"), bet("Boston Celtics", 3.5), bet("Over 221.5", 221.5)
+    ('Nikola Jokić Over 8.5', 'Boston Celtics +3.5', 'Over 221.5')
+    """
+    text = selection
+    for subject in (team, player):
+        if subject and subject.casefold() not in text.casefold():
+            text = f"{subject} {text}"
+    if line is None:
+        return text
+    line_text = number(line)
+    if re.search(rf"(?<![\d.]){re.escape(line_text.lstrip('-'))}(?![\d.]*\d)", selection):
+        return text
+    return f"{text} {line_text}" if _SAYS_SIDE.search(selection) or line == 0 else f"{text} {line:+.10g}"
+
+
+def team(row: Mapping[str, Any]) -> str | None:
+    """Return the team of a team total's selection."""
+    return {"home": row.get("home_team"), "away": row.get("away_team")}.get(str(row.get("team_side")).lower())

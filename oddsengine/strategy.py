@@ -10,8 +10,8 @@ Stakes are whole steps, within limits, and within the cash that is not in open b
 at most once, at any book.
 
 **Results.** By the final score, if known and decisive (`outcomes.settled`); else by the closing line, the mean profit
-at the fair price of the other books' close (`auditing.grading`); else there is none. Standard errors are clustered by
-event.
+at the fair price of the other books' close (`auditing.grading`), less the share of stakes that a push on a whole or
+quarter line returns; else there is none. Standard errors are clustered by event.
 """
 
 from collections.abc import Callable, Mapping
@@ -60,15 +60,16 @@ TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "sportsbook": pl.String,
     "odds_decimal": pl.Float64,  # of the fill, or of the order
     "net_odds": pl.Float64,  # after commission
-    "fair_probability": pl.Float64,
-    "ev": pl.Float64,  # fraction, at the odds above
+    "fair_probability": pl.Float64,  # given no push
+    "push_probability": pl.Float64,  # null if unknown
+    "ev": pl.Float64,  # fraction, at the odds above, given no push
     "stake": pl.Float64,
     "odds_id": pl.String,
 }
 """Columns of `Trader.trades`."""
 
 RESULT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "closing_ev": pl.Float64,  # fraction: EV at the other books' close
+    "closing_ev": pl.Float64,  # fraction: EV at the other books' close, given no push
     "gain": pl.Float64,  # per unit staked, by score or else by close
     "graded_by": pl.String,  # score, close, or null
     "profit": pl.Float64,
@@ -352,8 +353,8 @@ class Trader:
 
 def _trade(row: Mapping[str, Any], stake: float, now: int) -> dict[str, Any]:
     same = ("sport", "league", "home_team", "away_team", "is_live", "player_name", "team_side", "selection",
-            "selection_type", "line", "sportsbook", "odds_decimal", "net_odds", "fair_probability", "odds_id",
-            "market_segment")  # fmt: skip
+            "selection_type", "line", "sportsbook", "odds_decimal", "net_odds", "fair_probability", "push_probability",
+            "odds_id", "market_segment")  # fmt: skip
     start = row["start_time"]
     return {
         "placed_at": moments_of(np.array([now], np.int64)).to_list()[0],
@@ -571,7 +572,8 @@ def _graded(
     closing = _closing(trades, closes, table)
     gain = _gains(trades, scores)
     by_score = ~np.isnan(gain)
-    gain = np.where(by_score, gain, closing)
+    pushed = trades["push_probability"].fill_null(0.0).to_numpy()
+    gain = np.where(by_score, gain, closing * (1.0 - pushed))
     filled = (trades["status"] == "filled").to_numpy()
     return trades.with_columns(
         closing_ev=pl.Series(closing, dtype=pl.Float64, nan_to_null=True),

@@ -147,6 +147,17 @@ def test_an_opportunity_is_explained_with_the_line_of_its_fair_price(client: htt
     assert client.get(f"/opportunities/explain/nothing?event_id={row['game_id']}").status_code == 404
 
 
+def test_a_low_hold_is_explained_with_its_stakes(client: httpx.Client) -> None:
+    row = client.get("/opportunities/low-hold?max_hold=5&limit=1").json()["data"][0]
+    found = client.get(f"/opportunities/explain/{row['id']}?event_id={row['event_id']}").json()["data"]
+    legs = [price for price in found["prices"] if price["role"] == "leg"]
+    total = sum(1.0 / leg["odds_decimal_after_commission"] for leg in legs)
+    assert found["figures"]["hold_percent"] == pytest.approx((total - 1.0) * 100.0, abs=1e-3)
+    assert found["formula"].startswith("hold_percent = (sum of 1 / odds_decimal - 1) x 100 of the best prices")
+    shares = [100.0 / leg["odds_decimal_after_commission"] / total for leg in legs]
+    assert [leg["stake_percent"] for leg in legs] == pytest.approx(shares, abs=1e-3)
+
+
 @pytest.mark.parametrize(("book", "status"), [("mybookie", 403), ("MyBookie", 403), ("nobody", 404)])
 def test_an_explanation_takes_no_reference_that_the_list_refuses(client: httpx.Client, book: str, status: int) -> None:
     row = client.get("/opportunities/ev?min_ev=0&limit=1").json()["data"][0]

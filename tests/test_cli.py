@@ -32,7 +32,8 @@ from oddsengine import (
 from oddsengine.cli import main
 from oddsengine.commands import output
 from oddsengine.commands.layout import Column, table, width_of
-from oddsengine.commands.report import bet, moment, plain
+from oddsengine.commands.report import moment, plain
+from oddsengine.results import bet
 from oddsengine.sample import SAMPLE_BOARD
 
 Run = Callable[..., tuple[int, str, str]]

@@ -21,6 +21,10 @@ def roles(told: Explanation) -> dict[tuple[str, str], str]:
     return {(book, outcome): role for book, outcome, role in told.prices.select("sportsbook", "outcome", "role").rows()}
 
 
+def stakes(told: Explanation) -> dict[str, float]:
+    return dict(told.prices.drop_nulls("stake_percent").select("sportsbook", "stake_percent").iter_rows())
+
+
 BOARD = [
     total("pinnacle", 220.5, 1.95, 1.95),
     total("a", 220.5, 2.1, 1.8),
@@ -65,6 +69,10 @@ def test_an_arbitrage_explained() -> None:
     assert told.opportunity == row
     said = roles(told)
     assert {book for (book, _), role in said.items() if role == "leg"} == {leg["sportsbook"] for leg in row["legs"]}
+    assert stakes(told) == pytest.approx({leg["sportsbook"]: leg["stake_percent"] for leg in row["legs"]})
+    over, under = row["legs"]
+    assert f"Over 220.5 at a, odds 2.1, stake {over['stake_percent']:.2f} %" in str(told)
+    assert f"Under 220.5 at b, odds 2.02, stake {under['stake_percent']:.2f} %" in str(told)
 
 
 def test_better_live_prices_that_were_not_admissible() -> None:
@@ -92,6 +100,8 @@ def test_a_low_hold_explained() -> None:
     assert (told.kind, told.reference) == ("low_hold", None)  # the best prices themselves
     assert told.opportunity == row
     assert told.fair["fair_probability"].sum() == pytest.approx(1.0)
+    assert stakes(told) == pytest.approx({"a": 100.0 * 1.98 / 3.98, "b": 100.0 * 2.0 / 3.98})
+    assert f"{row['home_team']} at a, odds 2, stake 49.75 %" in str(told)
 
 
 def test_a_middle_explained() -> None:
@@ -101,6 +111,9 @@ def test_a_middle_explained() -> None:
     assert told.kind == "middle"
     assert {(book, role) for (book, _), role in roles(told).items()} == {("a", "leg"), ("b", "leg")}
     assert told.opportunity["middle_numbers"] == [4, 5, 6]
+    assert stakes(told) == pytest.approx({side["book"]: side["stake_percent"] for side in (row["side1"], row["side2"])})
+    assert "-3.5 at a, odds 1.9, stake" in str(told)
+    assert "+6.5 at b, odds 1.85, stake" in str(told)
 
 
 def test_a_consensus_is_named() -> None:
@@ -113,7 +126,7 @@ def test_a_consensus_is_named() -> None:
 def test_the_text_says_it_all() -> None:
     row, told = only(find_ev, table(*BOARD), method="power")
     text = str(told)
-    for part in (row["id"], "EV 5.00 % on Over at a", "pinnacle", "power", "Passed over", "stale"):
+    for part in (row["id"], "EV 5.00 %", "Over 220.5 at a, odds 2.1", "pinnacle", "power", "Passed over", "stale"):
         assert part in text
 
 

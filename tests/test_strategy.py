@@ -76,6 +76,24 @@ def test_without_a_score_the_close_says_what_it_was_worth() -> None:
     assert unknown.summary().filled == 1
 
 
+def test_by_the_close_a_push_returns_the_stake() -> None:
+    """A total of 3 goals: the lines 2.5 and 3.5 give the probability of exactly three."""
+    soccer = {"sport": "soccer", "league": "epl", "market_type": "total_goals"}
+    whole = [{**row, **soccer, "line": 3.0} for at in (0, 1, 100) for row in look(at, 2.1)]
+    ladder = [
+        {**row, "line": line, "odds_decimal": 1.65 if (row["selection"] == "Over") == (line < 3.0) else 2.25}
+        for row in whole
+        if row["sportsbook"] != "fanduel"
+        for line in (2.5, 3.5)
+    ]
+    push = 2.0 * oe.devig([1.65, 2.25], "power")[0] - 1.0
+    bet = backtest(pl.DataFrame([*whole, *ladder]), RULE).bets.row(0, named=True)
+    assert bet["closing_ev"] == pytest.approx(2.1 * 0.5 - 1.0)
+    assert bet["push_probability"] == pytest.approx(push, abs=1e-6)
+    assert bet["gain"] == pytest.approx(0.05 * (1.0 - push), abs=1e-6)
+    assert bet["profit"] == pytest.approx(bet["gain"] * bet["stake"])
+
+
 @pytest.mark.parametrize(
     ("after", "tolerance", "status", "reason", "odds"),
     [

@@ -8,7 +8,6 @@ import csv
 import io
 import json
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,11 +16,11 @@ from typing import Any
 import polars as pl
 
 from oddsengine.commands.layout import Column
+from oddsengine.results import bet, number, team
 
 Row = Mapping[str, Any]
 Cells = list[list[str]]  # the rows of one result
 
-_SAYS_SIDE = re.compile(r"\b(over|under|yes|no|odd|even|[ou])\b", re.IGNORECASE)
 _DIGITS = {"american": 2, "odds_american": 2, "no_vig_odds": 2}
 _NOTES = {
     "POTENTIALLY_STALE_ODDS": "ageing",
@@ -86,37 +85,6 @@ def age(seconds: float | None) -> str:
     return f"{seconds:.0f}s"
 
 
-def number(value: float) -> str:
-    """Format a line without trailing zeros.
-
-    Examples
-    --------
-    >>> number(2.5), number(-3.0), number(2.25)
-    ('2.5', '-3', '2.25')
-    """
-    return f"{value + 0.0:.10g}"
-
-
-def bet(selection: str, line: float | None, player: str | None = None, team: str | None = None) -> str:
-    """Describe an outcome: player or team, side and line.
-
-    Examples
-    --------
-    >>> bet("Over", 8.5, player="Nikola Jokić"), bet("Boston Celtics", 3.5), bet("Over 221.5", 221.5)
-    ('Nikola Jokić Over 8.5', 'Boston Celtics +3.5', 'Over 221.5')
-    """
-    text = selection
-    for subject in (team, player):
-        if subject and subject.casefold() not in text.casefold():
-            text = f"{subject} {text}"
-    if line is None:
-        return text
-    line_text = number(line)
-    if re.search(rf"(?<![\d.]){re.escape(line_text.lstrip('-'))}(?![\d.]*\d)", selection):
-        return text
-    return f"{text} {line_text}" if _SAYS_SIDE.search(selection) or line == 0 else f"{text} {line:+.10g}"
-
-
 def _notes(row: Row, *more: str) -> str:
     words = [_NOTES.get(name, name.lower().replace("_", " ")) for name in row["warnings"] if name != "SHARED_FEED"]
     if row.get("is_live") and "live" not in words:
@@ -124,11 +92,6 @@ def _notes(row: Row, *more: str) -> str:
     if row.get("is_alternate_line"):
         words.append("alt")
     return ", ".join([*words, *(word for word in more if word)])
-
-
-def _team(row: Row) -> str | None:
-    """Return the team of a team total's selection."""
-    return {"home": row.get("home_team"), "away": row.get("away_team")}.get(str(row.get("team_side")).lower())
 
 
 def _market(row: Row, name: str) -> str:
@@ -143,7 +106,7 @@ def _ev(row: Row) -> Cells:
     return [
         [
             _percent(row["ev_percentage"]), row["sportsbook"], row["game"], _market(row, "market"),
-            bet(row["selection"], row["line"], row["player_name"], _team(row)),
+            bet(row["selection"], row["line"], row["player_name"], team(row)),
             american(row["odds_american"]), decimal(row["odds_decimal"]),
             "" if fair is None else decimal(1.0 / fair), row["sharp_book"] or "",
             _percent(None if row["kelly_percent"] is None else row["kelly_percent"] * 100.0),
@@ -158,7 +121,7 @@ def _arbitrage(row: Row) -> Cells:
     last = [age(row["oldest_odds_age_seconds"]), _notes(row), row["id"]]
     return [
         [
-            *first, bet(leg["selection"], leg["line"], row["player_name"], _team(row)), leg["sportsbook"],
+            *first, bet(leg["selection"], leg["line"], row["player_name"], team(row)), leg["sportsbook"],
             american(leg["odds_american"]), decimal(leg["odds_decimal"]), _percent(leg["stake_percent"]), *last,
         ]
         for leg in row["legs"]
@@ -171,7 +134,7 @@ def _low_hold(row: Row) -> Cells:
     sides = [row[name] for name in ("side1", "side2", "side3") if row[name] is not None]
     return [
         [
-            *first, bet(side["selection"], side["line"], row["player_name"], _team(row)), " ".join(side["books"]),
+            *first, bet(side["selection"], side["line"], row["player_name"], team(row)), " ".join(side["books"]),
             american(side["odds"]["american"]), decimal(side["odds"]["decimal"]),
             _percent(None if side["odds"]["fair_probability"] is None else side["odds"]["fair_probability"] * 100.0),
             *last,
@@ -192,7 +155,7 @@ def _middle(row: Row) -> Cells:
     last = [window, _percent(row["quality_score"], 0), row["probability_source"], age(row["odds_age_seconds"])]
     return [
         [
-            *first, bet(side["selection"], side["line"], row["player_name"], _team(row)), side["book"],
+            *first, bet(side["selection"], side["line"], row["player_name"], team(row)), side["book"],
             american(side["odds"]["american"]), decimal(side["odds"]["decimal"]), _percent(side["stake_percent"]),
             *last, _notes(row), row["id"],
         ]

@@ -125,7 +125,7 @@ def _seen(frame: pl.DataFrame, own: frozenset[str] | None) -> list[dict[str, Any
 _FORMULAS = {
     "ev": "ev_percent = (fair_probability x odds_decimal - 1) x 100",
     "arbitrage": "profit_percent = 10000 / implied_total_percent - 100; each leg gets its implied share of the stake",
-    "low_hold": "hold_percent = (1 - 1 / sum of 1 / odds_decimal) x 100 of the best prices; below 0 it is an arbitrage",
+    "low_hold": "hold_percent = (sum of 1 / odds_decimal - 1) x 100 of the best prices; below 0 it is an arbitrage",
     "middle": "one bet wins on most results, both between the lines; expected value is over the fair probabilities",
 }
 _FIGURES = {
