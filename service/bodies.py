@@ -1,7 +1,8 @@
 """Bodies of requests: JSON objects, optionally compressed, whose fields are all declared."""
 
+import re
 import zlib
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 from starlette.types import Receive
@@ -10,7 +11,7 @@ from oddsengine_service.problems import Problem, invalid, quoted
 from oddsengine_service.request import Request, read_body
 
 MOST_BODY = 1 << 20
-_UNKNOWN = "Object contains unknown field `"  # as msgspec reports it
+_UNKNOWN = re.compile(r"Object contains unknown field `(?:(.*)` - at `(\$.*)|(.*))`", re.DOTALL)
 
 
 async def body_of(kind: Any, request: Request, receive: Receive) -> Any:
@@ -27,10 +28,19 @@ async def body_of(kind: Any, request: Request, receive: Receive) -> Any:
 
 def _mismatch(error: str, kind: Any) -> str:
     """What is wrong with a body; for an unknown field also which fields there are."""
-    if error.startswith(_UNKNOWN) and "` - at `" not in error:
-        name, fields = error.removeprefix(_UNKNOWN)[:-1], kind.__struct_encode_fields__
-        return f"unknown field {quoted(name)} in the request body; allowed: {', '.join(fields)}"
+    if unknown := _UNKNOWN.fullmatch(error):
+        name, path = unknown[1] or unknown[3] or "", unknown[2] or ""
+        for part in re.findall(r"\.(\w+)", path):
+            kind = _struct(get_type_hints(kind).get(part)) if kind is not None else None
+        if kind is not None:  # otherwise the name of the field looks like a path
+            where, allowed = f" at {path}" if path else "", ", ".join(kind.__struct_encode_fields__)
+            return f"unknown field {quoted(name)} in the request body{where}; allowed: {allowed}"
     return f"request body does not match the schema: {error}"
+
+
+def _struct(hint: Any) -> Any:
+    """The struct in the type of a field, such as that of a list's items."""
+    return hint if isinstance(hint, type(msgspec.Struct)) else next(filter(None, map(_struct, get_args(hint))), None)
 
 
 def _unpacked(raw: bytes, coding: bytes) -> bytes:

@@ -27,6 +27,7 @@ from oddsengine import catalog
 FILE = "oddsengine.toml"
 PREFIX = "ODDSENGINE"
 MOST_PORT = 65_535
+_OTHERS = frozenset({f"{PREFIX}_API_KEY", f"{PREFIX}_CACHE"})  # variables that are read elsewhere
 
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000, description="a number of seconds above 0")]
 Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
@@ -298,11 +299,23 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
         if not feed.isidentifier() or not feed.islower() or not feed.isascii():
             raise SettingsError(f"{name}: feed names must be lower-case letters, digits and _, got feeds.{feed!r}")
         feeds[feed] = _feed(_Section(name, f"feeds.{feed}", declared.get(feed, {}), environ, used), feed)
-    for variable in sorted(environ):
-        parts = variable.split("_", 2)
-        if parts[0] == PREFIX and len(parts) == 3 and parts[1].lower() in _ALL and variable not in used:
-            raise SettingsError(f"environment: {variable} is not a setting of {name}")
-    return Settings(file=name, feeds=feeds, scale=scale, **sections)
+    settings = Settings(file=name, feeds=feeds, scale=scale, **sections)
+    _check_variables(settings, environ, used)
+    return settings
+
+
+def _check_variables(settings: Settings, environ: Mapping[str, str], used: set[str]) -> None:
+    """Raise `SettingsError` for a variable with our prefix that nothing reads; `used` are those of all settings."""
+    parts = [*(getattr(settings, section) for section in (*SECTIONS, "scale")), *settings.feeds.values()]
+    fields = [(part, field) for part in parts if part for field in part.__struct_fields__]
+    named = {getattr(part, field) for part, field in fields if field.endswith("_env")}
+    places = [f"{PREFIX}_{section}_".upper() for section in _ALL]
+    for variable in sorted({*environ} - used - named - _OTHERS):
+        if variable.startswith(f"{PREFIX}_"):
+            place = next((each for each in places if variable.startswith(each)), "")
+            allowed = sorted(each for each in used if place and each.startswith(place))
+            allowed = allowed or [*sorted(_OTHERS), *(f"{each}..." for each in places)]
+            raise SettingsError(f"environment: {variable} is not a setting; allowed: {', '.join(allowed)}")
 
 
 def learn(settings: Settings) -> None:

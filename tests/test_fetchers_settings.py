@@ -71,7 +71,7 @@ def test_the_environment_overrides_every_setting(tmp_path: Path) -> None:
     environ = {
         "ODDSENGINE_FEEDS_AMERICAN_INTERVAL": "60", "ODDSENGINE_FEEDS_AMERICAN_SPORTS": "basketball_nba, soccer_epl",
         "ODDSENGINE_DATA_FOLDER": "there", "ODDSENGINE_DATA_KEPT_FILES": "0", "ODDSENGINE_FEEDS_NODE_STREAM": "true",
-        "ODDSENGINE_FEEDS_FILE_KIND": "table", "ODDSENGINE_FEEDS_FILE_PATH": "odds.csv", "ODDSENGINE_SOMETHING": "else",
+        "ODDSENGINE_FEEDS_FILE_KIND": "table", "ODDSENGINE_FEEDS_FILE_PATH": "odds.csv",
     }  # fmt: skip
     settings = load(written(tmp_path, GOOD), environ)
     american, node, file = settings.feeds["american"], settings.feeds["node"], settings.feeds["file"]
@@ -141,6 +141,29 @@ def test_a_wrong_environment_is_one_sentence(tmp_path: Path) -> None:
         secret(load(path, {}), "feeds.american.key_env", {})
     with pytest.raises(SettingsError, match="no such file"):
         load(str(tmp_path / "nowhere.toml"), {})
+
+
+@pytest.mark.parametrize(
+    ("variable", "allowed"),
+    [
+        ("ODDSENGINE_SERVCE_PORT", "ODDSENGINE_API_KEY, ODDSENGINE_CACHE, ODDSENGINE_ARCHIVE_..., "),
+        ("ODDSENGINE_SERVICE", "ODDSENGINE_API_KEY, ODDSENGINE_CACHE, ODDSENGINE_ARCHIVE_..., "),
+        ("ODDSENGINE_KEYS_PEPER", "ODDSENGINE_KEYS_FILE, ODDSENGINE_KEYS_PEPPER"),
+        ("ODDSENGINE_FEEDS_NOD_STREAM", "ODDSENGINE_FEEDS_AMERICAN_BACKOFF, "),
+        ("ODDSENGINE_SCALE_ROLL", "ODDSENGINE_SCALE_CREDENTIALS_ENV, "),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_refused(variable: str, allowed: str, tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD + "[scale]\nrole = 'writer'\nservers = ['nats://10.0.0.11:4222']")
+    with pytest.raises(SettingsError) as error:
+        load(path, {variable: "1"})
+    assert str(error.value).startswith(f"environment: {variable} is not a setting; allowed: {allowed}")
+
+
+def test_variables_that_others_read_are_allowed(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD + "[service]\nmetrics_token_env = 'ODDSENGINE_TOKEN'")
+    others = ("ODDSENGINE_CACHE", "ODDSENGINE_API_KEY", "ODDSENGINE_TOKEN", "ODDSENGINES", "HOME")
+    assert load(path, dict.fromkeys(others, "1")).service.metrics_token_env == "ODDSENGINE_TOKEN"
 
 
 def test_waits_have_full_jitter_and_a_cap() -> None:

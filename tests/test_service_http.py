@@ -296,6 +296,30 @@ def test_an_unknown_field_of_a_body_is_refused(service: Running, endpoint: Endpo
 
 
 @pytest.mark.parametrize(
+    ("spread", "message"),
+    [
+        (
+            {"colour": "red"},
+            "unknown field 'colour' in the request body at $.splits[0].spread; "
+            "allowed: away_odds, home_odds, handle_pct, bets_pct",
+        ),
+        (
+            {"handle_pct": {"draw": 1.0}},
+            "unknown field 'draw' in the request body at $.splits[0].spread.handle_pct; allowed: away, home",
+        ),
+    ],
+)
+def test_an_unknown_field_within_a_body_is_refused(service: Running, spread: dict[str, Any], message: str) -> None:
+    shares = {"away": 0.25, "home": 0.75}
+    whole = {"away_odds": 3.5, "home_odds": -3.5, "handle_pct": shares, "bets_pct": shares}
+    record = {"event_id": "nested", "sportsbook": "circa", "spread": {**whole, **spread}}
+    with service.client(None) as client:
+        headers = {"Authorization": f"Bearer {SPLITS_TOKEN}"}
+        answer = client.post("/splits", json={"splits": [record]}, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
+
+
+@pytest.mark.parametrize(
     "body",
     [
         b'{"colour": 1e999}', b'{"colour": "\\ud800"}', b'{"colour": ' * 5000, b'{"colour": "\xff"}',

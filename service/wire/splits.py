@@ -10,21 +10,21 @@ from oddsengine_service.wire.envelopes import Body, Counted, Pagination, Share
 from oddsengine_service.wire.numbers import Number
 
 
-class Sides(msgspec.Struct, frozen=True):
+class Sides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Share of each team, 0 to 1."""
 
     away: Share
     home: Share
 
 
-class OverUnder(msgspec.Struct, frozen=True):
+class OverUnder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Share of each side of a total, 0 to 1."""
 
     over: Share
     under: Share
 
 
-class SpreadSplit(msgspec.Struct, frozen=True):
+class SpreadSplit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Shares on a spread; `away_odds` and `home_odds` are the lines, as in the published interface."""
 
     away_odds: Number
@@ -33,7 +33,7 @@ class SpreadSplit(msgspec.Struct, frozen=True):
     bets_pct: Sides
 
 
-class TotalSplit(msgspec.Struct, frozen=True):
+class TotalSplit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Shares on a total."""
 
     line: Number
@@ -41,7 +41,7 @@ class TotalSplit(msgspec.Struct, frozen=True):
     bets_pct: OverUnder
 
 
-class MoneylineSplit(msgspec.Struct, frozen=True):
+class MoneylineSplit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Shares on a result; prices are American."""
 
     away_odds: Number
