@@ -3,12 +3,14 @@
 import math
 import threading
 from array import array
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import astuple
 
 from oddsengine import catalog
 from oddsengine.columns import SECOND
@@ -31,7 +33,7 @@ EVERY_S = 300  # seconds between two snapshots
 MOST = 2000  # pairs of event and book; the least recently updated is dropped first
 _ON_TIME_S = 30  # seconds by which a snapshot may be early
 _WIDE = 17  # numbers per snapshot: spread 6, total 5, moneyline 6; nan if missing
-_MARKETS = ((0, 6), (6, 11), (11, 17))
+_PARTS = (("spread", 0, 6), ("total", 6, 11), ("moneyline", 11, 17))
 _NAN = float("nan")
 
 
@@ -54,12 +56,9 @@ class Series:
         self.forget(time)
 
     def forget(self, now: int) -> None:
-        old = 0
-        while old < len(self.times) and self.times[old] < now - KEPT_S * SECOND:
-            old += 1
-        if old:
-            del self.times[:old]
-            del self.values[: old * _WIDE]
+        old = bisect_left(self.times, now - KEPT_S * SECOND)
+        del self.times[:old]
+        del self.values[: old * _WIDE]
 
     def at(self, place: int) -> list[float]:
         return [round(value, 4) for value in self.values[place * _WIDE : (place + 1) * _WIDE]]
@@ -119,7 +118,7 @@ class Splits:
             self._tidy(last)
             rows = []
             for (event, book), series in self._known.items():
-                place = _upto(series.times, last)
+                place = bisect_right(series.times, last) - 1
                 if place >= 0:
                     rows.append(_game(event, book, series, place))
         return sorted(rows, key=lambda row: (row.event_id, row.sportsbook))
@@ -128,16 +127,15 @@ class Splits:
         self, event: str, books: Collection[str] | None, begin: int | None, end: datetime
     ) -> list[SplitsHistoryEntry]:
         """Snapshots of an event between two times, oldest first."""
-        last, now = micros(end), micros(end)
+        last = micros(end)
+        first = last - KEPT_S * SECOND if begin is None else max(begin, last - KEPT_S * SECOND)
         with self._lock:
-            entries = []
-            for (event_id, book), series in self._known.items():
-                if event_id != event or (books is not None and book not in books):
-                    continue
-                for place in range(len(series.times)):
-                    time = series.times[place]
-                    if (begin is None or time >= begin) and now - KEPT_S * SECOND <= time <= last:
-                        entries.append((time, book, series.at(place)))
+            entries = [
+                (series.times[place], book, series.at(place))
+                for (event_id, book), series in self._known.items()
+                if event_id == event and (books is None or book in books)
+                for place in range(bisect_left(series.times, first), bisect_right(series.times, last))
+            ]
         entries.sort(key=lambda entry: entry[:2])
         return [_entry(*each) for each in entries]
 
@@ -146,69 +144,44 @@ class Splits:
             del self._known[key]
 
 
-def _upto(times: Any, last: int) -> int:
-    place = len(times) - 1
-    while place >= 0 and times[place] > last:
-        place -= 1
-    return place
-
-
 # ---- conversion between records and numbers ----
 
 
 def _numbers(record: SplitsGiven) -> list[float]:
+    """The fields of all parts, in their order."""
     out: list[float | None] = []
-    spread, total, moneyline = record.spread, record.total, record.moneyline
-    for split in (spread, moneyline):
-        teams: list[float | None] = [None] * 6
-        if split is not None:
-            money, bets = split.handle_pct, split.bets_pct
-            teams = [split.away_odds, split.home_odds, money.away, money.home, bets.away, bets.home]
-        out += teams
-    totals: list[float | None] = [None] * 5
-    if total is not None:
-        over_money, over_bets = total.handle_pct, total.bets_pct
-        totals = [total.line, over_money.over, over_money.under, over_bets.over, over_bets.under]
-    out[6:6] = totals
+    for name, begin, end in _PARTS:
+        part = getattr(record, name)
+        if part is None:
+            out += [None] * (end - begin)
+        else:
+            *lines, money, bets = astuple(part)
+            out += [*lines, *astuple(money), *astuple(bets)]
     return [_NAN if value is None else float(value) for value in out]
 
 
-def _nullable(value: float) -> float | None:
-    return None if math.isnan(value) else value + 0.0
+def _parts(numbers: list[float], spread: type[SpreadSplit | SpreadEntry]) -> dict[str, Any]:
+    kinds = spread, TotalSplit, MoneylineSplit
+    return {name: _part(kind, numbers[a:b]) for kind, (name, a, b) in zip(kinds, _PARTS, strict=True)}
 
 
-def _teams(numbers: list[float]) -> tuple[float | None, float | None, Sides, Sides] | None:
-    if math.isnan(numbers[2]):
+def _part(kind: type[msgspec.Struct], numbers: list[float]) -> Any:
+    *lines, first, second, third, fourth = numbers
+    if math.isnan(first):
         return None
-    away, home, *shares = numbers
-    return _nullable(away), _nullable(home), Sides(*shares[:2]), Sides(*shares[2:])
-
-
-def _total(numbers: list[float]) -> TotalSplit | None:
-    if math.isnan(numbers[1]):
-        return None
-    return TotalSplit(_nullable(numbers[0]), OverUnder(*numbers[1:3]), OverUnder(*numbers[3:5]))
-
-
-def _parts(numbers: list[float]) -> tuple[Any, TotalSplit | None, MoneylineSplit | None]:
-    (spread, total, moneyline) = (numbers[a:b] for a, b in _MARKETS)
-    result = _teams(moneyline)
-    return _teams(spread), _total(total), None if result is None else MoneylineSplit(*result)
+    sides = OverUnder if kind is TotalSplit else Sides
+    given = [None if math.isnan(line) else line + 0.0 for line in lines]
+    return kind(*given, sides(first, second), sides(third, fourth))
 
 
 def _game(event: str, book: str, series: Series, place: int) -> SplitsGame:
     about = series.about
-    spread, total, moneyline = _parts(series.at(place))
     return SplitsGame(
         event_id=event, sport=about.sport, league=about.league, sportsbook=book, home_team=about.home_team,
         away_team=about.away_team, fetched_at=iso(series.times[place]) or "",
-        spread=None if spread is None else SpreadSplit(*spread), total=total, moneyline=moneyline,
+        **_parts(series.at(place), SpreadSplit),
     )  # fmt: skip
 
 
 def _entry(time: int, book: str, numbers: list[float]) -> SplitsHistoryEntry:
-    spread, total, moneyline = _parts(numbers)
-    return SplitsHistoryEntry(
-        book=book, ts=iso(time) or "", timestamp=time // SECOND,
-        spread=None if spread is None else SpreadEntry(*spread), total=total, moneyline=moneyline,
-    )  # fmt: skip
+    return SplitsHistoryEntry(book=book, ts=iso(time) or "", timestamp=time // SECOND, **_parts(numbers, SpreadEntry))

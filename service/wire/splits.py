@@ -41,13 +41,8 @@ class TotalSplit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bets_pct: OverUnder
 
 
-class MoneylineSplit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MoneylineSplit(SpreadSplit, frozen=True):
     """Shares on a result; prices are American."""
-
-    away_odds: Number
-    home_odds: Number
-    handle_pct: Sides
-    bets_pct: Sides
 
 
 class SplitsGame(msgspec.Struct, frozen=True, kw_only=True):
