@@ -76,6 +76,7 @@ _BISECTIONS = 100  # enough to halve any bracket of doubles, in the logarithm, t
 _TOLERANCE = 1e-12  # a bisected market whose sum is farther than this from 1 did not converge
 _LEAST = 1e-300  # probabilities below have left what the exponential can hold
 _GREATEST = 1.7976931348623157e308  # largest finite price
+_Solver = Callable[[Floats, int, Ints, Floats], None]  # odds, outcomes, starts, out
 
 _POWER, _SHIN, _ODDS_RATIO = 0, 1, 2
 
@@ -481,32 +482,22 @@ def _fair_two(odds: Floats, starts: Ints, method: int, out: Floats) -> None:
     out[places] = pairs
 
 
-def _fair_multiplicative(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
-    if n == 2:
-        _fair_two(odds, starts, 0, out)
-    else:
-        _plain(odds, n, starts, 0, out)
+def _by_size(method: int, solve: _Solver) -> _Solver:
+    """Solve markets of two outcomes by `_two`, larger ones by a solver of their own."""
+
+    def fair(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+        if n == 2:
+            _fair_two(odds, starts, method, out)
+        else:
+            solve(odds, n, starts, out)
+
+    return fair
 
 
-def _fair_additive(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
-    if n == 2:
-        _fair_two(odds, starts, 1, out)
-    else:
-        _plain(odds, n, starts, 1, out)
-
-
-def _fair_shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
-    if n == 2:
-        _fair_two(odds, starts, 1, out)
-    else:
-        _shin(odds, n, starts, out)
-
-
-def _fair_odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
-    if n == 2:
-        _fair_two(odds, starts, 2, out)
-    else:
-        _odds_ratio(odds, n, starts, out)
+_fair_multiplicative = _by_size(0, lambda odds, n, starts, out: _plain(odds, n, starts, 0, out))
+_fair_additive = _by_size(1, lambda odds, n, starts, out: _plain(odds, n, starts, 1, out))
+_fair_shin = _by_size(1, _shin)
+_fair_odds_ratio = _by_size(2, _odds_ratio)
 
 
 def _fair_worst_case(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
@@ -526,7 +517,7 @@ def _fair_worst_case(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
         out[first : first + _SLICE * n] = least
 
 
-_SOLVERS: dict[str, Callable[[Floats, int, Ints, Floats], None]] = {
+_SOLVERS: dict[str, _Solver] = {
     "multiplicative": _fair_multiplicative,
     "additive": _fair_additive,
     "power": _power,
@@ -539,7 +530,7 @@ DEVIG_METHODS = tuple(_SOLVERS)
 _TOGETHER: Ints = np.empty(0, dtype=np.int64)  # no starts: markets lie one after the other
 
 
-def _solver(method: str) -> Callable[[Floats, int, Ints, Floats], None]:
+def _solver(method: str) -> _Solver:
     """Look a method up by its name."""
     solve = _SOLVERS.get(method)
     if solve is None:
@@ -568,7 +559,7 @@ def _fair(odds: Floats, offsets: Ints, method: str, out: Floats) -> None:
         _each(solve, odds, n, offsets[np.flatnonzero(sizes == n)], out)
 
 
-def _each(solve: Callable[[Floats, int, Ints, Floats], None], odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+def _each(solve: _Solver, odds: Floats, n: int, starts: Ints, out: Floats) -> None:
     """Solve markets of one size; a single outcome has no answer."""
     if n > 1:
         solve(odds, n, starts, out)
