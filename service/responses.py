@@ -3,6 +3,7 @@
 import gzip
 import re
 from functools import cached_property, lru_cache
+from typing import Any
 
 import msgspec
 import xxhash
@@ -32,6 +33,15 @@ class RawResponse:
 
     def __init__(self, status: int, headers: Headers, body: bytes) -> None:
         self.status, self.headers, self.body = status, headers, body
+
+
+def json_response(status: int, contents: Any, *more: Header) -> RawResponse:
+    """A response in JSON that is not cached; `more` are additional headers."""
+    body = encode(contents)
+    length = b"%d" % len(body)
+    return RawResponse(
+        status, [(b"content-type", b"application/json"), (b"content-length", length), NO_STORE, *more], body
+    )
 
 
 class CachedResponse:

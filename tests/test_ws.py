@@ -327,6 +327,7 @@ def test_a_page_of_another_origin_may_not_connect(served: Served) -> None:
     with pytest.raises(InvalidStatus) as caught:
         connect(address, origin=Origin("https://evil.example"))
     assert caught.value.response.status_code == 403
+    assert caught.value.response.headers["X-Request-Id"]
     assert json.loads(caught.value.response.body or b"")["error"]["code"] == "origin_not_allowed"
     for origin in ("https://odds.example.com", f"http://127.0.0.1:{served.port}"):
         with connect(address, origin=Origin(origin)) as client:

@@ -20,7 +20,7 @@ from oddsengine_service.middleware.access import limited
 from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem, quoted, wrong_method
 from oddsengine_service.request import read_body
-from oddsengine_service.responses import NO_STORE, Headers, RawResponse, encode
+from oddsengine_service.responses import RawResponse, json_response
 
 if TYPE_CHECKING:
     from oddsengine_service.app import Api
@@ -45,7 +45,7 @@ class Mcp:
         try:
             body = await self._admitted(request, scope, receive)
             if invalid := rejection(body):
-                await request.send(send, RawResponse(*invalid))
+                await request.send(send, invalid)
                 return
             await self._run()
             request.status = 200
@@ -144,7 +144,7 @@ _PARAMS = {"initialize": _Initialize, "tools/list": _List, "tools/call": _Call}
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
 
 
-def rejection(body: bytes) -> tuple[int, Headers, bytes] | None:
+def rejection(body: bytes) -> RawResponse | None:
     """The response to a message that is not valid, else None: the SDK would report errors of its own classes."""
     ident, status = None, 400
     try:
@@ -165,9 +165,7 @@ def rejection(body: bytes) -> tuple[int, Headers, bytes] | None:
         code, text = PARSE_ERROR, f"message is not valid JSON: {error}"
     else:
         return None
-    answer = encode({"jsonrpc": "2.0", "id": ident, "error": {"code": code, "message": text}})
-    length = b"%d" % len(answer)
-    return status, [(b"content-type", b"application/json"), (b"content-length", length), NO_STORE], answer
+    return json_response(status, {"jsonrpc": "2.0", "id": ident, "error": {"code": code, "message": text}})
 
 
 class Reply(msgspec.Struct):

@@ -13,7 +13,7 @@ from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.problems import INTERNAL, Problem, origin_of
 from oddsengine_service.request import Request
-from oddsengine_service.responses import NO_STORE, Headers, RawResponse, encode
+from oddsengine_service.responses import Headers, RawResponse, json_response
 
 
 class Requests:
@@ -79,9 +79,7 @@ class Requests:
 
 def refusal(problem: Problem, origin: str) -> RawResponse:
     """A problem as a response."""
-    body = encode(problem.body(origin))
-    length = b"%d" % len(body)
-    headers: Headers = [(b"content-type", b"application/json"), (b"content-length", length), NO_STORE]
+    headers: Headers = []
     if "retry_after" in problem.extra:
         headers.append((b"retry-after", b"%d" % problem.extra["retry_after"]))
     if "allow" in problem.extra:
@@ -92,4 +90,4 @@ def refusal(problem: Problem, origin: str) -> RawResponse:
         headers.append((b"connection", b"close"))
     if problem.status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="oddsengine"'))
-    return RawResponse(problem.status, headers, body)
+    return json_response(problem.status, problem.body(origin), *headers)

@@ -18,7 +18,7 @@ from oddsengine_service.app import BASE
 from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.params import Param, choices, flag, text, whole
-from oddsengine_service.problems import INTERNAL, Problem, invalid, origin_of, quoted
+from oddsengine_service.problems import INTERNAL, Problem, invalid, quoted
 from oddsengine_service.routes.odds import EVENT, LEAGUE, MARKET, MAX_ODDS, MIN_ODDS, SPORT, SPORTSBOOK
 from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, Permit, hub_of, slot, unknown_ids, wants_of
 from oddsengine_service.stream.hub import Subscription
@@ -89,14 +89,16 @@ class Sockets:
     """Every WebSocket of a node, as an ASGI application."""
 
     def __init__(self, api: "Api", origins: tuple[str, ...] = (), address: str = "") -> None:
-        self._api, self._origins, self._address = api, Origins(origins, address), address
+        self._api, self._origins = api, Origins(origins, address)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         api = self._api
         await receive()
         request = api.requests.begin({**scope, "method": "GET", "path": PATHS[0], "raw_path": None})
         if not self._origins.allow(scope["headers"], request.host):
-            await self._forbid(send, request)
+            text = "web pages of this origin may not connect; see [service] origins"
+            await api.requests.refuse(request, Problem(403, "origin_not_allowed", text), _over_http(send))
+            api.requests.end(request)
             return
         await send({"type": "websocket.accept", "headers": request.headers})
         request.status, request.streamed = 101, True
@@ -107,23 +109,12 @@ class Sockets:
             await _end(send, problem)
         except OSError:  # the client has disconnected
             request.status = 499
-        except asyncio.CancelledError:
-            raise
         except Exception as error:
             request.status = 500
             api.log.failure(request.ident, request.path, error)
             await _end(send, Problem(500, "internal_error", INTERNAL))
         finally:
             api.requests.end(request)
-
-    async def _forbid(self, send: Any, request: "Request") -> None:
-        problem = Problem(403, "origin_not_allowed", "web pages of this origin may not connect; see [service] origins")
-        body = msgspec.json.encode(problem.body(self._address or origin_of(request.host)))
-        headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
-        await send({"type": "websocket.http.response.start", "status": 403, "headers": headers})
-        await send({"type": "websocket.http.response.body", "body": body})
-        request.status = 403
-        self._api.requests.end(request)
 
     async def _serve(self, request: "Request", receive: Any, send: Any) -> None:
         api = self._api
@@ -259,6 +250,11 @@ def _subscribed(context: Context, wants: Subscription, missing: Mapping[str, lis
         min_odds=query["min_odds"], max_odds=query["max_odds"], subscription=wants.hash,
         **({"meta": meta} if meta else {}),
     )  # fmt: skip
+
+
+def _over_http(send: Any) -> Any:
+    """Send the messages of an HTTP response instead of accepting a WebSocket."""
+    return lambda message: send({**message, "type": f"websocket.{message['type']}"})
 
 
 async def _end(send: Any, problem: Problem) -> None:
