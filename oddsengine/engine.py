@@ -41,11 +41,10 @@ from oddsengine.momentum import Memory, Sampled
 from oddsengine.open_opportunities import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.references import CLOSE, fair_prices
-from oddsengine.schema import BAD_ROW_SCHEMA
+from oddsengine.schema import BAD_ROW_SCHEMA, NONE_REJECTED
 from oddsengine.update import Change, Update
 from oddsengine.view import View, ViewKey, search
 
-_NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 IDLE_S = 300  # a view that is not read for this long is suspended
 RELEASED_S = 30  # a view that is not read for this long after its release, too
 _PART = 1 << 14  # rows searched for a new view before other threads get a turn
@@ -534,7 +533,7 @@ class Engine:
         return {at: to for at, to in moves.items() if words[int(gone.key[to]) >> BOOK_BITS][-1] != lines[at]}
 
     def _refused(self, applied: Applied, read: Quotes | None) -> pl.DataFrame:
-        refused = _NONE_REJECTED if read is None else read.rejected
+        refused = NONE_REJECTED if read is None else read.rejected
         if not applied.unknown:
             return refused
         at = np.flatnonzero(applied.what == UNKNOWN)

@@ -23,8 +23,8 @@ import polars as pl
 
 from oddsengine.feeds import FeedError
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
-from oddsengine.schema import BAD_ROW_SCHEMA, ODDS_SCHEMA, OddsError, OddsTable, check_odds
-from oddsengine.tables import READABLE, decoded, read_table, reason_of
+from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.tables import READABLE, bad_lines, decoded, read_table, reason_of, scan_table
 
 STANDARD_INPUT = "-"
 ODDS_FORMATS = ("decimal", "american")
@@ -85,23 +85,16 @@ def _is_partitioned(path: Path) -> bool:
 
 def _scanned(source: str, storage_options: Mapping[str, Any] | None) -> OddsTable:
     """Read a source with polars."""
-    options = None if storage_options is None else dict(storage_options)
-    suffix = Path(source.partition("?")[0].rstrip("*")).suffix.lower()
-    if suffix not in ("", ".parquet", ".csv", ".ndjson", ".jsonl"):
-        raise OddsError(f"Cannot read {source}: a URL must end in .parquet, .csv, .ndjson or .jsonl.")
     try:
-        if suffix == ".csv":
-            frame = pl.scan_csv(source, infer_schema=False, storage_options=options)
-        elif suffix in (".ndjson", ".jsonl"):
-            frame = pl.scan_ndjson(source, infer_schema_length=None, storage_options=options)
-        else:
-            frame = pl.scan_parquet(source, hive_partitioning=True, storage_options=options)
-        return check_odds(frame)
+        frame = scan_table(source, storage_options, infer_schema=False)
+        if frame is not None:
+            return check_odds(frame)
     except OddsError as error:
         raise OddsError(f"{source}: {error}") from error
     except (pl.exceptions.PolarsError, OSError) as error:
         first = str(error).strip().partition("\n")[0]
         raise OddsError(f"Cannot read {source}: {first[:200].rstrip('.')}.") from error
+    raise OddsError(f"Cannot read {source}: a URL must end in .parquet, .csv, .ndjson or .jsonl.")
 
 
 def files_of(source: str | os.PathLike[str]) -> list[Path]:
@@ -192,10 +185,7 @@ def _the_odds_api(data: bytes, odds_format: str | None) -> OddsTable:
     if not reasons:
         return table
     n = len(payload.quotes)
-    bad = pl.DataFrame(
-        {"row": range(n + 1, n + 1 + len(reasons)), "field": "", "value": "", "reason": reasons, "guard": "bad_value"},
-        schema=BAD_ROW_SCHEMA,
-    )
+    bad = bad_lines((n + at, "", reason) for at, reason in enumerate(reasons, 1))
     return OddsTable(table, pl.concat([table.rejected, bad]), table.unpriced)
 
 

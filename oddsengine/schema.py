@@ -117,7 +117,7 @@ class OddsTable(pl.DataFrame):
     @property
     def rejected(self) -> pl.DataFrame:
         """Invalid rows, in `BAD_ROW_SCHEMA`."""
-        return self._rejected if self.checked else _NONE_REJECTED
+        return self._rejected if self.checked else NONE_REJECTED
 
     @property
     def unpriced(self) -> pl.DataFrame:
@@ -130,7 +130,7 @@ class OddsTable(pl.DataFrame):
         return "_rejected" in self.__dict__
 
 
-_NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
+NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 
 
 def check_odds(frame: IntoFrame) -> OddsTable:
@@ -186,7 +186,7 @@ def check_odds(frame: IntoFrame) -> OddsTable:
     faults.add_missing(table)
     faults.add_prices(table)
     if not faults.found:
-        return OddsTable(_priced(table), _NONE_REJECTED)
+        return OddsTable(_priced(table), NONE_REJECTED)
     return OddsTable(
         _priced(table.filter(~faults.bad)), faults.table(), _priced(table.filter(faults.unpriced).drop_nulls(_REQUIRED))
     )
@@ -387,4 +387,4 @@ class _Faults:
 
     def table(self) -> pl.DataFrame:
         """Return the faults as a table."""
-        return pl.concat(self._parts).sort("row") if self._parts else _NONE_REJECTED
+        return pl.concat(self._parts).sort("row") if self._parts else NONE_REJECTED

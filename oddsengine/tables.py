@@ -9,7 +9,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import msgspec
 import polars as pl
 import polars.selectors as cs
 
-from oddsengine.schema import BAD_ROW_SCHEMA, ODDS_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.schema import BAD_ROW_SCHEMA, NONE_REJECTED, ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
 _MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
 _SHOWN = 200  # characters of a bad line in the report
@@ -37,6 +37,20 @@ def read_table(data: bytes, suffix: str) -> OddsTable:
     frame, bad = reader(data)
     table = check_odds(frame)
     return OddsTable(table, pl.concat([table.rejected, bad]).sort("row"), table.unpriced) if bad.height else table
+
+
+def scan_table(path: str, storage_options: Mapping[str, Any] | None, **csv: Any) -> pl.LazyFrame | None:
+    """A lazy query over files, a folder of Parquet files or a URL; `csv` are options for CSV.
+
+    None if the suffix is none of .parquet, .csv, .ndjson and .jsonl.
+    """
+    options = None if storage_options is None else dict(storage_options)
+    suffix = os.path.splitext(path.partition("?")[0].rstrip("*/"))[1].lower()
+    if suffix in ("", ".parquet") or "=" in suffix:
+        return pl.scan_parquet(path, hive_partitioning=True, storage_options=options)
+    if suffix in (".ndjson", ".jsonl"):
+        return pl.scan_ndjson(path, infer_schema_length=None, storage_options=options)
+    return pl.scan_csv(path, storage_options=options, **csv) if suffix == ".csv" else None
 
 
 def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
@@ -69,18 +83,10 @@ def reason_of(error: OSError) -> str:
     return (error.strerror or str(error)).split(" (os error", 1)[0].lower()
 
 
-def _bad_lines(rows: list[int], lines: list[str], reasons: list[str]) -> pl.DataFrame:
-    """Build rows of `rejected` for lines that could not be parsed."""
-    return pl.DataFrame(
-        {
-            "row": rows,
-            "field": [""] * len(rows),
-            "value": [line[:_SHOWN] for line in lines],
-            "reason": reasons,
-            "guard": ["bad_value"] * len(rows),
-        },
-        schema=BAD_ROW_SCHEMA,
-    )
+def bad_lines(lines: Iterable[tuple[int, str, str]]) -> pl.DataFrame:
+    """Build rows of `rejected` for lines that could not be parsed: row, text, reason."""
+    rows = [(row, "", line[:_SHOWN], reason, "bad_value") for row, line, reason in lines]
+    return pl.DataFrame(rows, schema=BAD_ROW_SCHEMA, orient="row")
 
 
 def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
@@ -112,7 +118,7 @@ def _short_lines(data: bytes, frame: pl.DataFrame) -> pl.DataFrame:
     expected = frame.width - 1
     suspect = frame[:, expected - 1].is_null()
     if not suspect.any():
-        return _bad_lines([], [], [])
+        return NONE_REJECTED
     lines = pl.read_csv(
         data,
         infer_schema=False,
@@ -123,12 +129,12 @@ def _short_lines(data: bytes, frame: pl.DataFrame) -> pl.DataFrame:
         new_columns=["line"],
     ).slice(1)
     if lines.height != frame.height:  # a cell with a line break: lines and rows do not correspond
-        return _bad_lines([], [], [])
+        return NONE_REJECTED
     fields = pl.col("line").str.replace_all('"[^"]*"', "").str.count_matches(",", literal=True) + 1
     lines = lines.with_columns(row=frame["row"]).filter(suspect).with_columns(fields=fields)
     lines = lines.filter(pl.col("fields") < expected)
-    reasons = [_wrong_length(count, expected) for count in lines["fields"]]
-    return _bad_lines(lines["row"].to_list(), lines["line"].to_list(), reasons)
+    short = lines.select("row", "line", "fields").iter_rows()
+    return bad_lines((row, line, _wrong_length(count, expected)) for row, line, count in short)
 
 
 def _wrong_length(fields: int, expected: int) -> str:
@@ -143,7 +149,7 @@ def _read_csv_by_line(data: bytes) -> _Read:
         raise OddsError("This is not a CSV file in UTF-8 with a header of distinct names.")
     good: list[list[str | None]] = []
     good_rows: list[int] = []
-    bad: tuple[list[int], list[str], list[str]] = ([], [], [])
+    bad: list[tuple[int, str, str]] = []
     for row, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -152,13 +158,12 @@ def _read_csv_by_line(data: bytes) -> _Read:
         if not reason and len(fields) != len(names):
             reason = _wrong_length(len(fields), len(names))
         if reason:
-            for part, value in zip(bad, (row, line, reason), strict=True):
-                part.append(value)  # type: ignore[attr-defined]
+            bad.append((row, line, reason))
         else:
             good_rows.append(row)
             good.append([field.strip() or None for field in fields])
     frame = pl.DataFrame(good, schema=dict.fromkeys(names, pl.String), orient="row")
-    return frame.with_columns(row=pl.Series(good_rows, dtype=pl.UInt32)), _bad_lines(*bad)
+    return frame.with_columns(row=pl.Series(good_rows, dtype=pl.UInt32)), bad_lines(bad)
 
 
 def _fields(line: str) -> list[str]:
@@ -189,7 +194,7 @@ def _read_ndjson(data: bytes) -> _Read:
         except pl.exceptions.PolarsError:
             return _read_ndjson_by_line(lines)
         if frame.height == len(lines):
-            return _numbered(frame), _bad_lines([], [], [])
+            return _numbered(frame), NONE_REJECTED
     return _read_ndjson_by_line(lines)
 
 
@@ -197,7 +202,7 @@ def _read_ndjson_by_line(lines: list[bytes]) -> _Read:
     """Read a damaged or mixed file line by line, with all values as text."""
     good: list[dict[str, str | None]] = []
     good_rows: list[int] = []
-    bad: tuple[list[int], list[str], list[str]] = ([], [], [])
+    bad: list[tuple[int, str, str]] = []
     names: dict[str, Any] = {}
     for row, line in enumerate(lines, 1):
         if not line.strip():
@@ -211,13 +216,11 @@ def _read_ndjson_by_line(lines: list[bytes]) -> _Read:
             good_rows.append(row)
             good.append({name: _as_text(value) for name, value in entry.items()})
         else:
-            text = line.decode("utf-8", errors="replace")
-            for part, value in zip(bad, (row, text, "not a JSON object"), strict=True):
-                part.append(value)  # type: ignore[attr-defined]
+            bad.append((row, line.decode("utf-8", errors="replace"), "not a JSON object"))
     if not good:
         raise OddsError("This is not NDJSON: no line is a JSON object.")
     frame = pl.DataFrame(good, schema=names)
-    return frame.with_columns(row=pl.Series(good_rows, dtype=pl.UInt32)), _bad_lines(*bad)
+    return frame.with_columns(row=pl.Series(good_rows, dtype=pl.UInt32)), bad_lines(bad)
 
 
 def _as_text(value: Any) -> str | None:
@@ -233,7 +236,7 @@ def _as_text(value: Any) -> str | None:
 def _read_json(data: bytes) -> _Read:
     rows = rows_of(decoded(data))
     if not rows:
-        return _numbered(pl.DataFrame(schema=dict.fromkeys(ODDS_SCHEMA, pl.String))), _bad_lines([], [], [])
+        return _numbered(pl.DataFrame(schema=dict.fromkeys(ODDS_SCHEMA, pl.String))), NONE_REJECTED
     return _read_ndjson(b"\n".join([msgspec.json.encode(row) for row in rows]))
 
 
@@ -269,7 +272,7 @@ def _read_parquet(data: bytes) -> _Read:
         frame = pl.read_parquet(io.BytesIO(data))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise OddsError("This is not a Parquet file, or it is damaged.") from error
-    return frame, _bad_lines([], [], [])
+    return frame, NONE_REJECTED
 
 
 # Writing

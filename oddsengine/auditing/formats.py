@@ -18,7 +18,6 @@ which Parquet reads only the needed row groups. Other tables are read at once.
 Tapes are replayed by the engine itself; see `replay`.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import pairwise
@@ -31,6 +30,7 @@ from oddsengine.board.quotes import LINKS
 from oddsengine.casts import CASTS, TIME
 from oddsengine.columns import Longs, spans
 from oddsengine.schema import ODDS_SCHEMA
+from oddsengine.tables import scan_table
 
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
 OPENINGS = ("division", "date", "home", "away", "book", "open_home", "open_draw", "open_away")
@@ -108,14 +108,9 @@ def scan_files(path: str, storage_options: Mapping[str, Any] | None = None) -> p
 
     Raises `ValueError` if the suffix is unknown.
     """
-    options = None if storage_options is None else dict(storage_options)
-    suffix = os.path.splitext(path.partition("?")[0].rstrip("*/"))[1].lower()
-    if suffix in ("", ".parquet") or "=" in suffix:
-        return pl.scan_parquet(path, hive_partitioning=True, storage_options=options)
-    if suffix in (".ndjson", ".jsonl"):
-        return pl.scan_ndjson(path, infer_schema_length=None, storage_options=options)
-    if suffix == ".csv":
-        return pl.scan_csv(path, infer_schema_length=None, try_parse_dates=True, storage_options=options)
+    table = scan_table(path, storage_options, infer_schema_length=None, try_parse_dates=True)
+    if table is not None:
+        return table
     raise ValueError(
         "a history must be a tape, a folder of Parquet files, or a .parquet, .ndjson, .jsonl or .csv file, "
         f"got {path!r}"

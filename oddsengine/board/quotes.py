@@ -28,7 +28,7 @@ from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs
 from oddsengine.identity import WORDING, Wording
 from oddsengine.layout import LIVE, MISMATCH, SUSPENDED
 from oddsengine.markets import times
-from oddsengine.schema import BAD_ROW_SCHEMA, MOST_CHARACTERS, OddsError, OddsTable, check_odds
+from oddsengine.schema import MOST_CHARACTERS, NONE_REJECTED, OddsError, OddsTable, check_odds
 
 LINKS = (
     "id", "deep_link", "sportsbook_name", "external_event_id", "market_id", "selection_id", "max_bet",
@@ -191,7 +191,7 @@ class QuoteReader:
         seen, stamp, changed, start = np.ascontiguousarray(scanned.moments.T)
         return Quotes(
             scanned.term, scanned.book, wordings, [cast(str, row.sportsbook) for row in books], odds, american,
-            np.where(seen == NO_TIME, stamp, seen), changed, start, flags, linked, _NONE_REJECTED, None, scanned,
+            np.where(seen == NO_TIME, stamp, seen), changed, start, flags, linked, NONE_REJECTED, None, scanned,
         )  # fmt: skip
 
     def _rows(self, text: bytes, span: Longs) -> list[_Plain]:
@@ -303,9 +303,6 @@ def _prices(odds, american, flags, bad, mismatch):
             flags[i] |= np.uint8(4)
         if not (d > 1.0 and d <= 1e300):
             bad[i] = 1
-
-
-_NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 
 
 def _unwritable(rows: Sequence[_Plain]) -> bool:

@@ -20,7 +20,7 @@ from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.futures.fields import Field, FuturesField, fields_by_market
 from oddsengine.futures.identity import Market, UnreadableError, Wording, read
 from oddsengine.futures.sheets import Sheet, sheets_of
-from oddsengine.schema import BAD_ROW_SCHEMA, check_odds
+from oddsengine.schema import BAD_ROW_SCHEMA, NONE_REJECTED, check_odds
 
 FUTURES_SCHEMA: dict[str, pl.DataType] = {
     "sportsbook": pl.String(),
@@ -77,7 +77,7 @@ class FuturesBoard:
         self.now: datetime | None = None
         self.table = _EMPTY
         self.markets: Mapping[str, Market] = {}
-        self.rejected = pl.DataFrame(schema=BAD_ROW_SCHEMA)  # of the last batch
+        self.rejected = NONE_REJECTED  # of the last batch
         self.fields: Mapping[str, Field] = fields_by_market(fields)
 
     def __len__(self) -> int:
@@ -155,7 +155,7 @@ def _read(
     """Cast quotes, identify their market and selection, and list invalid ones; new markets are added to `markets`."""
     frame = _frame(quotes) if isinstance(quotes, Sequence) else to_polars(quotes)
     if not frame.height:
-        return _EMPTY, pl.DataFrame(schema=BAD_ROW_SCHEMA)
+        return _EMPTY, NONE_REJECTED
     if "market" in frame.columns:
         frame = frame.with_columns(market_type=pl.col("market"))
     table = check_odds(frame.with_columns(event_id=pl.lit("futures")))
