@@ -4,7 +4,7 @@ Names end in `_percent` (3.2 is 3.2 %), `_probability` or `_fraction` (0 to 1) o
 moment of the answer, because a model does not know the time.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -115,18 +115,28 @@ def _side(side: Row, books: str) -> Row:
     return out | chosen(side["odds"], "american:odds_american", "decimal:odds_decimal", "fair_probability")
 
 
+def _side_by_side(prices: Iterable[tuple[Hashable, Row, Row]]) -> list[Row]:
+    """One row per key, from what all its prices share and each price; those that can be bet first, then the best."""
+    out: dict[Hashable, Row] = {}
+    for key, about, each in prices:
+        quote = chosen(each, *_QUOTE, "can_be_bet", "rejected_because")
+        out.setdefault(key, about | {"prices": []})["prices"].append(quote)
+    for group in out.values():
+        group["prices"].sort(key=lambda each: ("rejected_because" in each, -each["odds_decimal"]))
+    return list(out.values())
+
+
 def comparison(lists: Mapping[str, Sequence[Row]], now: datetime) -> list[Row]:
     """Prices of one event side by side: one row per selection, the best price first."""
-    out: dict[tuple[Any, ...], Row] = {}
-    for market, rows in lists.items():
-        for row in rows:
-            key = market, row["market_segment"], row["is_live"], row["line"], row["selection"], row["player_name"]
-            about = chosen(row, "market_type", "market_segment", "selection", "line", "is_live")
-            group = out.setdefault(key, about | {"prices": []})
-            group["prices"].append(chosen(price(row, now), *_QUOTE, "can_be_bet", "rejected_because"))
-    for group in out.values():
-        group["prices"].sort(key=lambda each: (not each["can_be_bet"], -each["odds_decimal"]))
-    return list(out.values())
+    return _side_by_side(
+        (
+            (market, row["market_segment"], row["is_live"], row["line"], row["selection"], row["player_name"]),
+            chosen(row, "market_type", "market_segment", "selection", "line", "is_live"),
+            price(row, now),
+        )
+        for market, rows in lists.items()
+        for row in rows
+    )
 
 
 def future(row: Row, now: datetime) -> Row:
@@ -140,15 +150,14 @@ def future(row: Row, now: datetime) -> Row:
 
 def futures_lines(rows: Sequence[Row], now: datetime) -> list[Row]:
     """Prices of futures side by side: one row per selection, the best price first."""
-    out: dict[tuple[str, str], Row] = {}
-    for row in rows:
-        key = row["future_market_id"], row["selection"]
-        about = chosen(row, "future_market_id:market_id", "future_market_name:market", "selection")
-        group = out.setdefault(key, about | {"prices": []})
-        group["prices"].append(chosen(future(row, now), *_QUOTE, "rejected_because"))
-    for group in out.values():
-        group["prices"].sort(key=lambda each: ("rejected_because" in each, -each["odds_decimal"]))
-    return list(out.values())
+    return _side_by_side(
+        (
+            (row["future_market_id"], row["selection"]),
+            chosen(row, "future_market_id:market_id", "future_market_name:market", "selection"),
+            future(row, now),
+        )
+        for row in rows
+    )
 
 
 def closing(event: Row, _: datetime) -> list[Row]:
