@@ -145,8 +145,8 @@ def quiet(alert: NewAlert, now: datetime) -> bool:
     return begin <= clock < end if begin <= end else clock >= begin or clock < end
 
 
-def news(kind: str, rows: list[Any], sent: Sent, improve: float, now: float) -> list[Any]:
-    """The rows that are new or have improved enough; `sent` is updated."""
+def unsent(kind: str, rows: list[Any], sent: Sent, improve: float, now: float) -> list[Any]:
+    """The rows that were not sent yet, or have improved enough since; `sent` is updated."""
     way = -1.0 if kind == "low_hold" else 1.0
     out = []
     for row in rows:
@@ -188,13 +188,13 @@ class Alerts:
         self._node, self._records, self.sender, self._clock = node, records, sender, clock
         self._endpoints = endpoints  # of the lists, by kind
         self._retry: dict[_Name, float] = {}
-        self._looked: dict[_Name, int] = {}  # number of the check in which an alert was last processed
-        self._looks = 0
+        self._checked_in: dict[_Name, int] = {}  # number of the check in which an alert was last processed
+        self._checks = 0
         self._lock = threading.Lock()
         self.share: Share = lambda _, job, __: job()
         self.requests = threading.BoundedSemaphore(2)  # outgoing requests at once: there are few answer threads
 
-    def look(self) -> int:
+    def check(self) -> int:
         """Check all alerts once. Returns the number of messages sent.
 
         Accounts do not wait for each other: many, slow or failing alerts delay only their own account.
@@ -203,10 +203,10 @@ class Alerts:
             waiting = [(owner, alert) for owner, alert in self._records.waiting("alert", Alert) if alert.targets]
             names = {(owner, alert.id) for owner, alert in waiting}
             self._retry = {name: at for name, at in self._retry.items() if name in names}
-            self._looked = {name: look for name, look in self._looked.items() if name in names}
-            self._looks += 1
+            self._checked_in = {name: number for name, number in self._checked_in.items() if name in names}
+            self._checks += 1
             accounts: dict[str, list[tuple[str, Alert]]] = {}
-            for owner, alert in sorted(waiting, key=lambda each: self._looked.get((each[0], each[1].id), 0)):
+            for owner, alert in sorted(waiting, key=lambda each: self._checked_in.get((each[0], each[1].id), 0)):
                 accounts.setdefault(self._account_of(owner), []).append((owner, alert))
             if not accounts:
                 return 0
@@ -240,7 +240,7 @@ class Alerts:
             except Exception as error:
                 self._put_off(owner, alert)
                 failure = error
-            self._looked[owner, alert.id] = self._looks
+            self._checked_in[owner, alert.id] = self._checks
         return sent, failure
 
     def _one(self, account: str, owner: str, alert: Alert, left: float) -> int:
@@ -259,7 +259,7 @@ class Alerts:
         except Problem:
             sent = Sent()
         before = dict(sent.values)
-        fresh = news(kind, rows, sent, alert.improve, now)
+        fresh = unsent(kind, rows, sent, alert.improve, now)
         if not fresh:
             if sent.values.keys() != before.keys():
                 self._records.put(owner, "sent", alert.id, sent)

@@ -61,7 +61,7 @@ class Calibrator:
         if self._child is not None:
             self._child.terminate()
 
-    def look(self) -> bool:
+    def reload(self) -> bool:
         """Reload the file if it changed; returns whether it did."""
         changed = self._changed()
         if changed == self._seen:
@@ -99,7 +99,7 @@ class Calibrator:
             try:
                 if self.due(time.time()):
                     self.fit()
-                self.look()
+                self.reload()
             except OSError as error:
                 self._log.event("calibration failed", error=str(error))
 

@@ -213,7 +213,7 @@ class Service:
 
     def _alert(self) -> None:
         if self.node.alerts is not None:
-            self.node.alerts.look()
+            self.node.alerts.check()
 
     def _start(self) -> None:
         """Warm up, then feed the board; runs in its own thread."""

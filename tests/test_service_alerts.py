@@ -17,7 +17,7 @@ import pytest
 from service_running import Running, running
 
 from oddsengine_service import alerts as rules
-from oddsengine_service.alerts import Sent, news, quiet
+from oddsengine_service.alerts import Sent, quiet, unsent
 from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.problems import Problem
 from oddsengine_service.targets import Sender, checked, masked
@@ -104,15 +104,15 @@ def test_each_opportunity_is_sent_once(server: Running, client: httpx.Client, al
     assert alert["targets"] == ["http://localhost/..."]
     assert "secret" not in client.get("/alerts").text
     total = client.get("/opportunities/ev?min_ev=0&limit=1").json()["meta"]["total"]
-    assert alerts.look() == 1
+    assert alerts.check() == 1
     (body,) = hook.bodies
     assert len(body["opportunities"]) == min(total, 1000)
     assert body["title"].startswith(f"mine: {min(total, 1000)} opportunit")
     assert re.search(r"^\d+\.\d\d % .+ at \w+ \(", body["text"])
-    assert alerts.look() == 0
+    assert alerts.check() == 0
     server.advance(3)
     first = {row["id"] for row in body["opportunities"]}
-    alerts.look()
+    alerts.check()
     for later in hook.bodies[1:]:
         assert not first & {row["id"] for row in later["opportunities"]}
     kept = client.get("/alerts").json()["data"][0]
@@ -126,12 +126,12 @@ def test_failures_are_shown_and_tried_again_later(
     made(client, targets=[hook.url])
     for status in (500, 302):
         hook.status = status
-        assert [alerts.look(), alerts.look()] == [0, 0]  # the second one waits
+        assert [alerts.check(), alerts.check()] == [0, 0]  # the second one waits
         kept = client.get("/alerts").json()["data"][0]  # and a minute passes
         assert kept["error"] == f"http://localhost/... answered {status}"
     assert kept["failures"] == 2
     hook.status = 200
-    assert alerts.look() == 1
+    assert alerts.check() == 1
     kept = client.get("/alerts").json()["data"][0]
     assert (kept["failures"], kept["error"], kept["sent"]) == (0, None, 1)
     test = client.post(f"/alerts/{kept['id']}/test").json()["data"]
@@ -139,7 +139,7 @@ def test_failures_are_shown_and_tried_again_later(
     assert hook.bodies[-1]["title"] == "mine: test"
     client.patch(f"/alerts/{kept['id']}", json={"active": False})
     server.advance(5)
-    assert alerts.look() == 0
+    assert alerts.check() == 0
 
 
 def test_a_masked_target_sent_back_stays_what_it_is(client: httpx.Client, alerts: rules.Alerts, hook: Hook) -> None:
@@ -165,11 +165,11 @@ def test_a_message_goes_once_where_it_arrives(server: Running, client: httpx.Cli
     with hooked() as one, hooked() as other:
         made(client, targets=[one.url, other.url], improve=500.0)
         other.status = 500
-        assert alerts.look() == 1
+        assert alerts.check() == 1
         kept = client.get("/alerts").json()["data"][0]
         assert (kept["sent"], kept["error"]) == (1, "http://localhost/... answered 500")
         alerts._clock = lambda: server.clock() + 3600.0
-        alerts.look()
+        alerts.check()
         assert len(one.bodies) == 1
 
 
@@ -184,9 +184,9 @@ def test_an_alert_that_breaks_holds_up_no_other(
     records.put(owner, "filter", "f", Filter(list="unknown", name="f"))  # type: ignore[arg-type]
     try:
         with pytest.raises(msgspec.ValidationError):
-            alerts.look()
+            alerts.check()
         assert len(hook.bodies) == 1
-        alerts.look()  # it is put off
+        alerts.check()  # it is put off
     finally:
         records.forget(owner, "alert", "b")
 
@@ -197,7 +197,7 @@ def test_what_fits_a_filter_is_sent_whatever_page_it_shows(
 ) -> None:
     client.put("/filters/sure", json={"list": "arbitrage", "query": query}).raise_for_status()
     made(client, filter="sure", targets=[hook.url])
-    alerts.look()
+    alerts.check()
     assert hook.bodies[0]["opportunities"]
 
 
@@ -222,11 +222,11 @@ def test_alerts_of_an_account_take_turns_within_its_share(
         theirs.put("/filters/mine", json={"list": "ev", "query": "min_ev=0"})
         for hook, who in zip(hooks, (client, client, client, theirs), strict=True):
             made(who, targets=[hook.url], improve=500.0)
-        alerts.look()
+        alerts.check()
         assert sorted(len(hook.bodies) for hook in hooks[:3]) == [0, 1, 1]
         assert len(hooks[3].bodies) == 1
         spent.clear()
-        alerts.look()
+        alerts.check()
         assert [len(hook.bodies) for hook in hooks] == [1, 1, 1, 1]
 
 
@@ -265,7 +265,7 @@ def test_what_cannot_be_recorded_is_not_sent(
                 if client.put(f"/marks/{size}-{i}", json={"note": "x" * size}).status_code == 507:
                     break
         with pytest.raises(Problem, match="no space"):
-            alerts.look()
+            alerts.check()
         assert hook.bodies == []
     finally:
         records._base.execute("PRAGMA max_page_count = 1073741823")
@@ -276,7 +276,7 @@ def test_an_alert_that_is_deleted_while_it_is_sent_stays_deleted(
 ) -> None:
     alert = made(client, targets=[hook.url])
     hook.before = lambda: client.delete(f"/alerts/{alert['id']}").raise_for_status()
-    alerts.look()
+    alerts.check()
     assert len(hook.bodies) == 1
     assert client.get("/alerts").json()["data"] == []
     assert not server.node.records._base.execute(
@@ -294,7 +294,7 @@ def test_alerts_are_of_one_key_and_its_rights(
             assert other.request(method, f"/alerts/{alert['id']}{path}").status_code == 404
     assert isinstance(server.node.keys, KeyStore)
     server.node.keys.retier(client.get("/account").json()["data"]["key_id"], tier="hobby")
-    assert alerts.look() == 0
+    assert alerts.check() == 0
     assert "tier has no ev" in client.get("/alerts").json()["data"][0]["error"]
     assert hook.bodies == []
 
@@ -354,10 +354,10 @@ def test_an_alert_says_that_its_filter_is_gone(client: httpx.Client, alerts: rul
     client.delete("/filters/gone")
     errors = [alert["error"] for alert in client.get("/alerts").json()["data"]]
     assert errors == ["filter 'gone': there is no filter 'gone'"] * 2
-    assert alerts.look() == 0
+    assert alerts.check() == 0
     client.put("/filters/gone", json={"list": "ev", "query": "min_ev=900"})
     alerts._retry.clear()
-    alerts.look()
+    alerts.check()
     assert [(alert["error"], alert["failures"]) for alert in client.get("/alerts").json()["data"]] == [(None, 0)] * 2
 
 
@@ -368,7 +368,7 @@ def test_a_stored_filter_that_its_list_would_ignore_in_part_sends_nothing(
         made(client, targets=targets)
     owner = client.get("/account").json()["data"]["key_id"]
     server.node.records.put(owner, "filter", "mine", Filter(name="mine", list="ev", query="min_edge=900"))
-    assert alerts.look() == 0
+    assert alerts.check() == 0
     assert hook.bodies == []
     for alert in client.get("/alerts").json()["data"]:
         assert alert["error"] == "filter 'mine': query must have parameters of /opportunities/ev only, got 'min_edge'"
@@ -510,16 +510,16 @@ def test_services_are_sent_to(target: str, path: str, word: str, hook: Hook, mon
 
 def test_news_are_what_is_new_or_better() -> None:
     sent, row = Sent(), {"id": "a", "ev_percentage": 2.0}
-    assert news("ev", [row], sent, 1.0, 0.0) == [row]
+    assert unsent("ev", [row], sent, 1.0, 0.0) == [row]
     better, best = {**row, "ev_percentage": 2.9}, {**row, "ev_percentage": 3.0}
-    assert news("ev", [better], sent, 1.0, 1.0) == []
-    assert news("ev", [best], sent, 1.0, 2.0) == [best]
-    assert news("ev", [row], sent, 1.0, 3.0) == []
-    assert news("ev", [], sent, 1.0, 7 * 3600.0) == []
+    assert unsent("ev", [better], sent, 1.0, 1.0) == []
+    assert unsent("ev", [best], sent, 1.0, 2.0) == [best]
+    assert unsent("ev", [row], sent, 1.0, 3.0) == []
+    assert unsent("ev", [], sent, 1.0, 7 * 3600.0) == []
     assert sent.values == {}
     cheap = {"id": "b", "hold_percentage": -1.0}
-    assert news("low_hold", [{**cheap, "hold_percentage": 1.0}], sent, 1.0, 0.0)
-    assert news("low_hold", [cheap], sent, 1.0, 0.0) == [cheap]
+    assert unsent("low_hold", [{**cheap, "hold_percentage": 1.0}], sent, 1.0, 0.0)
+    assert unsent("low_hold", [cheap], sent, 1.0, 0.0) == [cheap]
 
 
 def test_quiet_hours_are_of_a_time_zone() -> None:
@@ -531,5 +531,5 @@ def test_quiet_hours_are_of_a_time_zone() -> None:
 
 def test_nothing_is_sent_in_quiet_hours(client: httpx.Client, alerts: rules.Alerts, hook: Hook) -> None:
     made(client, targets=[hook.url], quiet_from="00:00", quiet_to="23:59")
-    assert alerts.look() == 0
+    assert alerts.check() == 0
     assert hook.bodies == []

@@ -53,16 +53,16 @@ def test_a_file_that_changes_is_in_force_and_one_that_cannot_be_used_is_not(tmp_
     out = StringIO()
     log = Log(out)
     calibrator = Calibrator(settings(tmp_path), adopted.append, log)
-    assert not calibrator.look()
+    assert not calibrator.reload()
     file = table_file(settings(tmp_path))
     file.write_text("[own]\nheight = 1\n")
-    assert not calibrator.look()
+    assert not calibrator.reload()
     assert not adopted
     file.unlink()
-    assert calibrator.look()
+    assert calibrator.reload()
     file.write_text(OWN)
-    assert calibrator.look()
-    assert not calibrator.look()
+    assert calibrator.reload()
+    assert not calibrator.reload()
     assert [table.name for table in adopted] == ["us-2026-08", "mine"]
     assert calibrator.fit() == 2
     log.flush()
@@ -87,7 +87,7 @@ def test_a_node_fits_its_table_to_its_own_tapes(tmp_path: Path) -> None:
     log.flush()
     assert status == 0, out.getvalue()
     assert "games with a close" in out.getvalue()
-    if calibrator.look():
+    if calibrator.reload():
         assert (adopted[0].name, adopted[0].note["games"]) == ("calibrated", 51)
     else:
         assert "the current ones stay in use" in out.getvalue()
