@@ -119,7 +119,7 @@ class Engine:
     """
 
     def __init__(self, *, guards: Guards = None, fair: catalog.FairTable | None = None) -> None:
-        self._fair = fair or catalog.fair_table()
+        self._fair = catalog.chosen_fair_table(fair)
         self._samples = False  # momentum is maintained once a view uses the estimator
         self._due: Bytes | None = None  # units changed by time alone, while such a view is active
         self._off = frozenset(CODES[name] for name in GUARDS) - enabled(guards)
@@ -682,7 +682,7 @@ class Engine:
                 view = next((each for each in more if each.wanted._replace(kinds=wanted.kinds) == wanted), None)
             if view is None:
                 view = self._views[wanted] = View(self, wanted)
-            view.kept += keep and not view.restored
+            view.kept += bool(keep) and not view.restored
             view.restored = (view.restored and not keep) or (keep and restored)
             view.read_at = self._board.now
         try:

@@ -138,9 +138,9 @@ def enabled(guards: Guards) -> frozenset[int]:
     if not isinstance(guards, Iterable | None):
         raise ValueError(f"guards must be a list of guard names, or changes by name, got {guards!r}")
     names = GUARDS if guards is None else tuple(guards)
-    unknown = sorted(set(names) - set(GUARDS))
+    unknown = [str(name) for name in names if name not in GUARDS]
     if isinstance(guards, str) or unknown:
-        came = guards if isinstance(guards, str) else ", ".join(unknown)
+        came = guards if isinstance(guards, str) else ", ".join(sorted(unknown))
         raise ValueError(f"guards takes a list of guard names; {came!r} is not one of {', '.join(GUARDS)}")
     return frozenset(CODES[name] for name in names)
 

@@ -49,6 +49,30 @@ class Reference(NamedTuple):
         return cls(books, tuple(float(w) for w in sharp.values()))
 
 
+def book_list(books: Iterable[str] | None) -> list[str] | None:
+    """Validate the `books` parameter."""
+    if books is None:
+        return None
+    if isinstance(books, str) or not isinstance(books, Iterable):
+        raise ValueError(f"books must be a list of book ids, got {books!r}")
+    named = list(books)
+    if wrong := [book for book in named if not isinstance(book, str)]:
+        raise ValueError(f"books must be named by text, got {wrong[0]!r}")
+    return named
+
+
+def commission_rates(commission: Mapping[str, float] | None) -> dict[str, float]:
+    """Validate the `commission` parameter."""
+    if not isinstance(commission, Mapping | None):
+        raise ValueError(f"commission must be a rate by book, such as {{'betfair_exchange': 0.02}}, got {commission!r}")
+    for book, rate in (commission or {}).items():
+        if not isinstance(book, str):
+            raise ValueError(f"the keys of commission must be book ids, got {book!r}")
+        if not (isinstance(rate, Real) and 0.0 <= rate < 1.0):
+            raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
+    return {book: float(rate) for book, rate in (commission or {}).items()}
+
+
 CLOSE = "close"
 """The method that uses the estimator's fair price instead of a reference's."""
 METHODS = (*DEVIG_METHODS, CLOSE)
@@ -191,9 +215,7 @@ def view_spec(
             member[at] = 1
             weight[at] = reference.weights[place] if reference.weights is not None else 1.0
     rate, fee = traits.commission.copy(), traits.fee.copy()
-    for book, given in (commission or {}).items():
-        if not (isinstance(given, Real) and 0.0 <= given < 1.0):
-            raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {given!r}")
+    for book, given in commission_rates(commission).items():
         for at in np.flatnonzero([b == catalog.book(book).id for b in ids]):
             rate[at], fee[at] = given, 0.0
     return ViewSpec(

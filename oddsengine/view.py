@@ -20,7 +20,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.state import Board
 from oddsengine.detect import Offers, Scope, Wants, offers, unconfirmed
 from oddsengine.find import arbitrage, ev, low_hold, middles
-from oddsengine.find.board import Prepared, Question, Sharp, chosen_method, empty, included
+from oddsengine.find.board import Prepared, Question, Sharp, chosen_method, empty, included, some_of
 from oddsengine.find.ids import Hashes, hexadecimal
 from oddsengine.find.search import Cases, Search
 from oddsengine.groups import Ints, Longs, Words
@@ -41,7 +41,16 @@ from oddsengine.open_opportunities import (
 )
 from oddsengine.opportunities import Opportunities
 from oddsengine.reasons import CODES
-from oddsengine.references import CLOSE, FairPrices, Reference, ViewSpec, fair_prices, view_spec
+from oddsengine.references import (
+    CLOSE,
+    FairPrices,
+    Reference,
+    ViewSpec,
+    book_list,
+    commission_rates,
+    fair_prices,
+    view_spec,
+)
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.tails import Forms
 
@@ -72,8 +81,7 @@ class ViewKey(NamedTuple):
     ) -> "ViewKey":  # fmt: skip
         """Validate the parameters of `Engine.view`."""
         method = chosen_method(method, sharp)
-        if isinstance(books, str) or not isinstance(books, Iterable | None):
-            raise ValueError(f"books must be a list of book ids, got {books!r}")
+        named, by_book = book_list(books), commission_rates(commission)
         some = _kinds(kinds)
         Reference.of(sharp)
         for name, value in limits.items():
@@ -88,13 +96,8 @@ class ViewKey(NamedTuple):
             fixed = tuple((book, float(weight)) for book, weight in sharp.items())
         elif sharp is not None and not isinstance(sharp, str):
             fixed = tuple(sharp)
-        chosen = None if books is None else tuple(sorted({catalog.book(book).id for book in books}))
-        for book, rate in (commission or {}).items():
-            if not isinstance(book, str):
-                raise ValueError(f"the keys of commission must be book ids, got {book!r}")
-            if not (isinstance(rate, Real) and 0.0 <= rate < 1.0):
-                raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
-        rates = tuple(sorted((book, float(rate)) for book, rate in (commission or {}).items()))
+        chosen = None if named is None else tuple(sorted({catalog.book(book).id for book in named}))
+        rates = tuple(sorted(by_book.items()))
         plain = {name: None if value is None else float(value) for name, value in limits.items()}
         return cls(chosen, fixed, method, rates, kinds=some, include=included(include), **plain)  # type: ignore[arg-type]
 
@@ -137,10 +140,10 @@ class ViewKey(NamedTuple):
 
 def _kinds(kinds: Iterable[str]) -> tuple[str, ...]:
     """Validate kinds of opportunities, and return them in their order."""
-    named = {kinds} if isinstance(kinds, str) else set(kinds)
-    if not named or not named <= set(KINDS):
+    some = some_of("kinds", kinds, KINDS)
+    if not some:
         raise ValueError(f"kinds must be a list of {', '.join(KINDS)}, got {kinds!r}")
-    return tuple(kind for kind in KINDS if kind in named)
+    return some
 
 
 @dataclass(frozen=True)

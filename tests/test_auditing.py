@@ -186,6 +186,15 @@ def test_the_figures_of_a_cell() -> None:
     assert (of["inside_90"], of["returned"]) == pytest.approx((75.0, 0.0))
 
 
+@pytest.mark.parametrize("few", [1, 8, 40])
+def test_an_audit_is_the_same_while_names_are_dropped(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dropping names of old events renumbers the units of the board, also in the step that shows a price."""
+    table = history(6)
+    expected = oe.audit(table).shown
+    monkeypatch.setattr("oddsengine.board.state._FEW", few)
+    assert oe.audit(table).shown.equals(expected)
+
+
 def test_an_audit_of_openings_grades_by_the_sharp_close_and_by_results() -> None:
     rng = random.Random(3)
     rows = []

@@ -113,14 +113,33 @@ def test_a_wide_reference_is_not_trusted_alone_with_weights_either() -> None:
         ({"min_ev": None}, "min_ev must be a finite number, got None"),
         ({"max_ev": np.nan}, "max_ev must be None or a finite number, got nan"),
         ({"books": [None]}, "books must be named by text, got None"),
+        ({"books": 5}, "books must be a list of book ids, got 5"),
         ({"commission": 0.02}, r"commission must be a rate by book, .* got 0\.02"),
+        ({"commission": {1: 0.02}}, "the keys of commission must be book ids, got 1"),
+        ({"commission": {"c": "x"}}, "commission of c must be a rate from 0 to below 1, got 'x'"),
+        ({"include": None}, "include must be a list of suspect, got None"),
+        ({"include": [["suspect"]]}, "include must be a list of suspect, got"),
+        ({"kinds": None}, "kinds must be a list of ev, arbitrage, low_hold, middles, got None"),
+        ({"kinds": [["ev"]]}, "kinds must be a list of"),
         ({"guards": False}, "guards must be a list of guard names, or changes by name, got False"),
+        ({"guards": [1]}, "guards takes a list of guard names; '1' is not one of"),
+        ({"fair": 5}, "fair must be a FairTable .*, got 5"),
     ],
 )
 def test_parameters_that_mean_nothing_are_errors_and_no_empty_list(words: dict[str, Any], message: str) -> None:
     board = table(moneyline("pinnacle", 1.95, 1.95), moneyline("c", 2.1, 1.8))
-    with pytest.raises(ValueError, match=message):
-        oe.find_ev(board, **words)
+    if not words.keys() & {"kinds", "fair"}:
+        with pytest.raises(ValueError, match=message):
+            oe.find_ev(board, **words)
+    engine = {name: words.pop(name) for name in ("guards", "fair") if name in words}
+    if "max_ev" not in words:
+        with pytest.raises((ValueError, TypeError), match=message):
+            oe.Engine(**engine).view(**words)
+
+
+def test_a_view_may_be_kept_by_any_truth_value() -> None:
+    nothing: Any = None
+    assert oe.Engine().view(keep=nothing).kept == 0
 
 
 def test_thresholds_that_have_a_number_need_one() -> None:

@@ -28,6 +28,7 @@ from oddsengine.catalog.fair import FLAGS as EV_FLAGS
 from oddsengine.catalog.fair import (
     FairTable,
     amended_fair_table,
+    chosen_fair_table,
     fair_changes,
     fair_content,
     fair_table,
@@ -91,6 +92,7 @@ __all__ = [
     "books",
     "categories",
     "changed",
+    "chosen_fair_table",
     "fair_changes",
     "fair_content",
     "fair_table",

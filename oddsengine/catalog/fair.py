@@ -83,6 +83,13 @@ def fair_table() -> FairTable:
     return read_fair_table(files.toml("fair.toml"))
 
 
+def chosen_fair_table(table: FairTable | None) -> FairTable:
+    """Validate the `fair` parameter; None is the packaged table."""
+    if not isinstance(table, FairTable | None):
+        raise TypeError(f"fair must be a FairTable (see catalog.amended_fair_table), got {table!r:.80}")
+    return table or fair_table()
+
+
 def amended_fair_table(changes: Mapping[str, Any]) -> FairTable:
     """Return the packaged table with some entries replaced, given in the form of fair.toml.
 

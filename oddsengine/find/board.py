@@ -25,7 +25,7 @@ from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, distinct, mix
 from oddsengine.guards import Guarded, guard
 from oddsengine.markets import Identity, identify, times
 from oddsengine.reasons import CODES, GUARDS, Guards, enabled, thresholds_of
-from oddsengine.references import CLOSE, METHODS, read
+from oddsengine.references import CLOSE, METHODS, book_list, read
 from oddsengine.results import TEXTS
 from oddsengine.schema import OddsTable, check_odds
 from oddsengine.tails import forms
@@ -208,9 +208,7 @@ def ask(
 ) -> Question:  # fmt: skip
     """Resolve one caller's parameters against a prepared board; `fair` as in `Engine`."""
     method, more = chosen_method(method, sharp), included(include)
-    if isinstance(books, str) or not isinstance(books, Iterable | None):
-        raise ValueError(f"books must be a list of book ids, got {books!r}")
-    wanted = None if books is None else list(books)
+    wanted = book_list(books)
     identity = prepared.identity
     naming.check(identity.books, wanted, sharp, commission)
     event = event_hashes(prepared)
@@ -248,16 +246,21 @@ def chosen_method(method: str | None, sharp: Sharp) -> str:
 
 def included(include: Iterable[str]) -> tuple[str, ...]:
     """Validate `include`."""
-    some = (include,) if isinstance(include, str) else tuple(include)
-    if not set(some) <= set(INCLUDED):
-        raise ValueError(f"include must be a list of {', '.join(INCLUDED)}, got {include!r}")
-    return tuple(sorted(set(some)))
+    return some_of("include", include, INCLUDED)
+
+
+def some_of(parameter: str, given: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:
+    """Validate a list of words, and return them in the order of the allowed ones."""
+    some = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (None,)
+    if any(word not in allowed for word in some):
+        raise ValueError(f"{parameter} must be a list of {', '.join(allowed)}, got {given!r}")
+    return tuple(word for word in allowed if word in some)
 
 
 def estimated(prepared: Prepared, event: Words, table: catalog.FairTable | None = None) -> fair_close.Board:
     """What a table says to the estimator; its momentum is the column `momentum`, else 0."""
     identity, g = prepared.identity, prepared.identity.groups
-    table = table or catalog.fair_table()
+    table = catalog.chosen_fair_table(table)
     changed, start = (times(prepared.table, name)[g.row] for name in ("odds_changed_at", "event_start_time"))
     minute = fair_close.minutes(event, prepared.guarded.now, table)
     of = fair_close.estimator(identity.kinds, identity.sports, identity.books, table)

@@ -4,14 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oddsengine import catalog
-from oddsengine.references import Reference
+from oddsengine.references import Reference, commission_rates
 
 
 def absent(named: Iterable[str], books: Iterable[str]) -> list[str]:
     """Return the names that match none of the books, however they are spelled."""
-    named = tuple(named)
-    if wrong := [name for name in named if not isinstance(name, str)]:
-        raise ValueError(f"books must be named by text, got {wrong[0]!r}")
     ids = {catalog.book(book).id for book in books}
     return sorted(name for name in set(named) if catalog.book(name).id not in ids)
 
@@ -31,10 +28,8 @@ def check(books: Iterable[str], own: Iterable[str] | None, sharp: Any, commissio
     wanted, sharp, commission
         As in the public finders.
     """
-    if not isinstance(commission, Mapping | None):
-        raise ValueError(f"commission must be a rate by book, such as {{'betfair_exchange': 0.02}}, got {commission!r}")
     allowed = [*books, *catalog.books()]
     order = () if sharp is None else Reference.of(sharp).order
-    for word, given in (("books", own), ("sharp", order), ("commission", commission)):
+    for word, given in (("books", own), ("sharp", order), ("commission", commission_rates(commission))):
         if given and (strange := absent(given, allowed)):
             raise refused(word, strange, books)

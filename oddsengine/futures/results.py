@@ -17,7 +17,7 @@ from oddsengine.futures.board import FuturesBoard
 from oddsengine.futures.evaluation import REASONS, Evaluation, evaluate
 from oddsengine.futures.fields import FuturesField
 from oddsengine.futures.identity import price_id
-from oddsengine.references import Reference
+from oddsengine.references import Reference, book_list
 
 MARKETS_SCHEMA: dict[str, Any] = {
     "market_id": pl.String, "display_name": pl.String, "sport": pl.String, "league": pl.String, "season": pl.String,
@@ -91,15 +91,14 @@ def find_futures(
     """
     if method not in DEVIG_METHODS:
         raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
-    if isinstance(books, str) or not isinstance(books, Collection | None):
-        raise ValueError(f"books must be a list of book ids, got {books!r}")
+    named = book_list(books)
     if isinstance(sharp, Mapping):
         raise ValueError(f"sharp must be a book or books in order of preference, got {sharp!r}")
     odds = to_polars(odds)
     board = FuturesBoard(fields).apply(odds, _newest(odds) if now is None else now)
     moment = board.now or datetime.fromtimestamp(0, UTC)
-    naming.check(board.table["sportsbook"].unique().to_list(), books, sharp, None)
-    book_ids = None if books is None else {catalog.book(book).id for book in books}
+    naming.check(board.table["sportsbook"].unique().to_list(), named, sharp, None)
+    book_ids = None if named is None else {catalog.book(book).id for book in named}
     preferred = None if sharp is None else [catalog.book(book).id for book in Reference.of(sharp).order]
     sheets = [board.sheets[id_] for id_ in sorted(board.sheets)]
     judged = [evaluate(sheet, micros(moment), book_ids, preferred, method, outliers=outliers) for sheet in sheets]
