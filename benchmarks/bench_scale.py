@@ -219,8 +219,8 @@ def start(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         for at in range(options.times):
             began = time.monotonic()
             new = made.add(f"n{at}", "gateway", ROLE="gateway", EVENTS="0", QUOTES="0", STEP_S="1", CHECK_S="60")
-            wait_for(lambda new=new: new.ready and '"caught up"' in new.log, "the new gateway", 120.0)
-            said = [json.loads(line) for line in new.log.splitlines() if '"caught up"' in line]
+            wait_for(lambda new=new: new.ready and '"ready"' in new.log, "the new gateway", 120.0)
+            said = [json.loads(line) for line in new.log.splitlines() if '"ready"' in line]
             took.append({
                 "from_exec_s": round(time.monotonic() - began, 2), "cpu_s": cpu_of(new),
                 "from_settings_s": said[-1]["seconds"], "steps": len(Steps(folder, new.name).done),

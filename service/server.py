@@ -19,6 +19,7 @@ import uvicorn
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp
 
+from oddsengine.archive import ArchiveError
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service import bets, demo, keys, recording, records
@@ -219,7 +220,8 @@ class Service:
         """Warm up, then feed the board; runs in its own thread."""
         try:
             self.node.warm()
-            self.log.event("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
+            if self.node.ready:  # a gateway logs it once it has caught up
+                self.log.event("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
             self._run(self)
         except BaseException as error:
             self.node.report("feed", f"{type(error).__name__}: {error}")
@@ -322,10 +324,13 @@ def build(
         archive: NodeArchive | None = None
         if settings.archive.to:
             started = f"node {clock.now():%Y-%m-%dT%H:%M:%S.%fZ}"
-            archive = NodeArchive(
-                node.engine, folder, settings.archive, lambda: started if member is None else member.origin,
-                partial(node.report, "archive"), lambda: member is None or member.outbox is not None,
-            )  # fmt: skip
+            try:
+                archive = NodeArchive(
+                    node.engine, folder, settings.archive, lambda: started if member is None else member.origin,
+                    partial(node.report, "archive"), lambda: member is None or member.outbox is not None,
+                )  # fmt: skip
+            except ArchiveError as error:
+                raise SettingsError(f"{settings.file}: archive.to: {error}") from None
             stack.callback(archive.close)
         past = Past(
             node.engine, None if demonstration else folder, archive,

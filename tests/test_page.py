@@ -438,7 +438,14 @@ def test_a_row_opens_with_its_movement_prices_and_reasons(visit: Visiting, serve
     expect(page.locator(".chart")).to_have_attribute("aria-label", re.compile("^Prices of"))
     assert page.locator(".chart .leg-line").count() == 1
     assert page.locator(".chart .book-line").count() > 3
-    assert page.locator(".chart .fair-line").count() == 1
+    assert said["reference"] == "close"
+    fair = next(each["fair_probability"] for each in said["fair"] if each["outcome"] == leg["outcome"])
+    drawn = page.locator(".chart .fair-line").get_attribute("d") or ""
+    assert re.fullmatch(r"M[\d.]+ [\d.]+H[\d.]+", drawn), "a level: the fair price that the EV is computed from"
+    label = page.locator(".chart").get_attribute("aria-label") or ""
+    assert label.endswith(f"; fair now {1 / fair:.2f}")
+    sharp = page.locator(".chart .sharp-line title")
+    assert sharp.evaluate("(node) => node.textContent").endswith(" without its margin")
     expect(page.locator("#details-why")).to_contain_text("Fair price from")
     expect(page.locator("#calculator-out dd").first).to_be_visible()
     for name in ("boost", "free-bet", "parlay", "middle", "arbitrage", "hedge"):

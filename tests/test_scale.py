@@ -103,7 +103,7 @@ def test_two_gateways_on_one_port(tmp_path: Path) -> None:
     with servers(tmp_path / "nats") as found, run(tmp_path, found, steps=20, pause_s=0.05) as shard:
         w1 = shard.add("w1", "writer")
         g1, g2 = shard.add("g1", "gateway", port), shard.add("g2", "gateway", port)
-        wait_for(lambda: all("caught up" in process.log for process in (g1, g2)), "both are ready", 120.0)
+        wait_for(lambda: all('"ready"' in process.log for process in (g1, g2)), "both are ready", 120.0)
         wait_for(lambda: w1.done, "the last step", 120.0)
         wait_for(lambda: g1.get("/odds?limit=1").is_success and all("/odds" in g.log for g in (g1, g2)), "both answer")
         g1.send(signal.SIGTERM)

@@ -1,5 +1,6 @@
 """The published contract once more, asked of a gateway: it answers as the single node does."""
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 import test_service_conformance as contract_tests
+import yaml
 from nats_running import Servers, servers, wait_for
 from service_running import PATIENCE_S, Running
 
@@ -90,6 +92,21 @@ for name in (
 
 
 @pytest.mark.exhaustive
+def test_one_process_of_a_shard_leads(service: Behind) -> None:
+    rules = yaml.safe_load((Path(__file__).parent.parent / "deploy" / "alerts.yaml").read_text())["groups"][0]["rules"]
+    (rule,) = [rule for rule in rules if rule["alert"] == "NoWriter"]
+    assert rule["expr"] == "sum by (shard) (oddsengine_log_leads) != 1", "there may be several shards"
+    found = [family for member in (service.member, service.gateway.member) for family in member.collect()]
+    leads = [sample for family in found if family.name == "oddsengine_log_leads" for sample in family.samples]
+    assert [(sample.labels["shard"], sample.value) for sample in leads] == [("main", True), ("main", False)]
+
+
+def test_a_gateway_says_that_it_is_ready_once_it_is(service: Behind) -> None:
+    lines = [json.loads(line) for line in service.gateway.log_text().splitlines()]
+    ready = [line for line in lines if line["event"] == "ready"]
+    assert ["step" in line for line in ready] == [True], "after it has read the log, and not before"
+
+
 def test_a_stream_of_prices_goes_on_at_another_gateway(service: Behind, tmp_path: Path) -> None:
     def read(base: str, last: str) -> tuple[bool, str]:
         """Whether a stream is resumed, and the id of its first update."""

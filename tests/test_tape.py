@@ -1084,6 +1084,21 @@ def test_a_bad_line_ends_it_and_what_came_before_is_kept(tmp_path: Path, command
     assert Tape(tmp_path / "t").quotes == 1
 
 
+@pytest.mark.parametrize("text", ["nonsense", '{"quotes": [{"sportsbook": "a"}]}'])
+def test_input_that_begins_with_a_bad_line_leaves_no_tape(tmp_path: Path, command: Run, text: str) -> None:
+    file, tape = tmp_path / "b.ndjson", tmp_path / "t"
+    file.write_text(f"{text}\n{FIRST}")
+    status, out, err = command("record", str(tape), "--from", str(file))
+    assert (status, out) == (2, "")
+    assert err.endswith("; nothing was recorded\n")
+    assert not tape.exists()
+    file.write_text(FIRST)
+    assert command("record", str(tape), "--from", str(file))[1].startswith("1 batch with 1 quote recorded in ")
+    file.write_text(f"{text}\n{FIRST}")
+    assert command("record", str(tape), "--from", str(file))[2].endswith("; the batches before it were recorded\n")
+    assert Tape(tape).steps == 1, "it was there before"
+
+
 WRONG = [
     (("record", "T"), "give either --from or --simulate, got neither"),
     (("record", "T", "--from", "-", "--simulate", "3"), "got both"),

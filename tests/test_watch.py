@@ -61,6 +61,8 @@ def test_a_file_is_filtered_and_a_row_leads_to_its_board(tmp_path: Path) -> None
         for key, kind in (("1", "ev"), ("2", "arbitrage"), ("3", "low_hold"), ("4", "middles")):
             await pilot.press(key)
             assert app.query_one("#tabs", TabbedContent).active == kind
+            values = [float(str(value).removesuffix(" %")) for value in table(app, f"list-{kind}").get_column_at(0)]
+            assert values == sorted(values, reverse=kind != "low_hold"), "in the order of what is shown"
         (tmp_path / "watch.svg").write_text(app.export_screenshot())
         assert "oddsengine" in (tmp_path / "watch.svg").read_text()
 

@@ -70,3 +70,12 @@ def write(text: str, path: str | None) -> None:
         echo(text)
     else:
         Path(path).write_text(text, encoding="utf-8")
+
+
+def counted(n: int, one: str, several: str = "") -> str:
+    """A number with its noun.
+
+    >>> counted(1, "batch", "batches"), counted(2_000, "quote")
+    ('1 batch', '2,000 quotes')
+    """
+    return f"{n:,} {one if n == 1 else several or one + 's'}"

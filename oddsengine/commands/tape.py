@@ -4,6 +4,7 @@ import argparse
 import json
 import math
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -21,7 +22,7 @@ import msgspec
 from oddsengine.archive import archived, compact, rows_of, write
 from oddsengine.auditing.progress import Progress
 from oddsengine.board.state import Batch
-from oddsengine.commands.output import echo, wrapped
+from oddsengine.commands.output import counted, echo, wrapped
 from oddsengine.commands.report import moment
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
@@ -77,7 +78,8 @@ def record_command(arguments: argparse.Namespace) -> None:
     if (arguments.source is None) == (arguments.simulate is None):
         word = "neither" if arguments.source is None else "both"
         raise ValueError(f"give either --from or --simulate, got {word}")
-    began, interrupted, counted = time.perf_counter(), False, _Counter()
+    began, interrupted, tally = time.perf_counter(), False, _Counter()
+    is_new = not os.path.lexists(arguments.tape)
     with ExitStack() as stack:
         interrupt = stack.enter_context(_DeferredInterrupt())
         if arguments.source is None:
@@ -97,12 +99,13 @@ def record_command(arguments: argparse.Namespace) -> None:
         before = engine.number
         try:
             with writer, Progress("quotes") as progress:
-                engine.record(counted)
+                engine.record(tally)
                 engine.view(keep=True)
                 for item in batches:
                     interrupt.busy = True
                     _step(engine, item, before if arguments.source is None else 0)
-                    progress(item.done, counted.quotes, _time(engine.now), f"{engine.number - before:,} batches")
+                    done = counted(engine.number - before, "batch", "batches")
+                    progress(item.done, tally.quotes, _time(engine.now), done)
                     interrupt.busy = False
                     if interrupt.interrupted:
                         raise KeyboardInterrupt
@@ -110,12 +113,16 @@ def record_command(arguments: argparse.Namespace) -> None:
         except KeyboardInterrupt:
             interrupted = True
         except _BatchError as error:
-            raise ValueError(f"{error}; the batches before it were recorded") from None
+            if engine.number:
+                raise ValueError(f"{error}; the batches before it were recorded") from None
+            if is_new:
+                shutil.rmtree(arguments.tape)
+            raise ValueError(f"{error}; nothing was recorded") from None
     tape, spent = Tape(arguments.tape), time.perf_counter() - began
     lines = [] if tape.last > before or interrupted else [_why_nothing(arguments)]
     lines += [
-        f"{tape.last - before:,} batches with {counted.quotes:,} quotes recorded in {spent:.2f} s"
-        + (", until interrupted" if interrupted else ""),
+        f"{counted(tape.last - before, 'batch', 'batches')} with {counted(tally.quotes, 'quote')} recorded "
+        f"in {spent:.2f} s" + (", until interrupted" if interrupted else ""),
         f"{tape.path}: {_contents(tape)}; {tape.size / 1e6:,.1f} MB",
         f"state hash {engine.state_hash()}",
     ]
@@ -279,9 +286,10 @@ def _described(view: View) -> dict[str, Any]:
 
 
 def _summary(facts: Mapping[str, Any], spent: float) -> list[str]:
-    steps = f"{facts['steps']:,} steps" + (f" ({facts['shown']:,} shown)" if facts["shown"] < facts["steps"] else "")
+    steps, shown = counted(facts["steps"], "step"), facts["shown"]
+    steps += f" ({shown:,} shown)" if shown < facts["steps"] else ""
     when = f", {facts['since']} to {facts['until']}" if facts["steps"] else ""
-    lines = [f"{steps}, {facts['quotes']:,} quotes{when}; {spent:.2f} s"]
+    lines = [f"{steps}, {counted(facts['quotes'], 'quote')}{when}; {spent:.2f} s"]
     refused = _listed(facts["refused"])
     lines.append(
         f"{facts['rows']:,} prices on the board; {facts['late']:,} quotes were late, "
@@ -299,7 +307,7 @@ def _summary(facts: Mapping[str, Any], spent: float) -> list[str]:
 def _contents(tape: Tape) -> str:
     since, until = tape.since, tape.until
     when = "" if since is None or until is None else f", {moment(since)} to {moment(until)}"
-    return f"{tape.steps:,} steps, {tape.quotes:,} quotes{when}"
+    return f"{counted(tape.steps, 'step')}, {counted(tape.quotes, 'quote')}{when}"
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -325,7 +333,8 @@ def archive_command(arguments: argparse.Namespace) -> None:
     if arguments.json:
         echo(json.dumps({"tapes": len(tapes), "quotes": quotes, "pieces": pieces, "seconds": round(took, 3)}) + "\n")
     else:
-        echo(f"{quotes:,} quotes from {len(tapes)} tapes in {pieces} commits, {took:.2f} s\n")
+        source = f"{counted(quotes, 'quote')} from {counted(len(tapes), 'tape')}"
+        echo(f"{source} in {counted(pieces, 'commit')}, {took:.2f} s\n")
 
 
 def compact_command(arguments: argparse.Namespace) -> None:

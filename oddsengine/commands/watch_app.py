@@ -27,7 +27,7 @@ _VALUES = {
 }
 _LEAST: dict[str, Any] = dict(min_ev=0.0, min_profit=0.0, max_hold=2.0, min_middle_ev=0.0)
 _PATHS = {"ev": "ev?min_ev=0", "arbitrage": "arbitrage?min_profit=0", "low_hold": "low_hold?max_hold=2",
-          "middles": "middles?min_ev=0"}  # fmt: skip
+          "middles": "middles?min_ev=0&sort=ev"}  # fmt: skip
 _TABS = {**KINDS, "board": "Board"}
 _MOST_ROWS, _MOST_BOOKS = 300, 12
 Rows = Sequence[Mapping[str, Any]]
@@ -287,7 +287,9 @@ class WatchApp(App[None]):
         words = self.query_one("#filter", Input).value.lower().split()
         tabs, titles = self.query_one("#tabs", TabbedContent), []
         for kind, name in KINDS.items():
-            rows = self._shot.kinds.get(kind, ())
+            rows = sorted(
+                self._shot.kinds.get(kind, ()), key=lambda row: row[_VALUES[kind]], reverse=kind != "low_hold"
+            )
             visible = [(row, text) for row in rows if fits(text := cells(kind, row), words)]
             self._fill(self._list(kind), kind, visible[:_MOST_ROWS])
             tabs.get_tab(kind).label = f"{name} {len(visible)}"

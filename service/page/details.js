@@ -20,9 +20,9 @@ let marks = new Map(); // by id of an opportunity: hidden, note
 let placedIds = new Set(); // opportunities with a bet of this key
 
 // Steps of prices over time: the other books thin, the legs' books and the fair price strong.
-function chart(lines, fairLine) {
+function chart(lines, fairLine, sharpLine) {
   const [width, height, left, bottom] = [Math.max(300, $("details-chart").clientWidth), 240, 56, 22];
-  const all = [...lines, fairLine].filter((line) => line.points.length);
+  const all = [...lines, fairLine, sharpLine].filter((line) => line.points.length);
   const values = all.flatMap((line) => line.points.map((point) => point.odds));
   if (!values.length) return el("p", { class: "dim" }, "No price history yet.");
   const now = clock();
@@ -46,6 +46,7 @@ function chart(lines, fairLine) {
     ...[...lines].sort((a, b) => a.leg - b.leg).filter((line) => line.points.length).map((line) => svg(
       "path", { class: line.leg ? "leg-line" : "book-line", d: path(line) }, svg("title", {}, called("sportsbooks", line.book)),
     )),
+    ...(sharpLine.points.length ? [svg("path", { class: "sharp-line", d: path(sharpLine) }, svg("title", {}, sharpLine.name))] : []),
     ...(fairLine.points.length ? [svg("path", { class: "fair-line", d: path(fairLine) }, svg("title", {}, "Fair"))] : []),
   );
 }
@@ -166,13 +167,18 @@ class Details {
       points: [{ at: Date.parse(opening.at), odds: opening.odds_decimal }, ...points.at.map((at, i) => ({ at: Date.parse(at), odds: points.odds_decimal[i] }))],
     }));
     const now = this.#fairOf(chosen);
-    let fairPoints = this.it.kind === "ev" ? (this.#said?.fair_line ?? []).map(({ at, probability }) => ({ at: Date.parse(at), odds: 1 / probability })) : [];
-    if (!fairPoints.length && now) fairPoints = [{ at: Math.min(...lines.map((line) => line.points[0].at), clock() - 60_000), odds: 1 / now }];
+    const { reference, fair_line: line = [], fair_line_book: book } = this.#said ?? {};
+    const past = line.map(({ at, probability }) => ({ at: Date.parse(at), odds: 1 / probability }));
+    const own = past.length && reference === book; // the EV is computed from the prices of that book
+    const begin = Math.min(...lines.map((each) => each.points[0].at), clock() - 60_000);
+    const fair = { points: own ? past : now ? [{ at: begin, odds: 1 / now }] : [] };
+    const sharp = { points: own ? [] : past, name: `${called("sportsbooks", book)} without its margin` };
+    const key = (name, words) => [el("span", { class: name }), ` ${words}  `];
     const legend = el(
-      "p", { class: "dim legend" }, el("span", { class: "leg-key" }), ` ${called("sportsbooks", chosen.sportsbook)}  `, el("span", { class: "book-key" }), " other books  ",
-      el("span", { class: "fair-key" }), this.#said?.fair_line ? ` fair, by ${called("sportsbooks", this.#said.fair_line_book)}` : " fair now",
+      "p", { class: "dim legend" }, ...key("leg-key", called("sportsbooks", chosen.sportsbook)), ...key("book-key", "other books"),
+      ...key("fair-key", own ? `fair, by ${called("sportsbooks", book)}` : "fair now"), ...(sharp.points.length ? key("sharp-key", sharp.name) : []),
     );
-    $("details-chart").replaceChildren(chart(lines, { points: fairPoints }), legend);
+    $("details-chart").replaceChildren(chart(lines, fair, sharp), legend);
   }
 
   #prices() {

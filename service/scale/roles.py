@@ -84,7 +84,9 @@ class Member(Collector):
         yield GaugeMetricFamily(
             "oddsengine_log_connected", "Whether there is a connection to the log", not self.link.gone_s
         )
-        yield GaugeMetricFamily("oddsengine_log_leads", "Whether this process writes the log", self.outbox is not None)
+        leads = GaugeMetricFamily("oddsengine_log_leads", "Whether this process writes the log", labels=["shard"])
+        leads.add_metric([self.scale.shard], self.outbox is not None)
+        yield leads
         yield GaugeMetricFamily("oddsengine_log_sequence", "The last message that is in the log or was applied",
                                 self.follower.sequence)  # fmt: skip
         if self.outbox is None:
@@ -256,9 +258,7 @@ class Member(Collector):
         """A gateway is ready once it has applied the messages that existed at its start."""
         if not self.leads and self.node.waits_for and sequence >= self._target:
             self.node.waits_for, self.node.ready = "", True
-            self._log_event(
-                "caught up", step=self.node.engine.number, seconds=round(time.time() - self.node.started, 2)
-            )
+            self._log_event("ready", step=self.node.engine.number, seconds=round(time.time() - self.node.started, 2))
 
     async def _watch(self) -> None:
         """Report the state of the log; a disconnected gateway keeps serving its last state for a while."""
