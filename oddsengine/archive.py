@@ -6,6 +6,7 @@ steps of which tape they contain, so that archiving again only adds what is new.
 """
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,11 +31,28 @@ COLUMNS = (
     "event_start_time", "last_seen_at", "odds_changed_at", "rejected_upstream", "recorded_at",
 )  # fmt: skip
 SORTED = ["event_id", "market_type", "selection", "line", "sportsbook", "recorded_at"]
+SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "file")
 PIECE = 2_000_000  # quotes sorted and written at a time
 
 
 class ArchiveError(ValueError):
     """An archive that cannot be written; the message is for the user."""
+
+
+def check(dest: str | Path) -> None:
+    """Raise `ArchiveError` for a wrong scheme, or a folder that cannot be created or written."""
+    _delta()
+    scheme, is_url, _ = str(dest).partition("://")
+    if is_url and scheme.lower() not in SCHEMES:
+        raise ArchiveError(f"must be a folder or a URL with one of {', '.join(SCHEMES)} before ://, got {str(dest)!r}")
+    if is_url:
+        return
+    try:
+        Path(dest).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArchiveError(f"must be a folder that can be created, got {str(dest)!r}: {error.strerror}") from None
+    if not os.access(dest, os.W_OK | os.X_OK):
+        raise ArchiveError(f"must be a folder that can be written, got {str(dest)!r}")
 
 
 class QuoteBuffer:

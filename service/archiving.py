@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from oddsengine.archive import Archive, ArchiveError, QuoteBuffer, archived, moves, write
+from oddsengine.archive import Archive, ArchiveError, QuoteBuffer, archived, check, moves, write
 from oddsengine.engine import Batch, Engine, ViewKey
 from oddsengine.history import Moves
 from oddsengine_service.problems import Problem
@@ -26,12 +26,15 @@ class NodeArchive:
         has are not written again, whichever process wrote them.
     failed
         Called with the error when writing fails, and with an empty string when it works again; writing is retried.
+
+    Raises `ArchiveError` if there can be no archive at `settings.to`.
     """
 
     def __init__(
         self, engine: Engine, folder: Path, settings: Archiving, origin: Callable[[], str],
         failed: Callable[[str], None], writes: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
+        check(settings.to)
         self._folder, self._settings, self._origin = folder / FOLDER, settings, origin
         self._failed, self._writes, self._table = failed, writes, Archive(settings.to)
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -59,6 +62,10 @@ class NodeArchive:
             rows.write_parquet(self._folder / f"{self._buffer.last:020}.parquet", compression="zstd")
 
     def _run(self) -> None:
+        try:
+            archived(self._settings.to, self._origin())  # its server or credentials may be wrong
+        except (ValueError, OSError) as error:
+            self._failed(str(error))
         while not self._ended.wait(self._settings.interval):
             self.write()
 

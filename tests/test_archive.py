@@ -4,6 +4,7 @@ import json
 import os
 from datetime import UTC, date, datetime
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import polars as pl
@@ -16,7 +17,8 @@ from oddsengine.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeWriter
 from oddsengine_service.archiving import NodeArchive
-from oddsengine_service.settings import Archiving
+from oddsengine_service.server import build
+from oddsengine_service.settings import Archiving, SettingsError, load
 
 pytest.importorskip("deltalake")
 
@@ -211,6 +213,34 @@ def test_a_node_archives_what_it_takes(tmp_path: Path) -> None:
     assert pl.scan_delta(settings.to).select(pl.len()).collect().item() == quotes
     assert archived(settings.to, "me") == engine.number
     assert not list((tmp_path / "archive").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("to", "sentence"),
+    [
+        ("/dev/null/odds", "must be a folder that can be created, got '/dev/null/odds': "),
+        ("FILE", "must be a folder that can be created, got "),
+        ("s4://bucket/odds", "must be a folder or a URL with one of s3, s3a, gs, az, "),
+        ("http://host/odds", "must be a folder or a URL with one of s3, s3a, gs, az, "),
+    ],
+)
+def test_an_archive_that_cannot_be_is_refused_at_start(tmp_path: Path, to: str, sentence: str) -> None:
+    (tmp_path / "file").write_text("")
+    to = to.replace("FILE", str(tmp_path / "file"))
+    environ = {"ODDSENGINE_DATA_FOLDER": str(tmp_path), "ODDSENGINE_ARCHIVE_TO": to}
+    with pytest.raises(SettingsError, match=r"^oddsengine.toml: archive.to: ") as error:
+        build(load(None, environ), environ, demonstration=False).ends.close()
+    assert sentence in str(error.value)
+
+
+def test_an_archive_that_does_not_answer_is_reported_at_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = SimpleQueue[str]()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "test")
+    archive = NodeArchive(Engine(), tmp_path, Archiving(to="s3://bucket/odds"), lambda: "me", said.put)
+    assert "s3://bucket/odds" in said.get(timeout=60.0)
+    archive.close()
 
 
 def test_an_object_store(made: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
