@@ -5,7 +5,8 @@ searches it for every active view, and returns the differences. Time is an argum
 updates, byte for byte. Ages are judged at whole seconds (`Engine.moment`): a step that begins a new second also
 processes everything that time alone has changed.
 
-Reading is thread-safe: a reader waits at most for the current step, and sees the state of exactly one update.
+Reading is thread-safe, and a reader sees the state of exactly one update. It waits at most for the current step, and
+with `Engine.keep_replica` not at all.
 """
 
 import copy
@@ -21,7 +22,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, fair_close, tails
+from oddsengine import catalog, fair_close, replica, tails
 from oddsengine.board.changes import Changes, at_close, remember, scope, since_last_search, voting
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
@@ -41,7 +42,9 @@ from oddsengine.momentum import Memory, Sampled
 from oddsengine.open_opportunities import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.references import CLOSE, fair_prices
+from oddsengine.replica import Replica, Shown, Write
 from oddsengine.schema import BAD_ROW_SCHEMA, NONE_REJECTED
+from oddsengine.timestamps import time_of
 from oddsengine.update import Change, Update
 from oddsengine.view import View, ViewKey, search
 
@@ -130,8 +133,10 @@ class Engine:
         self._entering: dict[ViewKey, Entering] = {}
         self.opened = OpenTable()
         self._lock = threading.RLock()
-        self._number = 0
-        self._now = int(NO_TIME)  # of the last completed step
+        self._number, self._now = 0, int(NO_TIME)  # of the last completed step, once readers see it
+        self._replicates = False
+        self._replica: Replica | None = None  # made by the first reader that finds none
+        self._writes: list[Write] = []  # not yet told to the replica
         self._recorders: list[Recorder] = []
         self._delayed: dict[float, Delayed] = {}
         self._judges = False  # judge in every step, even without an active view
@@ -210,9 +215,11 @@ class Engine:
 
     def _feed(self, batch: Batch, read: Quotes | None) -> Update:
         with self._lock:
-            board, before, number = self._board, self._board.moment, self._number
+            board, before, number = self._board, self._board.moment, self._board.number
+            told = len(self._writes)
             try:
                 applied = board.apply(batch)
+                self._tell(replica.applied(batch))
                 if applied.regrouped:
                     self.opened.rehome(board.rows.unit)
                 idle = self._idle()
@@ -224,25 +231,29 @@ class Engine:
                 for recorder in self._recorders:
                     recorder.batch(batch, [view.wanted for view in idle])
                 # The step is complete from here on; an interruption only makes the views search everything again.
-                self._now, self._number = board.now, number + 1
+                board.number = number + 1
                 board.keep()
                 self._commit(batch, findings, idle)
+                self._publish()
             except BaseException:
-                if self._number == number:
+                del self._writes[told:]
+                if board.number == number:
                     board.take_back()
                     self._mend()
                 else:
                     self._look_again()
                 raise
-            return update
+        self._follow()
+        return update
 
     def _commit(self, batch: Batch, search: Findings | None, idle: Sequence[View]) -> None:
         board = self._board
         self._keep(search, batch.now)
         for view in idle:
             self._sleep(view)
-        if board.tidy():
+        if tidied := board.tidy():
             self.opened.rehome(board.rows.unit)
+        self._tell(replica.completed(board.number, board.names.wordings, renumbered=tidied))
         self._published = len(board.names.wordings), len(board.names.books)
         for delayed in self._delayed.values():
             delayed.follow(batch)
@@ -253,10 +264,12 @@ class Engine:
             return
         for searched in search.searched:
             self.opened.commit(searched.rows, search.some.units, searched.hits, searched.difference, now)
+            self._tell(replica.searched(searched.rows, search.some.units, searched.hits, searched.difference, now))
         if search.changes is not None:
             remember(search.changes, search.some, self._board.rows)
         if search.sampled is not None:
             self._board.momentum.commit(search.sampled)
+            self._tell(replica.moved(search.sampled, self._board.momentum))
         if search.estimates is not None:
             fair_close.remember(*search.estimates, self._board.rows.close)
 
@@ -274,11 +287,17 @@ class Engine:
         for view in self._awake.values():
             view.open = self.opened.add()
         self._published = len(board.names.wordings), len(board.names.books)
+        self._begin_again()
+
+    def _begin_again(self) -> None:
+        """Show readers a board that was not reached by a step."""
+        self._number, self._now, self._replica = self._board.number, self._board.now, None
 
     def restored(self, number: int) -> None:
         """Continue from a restored board, with the given step number."""
         board = self._board
-        self._number, self._now = number, board.now
+        board.number = number
+        self._begin_again()
         self._published = len(board.names.wordings), len(board.names.books)
         self._search_again()
         for delayed in self._delayed.values():
@@ -419,6 +438,7 @@ class Engine:
         rejected = reason.copy()
         rejected[g.row.size :] = self._alone(some.out, some.why)
         board.judge(slots, guarded, reason, rejected)
+        self._tell(replica.judged(slots, guarded, reason, rejected))
         board.watch_gaps(some, guarded.reason)
         return guarded
 
@@ -473,7 +493,7 @@ class Engine:
         again = applied.slots[applied.what == SEEN]
         gone = board.facts(distinct(applied.gone))
         return Update(
-            number=self._number + 1,
+            number=board.number + 1,
             now=batch.now,
             moment=board.moment,
             facts=facts,
@@ -554,14 +574,14 @@ class Engine:
     @property
     def size(self) -> int:
         """Number of prices on the board."""
-        with self._lock:
-            return int(self._board.on().size)
+        with self.shown(judged=False) as shown:
+            return int(shown.board.on().size)
 
     @property
     def views(self) -> tuple[View, ...]:
         """The active views."""
-        with self._lock:
-            return tuple(self._awake.values())
+        with self.shown(judged=False) as shown:
+            return tuple(shown.rows)
 
     @property
     def published(self) -> tuple[int, int]:
@@ -581,13 +601,13 @@ class Engine:
     @property
     def now(self) -> datetime | None:
         """Time of the last step."""
-        return _datetime(self._now)
+        return time_of(self._now)
 
     @property
     def moment(self) -> datetime | None:
         """The whole second at which ages are judged."""
-        with self._lock:
-            return _datetime(self._board.moment)
+        with self.shown(judged=False) as shown:
+            return time_of(shown.board.moment)
 
     def table(self) -> pl.DataFrame:
         """Every price on the board as an odds table, with our own `row_id`.
@@ -595,16 +615,14 @@ class Engine:
         Where prices at the close are asked for, `momentum` is what the board remembers: `find_all` over the table then
         finds what a view does.
         """
-        with self._lock:
-            facts = self._board.facts(self._board.on())
-            momentum = self._momentum(facts.slot) if self._samples else None
+        with self.shown(judged=self._samples) as shown:
+            facts = shown.board.facts(shown.board.on())
+            momentum = self._momentum(shown.board, facts.slot) if self._samples else None
         frame = facts.frame().with_columns(row_id=pl.Series(hexadecimal(facts.id), dtype=pl.String))
         return frame if momentum is None else frame.with_columns(momentum=pl.Series(momentum))
 
-    def _momentum(self, slots: Ints) -> Floats:
+    def _momentum(self, board: Board, slots: Ints) -> Floats:
         """Momentum of some rows' outcomes, 0 if unknown."""
-        self._settle()
-        board = self._board
         some = board.gather(np.flatnonzero(board.units.size[: board.names.unit_event.size]))
         g = some.groups
         read, _ = board.estimated(some, board.rows.reason[g.row], g.row, self._fair)
@@ -617,10 +635,10 @@ class Engine:
 
     def removed(self) -> pl.DataFrame:
         """Rows removed within the last ten minutes: id, book, event, time."""
-        with self._lock:
-            rows = self._board.rows
+        with self.shown(judged=False) as shown:
+            rows = shown.board.rows
             gone = np.flatnonzero(rows.state[: rows.top] == GONE).astype(np.int32)
-            facts = self._board.facts(gone)
+            facts = shown.board.facts(gone)
         frame = facts.frame().select("sportsbook", "event_id")
         return frame.with_columns(
             id=pl.Series(hexadecimal(facts.id), dtype=pl.String), removed_at=moments_of(facts.moved)
@@ -706,11 +724,18 @@ class Engine:
             view.kept, view.restored = 0, False
             if view.awake:
                 self._note("sleep", view)
-                self._sleep(view)
+                with self._repeated():
+                    self._sleep(view)
 
     def _sleep(self, view: View) -> None:
-        view.sleep()
+        self._drop(view)
         del self._awake[view.wanted]
+
+    def _drop(self, view: View) -> None:
+        row = view.open.row
+        view.sleep()
+        if row >= 0:
+            self._tell(replica.dropped(view, row))
 
     @property
     def guards(self) -> dict[str, float | bool]:
@@ -743,30 +768,102 @@ class Engine:
         return self._off
 
     @contextmanager
-    def reading(self, view: View) -> Iterator[Board]:
-        """Lock the board for reading a view, which is active meanwhile."""
+    def shown(self, *, judged: bool = True) -> Iterator[Shown]:
+        """The state after the last step, for readers; it does not change until the end of the with statement.
+
+        With `judged` false, verdicts may be those of an earlier step.
+        """
+        copied = self._copied()
+        if copied is not None:
+            with copied.reading() as shown:
+                yield shown
+            return
+        with self._lock:
+            if judged:
+                self._settle()
+            yield Shown(self._board, self.opened, {view: view.open.row for view in self._awake.values()})
+
+    @contextmanager
+    def reading(self, view: View) -> Iterator[Shown]:
+        """As `shown`; the view is active meanwhile."""
         while True:
-            self._wake(view)
-            with self._lock:
-                if view.awake:
+            with self.shown() as shown:
+                if view in shown.rows:
                     view.read_at = self._board.now
-                    self._settle()
-                    yield self._board
+                    yield shown
                     return
+            if self._replica is not None and self._replica.reads:
+                raise RuntimeError(f"{view} cannot be woken inside of another read, whose state must not change")
+            self._wake(view)
 
     @contextmanager
     def still(self) -> Iterator[Board]:
-        """Lock the board for reading prices; verdicts may be from an earlier step."""
+        """Lock the board, so that no step begins; verdicts may be from an earlier step."""
         with self._lock:
             yield self._board
 
     @property
     def busy(self) -> bool:
-        """Whether another thread uses the board, so that a reader would wait."""
+        """Whether a reader would wait for another thread."""
+        if self._replicates:
+            return self._replica is None or self._replica.busy
         if self._lock.acquire(blocking=False):
             self._lock.release()
             return False
         return True
+
+    # ---- the replica ----
+
+    def keep_replica(self) -> None:
+        """Keep a second copy of the board for readers, so that neither they nor steps wait for each other.
+
+        It needs as much memory as the board, without the texts, and a step costs 5 to 20 % more. Every step judges, as
+        with `keep_judged`. Readers of the copy take turns.
+        """
+        with self._lock:
+            self._judges = self._replicates = True
+        self._copied()
+
+    def _copied(self) -> Replica | None:
+        """The replica, if one is kept; copied again if it was interrupted, or the board replaced."""
+        found = self._replica
+        if self._replicates and (found is None or found.broken):
+            with self._lock:
+                if self._board.pending:
+                    return None
+                found = self._replica
+                if found is None or found.broken:
+                    self._settle()
+                    rows = {view: view.open.row for view in self._awake.values()}
+                    found = self._replica = Replica(self._board, self.opened, rows)
+        return found
+
+    def _tell(self, write: Write) -> None:
+        """The replica has to repeat a write."""
+        if self._replica is not None:
+            self._writes.append(write)
+
+    @contextmanager
+    def _repeated(self) -> Iterator[None]:
+        """The replica repeats what is written inside of the with statement, or is copied again if that fails."""
+        try:
+            yield
+            self._publish()
+        except BaseException:
+            self._writes.clear()
+            self._replica = None
+            raise
+
+    def _publish(self) -> None:
+        """Show readers what was written."""
+        self._number, self._now = self._board.number, self._board.now
+        if self._replica is not None and self._writes:
+            self._writes, writes = [], self._writes
+            self._replica.tell(writes)
+
+    def _follow(self) -> None:
+        if self._replica is not None:
+            self._replica.follow()
 
     @contextmanager
     def judged(self) -> Iterator[Board]:
@@ -800,7 +897,7 @@ class Engine:
         Threads that wait for the same view share the work. If no step judges, the whole search is one part: a
         replay wakes the view at the end of the search, and must not find that steps did more than without it.
         """
-        with self._lock:
+        with self._lock, self._repeated():
             if view.awake:
                 return True
             board, entering = self._board, self._entering.get(view.wanted)
@@ -808,9 +905,11 @@ class Engine:
             if entering is None or entering.names is not board.names or entering.table is not self.opened:
                 if view.wanted.method == CLOSE and not self._samples:
                     self._samples, board.momentum = True, Memory()
+                    self._tell(replica.forgot)
                 self._settle()
-                view.sleep()
+                self._drop(view)
                 view.open = self.opened.add()
+                self._tell(replica.added(view.open.row))
                 units = np.flatnonzero(board.units.size[: board.names.unit_event.size])
                 entering = Entering(view, units, board.names, self.opened)
             units = entering.units
@@ -824,6 +923,8 @@ class Engine:
             self._date(view)
             view.awake = True
             self._awake[view.wanted] = view
+            places = view.open.places()
+            self._tell(replica.woken(view, view.open.row, places, self.opened.born[places]))
             self._note("wake", view)
             return True
 
@@ -864,23 +965,24 @@ class Engine:
         dirty = board.units.dirty[: board.names.unit_event.size]
         if np.count_nonzero(dirty):
             units = np.flatnonzero(dirty)
-            self._keep(self._look(units, self._searched_for(), fresh=True), board.now)
-            board.units.dirty[units] = 0
+            with self._repeated():
+                self._keep(self._look(units, self._searched_for(), fresh=True), board.now)
+                board.units.dirty[units] = 0
 
     def set_aside(self) -> dict[str, int]:
         """Number of rows rejected by each guard and by identity, and of invalid rows so far."""
-        with self._lock:
-            self._settle()
-            on = self._board.on()
-            counts = np.bincount(self._board.rows.reason[on], minlength=len(NAMES))
+        with self.shown() as shown:
+            board = shown.board
+            counts = np.bincount(board.rows.reason[board.on()], minlength=len(NAMES))
             rejected = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
-            for name, n in sorted(self._board.rejected.items()):
+            for name, n in sorted(board.rejected.items()):
                 rejected[name] = rejected.get(name, 0) + n
             return rejected
 
     def rejected_by(self, guard: str) -> pl.DataFrame:
         """Number of prices per book and event, and how many of them a guard rejects."""
-        with self.judged() as board:
+        with self.shown() as shown:
+            board = shown.board
             on = board.on()
             key, reason = board.rows.key[on], board.rows.reason[on]
             events, books = list(board.names.events), tuple(board.names.books)
@@ -901,20 +1003,21 @@ class Engine:
 
     def open_counts(self) -> dict[str, int]:
         """Numbers of open opportunities, by kind; one that several views show counts once."""
-        with self.still():
+        with self.shown(judged=False) as shown:
+            table = shown.opened
             some = {
                 pair
-                for view in self._awake.values()
-                for at in [view.open.places()]
-                for pair in zip(self.opened.kind[at].tolist(), self.opened.id[at].tolist(), strict=True)
+                for row in shown.rows.values()
+                for at in [table.places(row)]
+                for pair in zip(table.kind[at].tolist(), table.id[at].tolist(), strict=True)
             }
         counts = Counter(kind for kind, _ in some)
         return {name: counts[code] for code, name in enumerate(KINDS)}
 
     def events(self) -> pl.DataFrame:
         """Every event with a price on the board: status, start, prices, books."""
-        with self._lock:
-            board = self._board
+        with self.shown(judged=False) as shown:
+            board = shown.board
             on = board.on()
             key = board.rows.key[on]
             event, live = board.names.event.values[key >> BOOK_BITS], (board.rows.flags[on] & LIVE) != 0
@@ -957,7 +1060,7 @@ class Engine:
                     figures = table.figures[at].view(np.int64)
                     shown = mix(table.id[at], table.kind[at], *figures.T, table.born[at])
                     total = (total * 31 + int(shown.sum(dtype=np.uint64))) & ((1 << 64) - 1)
-            return f"{(total * 31 + self._number) & ((1 << 64) - 1):016x}"
+            return f"{(total * 31 + self._board.number) & ((1 << 64) - 1):016x}"
 
 
 class Delayed(Engine):
@@ -967,14 +1070,13 @@ class Delayed(Engine):
         super().__init__(guards=leader.guards, fair=leader.fair)
         self.seconds = seconds
         self._waiting: deque[tuple[int, Batch | Board]] = deque()
-        if leader._number:
+        if leader._board.number:
             self.restart(leader)
 
     def restart(self, leader: Engine) -> None:
         """Start again from the leader's current board, with the delay from now on."""
         self._waiting.clear()
         self._waiting.append((leader._board.now, copy.deepcopy(leader._board)))
-        self._skipped = leader._number
 
     def step(self, *_: Any, **__: Any) -> Update:
         """Raises TypeError: the past cannot be changed."""
@@ -1000,7 +1102,8 @@ class Delayed(Engine):
 
     def _begin(self, board: Board) -> None:
         """Start from the board at the time this engine was created."""
-        self._board, self._number, self._now = board, self._skipped, board.now
+        self._board = board
+        self._begin_again()
         self._published = len(board.names.wordings), len(board.names.books)
         board.units.dirty[board.units.size > 0] = 1
         if not self._samples:  # no view here uses the estimator
@@ -1025,14 +1128,8 @@ def _possible(moment: int) -> int:
     return moment
 
 
-def _datetime(micro: int) -> datetime | None:
-    return (
-        None if micro == NO_TIME else datetime.fromtimestamp(micro // SECOND, UTC).replace(microsecond=micro % SECOND)
-    )
-
-
 def _text(micro: int) -> str:
-    moment = _datetime(micro)
+    moment = time_of(micro)
     return "the beginning" if moment is None else moment.isoformat()
 
 

@@ -280,6 +280,14 @@ class Memory:
             self._room, self._book, self._line, self._x, self.used, self.end,
         )  # fmt: skip
 
+    def books(self) -> dict[str, int]:
+        """The codes under which books are stored."""
+        return dict(self._books)
+
+    def rename(self, books: dict[str, int]) -> None:
+        """Store books under these codes from now on."""
+        self._books, self._index = books, ((), np.empty(0, np.int32))
+
     def _codes(self, books: tuple[str, ...]) -> Ints:
         known, index = self._index
         if known != books:

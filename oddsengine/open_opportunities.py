@@ -301,6 +301,7 @@ class OpenTable:
 
     def commit(self, views: Longs, units: Longs, hits: Hits, difference: Difference, now: int) -> None:
         """Apply a difference."""
+        self._heads(0, int(units.max(initial=0)) + 1)
         self._room(self.top + hits.size + 1)
         self.top, self.spares = _commit(
             views, units, self.head, self.following, self.id, self.kind, self.unit, self.legs, self.figures, self.born,

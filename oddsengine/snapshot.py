@@ -31,7 +31,7 @@ def dump(engine: Engine) -> dict[str, Any]:
     with engine.judged() as board:
         rows, names = board.rows, board.names
         return {
-            "form": FORM, "number": engine.number, "now": board.now, "moment": board.moment,
+            "form": FORM, "number": board.number, "now": board.now, "moment": board.moment,
             "watched": board._watched, "said": {id_: list(texts) for id_, texts in board._notices.items()},
             "rejected": board.rejected, "tidy_at": board._tidy_at, "top": rows.top,
             "rows": {
@@ -46,7 +46,7 @@ def dump(engine: Engine) -> dict[str, Any]:
                     view.wanted._asdict(), view.kept > 0,
                     *(_plain(getattr(view.open.table, name)[view.open.places()]) for name in ("id", "kind", "born")),
                 ]
-                for view in engine.views
+                for view in engine._awake.values()
             ],
         }  # fmt: skip
 
@@ -102,7 +102,6 @@ def restore_delayed(late: Delayed, held: dict[str, Any]) -> None:
     with late._lock:
         late._waiting.clear()
         late._waiting.append((scratch._board.now, scratch._board))
-        late._skipped = scratch.number
 
 
 def _memory(memory: Memory) -> dict[str, Any]:

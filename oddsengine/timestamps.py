@@ -67,7 +67,11 @@ def timestamps(micros: Longs) -> list[Any]:
 
 def datetimes(micros: Iterable[int]) -> list[datetime | None]:
     """Convert times in microseconds to datetimes; None for a missing time."""
-    return [
-        None if m == NO_TIME else datetime.fromtimestamp(m // SECOND, UTC).replace(microsecond=m % SECOND)
-        for m in micros
-    ]
+    return [time_of(micro) for micro in micros]
+
+
+def time_of(micro: int) -> datetime | None:
+    """Convert a time in microseconds to a datetime; None if it is missing."""
+    if micro == NO_TIME:
+        return None
+    return datetime.fromtimestamp(micro // SECOND, UTC).replace(microsecond=micro % SECOND)

@@ -17,7 +17,6 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.facts import Columns, Facts, moments_of
 from oddsengine.board.names import Names
-from oddsengine.board.state import Board
 from oddsengine.detect import Offers, Scope, Wants, offers, unconfirmed
 from oddsengine.find import arbitrage, ev, low_hold, middles
 from oddsengine.find.board import Prepared, Question, Sharp, chosen_method, empty, included, some_of
@@ -51,6 +50,7 @@ from oddsengine.references import (
     fair_prices,
     view_spec,
 )
+from oddsengine.replica import Shown
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.tails import Forms
 
@@ -158,7 +158,7 @@ class BoardRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Shown(Question):
+class LiveQuestion(Question):
     """A `Question` over the prices of the live board."""
 
     known: Facts
@@ -188,11 +188,11 @@ class Host(Protocol):
     def opened(self) -> OpenTable:
         """The open opportunities of its views."""
 
-    def reading(self, view: "View") -> AbstractContextManager[Board]:
-        """Lock the board for reading a view, which is active meanwhile."""
+    def reading(self, view: "View") -> AbstractContextManager[Shown]:
+        """The state after the last step, in which a view is active; it does not change meanwhile."""
 
-    def still(self) -> AbstractContextManager[Board]:
-        """Lock the board, whether or not the view is active."""
+    def shown(self) -> AbstractContextManager[Shown]:
+        """The same, whether or not the view is active."""
 
     def set_aside(self) -> dict[str, int]:
         """Number of rejected rows, by reason."""
@@ -216,8 +216,7 @@ class View:
         self.kept = 0  # how many callers keep it awake
         self.restored = False  # kept by a snapshot until somebody keeps it
         self.read_at = 0
-        self._spec: ViewSpec | None = None
-        self._books = -1
+        self._spec: tuple[int, ViewSpec] | None = None  # for how many books
 
     def __repr__(self) -> str:
         books = "all books" if self.wanted.books is None else ", ".join(self.wanted.books)
@@ -232,15 +231,15 @@ class View:
 
     def spec(self, names: Names) -> ViewSpec:
         """Its parameters resolved to the codes of the current books."""
-        if self._spec is None or self._books != len(names.books):
-            w = self.wanted
+        known, w = self._spec, self.wanted  # readers and steps may have different numbers of books
+        if known is None or known[0] != len(names.books):
             books = names.sorted_books()
-            self._spec = view_spec(
+            made = view_spec(
                 books, names.traits, w.books, w.reference, w.method, dict(w.commission),
                 suspects="suspect" in w.include,
             )  # fmt: skip
-            self._books = len(names.books)
-        return self._spec
+            known = self._spec = len(books), made
+        return known[1]
 
     # ---- reading ----
 
@@ -257,8 +256,8 @@ class View:
             raise ValueError(f"ids must be an array of uint64, such as `Change.touched`, got {ids!r}")
         engine, w = self._engine, self.wanted
         asked_for = [KINDS.index(kind) for kind in _kinds(kinds) if kind in w.kinds]
-        with engine.reading(self) as board:
-            held, at = self.open.table, self.open.places()
+        with engine.reading(self) as shown:
+            board, held, at = shown.board, shown.opened, shown.open(self).places()
             at = at[np.isin(held.kind[at], asked_for)]
             if ids is not None:
                 at = at[np.isin(held.id[at], ids)]
@@ -291,7 +290,7 @@ class View:
         seen = fair_prices(some.groups, traits, guarded, mine, off, board=estimated)
         common = _common(offers(seen, [mine]), [self], Scope.everything(some.groups), hashes, shapes, off)
         prepared = Prepared(None, identity, guarded, off, None)  # type: ignore[arg-type]
-        question = Shown(**common, prepared=prepared, known=known, slots=slots)
+        question = LiveQuestion(**common, prepared=prepared, known=known, slots=slots)
         makers = (_ev_rows, _arbitrage_rows, _low_hold_rows, _middle_rows)
         first, second, third, fourth = (
             _since(make(question, ids), born) if kind in asked_for else empty(schema)
@@ -301,14 +300,14 @@ class View:
 
     def counts(self) -> dict[str, int]:
         """Number of open opportunities by kind; reading it does not keep the view active."""
-        with self._engine.still():
-            counts = np.bincount(self.open.table.kind[self.open.places()], minlength=len(KINDS))
+        with self._engine.shown() as shown:
+            counts = np.bincount(shown.opened.kind[shown.open(self).places()], minlength=len(KINDS))
         return dict(zip(KINDS, counts.tolist(), strict=True))
 
     def ids(self) -> dict[str, list[str]]:
         """Ids of all open opportunities by kind, as in `Update`."""
-        with self._engine.reading(self):
-            held, at = self.open.table, self.open.places()
+        with self._engine.reading(self) as shown:
+            held, at = shown.opened, shown.open(self).places()
             kind, ident = held.kind[at], held.id[at]
         return {name: sorted(hexadecimal(ident[kind == code])) for code, name in enumerate(KINDS)}
 

@@ -136,6 +136,8 @@ class Node(Writer):
         query.warm()
         for delay in self._delays:
             self._late[delay] = self.engine.delayed(delay)
+        for board in (self.engine, *self._late.values()):
+            board.keep_replica()
         _collect_rarely()
         self.ready = not self.waits_for
 

@@ -264,9 +264,8 @@ class Views:
             return opened
         if place.view is None:
             place.view = board.view(books, **wanted, wider=True)
-        with board.reading(place.view):
-            number, now = board.number, board.now or datetime.fromtimestamp(0, UTC)
-        place.opened = Opened(number, now, place.view)
+        with board.reading(place.view) as shown:
+            place.opened = Opened(shown.number, shown.now or datetime.fromtimestamp(0, UTC), place.view)
         return place.opened
 
     def _close(self, place: _Place) -> None:

@@ -41,7 +41,7 @@ class Client:
 def lines_and_group(wire: Wire, **bounds: int) -> tuple[Lines, Prices]:
     """Lines of a node without a server, and a group."""
     node = Node(Engine(), None, None)  # type: ignore[arg-type]
-    group = Prices(Filter(), Form(), node.index(node.engine), node.engine, wire)
+    group = Prices(Filter(), Form(), node.index(node.engine), wire)
     return Lines(node, Log(io.StringIO(), quiet=True), **bounds), group
 
 

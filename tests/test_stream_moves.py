@@ -89,7 +89,7 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                 names, renamed = engine._board.names, renamed + 1
             if mirror is None:
                 with index.reader() as reader:
-                    mirror = Mirror(reader, engine.number)
+                    mirror = Mirror(reader)
             else:
                 moves = Moves(update, mirror, index, marks)
                 crossed += int((moves.moved.before.live != moves.moved.live).sum())
@@ -104,14 +104,12 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                     event=draw.choice([None, None, tuple(events[:2])]),
                     live=draw.choice([None, True, False]),
                 )
-                holders.append(
-                    Holder(Prices(chosen, Form(draw.choice(["", "nj"]), draw.random() < 0.3), index, engine))
-                )
+                holders.append(Holder(Prices(chosen, Form(draw.choice(["", "nj"]), draw.random() < 0.3), index)))
             if tick % 4 == 0:
                 for holder in draw.sample(holders, min(len(holders), 3)):
                     holder.hear([])
                     group = holder.group
-                    assert holder.held() == Holder(Prices(group.wanted, group.form, index, engine)).held()
+                    assert holder.held() == Holder(Prices(group.wanted, group.form, index)).held()
                     compared += len(holder.odds)
     assert compared > 500
     assert crossed > 10

@@ -154,6 +154,7 @@ class Names:
         # Terms
         self.terms: dict[Wording, int] = {}
         self.wordings: list[Wording] = []
+        self.numbering = self.wordings  # the list whose positions are the codes: of the names that this is a copy of
         self.event = Column(np.int32)
         self.place = Column(np.int64, 4)  # sort keys of its rows: see `layout.pack`
         self.other = Column(np.int64, 4)  # the same with home and away swapped
@@ -211,6 +212,7 @@ class Names:
         for name, value in vars(self).items():
             setattr(fresh, name, copy.copy(value))
         fresh.event_units = [list(units) for units in self.event_units]
+        fresh.numbering = fresh.wordings
         return fresh
 
     def _term_columns(self) -> tuple[Column, ...]:

@@ -169,14 +169,14 @@ def _unlisted(slots, key, state, seen, book, listed, time, out):
 
 
 @kernel
-def _judge(slots, verdicts, why, low, unsure, reason, rejected, not_reference, doubt, state, other, before):
-    """Store verdicts; list rows on the board whose rejection changed. Returns their number."""
+def _judge(slots, verdicts, why, low, unsure, reason, rejected, not_reference, doubt, other, before):
+    """Store verdicts; list rows whose rejection changed. Returns their number."""
     n = 0
     for i in range(slots.size):
         s = slots[i]
         if i < low.size:
             not_reference[s], doubt[s] = low[i], unsure[i]
-        if rejected[s] != why[i] and state[s] == ON:
+        if rejected[s] != why[i]:
             other[n], before[n] = s, rejected[s]
             n += 1
         reason[s], rejected[s] = verdicts[i], why[i]
@@ -213,6 +213,7 @@ class Board:
         self.momentum = Memory()
         self.rows = Rows()
         self.units = Units()
+        self.number = 0  # of completed steps
         self.now = int(NO_TIME)
         self.moment = int(NO_TIME)  # `now` in whole seconds, at which ages are judged
         self._watched = int(NO_TIME)
@@ -233,10 +234,14 @@ class Board:
         """
         self._undo = self._remember(batch)
         try:
-            return self._apply(batch)
+            return self._apply(batch, self._undo.slots.size)
         except BaseException:
             self.take_back()
             raise
+
+    def repeat(self, batch: Batch) -> Applied:
+        """Apply a batch that another board with the same content has applied; it cannot be undone."""
+        return self._apply(batch, int((self.rows.find(batch.quoted.key) >= 0).sum()))
 
     def _remember(self, batch: Batch) -> Undo:
         rows = self.rows
@@ -273,6 +278,11 @@ class Board:
         self.rebuild()
         self._undo = None
 
+    @property
+    def pending(self) -> bool:
+        """Whether a batch is applied that may still be undone."""
+        return self._undo is not None
+
     def keep(self) -> None:
         """Make the last batch permanent."""
         self._undo = None
@@ -303,14 +313,15 @@ class Board:
         self.units.enrol(held, rows.unit)
         self.units.dirty[:] = 1
 
-    def _apply(self, batch: Batch) -> Applied:
+    def _apply(self, batch: Batch, known: int) -> Applied:
+        """Apply a batch in which so many quotes are for rows that exist."""
         names, rows = self.names, self.rows
         for book in batch.books:
             names.book(book)
         names.learn(batch.wordings)
         self.units.count(names.unit_event.size)
         quoted = batch.quoted
-        slots, what = self._quotes(quoted, batch.now)
+        slots, what = self._quotes(quoted, batch.now, known)
         for at, link in enumerate(batch.links):
             if link is not None and what[at] & SEEN and self._link(int(slots[at]), link):
                 what[at] |= STATUS
@@ -337,13 +348,13 @@ class Board:
         late, unknown = int((what == LATE).sum()), int((what == UNKNOWN).sum())
         return Applied(slots, what, np.concatenate((gone, left)), late, unknown, aged, regrouped)
 
-    def _quotes(self, quoted: Quoted, now: int) -> tuple[Ints, Bytes]:
+    def _quotes(self, quoted: Quoted, now: int, known: int) -> tuple[Ints, Bytes]:
         rows, limits = self.rows, self.limits
         n = quoted.key.size
         slots, what = np.empty(n, np.int32), np.zeros(n, np.uint8)
         if not n:
             return slots, what
-        rows.room_for(n if self._undo is None else n - self._undo.slots.size)
+        rows.room_for(n - known)
         order = None
         if n >= _MANY:
             # Rows of one unit get adjacent slots; quotes for one row keep their order.
@@ -578,10 +589,18 @@ class Board:
         if len(names.wordings) < self._tidy_at:
             return False
         held = np.flatnonzero(rows.state[: rows.top] != FREE)
-        used, of = np.unique(rows.key[held] >> BOOK_BITS, return_inverse=True)
+        used = distinct(rows.key[held] >> BOOK_BITS)
         self._tidy_at = max(_FEW, 2 * used.size)
         if len(names.wordings) < self._tidy_at:
             return False
+        self.renumber()
+        return True
+
+    def renumber(self) -> None:
+        """Drop names without rows; codes of terms change."""
+        names, rows = self.names, self.rows
+        held = np.flatnonzero(rows.state[: rows.top] != FREE)
+        used, of = np.unique(rows.key[held] >> BOOK_BITS, return_inverse=True)
         dirty = self.units.dirty[rows.unit[held]]
         fresh = names.renewed(used)
         old = self.now - _NOTICES_S * SECOND
@@ -593,19 +612,19 @@ class Board:
         self.rebuild()
         self.units.dirty[:] = 0
         self.units.dirty[rows.unit[held[dirty != 0]]] = 1
-        return True
 
     def judge(self, slots: Ints, guarded: Guarded, verdicts: Bytes, rejected: Bytes) -> None:
         """Store the guards' verdicts on some rows; the first ones are those of `guarded`."""
         rows, other, before = self.rows, np.empty(slots.size, np.int32), np.empty(slots.size, np.uint8)
         n = _judge(
             slots, verdicts, rejected, guarded.not_reference, guarded.doubt,
-            rows.reason, rows.rejected, rows.not_reference, rows.doubt, rows.state, other, before,
+            rows.reason, rows.rejected, rows.not_reference, rows.doubt, other, before,
         )  # fmt: skip
         if n:
             other = other[:n].copy()
             if self._undo is not None:
                 self._undo.verdicts.append((other, before[:n].copy(), rows.judged[other]))
+            other = other[rows.state[other] == ON]
             rows.judged[other] = self.now
             self._rejudged.append(other)
 

@@ -65,9 +65,9 @@ class RowStates(NamedTuple):
 class Mirror:
     """The rows of a board that are shown, by slot."""
 
-    def __init__(self, reader: BoardReader, number: int) -> None:
+    def __init__(self, reader: BoardReader) -> None:
         rows = reader.board.rows
-        self.number = number
+        self.number = reader.number
         self._shown = (rows.state == ON) & ((rows.flags & SUSPENDED) == 0)
         self._live = (rows.flags & LIVE) != 0
         self._odds, self._american = rows.odds.copy(), rows.american.copy()
@@ -168,7 +168,7 @@ class UpdateChanges:
 
     def _resolved(self, facts: Facts, before: Before) -> RowChanges:
         """Convert rows to current codes. Rows that no longer exist are left out, since their removal follows."""
-        if facts.wordings is self.terms.names.wordings:
+        if facts.wordings is self.terms.names.numbering:
             return RowChanges(facts, facts.key >> BOOK_BITS, facts.key & BOOK_MASK, before)
         with self._index.reader() as reader:  # codes of terms have changed since
             rows = reader.board.rows
@@ -183,7 +183,7 @@ class UpdateChanges:
         """Rows seen again without facts of their own; None if codes of terms have changed since."""
         update = self.update
         terms = self.terms
-        if not update.again.size or update.facts.wordings is not terms.names.wordings:
+        if not update.again.size or update.facts.wordings is not terms.names.numbering:
             return None
         key = update.again_key
         if int(key.max()) >> BOOK_BITS >= terms.columns["prop"].size:
@@ -297,7 +297,7 @@ def _terms(index: Index, parts: Sequence[Facts]) -> TermIndex:
     """Read the texts of the terms of some rows, loading new terms as needed."""
     terms = index.terms
     most = max((int(part.key.max(initial=-1)) >> BOOK_BITS for part in parts), default=-1)
-    if terms.names.wordings is not parts[0].wordings or most >= terms.columns["prop"].size:
+    if terms.names.numbering is not parts[0].wordings or most >= terms.columns["prop"].size:
         with index.reader() as reader:
             terms = reader.terms
     return terms

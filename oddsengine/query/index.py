@@ -69,17 +69,18 @@ class Index:
         """Lock the board and bring the index up to date; with `judged`, guards are evaluated as of now."""
         with self._mutex:
             while self.engine.number != self._at:  # many new terms are read in chunks
-                with self.engine.still() as board:
+                with self.engine.shown(judged=False) as (board, *_):
                     if self.terms.outdated(board.names):
                         self._rename(board.names)
                     if len(board.names.wordings) - len(self.terms.texts) <= _CHUNK:
                         break
                     self.terms.learn(_CHUNK)
-            with self.engine.judged() if judged else self.engine.still() as board:
-                if self.engine.number != self._at or self.terms.outdated(board.names):
+            with self.engine.shown(judged=judged) as shown:
+                board = shown.board
+                if board.number != self._at or self.terms.outdated(board.names):
                     self._refresh(board)
-                    self._at = self.engine.number
-                yield BoardReader(self, board)
+                    self._at = board.number
+                yield BoardReader(self, shown)
 
     @property
     def busy(self) -> bool:

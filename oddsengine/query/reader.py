@@ -17,7 +17,7 @@ from oddsengine import catalog
 from oddsengine.board.facts import Facts
 from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.rows import LIVENESS
-from oddsengine.board.state import STATUSES, Board
+from oddsengine.board.state import STATUSES
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.commission import charge
 from oddsengine.identity import Wording
@@ -26,6 +26,7 @@ from oddsengine.odds import quoted_american
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
 from oddsengine.query.scan import best, between, mark_main_lines, page_between, prices, scan, states
 from oddsengine.query.terms import TermTexts
+from oddsengine.replica import Shown
 from oddsengine.update import Update
 
 if TYPE_CHECKING:
@@ -116,11 +117,16 @@ class Marks(NamedTuple):
 
 
 class BoardReader:
-    """Queries on a board that is locked for reading."""
+    """Queries on a board that does not change meanwhile."""
 
-    def __init__(self, index: "Index", board: Board) -> None:
-        self.index, self.board = index, board
+    def __init__(self, index: "Index", shown: Shown) -> None:
+        self.index, self.board, self._shown = index, shown.board, shown
         self.terms = index.terms
+
+    @property
+    def number(self) -> int:
+        """Number of the board's last step."""
+        return self.board.number
 
     @property
     def now(self) -> int:
@@ -196,8 +202,9 @@ class BoardReader:
         return [self._leg(slot) for slot in slots.tolist()]
 
     def _opportunity(self, number: Words) -> Ints:
-        for view in self.index.engine.views:
-            table, at = view.open.table, view.open.places()
+        table = self._shown.opened
+        for row in self._shown.rows.values():
+            at = table.places(row)
             at = at[table.id[at] == number[0]]
             if at.size:
                 slots = table.legs[at[0]]

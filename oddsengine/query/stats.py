@@ -43,8 +43,8 @@ class BoardStats:
     """Events, books and market types on a board at one update, for a selection of books."""
 
     def __init__(self, engine: Engine, books: frozenset[str] | None) -> None:
-        with engine.still() as board:
-            self.number, self.now = engine.number, engine.now
+        with engine.shown(judged=False) as shown:
+            board, self.number, self.now = shown.board, shown.number, shown.now
             names, rows = board.names, board.rows
             on = board.on()
             key = rows.key[on]

@@ -408,9 +408,8 @@ class Stream:
             prices = self._prices.get(key)
             self._begin_following()
             if prices is None:
-                prices = self._prices[key] = Prices(
-                    wants.prices, wants.form, self._index, self._node.engine, wants.wire, seen=wants.seen
-                )  # fmt: skip
+                prices = Prices(wants.prices, wants.form, self._index, wants.wire, seen=wants.seen)
+                self._prices[key] = prices
             groups.append(prices)
         if wants.finds is not None:
             groups.append(self._finds[wants.finds, wants.wire])
@@ -441,8 +440,8 @@ class Stream:
             engine = self._node.engine
             engine.keep_judged()
             with self._index.reader(judged=True) as reader:
-                self._mirror = Mirror(reader, engine.number)
-                self._heard_at.append((time.monotonic(), engine.number))
+                self._mirror = Mirror(reader)
+                self._heard_at.append((time.monotonic(), reader.number))
 
     def _begin_following(self) -> None:
         """Remember price changes from now on."""

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine.columns import Bools, Floats, Ints, Longs
-from oddsengine.engine import Engine
 from oddsengine.query import BoardReader, Filter, Index, RowChanges, TermFilter, TermIndex, book_ids
 from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
@@ -40,16 +39,16 @@ class Prices:
     """
 
     def __init__(
-        self, wanted: Filter, form: Form, index: Index, engine: Engine, wire: Wire = SSE, *, seen: bool = False
+        self, wanted: Filter, form: Form, index: Index, wire: Wire = SSE, *, seen: bool = False
     ) -> None:  # fmt: skip
         self.wanted, self.form, self.wire, self.seen = wanted, form, wire, seen
         self._suspended = seen or wire.keeps_suspended
         self._partial = wanted.live is not None or wanted.low is not None or wanted.high is not None
         self.members = 0
-        self._index, self._engine = index, engine
+        self._index = index
         self._chosen = TermFilter(wanted)
         with index.reader() as reader:
-            self.number = engine.number
+            self.number = reader.number
             self.total = int(self._active(reader).size)
 
     def events(self, moves: Moves) -> list[StreamEvent]:
@@ -148,7 +147,7 @@ class Prices:
         """
         wire, wanted = self.wire, self.wanted
         with self._index.reader(judged=True) as reader:
-            if exact and self._engine.number != missed.number:
+            if exact and reader.number != missed.number:
                 return None
             every = reader.rows(wanted._replace(live=None, low=None, high=None), {})
             every = every[every < missed.changed.size]
@@ -175,7 +174,7 @@ class Prices:
     def take(self) -> Taken:
         """A snapshot of the current rows; thread-safe."""
         with self._index.reader(judged=True) as reader:
-            number = self._engine.number
+            number = reader.number
             found = reader.take(reader.rows(self.wanted, {}) if self.seen else self._active(reader))
         rows = rows_in(self.form)(found)
         books = sorted({row["sportsbook"] for row in rows})

@@ -1,0 +1,204 @@
+"""A second copy of the board for readers, so that readers never wait for a step, nor a step for readers.
+
+The engine's own board changes while a step runs. Once a step is complete, its writes are repeated on the replica as
+soon as nobody reads it: by the writer, or else by the next reader. Repeating is cheap, because nothing is searched
+again. So a reader sees the state of exactly one update, and waits only for other readers and for writes to be repeated.
+"""
+
+import copy
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from oddsengine.board.state import Batch, Board
+from oddsengine.groups import Bytes, Ints, Longs
+from oddsengine.guards import Guarded
+from oddsengine.identity import Wording
+from oddsengine.momentum import Memory, Sampled
+from oddsengine.open_opportunities import Difference, Hits, OpenSet, OpenTable
+from oddsengine.timestamps import time_of
+
+if TYPE_CHECKING:
+    from oddsengine.view import View
+
+
+class Shown(NamedTuple):
+    """What readers see: a board, and what its active views have open."""
+
+    board: Board
+    opened: OpenTable
+    rows: Mapping["View", int]  # active views and their rows of `opened`
+
+    @property
+    def number(self) -> int:
+        """Number of the last step."""
+        return self.board.number
+
+    @property
+    def now(self) -> datetime | None:
+        """Time of the last step."""
+        return time_of(self.board.now)
+
+    def open(self, view: "View") -> OpenSet:
+        """The open opportunities of a view; empty if it is suspended."""
+        return OpenSet(self.opened, self.rows.get(view, -1))
+
+
+class State(NamedTuple):
+    """As `Shown`, to be written."""
+
+    board: Board
+    opened: OpenTable
+    rows: dict["View", int]
+
+
+Write = Callable[[State], None]
+
+
+class Replica:
+    """A copy of an engine's board and open opportunities."""
+
+    def __init__(self, board: Board, opened: OpenTable, rows: Mapping["View", int]) -> None:
+        self._state = State(copy.deepcopy(board), copy.deepcopy(opened), dict(rows))
+        self._state.board.names.numbering = board.names.wordings
+        self._lock = threading.RLock()
+        self._readers = 0  # nested reads of the thread that holds the lock
+        self._due: deque[Sequence[Write]] = deque()
+        self.broken = False  # whether repeating writes was interrupted
+
+    def tell(self, writes: Sequence[Write]) -> None:
+        """Writes to repeat together, in order."""
+        self._due.append(writes)
+
+    def follow(self) -> None:
+        """Repeat what is due, unless somebody is reading."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._repeat()
+            finally:
+                self._lock.release()
+
+    @contextmanager
+    def reading(self) -> Iterator[Shown]:
+        """The latest state, which does not change until the end of the with statement."""
+        with self._lock:
+            self._repeat()
+            self._readers += 1
+            try:
+                yield Shown(*self._state)
+            finally:
+                self._readers -= 1
+
+    @property
+    def reads(self) -> bool:
+        """Whether this thread is reading."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        self._lock.release()
+        return self._readers > 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a reader would wait for another one, or for writes to be repeated."""
+        if self._due or not self._lock.acquire(blocking=False):
+            return True
+        self._lock.release()
+        return False
+
+    def _repeat(self) -> None:
+        if self._readers:
+            return
+        try:
+            while self._due:
+                for write in self._due.popleft():
+                    write(self._state)
+        except BaseException:
+            self.broken = True
+            raise
+
+
+# ---- what is repeated ----
+
+
+def applied(batch: Batch) -> Write:
+    """A batch was applied."""
+
+    def write(state: State) -> None:
+        if state.board.repeat(batch).regrouped:
+            state.opened.rehome(state.board.rows.unit)
+
+    return write
+
+
+def judged(slots: Ints, guarded: Guarded, verdicts: Bytes, rejected: Bytes) -> Write:
+    """Rows were judged."""
+    return lambda state: state.board.judge(slots, guarded, verdicts, rejected)
+
+
+def searched(rows: Longs, units: Longs, hits: Hits, difference: Difference, now: int) -> Write:
+    """Views were searched."""
+    return lambda state: state.opened.commit(rows, units, hits, difference, now)
+
+
+def moved(sampled: Sampled, memory: Memory) -> Write:
+    """Momentum changed."""
+    books = memory.books()
+
+    def write(state: State) -> None:
+        state.board.momentum.rename(books)
+        state.board.momentum.commit(sampled)
+
+    return write
+
+
+def forgot(state: State) -> None:
+    """Momentum is sampled from now on."""
+    state.board.momentum = Memory()
+
+
+def added(row: int) -> Write:
+    """A view got a row of the open table."""
+
+    def write(state: State) -> None:
+        made = state.opened.add().row
+        assert made == row, f"the replica gave row {made} to a view, the engine {row}"
+
+    return write
+
+
+def woken(view: "View", row: int, places: Ints, born: Longs) -> Write:
+    """A view became active."""
+
+    def write(state: State) -> None:
+        state.opened.born[places] = born
+        state.rows[view] = row
+
+    return write
+
+
+def dropped(view: "View", row: int) -> Write:
+    """A view was suspended."""
+
+    def write(state: State) -> None:
+        state.rows.pop(view, None)
+        state.opened.drop(row)
+
+    return write
+
+
+def completed(number: int, numbering: list[Wording], *, renumbered: bool) -> Write:
+    """A step was completed; `numbering` identifies its codes of terms, see `Names`."""
+
+    def write(state: State) -> None:
+        board = state.board
+        board.keep()
+        board.number = number
+        if renumbered:
+            board.renumber()
+            state.opened.rehome(board.rows.unit)
+        board.names.numbering = numbering
+
+    return write
