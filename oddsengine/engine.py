@@ -773,11 +773,11 @@ class Engine:
 
         With `judged` false, verdicts may be those of an earlier step.
         """
-        copied = self._copied()
-        if copied is not None:
+        while (copied := self._copied()) is not None:
             with copied.reading() as shown:
-                yield shown
-            return
+                if shown is not None:
+                    yield shown
+                    return
         with self._lock:
             if judged:
                 self._settle()

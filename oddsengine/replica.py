@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from oddsengine.board.state import Batch, Board
 from oddsengine.groups import Bytes, Ints, Longs
@@ -21,16 +21,13 @@ from oddsengine.momentum import Memory, Sampled
 from oddsengine.open_opportunities import Difference, Hits, OpenSet, OpenTable
 from oddsengine.timestamps import time_of
 
-if TYPE_CHECKING:
-    from oddsengine.view import View
-
 
 class Shown(NamedTuple):
     """What readers see: a board, and what its active views have open."""
 
     board: Board
     opened: OpenTable
-    rows: Mapping["View", int]  # active views and their rows of `opened`
+    rows: dict[Any, int]  # active views and their rows of `opened`
 
     @property
     def number(self) -> int:
@@ -42,28 +39,20 @@ class Shown(NamedTuple):
         """Time of the last step."""
         return time_of(self.board.now)
 
-    def open(self, view: "View") -> OpenSet:
+    def open(self, view: Any) -> OpenSet:
         """The open opportunities of a view; empty if it is suspended."""
         return OpenSet(self.opened, self.rows.get(view, -1))
 
 
-class State(NamedTuple):
-    """As `Shown`, to be written."""
-
-    board: Board
-    opened: OpenTable
-    rows: dict["View", int]
-
-
-Write = Callable[[State], None]
+Write = Callable[[Shown], None]
 
 
 class Replica:
     """A copy of an engine's board and open opportunities."""
 
-    def __init__(self, board: Board, opened: OpenTable, rows: Mapping["View", int]) -> None:
-        self._state = State(copy.deepcopy(board), copy.deepcopy(opened), dict(rows))
-        self._state.board.names.numbering = board.names.wordings
+    def __init__(self, board: Board, opened: OpenTable, rows: Mapping[Any, int]) -> None:
+        self._shown = Shown(copy.deepcopy(board), copy.deepcopy(opened), dict(rows))
+        self._shown.board.names.numbering = board.names.wordings
         self._lock = threading.RLock()
         self._readers = 0  # nested reads of the thread that holds the lock
         self._due: deque[Sequence[Write]] = deque()
@@ -82,13 +71,13 @@ class Replica:
                 self._lock.release()
 
     @contextmanager
-    def reading(self) -> Iterator[Shown]:
-        """The latest state, which does not change until the end of the with statement."""
+    def reading(self) -> Iterator[Shown | None]:
+        """The latest state, which does not change until the end of the with statement; None if this copy is broken."""
         with self._lock:
             self._repeat()
             self._readers += 1
             try:
-                yield Shown(*self._state)
+                yield None if self.broken else self._shown
             finally:
                 self._readers -= 1
 
@@ -109,12 +98,12 @@ class Replica:
         return False
 
     def _repeat(self) -> None:
-        if self._readers:
+        if self._readers or self.broken:
             return
         try:
             while self._due:
                 for write in self._due.popleft():
-                    write(self._state)
+                    write(self._shown)
         except BaseException:
             self.broken = True
             raise
@@ -126,65 +115,65 @@ class Replica:
 def applied(batch: Batch) -> Write:
     """A batch was applied."""
 
-    def write(state: State) -> None:
-        if state.board.repeat(batch).regrouped:
-            state.opened.rehome(state.board.rows.unit)
+    def write(shown: Shown) -> None:
+        if shown.board.repeat(batch).regrouped:
+            shown.opened.rehome(shown.board.rows.unit)
 
     return write
 
 
 def judged(slots: Ints, guarded: Guarded, verdicts: Bytes, rejected: Bytes) -> Write:
     """Rows were judged."""
-    return lambda state: state.board.judge(slots, guarded, verdicts, rejected)
+    return lambda shown: shown.board.judge(slots, guarded, verdicts, rejected)
 
 
 def searched(rows: Longs, units: Longs, hits: Hits, difference: Difference, now: int) -> Write:
     """Views were searched."""
-    return lambda state: state.opened.commit(rows, units, hits, difference, now)
+    return lambda shown: shown.opened.commit(rows, units, hits, difference, now)
 
 
 def moved(sampled: Sampled, memory: Memory) -> Write:
     """Momentum changed."""
     books = memory.books()
 
-    def write(state: State) -> None:
-        state.board.momentum.rename(books)
-        state.board.momentum.commit(sampled)
+    def write(shown: Shown) -> None:
+        shown.board.momentum.rename(books)
+        shown.board.momentum.commit(sampled)
 
     return write
 
 
-def forgot(state: State) -> None:
+def forgot(shown: Shown) -> None:
     """Momentum is sampled from now on."""
-    state.board.momentum = Memory()
+    shown.board.momentum = Memory()
 
 
 def added(row: int) -> Write:
     """A view got a row of the open table."""
 
-    def write(state: State) -> None:
-        made = state.opened.add().row
+    def write(shown: Shown) -> None:
+        made = shown.opened.add().row
         assert made == row, f"the replica gave row {made} to a view, the engine {row}"
 
     return write
 
 
-def woken(view: "View", row: int, places: Ints, born: Longs) -> Write:
+def woken(view: Any, row: int, places: Ints, born: Longs) -> Write:
     """A view became active."""
 
-    def write(state: State) -> None:
-        state.opened.born[places] = born
-        state.rows[view] = row
+    def write(shown: Shown) -> None:
+        shown.opened.born[places] = born
+        shown.rows[view] = row
 
     return write
 
 
-def dropped(view: "View", row: int) -> Write:
+def dropped(view: Any, row: int) -> Write:
     """A view was suspended."""
 
-    def write(state: State) -> None:
-        state.rows.pop(view, None)
-        state.opened.drop(row)
+    def write(shown: Shown) -> None:
+        shown.rows.pop(view, None)
+        shown.opened.drop(row)
 
     return write
 
@@ -192,13 +181,13 @@ def dropped(view: "View", row: int) -> Write:
 def completed(number: int, numbering: list[Wording], *, renumbered: bool) -> Write:
     """A step was completed; `numbering` identifies its codes of terms, see `Names`."""
 
-    def write(state: State) -> None:
-        board = state.board
+    def write(shown: Shown) -> None:
+        board = shown.board
         board.keep()
         board.number = number
         if renumbered:
             board.renumber()
-            state.opened.rehome(board.rows.unit)
+            shown.opened.rehome(board.rows.unit)
         board.names.numbering = numbering
 
     return write

@@ -28,6 +28,7 @@ LAYERS: list[set[str]] = [
     {"find"},
     {"opportunities", "stakes"},
     {"board", "open_opportunities"},
+    {"replica"},
     {"view"},
     {"update"},
     {"engine"},

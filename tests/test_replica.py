@@ -268,7 +268,7 @@ def test_writes_that_are_interrupted_are_not_shown(monkeypatch: pytest.MonkeyPat
     view = engine.view(keep=True)
     engine.step(ARB, NOW)
     first = replica_of(engine)
-    monkeypatch.setattr(first._state.opened, "commit", lambda *_: 1 / 0)
+    monkeypatch.setattr(first._shown.opened, "commit", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         engine.step(CHEAPER, NOW + timedelta(seconds=1))
     assert engine.number == 2
