@@ -84,7 +84,7 @@ class Wants(NamedTuple):
             np.inf if min_middle_ev is None else min_middle_ev / 100.0,
             min_size,
         )
-        return cls(*(np.array([column]) for column in columns))
+        return cls(*(np.array([column], np.float64) for column in columns))
 
     @classmethod
     def stack(cls, several: Sequence["Wants"]) -> "Wants":

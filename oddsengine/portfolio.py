@@ -337,7 +337,7 @@ def best_stakes(games: Games, limits: Limits) -> Floats:
         chosen[late[np.argsort(-gain[late], kind="stable")[:_MANY]]] = True
         bets = np.flatnonzero(chosen)
         used = sums[:, bets].any(axis=1)
-        out[bets], price[used] = _interior(_only(games, bets), most[bets], sums[used][:, bets], ends[used])
+        out[bets], price[used] = _interior(_only(games, bets), most[bets], sums[np.ix_(used, bets)], ends[used])
         if np.isnan(out).any():
             break
     return out

@@ -9,6 +9,7 @@ import pytest
 from rows import HOME, MOMENT, moneyline, row, table, total
 
 import oddsengine as oe
+from oddsengine.detect import Wants
 
 NHL: dict[str, Any] = dict(sport="hockey", league="nhl", home_team="Utah Mammoth", away_team="Boston Bruins")
 SOCCER: dict[str, Any] = dict(event_id="x", league="b", home_team="FC Schalke 04", away_team="Hannover 96")
@@ -160,6 +161,8 @@ def test_numbers_of_numpy_are_numbers() -> None:
     words: dict[str, Any] = dict(method="power", min_ev=np.float32(1), commission={"c": np.float32(0.02)})
     found = oe.find_ev(board, now=MOMENT, **words)
     assert found.height == 1
+    thresholds: dict[str, Any] = dict(min_ev=np.float32(1), min_size=2)  # other types would compile the detectors again
+    assert {column.dtype for column in Wants.of(**thresholds)} == {np.dtype(np.float64)}
 
 
 def test_row_numbers_that_repeat_are_made_anew() -> None:

@@ -20,6 +20,8 @@ maintains the sort order of a board, `reader` answers queries on a consistent st
 
 from datetime import UTC, datetime
 
+import numpy as np
+
 from oddsengine.engine import Engine
 from oddsengine.identity import WORDING, Wording
 from oddsengine.query.changes import Mirror, RowChanges, TermFilter, UpdateChanges, book_ids
@@ -28,6 +30,7 @@ from oddsengine.query.index import Index
 from oddsengine.query.reader import BoardEvent, BoardReader, Leg, Marks, OddsRows, OwnTexts
 from oddsengine.query.stats import BoardIds, BoardStats, StatsCache
 from oddsengine.query.terms import TermIndex
+from oddsengine.timestamps import timestamps
 
 
 def warm() -> None:
@@ -50,6 +53,7 @@ def warm() -> None:
         reader.listed(Filter(low=-500.0), {}, "", 1, 0)
         reader.take(reader.best(Filter(), {}))
         reader.states(slots)
+    timestamps(np.zeros(1, np.int64))
 
 
 __all__ = [
