@@ -7,7 +7,7 @@ The first three draw the same examples every time, so that a change is judged by
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from effort import ALL
 from hypothesis import HealthCheck, Phase, settings
 
 import oddsengine
+from oddsengine import query
 
 if sys.platform != "win32":
     import fcntl
@@ -51,6 +52,12 @@ LONGEST = (
 """Files that take longest: they begin first, so that no worker is left with one of them at the end."""
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Only the library has examples in docstrings; to look for them in the tests takes each worker seconds."""
+    return [each for each in (yield) if type(each) is pytest.Module]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest files first; without what is exhaustive, unless it is asked for."""
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
@@ -78,6 +85,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
         if sys.platform != "win32":
             fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
         oddsengine.compile_kernels()
+        query.warm()
 
 
 @pytest.fixture(scope="session", autouse=True)

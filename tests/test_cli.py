@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from forking import CLI, DEVNULL, python, ran
+from forking import CLI, DEVNULL, PIPE, python, ran
 
 from oddsengine import (
     DEVIG_METHODS,
@@ -508,11 +508,15 @@ def test_ascii_terminal_gets_question_marks() -> None:
 
 
 def test_broken_pipe_is_quiet() -> None:
-    command = f"{sys.executable} -m oddsengine.cli scan --sample --format json | head -1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout == "{\n"
-    assert "Traceback" not in done.stderr
-    assert "BrokenPipe" not in done.stderr
+    with python(CLI, "scan", "--sample", "--format", "json", stdout=PIPE, stderr=PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline() == "{\n"
+        running.stdout.close()
+        said = running.stderr.read()
+    assert running.returncode == 141
+    assert "Traceback" not in said
+    assert "BrokenPipe" not in said
 
 
 def on_terminal(columns: int, *words: str, **extra: str) -> str:

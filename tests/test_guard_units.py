@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 from boards import boards, frame, random_board
+from effort import ALL
 from hazards import NOW, SECOND, Row
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,10 +127,12 @@ def test_contests_are_judged_alone_and_as_their_twin_on_boards_where_every_guard
     for seed in range(30):
         rows = random_board(seed, 3) + biased(seed)
         every = alone(frame(rows), NONE_OFF, NOW, random.Random(seed))
-        check_rejected(rows, EVERY_GUARD, scan(rows, EVERY_GUARD, NOW))
+        before = {*fired}, not_reference, doubt
         fired |= set(every.reason.tolist())
         not_reference |= bool(every.not_reference.any())
         doubt |= bool(every.doubt.any())
+        if ALL or before != (fired, not_reference, doubt):  # the twin is slow: boards that show something new
+            check_rejected(rows, EVERY_GUARD, scan(rows, EVERY_GUARD, NOW))
     assert fired == {0, *(CODES[name] for name in BOARD_GUARDS if name != "few_witnesses")}
     assert not_reference
     assert doubt

@@ -1,6 +1,7 @@
 """Who may import whom: arrows go one way, from the top of this list to its bottom."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,10 +51,16 @@ LAYERS: list[set[str]] = [
 MATHS_MAY_USE = {"_jit", "odds"}
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    """A file, parsed once for all tests."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path: Path) -> set[str]:
     """Modules of the package that a file imports, at any depth of the code."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "oddsengine":
             parts = node.module.split(".")
             found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
@@ -93,7 +100,7 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
             continue
         used = {
             name.split(".")[0]
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for node in ast.walk(tree(path))
             for name in (
                 [a.name for a in node.names]
                 if isinstance(node, ast.Import)
@@ -121,7 +128,7 @@ SERVICE = sorted((ROOT.parent / "service").rglob("*.py"))
 def of_library(path: Path) -> set[str]:
     """Modules of the library that a file imports, without their first name; "" is the package itself."""
     used = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "oddsengine":
             module = node.module.partition(".")[2]
             inner = {f"{module}.{alias.name}".lstrip(".") for alias in node.names}
@@ -140,7 +147,7 @@ def test_the_service_imports_public_modules(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SERVICE, ids=lambda path: str(path.relative_to(ROOT.parent / "service")))
 def test_the_service_uses_no_private_name_of_the_library(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "oddsengine":
             assert not [alias.name for alias in node.names if alias.name.startswith("_")]
         if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
