@@ -36,6 +36,7 @@ Arrivals = list[tuple[float, list[str]]]
 def serve(args: argparse.Namespace) -> None:
     """A node with a board, and a step a second from the line `go` on; prints the times of the steps at the end."""
     import uvicorn  # noqa: PLC0415
+    import uvloop  # noqa: PLC0415
 
     from oddsengine.engine import Engine  # noqa: PLC0415
     from oddsengine.simulate import Batch, World  # noqa: PLC0415
@@ -102,7 +103,8 @@ def serve(args: argparse.Namespace) -> None:
         print(server.servers[0].sockets[0].getsockname()[1], flush=True)
         await serving
 
-    asyncio.run(run())
+    sys.setswitchinterval(0.0005)  # this and the loop as in the server
+    uvloop.run(run())
 
 
 async def watch(port: int, clients: int, heard: Arrivals, complete: list[int], size: list[int]) -> None:
