@@ -1,15 +1,19 @@
 """Hold, stakes and whole stakes: three sizes, compared with a loop in plain Python.
 
-python -m benchmarks.bench_arbitrage
+python benchmarks/bench_arbitrage.py
 """
 
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+import naive_maths
 import numpy as np
 
 from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes
-from tests import naive_maths
 
 SIZES = (10, 1_000, 100_000)
 

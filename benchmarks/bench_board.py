@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from boards import board as make_board
 from idioms import coded, four_kinds, keyed
+from synthetic import board as make_board
 
 import oddsengine as oe
-from oddsengine.detect import scan
+from oddsengine.detect import Wants, sweep
 from oddsengine.devig import devig_groups
 from oddsengine.find import board as boards
 from oddsengine.find.board import Question, prepare
@@ -31,14 +31,15 @@ def frame(request: pytest.FixtureRequest) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def question(frame: pl.DataFrame) -> Question:
-    return boards.ask(prepare(frame), None, None, "power", None, 10.0)
+    wants = Wants.of(min_ev=0.0, min_profit=0.5, max_profit=10.0, max_hold=2.0, min_middle_ev=0.0)
+    return boards.ask(prepare(frame), None, None, "power", None, wants)
 
 
 def detection(question: Question) -> None:
     """The pass over all offers, including the fair probabilities from the references' prices."""
     view = question.view
     devig_groups(view.reference_odds, view.reference_ends, view.method)
-    scan(view)
+    sweep(view, question.wants, question.scope)
 
 
 @pytest.mark.benchmark(group="detection pass")

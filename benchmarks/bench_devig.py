@@ -216,7 +216,7 @@ def shin_block(odds: Floats) -> Floats:
         z += f / (p * (1.0 - p) / r).sum(axis=0)
         if max(f.max(), -f.min()) < 1e-13:
             break
-    return p
+    return np.asarray(p)
 
 
 def odds_ratio_block(odds: Floats) -> Floats:
@@ -234,7 +234,7 @@ def odds_ratio_block(odds: Floats) -> Floats:
         c *= 1.0 + f * first / (first * first - f * second)
         if max(f.max(), -f.min()) < 1e-13:
             break
-    return p
+    return np.asarray(p)
 
 
 def batched(block: Callable[[Floats], Floats], odds: Floats) -> Floats:

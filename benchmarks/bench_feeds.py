@@ -14,8 +14,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from boards import NOW
-from boards import board as make_board
+from synthetic import NOW
+from synthetic import board as make_board
 
 import oddsengine as oe
 from oddsengine.engine import Engine
@@ -184,7 +184,7 @@ def test_renewal(benchmark: Any, frame: pl.DataFrame) -> None:
         return (next(moments),), {}
 
     def renew(now: dt.datetime) -> None:
-        renewed = stream.alive(now).quotes
+        renewed = stream.renew({**row, "last_seen_at": now} for row in quotes).quotes
         assert len(renewed) == frame.height
         engine.step(renewed, now)
 

@@ -13,9 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import boards
 import numpy as np
 import polars as pl
+import synthetic
 
 import oddsengine as oe
 from oddsengine.auditing.replay import batches, source
@@ -27,7 +27,7 @@ def write_history(path: Path, millions: float, seed: int = 1) -> int:
     """Write snapshots of 24 events with 200 prices each, one in eight of them moving; returns the count."""
     looks = round(millions * 189)
     total = EVENTS + looks * EVERY_S // APART_S + 1
-    base = boards.board(total * 200, seed).sort("event_id", maintain_order=True).drop("last_seen_at")
+    base = synthetic.board(total * 200, seed).sort("event_id", maintain_order=True).drop("last_seen_at")
     rng = np.random.default_rng(seed)
     event = base["event_id"].rank("dense").to_numpy().astype(np.int64) - 1
     pair = base.select(
@@ -37,14 +37,14 @@ def write_history(path: Path, millions: float, seed: int = 1) -> int:
     sign = np.where(base["selection_type"].is_in(["home", "over"]).to_numpy(), 1.0, -1.0)
     odds = base["odds_decimal"].to_numpy().copy()
     start = (np.arange(total) + 1) * APART_S
-    base = base.with_columns(event_start_time=pl.lit(boards.NOW) + pl.Series(start[event]) * pl.duration(seconds=1))
+    base = base.with_columns(event_start_time=pl.lit(synthetic.NOW) + pl.Series(start[event]) * pl.duration(seconds=1))
     parts = []
     for look in range(looks):
         now = look * EVERY_S
         on = np.flatnonzero((start[event] > now) & (start[event] <= now + EVENTS * APART_S))
         moves = rng.normal(0.0, 0.03, book.max() + 1) * (rng.random(book.max() + 1) < 0.12)
         odds[on] = np.round(np.clip(odds[on] * np.exp(sign[on] * moves[book[on]]), 1.02, 60.0), 3)
-        seen = boards.NOW + dt.timedelta(seconds=now)
+        seen = synthetic.NOW + dt.timedelta(seconds=now)
         parts.append(base[on].with_columns(odds_decimal=pl.Series(odds[on]), last_seen_at=pl.lit(seen)))
     table = pl.concat(parts)
     table.with_columns(hour=pl.col("last_seen_at").dt.truncate("1h").dt.strftime("%Y-%m-%dT%H")).write_parquet(
@@ -55,7 +55,8 @@ def write_history(path: Path, millions: float, seed: int = 1) -> int:
 
 def scan(path: str) -> int:
     """All four kinds, with closing lines."""
-    return oe.scan_history(path).height
+    height: int = oe.scan_history(path).height
+    return height
 
 
 def engine(path: str) -> int:

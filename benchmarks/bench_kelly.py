@@ -1,15 +1,19 @@
 """Kelly stakes: three sizes, compared with a loop in plain Python.
 
-python -m benchmarks.bench_kelly
+python benchmarks/bench_kelly.py
 """
 
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+import naive_maths
 import numpy as np
 
 from oddsengine.kelly import kelly, kelly_exclusive
-from tests import naive_maths
 
 SIZES = (10, 1_000, 100_000)
 

@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 import polars as pl
 import pytest
-from boards import NOW
-from boards import board as make_board
+from synthetic import NOW
+from synthetic import board as make_board
 
 from oddsengine.board.state import Batch
 from oddsengine.engine import Engine

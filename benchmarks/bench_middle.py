@@ -1,15 +1,19 @@
 """Middles: compile first, time second. Baselines: the slow twins of tests/naive_maths.py.
 
-python -m benchmarks.bench_middle
+python benchmarks/bench_middle.py
 """
 
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+import naive_maths
 import numpy as np
 
 from oddsengine.middle import KINDS, Shapes, evaluate, fit, tail, window
-from tests import naive_maths
 
 WEIGHTS = [[1.0] * 25, [1.0, 0.5, 0.5, 2.5, 0.7, 0.6, 1.1, 1.7, *[1.0] * 17]]
 CASES = {  # name: scale, level, table, lines from and to

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from boards import NOW
-from boards import board as make_board
+from synthetic import NOW
+from synthetic import board as make_board
 
 from oddsengine.engine import Engine
 from oddsengine.query import Filter, Index

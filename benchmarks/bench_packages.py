@@ -8,6 +8,7 @@ flumine is not timed: it runs strategies over recorded Betfair streams and has n
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,14 @@ def penaltyblog() -> None:
     fair = rng.dirichlet(np.full(3, 3.0), 1000)
     odds = 1.0 / (fair * 1.05)
     rows = odds.tolist()
+
+    def one_by_one(method: str) -> list[Any]:
+        return [implied.calculate_implied(row, method) for row in rows]
+
     for method in ("power", "shin"):
         line(
-            f"remove the margin, 1,000 three-way, {method}", lambda m=method: oe.devig(odds, m),
-            "penaltyblog", lambda m=method: [implied.calculate_implied(row, m) for row in rows],
+            f"remove the margin, 1,000 three-way, {method}", partial(oe.devig, odds, method),
+            "penaltyblog", partial(one_by_one, method),
         )  # fmt: skip
     prices = odds[:100] * 1.12
     line(

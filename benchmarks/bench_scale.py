@@ -51,7 +51,8 @@ def texts(events: int, quotes: int, n: int) -> tuple[list[bytes], list[bytes]]:
     """The first prices of a simulated market, and what its sources bring then, in batches of one size."""
     world = World(5, events=events, start=datetime.now(UTC), live=0.3, dissent=0.7, exchange_hold=3.0)
     polls = world.run(1e9)
-    opening, later = next(polls).quotes, []
+    opening = next(polls).quotes
+    later: list[dict[str, Any]] = []
     while len(later) < n * quotes:
         later += next(polls).quotes
     for quote in (*opening, *later):
@@ -90,7 +91,8 @@ def process(config: str, *_: str) -> None:
         def step(text: bytes) -> None:
             while not node.closing.is_set():
                 try:
-                    return node.write(lambda: node.step(text)).result()
+                    node.write(lambda: node.step(text)).result()
+                    return
                 except StalledError:
                     time.sleep(0.1)
 

@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -236,9 +237,12 @@ async def loaded(
     for n in range(CONNECTIONS):
         mine = requests[n % len(requests)]
         place = iter(range(n, 1 << 60, CONNECTIONS))
-        following = lambda mine=mine, place=place: mine[next(place) % len(mine)]  # noqa: E731
+
+        def following(mine: Any = mine, place: Any = place) -> Any:
+            return mine[next(place) % len(mine)]
+
         _, one = await asyncio.get_running_loop().create_connection(
-            lambda f=following: Asking(f, spent, begun + seconds), "127.0.0.1", port
+            partial(Asking, following, spent, begun + seconds), "127.0.0.1", port
         )
         asking.append(one)
     await asyncio.gather(*(one.done for one in asking))
@@ -344,7 +348,7 @@ def in_process(number: int = 20_000) -> None:
         trivial = Endpoint("/_trivial", lambda _: {"success": True}, "Nothing", "Health", dict)
         service.api.router.routes.insert(0, route(service.api, trivial))
         service.node.ready = True
-        service.node._late = {60: service.node.engine}  # type: ignore[dict-item]
+        service.node._late = {60: service.node.engine}
         scope = {
             "type": "http", "method": "GET", "path": "/api/v1/_trivial", "raw_path": b"/api/v1/_trivial",
             "query_string": b"", "client": ("127.0.0.1", 1), "headers": [(b"host", b"x"), (b"x-api-key", key)],

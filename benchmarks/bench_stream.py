@@ -25,7 +25,7 @@ import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvloop
 
@@ -112,7 +112,7 @@ async def ours(args: argparse.Namespace) -> None:
 
     sys.setswitchinterval(args.switch)
     limits = Limits()
-    node = Node(Engine(), Everybody(), limits)
+    node = Node(Engine(), cast(Any, Everybody()), limits)
     node.stream_settings = {"stalled": args.stalled}
     api = Api(node, (*route.endpoints, *sockets), Log(io.StringIO(), quiet=True), Metrics())
     await asyncio.to_thread(node.warm)
@@ -327,8 +327,8 @@ class Child:
         line = self.process.stdout.readline()
         timer.cancel()
         if not line:
-            raise SystemExit(f"{self.process.args} did not answer within {ANSWER_S:g} s")
-        return json.loads(line)
+            raise SystemExit(f"{self.process.args!r} did not answer within {ANSWER_S:g} s")
+        return dict(json.loads(line))
 
     def cpu(self) -> float:
         """Seconds of processor time so far."""

@@ -7,11 +7,11 @@ The start of the workers, and what their kernels take to load, is not counted.
 
 import argparse
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,8 @@ def record(folder: Path, seed: int, minutes: float) -> int:
 
 def replayed(tape: str) -> int:
     """The last step of a tape that was replayed."""
-    return oe.replay(tape).number
+    number: int = oe.replay(tape).number
+    return number
 
 
 def backtested(tape: str) -> oe.Backtest:
@@ -49,7 +50,8 @@ def backtested(tape: str) -> oe.Backtest:
 def scanned(partition: tuple[str, Any, str]) -> pl.DataFrame:
     """The opportunities of a day and sport of an archive."""
     table, day, sport = partition
-    return oe.scan_history(pl.scan_delta(table).filter(day=day, sport=sport))
+    found: pl.DataFrame = oe.scan_history(pl.scan_delta(table).filter(day=day, sport=sport))
+    return found
 
 
 def took(work: Callable[[], Any]) -> float:
@@ -57,6 +59,15 @@ def took(work: Callable[[], Any]) -> float:
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
+
+
+def in_turn(work: Callable[[Any], Any], of: list[Any]) -> None:
+    for each in of:
+        work(each)
+
+
+def spread_out(client: Any, work: Callable[[Any], Any], of: list[Any]) -> None:
+    client.gather(client.map(work, of, pure=False))
 
 
 def main() -> None:
@@ -83,11 +94,11 @@ def main() -> None:
             for what, work, of in jobs:
                 work(of[0])
                 client.run(work, of[0])
-                alone = took(lambda work=work, of=of: [work(each) for each in of])
-                spread = took(lambda work=work, of=of: client.gather(client.map(work, of, pure=False)))
+                alone = took(partial(in_turn, work, of))
+                spread = took(partial(spread_out, client, work, of))
                 times = f"{alone:.1f} s alone, {spread:.1f} s on two workers, {alone / spread:.2f} x"
                 print(f"{what}: {quotes:,} quotes, {len(of)} tasks, {times}, load {os.getloadavg()[0]:.1f}", flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -99,19 +99,19 @@ def main() -> None:
         if end is None or SHARP not in books:
             continue
         for book, prices in books.items():
-            for name, fair in (("find_ev", rated.get((game, book))), ("formula", plain(x[game], book))):
-                if book == SHARP or fair is None or len(fair) < len(SIDES):
+            for name, probs in (("find_ev", rated.get((game, book))), ("formula", plain(x[game], book))):
+                if book == SHARP or probs is None or len(probs) < len(SIDES):
                     continue
                 for side, price, at in zip(SIDES, prices, end, strict=True):
-                    ev = 100.0 * (price * fair[side] - 1.0)
+                    ev = 100.0 * (price * probs[side] - 1.0)
                     if 1.0 <= ev < 8.0 and price < 4.0:
                         shown[name].append((game, ev, 100.0 * (price / (1.0 + math.exp(-at)) - 1.0)))
     for name, rows in shown.items():
         codes = np.unique([game for game, _, _ in rows], return_inverse=True)[1]
-        ev, worth = (np.array([row[at] for row in rows]) for at in (1, 2))
-        (mean, error), (bias, bias_error) = clustered_mean(worth, codes), clustered_mean(ev - worth, codes)
+        edges, worth = (np.array([row[at] for row in rows]) for at in (1, 2))
+        (mean, error), (bias, bias_error) = clustered_mean(worth, codes), clustered_mean(edges - worth, codes)
         print(
-            f"{name:<8} {len(rows):>6} prices  shown {ev.mean():.2f}  worth {mean:.2f} +-{error:.2f}  "
+            f"{name:<8} {len(rows):>6} prices  shown {edges.mean():.2f}  worth {mean:.2f} +-{error:.2f}  "
             f"bias {bias:+.2f} +-{bias_error:.2f}"
         )
 

@@ -10,7 +10,6 @@ The first two print one line a while and a summary. Percentiles are of whole ste
 import argparse
 import gc
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from boards import NOW, board
+from synthetic import NOW, board
 
 from oddsengine import catalog, compile_kernels
 from oddsengine.board.rows import Quoted
@@ -178,4 +177,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -179,8 +179,8 @@ async def chaos(arguments: argparse.Namespace, found: Any, shard: Any) -> dict[s
     clients = [Client(gateways, at, ids[at % len(ids)]) for at in range(arguments.streams)]
     askers = [Asker(gateways, at) for at in range(arguments.askers)]
     running = []
-    for each in (*clients, *askers):
-        running.append(asyncio.create_task(each.read() if isinstance(each, Client) else each.ask()))
+    for work in (*(client.read for client in clients), *(asker.ask for asker in askers)):
+        running.append(asyncio.create_task(work()))
         await asyncio.sleep(0.001)
     done: Counter[str] = Counter()
     recovered: dict[str, list[float]] = {}

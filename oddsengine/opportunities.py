@@ -161,24 +161,8 @@ def find_arbitrage(
         Prices, one per row; see `ODDS_SCHEMA`.
     min_profit, max_profit
         Range of the profit in percent of the total stake; 0.5 and 10 by default. None as `max_profit` is no limit.
-    books
-        Books that can be bet at, by id, name or alias; None, the default, is all. Opportunities are computed over
-        exactly these.
-    sharp
-        The reference, for `ev_available` only: a book, books in order of preference, or weights of a consensus
-        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. References need not be in `books`.
-    method
-        What +EV is measured against: "close", the fair price at the close estimated from all other books, or one of
-        `DEVIG_METHODS`, with which the reference is de-vigged. None, the default, is "close", or "power" if `sharp` is
-        given.
-    commission
-        Rates on winnings by book, fractions below 1 such as 0.02, replacing the catalog's; None, the default, uses the
-        catalog.
-    guards
-        Names of the guards to run, or a mapping of changes: ``{"stale": 300, "outlier_other": 0.3, "flap": False}``.
-        None, the default, is all of `GUARDS`, an empty list none. Guards see all books.
-    now
-        Time at which ages are evaluated, UTC if it has no zone; None, the default, is the newest `last_seen_at`.
+    books, sharp, method, commission, guards, now
+        As in `find_ev`. `sharp` and `method` are for `ev_available` only.
 
     Returns
     -------
@@ -237,25 +221,8 @@ def find_low_hold(
         Prices, one per row; see `ODDS_SCHEMA`.
     max_hold
         Maximum hold in percent; 2 by default.
-    books
-        Books that can be bet at, by id, name or alias; None, the default, is all. Opportunities are computed over
-        exactly these.
-    sharp
-        The reference, for the sides' fair probabilities only: a book, books in order of preference, or weights of a
-        consensus (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. References need not be
-        in `books`.
-    method
-        What +EV is measured against: "close", the fair price at the close estimated from all other books, or one of
-        `DEVIG_METHODS`, with which the reference is de-vigged. None, the default, is "close", or "power" if `sharp` is
-        given.
-    commission
-        Rates on winnings by book, fractions below 1 such as 0.02, replacing the catalog's; None, the default, uses the
-        catalog.
-    guards
-        Names of the guards to run, or a mapping of changes: ``{"stale": 300, "outlier_other": 0.3, "flap": False}``.
-        None, the default, is all of `GUARDS`, an empty list none. Guards see all books.
-    now
-        Time at which ages are evaluated, UTC if it has no zone; None, the default, is the newest `last_seen_at`.
+    books, sharp, method, commission, guards, now
+        As in `find_ev`. `sharp` and `method` are for the sides' fair probabilities only.
 
     Returns
     -------
@@ -318,24 +285,8 @@ def find_middles(
         Minimum expected value in percent of the total stake; None, the default, is no limit.
     max_profit
         Maximum profit in the worst case in percent, 10 by default; None is no limit.
-    books
-        Books that can be bet at, by id, name or alias; None, the default, is all. Opportunities are computed over
-        exactly these.
-    sharp
-        The reference: a book, books in order of preference, or weights of a consensus
-        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. References need not be in `books`.
-    method
-        What +EV is measured against: "close", the fair price at the close estimated from all other books, or one of
-        `DEVIG_METHODS`, with which the reference is de-vigged. None, the default, is "close", or "power" if `sharp` is
-        given.
-    commission
-        Rates on winnings by book, fractions below 1 such as 0.02, replacing the catalog's; None, the default, uses the
-        catalog.
-    guards
-        Names of the guards to run, or a mapping of changes: ``{"stale": 300, "outlier_other": 0.3, "flap": False}``.
-        None, the default, is all of `GUARDS`, an empty list none. Guards see all books.
-    now
-        Time at which ages are evaluated, UTC if it has no zone; None, the default, is the newest `last_seen_at`.
+    books, sharp, method, commission, guards, now
+        As in `find_ev`.
 
     Returns
     -------
@@ -413,26 +364,8 @@ def find_all(
         Minimum distance of a middle's lines, in points; 0 by default.
     min_middle_ev
         Minimum expected value of middles in percent, 0 by default; None is no limit.
-    books
-        Books that can be bet at, by id, name or alias; None, the default, is all. Opportunities are computed over
-        exactly these.
-    sharp
-        The reference: a book, books in order of preference, or weights of a consensus
-        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. References need not be in `books`.
-    method
-        What +EV is measured against: "close", the fair price at the close estimated from all other books, or one of
-        `DEVIG_METHODS`, with which the reference is de-vigged. None, the default, is "close", or "power" if `sharp` is
-        given.
-    commission
-        Rates on winnings by book, fractions below 1 such as 0.02, replacing the catalog's; None, the default, uses the
-        catalog.
-    guards
-        Names of the guards to run, or a mapping of changes: ``{"stale": 300, "outlier_other": 0.3, "flap": False}``.
-        None, the default, is all of `GUARDS`, an empty list none. Guards see all books.
-    include
-        ``"suspect"`` also lists pre-match prices rejected by `outlier`, flagged; these are generous and often real.
-    now
-        Time at which ages are evaluated, UTC if it has no zone; None, the default, is the newest `last_seen_at`.
+    books, sharp, method, commission, guards, include, now
+        As in `find_ev`.
 
     Returns
     -------
@@ -538,21 +471,8 @@ def rejected(
     ----------
     odds
         Prices, one per row; see `ODDS_SCHEMA`.
-    sharp
-        The reference, for `ev_cap` only: a book, books in order of preference, or weights of a consensus
-        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order.
-    method
-        What +EV is measured against: "close", the fair price at the close estimated from all other books, or one of
-        `DEVIG_METHODS`, with which the reference is de-vigged. None, the default, is "close", or "power" if `sharp` is
-        given.
-    commission
-        Rates on winnings by book, fractions below 1 such as 0.02, replacing the catalog's; None, the default, uses the
-        catalog.
-    guards
-        Names of the guards to run, or a mapping of changes: ``{"stale": 300, "outlier_other": 0.3, "flap": False}``.
-        None, the default, is all of `GUARDS`, an empty list none. Guards see all books.
-    now
-        Time at which ages are evaluated, UTC if it has no zone; None, the default, is the newest `last_seen_at`.
+    sharp, method, commission, guards, now
+        As in `find_ev`; `sharp`, `method` and `commission` are for `ev_cap` only.
 
     Returns
     -------

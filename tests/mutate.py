@@ -40,7 +40,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 import pytest
 
 ROOT = Path(__file__).parent.parent

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import Any
 
 import httpx
-import psutil  # type: ignore[import-untyped]
+import psutil
 import pytest
 import requests
 import schemathesis
