@@ -3,6 +3,7 @@
     python benchmarks/long_live.py sustained --minutes 10
     python benchmarks/long_live.py memory --updates 10_000_000
     python benchmarks/long_live.py bytes
+    python benchmarks/long_live.py readers --changes 1_000
 
 The first two print one line a while and a summary. Percentiles are of whole steps, garbage collection included.
 """
@@ -11,6 +12,7 @@ import argparse
 import gc
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -153,6 +155,43 @@ def size(rows: int) -> None:
         engine.feed(changes(engine, np.random.default_rng(1), engine.size, round(NOW.timestamp() * 1e6) + 1))
 
 
+def readers(rows: int, count: int, steps: int) -> None:
+    """Print how long steps take, and what a reader waits beside them, without a replica and with one."""
+    for replica in (False, True):
+        engine = loaded(rows)
+        for tier in TIERS:
+            engine.view(catalog.tier_books(tier), keep=True)
+        if replica:
+            engine.keep_replica()
+        rng, origin, now = np.random.default_rng(1), engine._board.rows.odds.copy(), NOW
+        spent: list[float] = []
+        waits: list[float] = []
+        ended = threading.Event()
+        reader = threading.Thread(target=_read, args=(engine, waits, ended))
+        reader.start()
+        for _ in range(steps):
+            now += timedelta(milliseconds=1)
+            batch = changes(engine, rng, count, round(now.timestamp() * 1e6), origin)
+            began = time.thread_time()
+            engine.feed(batch)
+            spent.append(time.thread_time() - began)
+        ended.set()
+        reader.join()
+        middle, late = np.quantile(waits, [0.5, 0.99]) * 1e3
+        print(
+            f"{'with' if replica else 'without'} a replica: processor time of a step of {count:,} p50 "
+            f"{np.median(spent) * 1e3:.1f} ms; a reader waits p50 {middle:.2f} ms, p99 {late:.2f} ms, at most "
+            f"{max(waits) * 1e3:.1f} ms ({len(waits):,} reads)"
+        )
+
+
+def _read(engine: Engine, waits: list[float], ended: threading.Event) -> None:
+    while not ended.wait(0.003):
+        began = time.perf_counter()
+        with engine.shown():
+            waits.append(time.perf_counter() - began)
+
+
 def main() -> None:
     """Run one of them."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
@@ -167,9 +206,15 @@ def main() -> None:
     two.add_argument("--rows", type=int, default=100_000)
     three = commands.add_parser("bytes")
     three.add_argument("--rows", type=int, default=1_000_000)
+    four = commands.add_parser("readers")
+    four.add_argument("--rows", type=int, default=100_000)
+    four.add_argument("--changes", type=int, default=1_000)
+    four.add_argument("--steps", type=int, default=200)
     arguments = parser.parse_args()
     if arguments.command == "bytes":
         size(arguments.rows)
+    elif arguments.command == "readers":
+        readers(arguments.rows, arguments.changes, arguments.steps)
     elif arguments.command == "sustained":
         sustained(arguments.minutes, arguments.rows, arguments.changes, arguments.method)
     else:

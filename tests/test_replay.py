@@ -31,6 +31,7 @@ from stream_running import (
 )
 
 from oddsengine import catalog
+from oddsengine_service.stream import hub
 
 STEPS = int(os.environ.get("REPLAY_STEPS", less(60, 30)))
 SECONDS = float(os.environ.get("REPLAY_SECONDS", "0"))
@@ -206,7 +207,11 @@ class Rising(SocketClient):
                 self.faults.append(f"{row['odds_decimal']} after {before[id_]} in {said['type']} {said['global_seq']}")
 
 
-def test_nobody_who_resumes_is_shown_a_price_and_then_an_older_one(served: Served) -> None:
+def test_nobody_who_resumes_is_shown_a_price_and_then_an_older_one(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However slow the machine is: streams may take as long as they need to get to where the board is."""
+    monkeypatch.setattr(hub, "_REACH_S", PATIENCE_S)
     start, going = moment(), True
     names = [(book, side) for book in ("betmgm", "fanduel", "caesars") for side in ("Home", "Away")]
     steps = 0
