@@ -31,7 +31,7 @@ from oddsengine.odds import decimal_to_american
 from oddsengine.open_opportunities import EV, FIGURES, LEGS, Hits
 from oddsengine.outcomes import settle
 from oddsengine.query.values import league_id, sport_id
-from oddsengine.timestamps import datetimes
+from oddsengine.timestamps import time_of
 from oddsengine.update import Update, hexadecimal
 
 LAST_S = 300  # s: a price that left this long before the close still counts
@@ -387,8 +387,9 @@ def closing_lines(
 ) -> tuple[pl.DataFrame, Words, Any, Floats]:
     """Return lines with fair probabilities by a method; and hash, event and probability of every priced outcome."""
     table = facts.frame().with_columns(id=pl.Series(hexadecimal(facts.id), dtype=pl.String))
-    (now,) = datetimes([at])
-    question = finder.ask(finder.prepare(table, None, now), None, None, method, None, Wants.of(), fair=table_of_fair)
+    question = finder.ask(
+        finder.prepare(table, None, time_of(at)), None, None, method, None, Wants.of(), fair=table_of_fair
+    )
     prepared, v = question.prepared, question.view
     g = v.groups
     of = g.market.astype(np.int64)

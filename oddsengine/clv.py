@@ -34,7 +34,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from oddsengine.columns import Floats, Longs
-from oddsengine.odds import decimal_odds
+from oddsengine.value import edge
 
 STATES = ("graded", "without_close", "waiting", "in_play")
 """States of a bet: graded; closed without a reference; not closed yet; placed after the close."""
@@ -114,9 +114,7 @@ def clv(price: ArrayLike, closing: ArrayLike) -> Floats:
     >>> clv(2.10, [0.5, 0.45]).round(4).tolist()
     [0.05, -0.055]
     """
-    d, q = np.broadcast_arrays(decimal_odds(price), np.asarray(closing, dtype=np.float64))
-    valid = (q >= 0.0) & (q <= 1.0) & (d > 1.0) & (d < np.inf)
-    return np.asarray(np.where(valid, d, np.nan) * q - 1.0)
+    return edge(closing, price)
 
 
 def means(values: ArrayLike, group: ArrayLike, cluster: ArrayLike, groups: int) -> Means:

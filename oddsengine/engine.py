@@ -44,7 +44,7 @@ from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled
 from oddsengine.references import CLOSE, fair_prices
 from oddsengine.replica import Replica, Shown, Write
 from oddsengine.schema import BAD_ROW_SCHEMA, NONE_REJECTED
-from oddsengine.timestamps import time_of
+from oddsengine.timestamps import micros, time_of
 from oddsengine.update import Change, Update
 from oddsengine.view import View, ViewKey, search
 
@@ -1111,14 +1111,6 @@ class Delayed(Engine):
         self._search_again()
 
 
-def micros(moment: datetime) -> int:
-    """A time as integer microseconds UTC; one without a zone is taken as UTC."""
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    delta = moment - _EPOCH
-    return (delta.days * 86_400 + delta.seconds) * SECOND + delta.microseconds
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 

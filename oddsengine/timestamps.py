@@ -1,7 +1,6 @@
-"""Conversion of microseconds to RFC 3339 timestamps, many at once, and to datetimes; all in UTC."""
+"""Conversion of microseconds to RFC 3339 timestamps, many at once, and to and from datetimes; all in UTC."""
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -65,13 +64,18 @@ def timestamps(micros: Longs) -> list[Any]:
     return text_list
 
 
-def datetimes(micros: Iterable[int]) -> list[datetime | None]:
-    """Convert times in microseconds to datetimes; None for a missing time."""
-    return [time_of(micro) for micro in micros]
-
-
 def time_of(micro: int) -> datetime | None:
-    """Convert a time in microseconds to a datetime; None if it is missing."""
+    """Convert a time in microseconds to a datetime; None for a missing time."""
     if micro == NO_TIME:
         return None
     return datetime.fromtimestamp(micro // SECOND, UTC).replace(microsecond=micro % SECOND)
+
+
+def micros(moment: datetime) -> int:
+    """A time as integer microseconds UTC; one without a zone is taken as UTC."""
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    delta = moment - _EPOCH
+    return (delta.days * 86_400 + delta.seconds) * SECOND + delta.microseconds
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ The engine keeps a view's open set up to date while the view is active. A view r
 update. The frames are made by the same finders as those of `find_all`, over the units with open opportunities.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -291,7 +291,7 @@ class View:
         common = _common(offers(seen, [mine]), [self], Scope.everything(some.groups), hashes, shapes, off)
         prepared = Prepared(None, identity, guarded, off, None)  # type: ignore[arg-type]
         question = LiveQuestion(**common, prepared=prepared, known=known, slots=slots)
-        makers = (_ev_rows, _arbitrage_rows, _low_hold_rows, _middle_rows)
+        makers = (_ev_rows, *map(_case_rows, (arbitrage, low_hold, middles)))
         first, second, third, fourth = (
             _since(make(question, ids), born) if kind in asked_for else empty(schema)
             for kind, (make, schema) in enumerate(zip(makers, _SCHEMAS, strict=True))
@@ -404,19 +404,15 @@ def _ev_rows(question: Question, ids: Words | None) -> pl.DataFrame:
     return rows if ids is None else rows.filter(rows["id"].is_in(hexadecimal(ids)))
 
 
-def _arbitrage_rows(question: Question, ids: Words | None) -> pl.DataFrame:
-    hits = arbitrage.find(question)
-    return arbitrage.rows(question, hits if ids is None else hits.only(_among(hits.legs.id, ids)))
+def _case_rows(kind: Any) -> Callable[[Question, Words | None], pl.DataFrame]:
+    """The same for the kinds that are bets on several outcomes; `kind` is a module of `find`."""
 
+    def rows(question: Question, ids: Words | None) -> pl.DataFrame:
+        hits = kind.find(question)
+        found: pl.DataFrame = kind.rows(question, hits if ids is None else hits.only(_among(hits.legs.id, ids)))
+        return found
 
-def _low_hold_rows(question: Question, ids: Words | None) -> pl.DataFrame:
-    hits = low_hold.find(question)
-    return low_hold.rows(question, hits if ids is None else hits.only(_among(hits.legs.id, ids)))
-
-
-def _middle_rows(question: Question, ids: Words | None) -> pl.DataFrame:
-    hits = middles.find(question)
-    return middles.rows(question, hits if ids is None else hits.only(_among(hits.legs.id, ids)))
+    return rows
 
 
 def _among(all_ids: Words, ids: Words) -> Longs:

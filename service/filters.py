@@ -6,8 +6,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from oddsengine import catalog
-from oddsengine.engine import micros
 from oddsengine.query import LATEST, BoardIds, values
+from oddsengine.timestamps import micros
 from oddsengine_service.params import Param, choices
 from oddsengine_service.problems import invalid, one_of, quoted
 

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from oddsengine.engine import micros
 from oddsengine.futures import Evaluation, FieldsError, FuturesBoard, FuturesField, evaluate, parse_fields
+from oddsengine.timestamps import micros
 from oddsengine_service.settings import Settings, SettingsError
 
 METHOD = "power"

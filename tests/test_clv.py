@@ -22,10 +22,11 @@ from oddsengine.closing import LAST_S, ClosingRecorder
 from oddsengine.closing_consensus import Vote, close_logit
 from oddsengine.clv import BETS_SCHEMA, REPORT_SCHEMA, clv, means, report
 from oddsengine.devig import devig
-from oddsengine.engine import Engine, micros
+from oddsengine.engine import Engine
 from oddsengine.open_opportunities import EV, NEW
 from oddsengine.simulate import World
 from oddsengine.tape import TapeWriter
+from oddsengine.timestamps import micros
 from oddsengine.update import hexadecimal
 from oddsengine_service.closing import FILE, ClosingError, Closings, opened
 from oddsengine_service.past import Past

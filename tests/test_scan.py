@@ -18,9 +18,9 @@ from oddsengine.archive import rows_of
 from oddsengine.auditing import formats, replay
 from oddsengine.auditing.calibrations import fair_by_time
 from oddsengine.auditing.progress import ticking
-from oddsengine.engine import micros
 from oddsengine.open_opportunities import KINDS
 from oddsengine.simulate.desks import DEFAULT_BOOKS
+from oddsengine.timestamps import micros
 
 FIGURES = {
     "ev": "ev_percentage",

@@ -25,8 +25,9 @@ from stream_running import (
     wait_for,
 )
 
-from oddsengine.engine import IDLE_S, RELEASED_S, micros
+from oddsengine.engine import IDLE_S, RELEASED_S
 from oddsengine.games import Reading
+from oddsengine.timestamps import micros
 from oddsengine_service.app import BASE
 from oddsengine_service.keys import Terms
 from oddsengine_service.wire.odds import ODDS

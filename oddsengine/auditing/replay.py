@@ -14,7 +14,7 @@ from oddsengine.board.quotes import checked
 from oddsengine.board.rows import Quoted
 from oddsengine.board.state import Batch
 from oddsengine.catalog import FairTable
-from oddsengine.engine import Engine, micros
+from oddsengine.engine import Engine
 from oddsengine.find import books as naming
 from oddsengine.frames import to_polars
 from oddsengine.groups import Longs, Words, intern
@@ -23,6 +23,7 @@ from oddsengine.layout import BOOK_BITS
 from oddsengine.reasons import Guards
 from oddsengine.tape import Tape, engine_for
 from oddsengine.tape import play as steps_of
+from oddsengine.timestamps import micros
 from oddsengine.update import Update
 from oddsengine.view import View
 

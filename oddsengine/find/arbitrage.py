@@ -5,25 +5,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.detect import best_legs, edges, most_implied, unconfirmed
+from oddsengine.detect import edges, most_implied, unconfirmed
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
-from oddsengine.find.search import Cases, Chosen, Search
+from oddsengine.find.search import Cases, Chosen, Search, cases
 from oddsengine.groups import Floats, Longs
 from oddsengine.results import ARBITRAGE_SCHEMA, LEG
 
 
 def find(search: Search) -> Cases:
     """Return the markets and legs at or above each caller's minimum profit, including those above the cap."""
-    v, swept = search.view, search.swept
-    most = most_implied(search.wants, search.epsilon)
-    near = np.flatnonzero(swept.total <= most[swept.sum_who])
-    who, market = swept.sum_who[near], swept.sum_market[near]
-    legs = best_legs(v, who, market, distinct=True)
-    keep = np.flatnonzero(legs.total <= most[who])
-    who, market, rows = who[keep], market[keep], legs.rows[keep]
-    named = ids.of_markets("arb", v.groups, search.hashes, market, rows)
-    return Cases(who, market, Chosen(rows, legs.total[keep], named))
+    return cases(search, "arb", most_implied(search.wants, search.epsilon), distinct=True)
 
 
 def over_cap(search: Search, hits: Cases) -> Bools:

@@ -6,7 +6,7 @@ and American odds appear only from here on.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -29,6 +29,7 @@ from oddsengine.references import CLOSE, METHODS, book_list, read
 from oddsengine.results import TEXTS
 from oddsengine.schema import OddsTable, check_odds
 from oddsengine.tails import forms
+from oddsengine.timestamps import micros
 
 _SHOWN = {
     "sportsbook", "event_id", "sport", "league", "home_team", "away_team", "market_type", "selection", "odds_american",
@@ -40,7 +41,6 @@ Bools = npt.NDArray[np.bool_]
 CONSENSUS, NOBODY = -2, -1
 """Places in `Labels.books`."""
 _TEAM_SIDES = pl.Series([None, "home", "away"])
-_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
 class Prepared(NamedTuple):
@@ -155,13 +155,6 @@ class Labels(NamedTuple):
         )
 
 
-def microseconds(now: datetime | None) -> int:
-    """A time as integer microseconds UTC; one without a zone is taken as UTC."""
-    if now is None:
-        return int(NO_TIME)
-    return (now.replace(tzinfo=now.tzinfo or UTC) - _EPOCH) // _MICROSECOND
-
-
 def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None) -> Prepared:
     """Validate a table, identify its markets and run the guards.
 
@@ -180,7 +173,7 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
     table = check_odds(odds)
     off = frozenset(CODES[name] for name in GUARDS) - on
     identity = identify(table, off)
-    moment = microseconds(now)
+    moment = int(NO_TIME) if now is None else micros(now)
     if now is None and table.height:
         seen = times(table, "last_seen_at")
         moment = int(seen.max())

@@ -6,25 +6,18 @@ import numpy as np
 import polars as pl
 
 from oddsengine.columns import spans
-from oddsengine.detect import best_legs, market_fair, since, unconfirmed
+from oddsengine.detect import market_fair, since, unconfirmed
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
-from oddsengine.find.search import Cases, Chosen, Search
+from oddsengine.find.search import Cases, Search, cases
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs
 from oddsengine.results import HOLD_ODDS, HOLD_SIDE, LOW_HOLD_SCHEMA
 
 
 def find(search: Search) -> Cases:
     """Return the markets and best prices with a hold between 0 and each caller's maximum."""
-    v, swept = search.view, search.swept
     most = 1.0 + search.wants.hold + search.epsilon
-    near = np.flatnonzero(swept.total <= most[swept.sum_who])
-    who, market = swept.sum_who[near], swept.sum_market[near]
-    legs = best_legs(v, who, market, distinct=False)
-    keep = np.flatnonzero((legs.total <= most[who]) & (legs.total >= 1.0 - search.epsilon))
-    who, market, rows = who[keep], market[keep], legs.rows[keep]
-    named = ids.of_markets("low_hold", v.groups, search.hashes, market, rows)
-    return Cases(who, market, Chosen(rows, legs.total[keep], named))
+    return cases(search, "low_hold", most, 1.0 - search.epsilon, distinct=False)
 
 
 def rows(question: Question, hits: Cases) -> pl.DataFrame:

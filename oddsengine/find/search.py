@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine import tails
-from oddsengine.detect import Offers, Scope, Swept, Wants, close_candidates, sweep
-from oddsengine.find.ids import Hashes
+from oddsengine.detect import Offers, Scope, Swept, Wants, best_legs, close_candidates, sweep
+from oddsengine.find.ids import Hashes, of_markets
 from oddsengine.groups import Floats, Ints, Longs, Words
 
 
@@ -69,3 +69,14 @@ class Cases(NamedTuple):
     def only(self, keep: Longs) -> "Cases":
         """Return a selection of the rows."""
         return Cases(self.who[keep], self.market[keep], self.legs.only(keep))
+
+
+def cases(search: Search, kind: str, most: Floats, least: float = -np.inf, *, distinct: bool) -> Cases:
+    """The markets whose best prices sum to at most `most` of their caller, with the prices."""
+    v, swept = search.view, search.swept
+    near = np.flatnonzero(swept.total <= most[swept.sum_who])
+    who, market = swept.sum_who[near], swept.sum_market[near]
+    legs = best_legs(v, who, market, distinct=distinct)
+    keep = np.flatnonzero((legs.total <= most[who]) & (legs.total >= least))
+    who, market, rows = who[keep], market[keep], legs.rows[keep]
+    return Cases(who, market, Chosen(rows, legs.total[keep], of_markets(kind, v.groups, search.hashes, market, rows)))

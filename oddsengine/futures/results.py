@@ -10,7 +10,6 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.casts import TIME
 from oddsengine.devig import DEVIG_METHODS
-from oddsengine.engine import micros
 from oddsengine.find import books as naming
 from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.futures.board import FuturesBoard
@@ -18,6 +17,7 @@ from oddsengine.futures.evaluation import REASONS, Evaluation, evaluate
 from oddsengine.futures.fields import FuturesField
 from oddsengine.futures.identity import price_id
 from oddsengine.references import Reference, book_list
+from oddsengine.timestamps import micros
 
 MARKETS_SCHEMA: dict[str, Any] = {
     "market_id": pl.String, "display_name": pl.String, "sport": pl.String, "league": pl.String, "season": pl.String,

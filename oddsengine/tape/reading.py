@@ -2,18 +2,17 @@
 
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
-from oddsengine.board.state import SECOND
 from oddsengine.catalog import FairTable, read_fair_table
-from oddsengine.engine import micros
 from oddsengine.groups import NO_TIME
 from oddsengine.tape.blocks import HEADER, Block, Note, TapeError, TapeStep, decoded, head, whole
 from oddsengine.tape.files import Segment, follows, segment_at, survey
+from oddsengine.timestamps import micros, time_of
 
 
 class Tape:
@@ -67,12 +66,12 @@ class Tape:
     @property
     def since(self) -> datetime | None:
         """Time of the first step."""
-        return next((_moment(s.first_now) for s in self._segments if s.first_now is not None), None)
+        return next((time_of(s.first_now) for s in self._segments if s.first_now is not None), None)
 
     @property
     def until(self) -> datetime | None:
         """Time of the last step."""
-        return next((_moment(s.last_now) for s in reversed(self._segments) if s.last_now is not None), None)
+        return next((time_of(s.last_now) for s in reversed(self._segments) if s.last_now is not None), None)
 
     @property
     def without(self) -> tuple[str, ...]:
@@ -146,7 +145,3 @@ class Tape:
             raise TapeError(f"{path} is damaged at byte {now.bytes:,}: expected a block")
         follows(block, path, now)
         return block
-
-
-def _moment(now: int | None) -> datetime | None:
-    return None if now is None else datetime.fromtimestamp(now // SECOND, UTC).replace(microsecond=now % SECOND)

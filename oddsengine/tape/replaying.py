@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from oddsengine.catalog import FairTable, read_fair_table
-from oddsengine.engine import Engine, micros
+from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME
 from oddsengine.tape.blocks import Note, TapeError, TapeStep
 from oddsengine.tape.reading import Tape
 from oddsengine.tape.writing import TapeWriter, without
+from oddsengine.timestamps import micros
 from oddsengine.update import Update
 from oddsengine.view import View, ViewKey
 

@@ -18,10 +18,9 @@ from oddsengine import catalog
 from oddsengine.closing import LAST_S, Close
 from oddsengine.clv import GROUPINGS, report
 from oddsengine.columns import NO_TIME, Ints, Longs
-from oddsengine.engine import micros
 from oddsengine.history import Moves, described
 from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values
-from oddsengine.timestamps import timestamps
+from oddsengine.timestamps import micros, timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page

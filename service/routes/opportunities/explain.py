@@ -8,11 +8,10 @@ import polars as pl
 from oddsengine import Explanation, catalog
 from oddsengine.columns import Floats
 from oddsengine.devig import DEVIG_METHODS, devig
-from oddsengine.engine import micros
 from oddsengine.explain import explain
 from oddsengine.history import described
 from oddsengine.odds import decimal_to_american
-from oddsengine.timestamps import timestamps
+from oddsengine.timestamps import micros, timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.params import choice, text

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from oddsengine.columns import NO_TIME, Floats, Longs
-from oddsengine.engine import micros
 from oddsengine.query import values
+from oddsengine.timestamps import micros
 from oddsengine_service import filters
 from oddsengine_service.kinds import EPSILON, Kind
 from oddsengine_service.views import Bools, Table
