@@ -31,6 +31,7 @@ from oddsengine.update import hexadecimal
 from oddsengine_service.closing import FILE, ClosingError, Closings, opened
 from oddsengine_service.past import Past
 from oddsengine_service.scale.closings import PendingClosings, store
+from oddsengine_service.scale.log import LogMessage
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)
 Row = dict[str, Any]
@@ -775,7 +776,7 @@ def test_records_reach_another_process_whole() -> None:
     number = 0
     while (body := sent.first()) is not None:
         number += 1
-        store(here, 1, number, body)
+        store(here, 1, LogMessage(number, 1, body))
         sent.stored()
     there = Desk()
     there.recorder = ClosingRecorder(there.engine, there.closings)

@@ -9,19 +9,19 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from oddsengine_service.endpoints import Answer, Context, Endpoint
 from oddsengine_service.node import Node
 from oddsengine_service.problems import INTERNAL, Problem
 from oddsengine_service.records import Change
-from oddsengine_service.scale.link import Link
-from oddsengine_service.scale.log import LostError, RefusedError, SharedLog, UnstoredError
+from oddsengine_service.scale.link import TROUBLE, Link
+from oddsengine_service.scale.log import LogMessage, LostError, RefusedError, SharedLog, UnstoredError
 from oddsengine_service.tiers import TIERS, Caller
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ _ASK_S = 15.0  # a test message to slow targets takes ten seconds
 _STORE_S = 5.0
 _READ_S = 5.0  # timeout for pending changes
 _AGAIN_S = 0.05
-_TROUBLE = (NatsError, OSError, TimeoutError)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -81,19 +80,13 @@ class SharedRecords:
 
     async def follow(self) -> None:
         """Apply the records of the stream as they change."""
-        node, records = self._node, self._node.records
-        async for message in self._log.follow(self._applied):
-            if message is None:
-                continue
+        node = self._node
+
+        def apply(message: LogMessage) -> None:
             change = msgspec.msgpack.decode(message.body, type=Change)
-            while True:
-                try:
-                    await asyncio.to_thread(records.follow, self._born, message.sequence, change)
-                    break
-                except Problem as problem:  # the disk is full
-                    node.report("records", problem.message)
-                    await asyncio.sleep(1.0)
-            node.report("records", "")
+            node.records.follow(self._born, message.sequence, change)
+
+        await self._log.store(self._applied, apply, Problem, partial(node.report, "records"))
 
     async def open(self, *, gateway: bool) -> None:
         self._born = (await self._log.open()).born
@@ -104,7 +97,7 @@ class SharedRecords:
 
     async def current(self) -> None:
         """Wait for everything stored by now; without a connection, the copy here is used as it is."""
-        with suppress(LostError, *_TROUBLE):
+        with suppress(LostError, *TROUBLE):
             if not self._link.gone_s:
                 end = await asyncio.wrap_future(self._link.start(self._log.bounds()))
                 await self._reach(end.last)
@@ -128,7 +121,7 @@ class SharedRecords:
             body = await asyncio.wrap_future(self._link.start(self._call(_encode(forwarded))))
         except NoRespondersError as error:
             raise _unavailable("no writer is there to store records; nothing was changed") from error
-        except _TROUBLE as error:
+        except TROUBLE as error:
             raise _unavailable("the writer did not answer; look whether the change was made") from error
         reply = msgspec.msgpack.decode(body, type=Reply)
         if reply.code:
@@ -162,7 +155,7 @@ class SharedRecords:
                 break
             except RefusedError:  # the previous writer stored another message
                 continue
-            except _TROUBLE:
+            except TROUBLE:
                 await asyncio.sleep(_AGAIN_S)
         for change in own:
             await self._append(change)
@@ -181,7 +174,7 @@ class SharedRecords:
         """Append a change to the stream; called from a thread that holds the table's lock."""
         try:
             self._link.call(self._wait_for(change), _STORE_S)
-        except (LostError, RefusedError, UnstoredError, *_TROUBLE) as error:
+        except (LostError, RefusedError, UnstoredError, *TROUBLE) as error:
             raise _unavailable("the log takes no records now; look whether the change was made") from error
         return self._born, self._stored
 
@@ -209,7 +202,7 @@ class SharedRecords:
         except Exception as error:
             service.log.failure(b"-", "(records)", error)
             reply = Reply(500, code="internal_error", message=INTERNAL)
-        with suppress(NatsError, OSError):
+        with suppress(*TROUBLE):
             await message.respond(_encode(reply))
 
     async def _answered(self, service: "Service", forwarded: Forwarded) -> Answer:

@@ -1,6 +1,5 @@
 """Replication of closing lines and bets: the writer appends them to a stream, and every process stores them."""
 
-import asyncio
 import io
 import sqlite3
 import threading
@@ -8,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ import zstandard
 
 from oddsengine.closing import Bets, Close
 from oddsengine_service.closing import Closings
-from oddsengine_service.scale.log import SharedLog
+from oddsengine_service.scale.log import LogMessage, SharedLog
 
 _KEPT = 1000  # on a stand-by process, in case the writer loses them
 
@@ -65,25 +65,15 @@ class PendingClosings:
 
 
 async def stored(log: SharedLog, closings: Closings, report: Callable[[str], None]) -> None:
-    """Store every record of a stream; while the disk is full, tell `report` why, and retry."""
+    """Store every record of a stream."""
     born = (await log.bounds()).born
-    async for message in log.follow(closings.place(born)):
-        if message is None:
-            continue
-        while True:
-            try:
-                await asyncio.to_thread(store, closings, born, message.sequence, message.body)
-                break
-            except sqlite3.OperationalError as error:
-                report(str(error))
-                await asyncio.sleep(1.0)
-        report("")
+    await log.store(closings.place(born), partial(store, closings, born), sqlite3.OperationalError, report)
 
 
-def store(closings: Closings, born: int, sequence: int, body: bytes) -> None:
+def store(closings: Closings, born: int, message: LogMessage) -> None:
     """Store one record together with its position in the stream."""
-    kind, value = msgspec.msgpack.decode(zstandard.decompress(body))
-    closings.reached(born, sequence)
+    kind, value = msgspec.msgpack.decode(zstandard.decompress(message.body))
+    closings.reached(born, message.sequence)
     if kind == "show":
         closings.show(Bets(**_restored(value)))
     elif kind == "close":

@@ -19,6 +19,7 @@ from nats.errors import Error as NatsError
 
 from oddsengine_service.settings import Scale, Settings, SettingsError, secret
 
+TROUBLE = (NatsError, OSError)  # no connection, or no reply in time
 PING_S = 1.0  # after two without a reply, the client connects to another server
 _WAIT_S = 0.5  # between two attempts to connect
 
@@ -108,7 +109,7 @@ class Link:
                     max_outstanding_pings=2, reconnect_time_wait=0.1, max_reconnect_attempts=-1, connect_timeout=2,
                     disconnected_cb=self._gone, reconnected_cb=self._back, error_cb=self._failed, **options,
                 )  # fmt: skip
-            except (OSError, NatsError, TimeoutError) as error:
+            except TROUBLE as error:
                 if str(error) != reported:
                     reported = str(error)
                     self._report("log not reached", reported or type(error).__name__)
@@ -118,7 +119,7 @@ class Link:
                 return
 
     async def _end(self) -> None:
-        with suppress(NatsError, OSError, TimeoutError):
+        with suppress(*TROUBLE):
             async with asyncio.timeout(3.0):
                 await self.client.close()
         if (transport := getattr(self.client, "_transport", None)) is not None:  # of a server that does not respond

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from nats.errors import Error as NatsError
 from nats.errors import MaxPayloadError
 from nats.js.api import (
     ConsumerConfig,
@@ -35,7 +34,7 @@ from nats.js.errors import (
 from nats.js.kv import KeyValue
 from nats.js.object_store import ObjectStore
 
-from oddsengine_service.scale.link import Link
+from oddsengine_service.scale.link import TROUBLE, Link
 
 SILENT_S = 3.0  # the writer steps every second; after this silence the follower subscribes again
 _ACK_S = 2.0
@@ -159,7 +158,7 @@ class SharedLog:
                     f"a message of {len(body):,} bytes is more than max_payload of the servers, which is "
                     f"{self._link.client.max_payload:,}; set it to 8MB"
                 ) from None
-            except (NatsError, OSError, TimeoutError) as error:
+            except TROUBLE as error:
                 self.trouble = str(error) or type(error).__name__
                 if not self._link.gone_s:
                     await self._exists()
@@ -190,7 +189,7 @@ class SharedLog:
                 messages = await self._js.subscribe(
                     self._subjects, stream=self.name, ordered_consumer=True, config=config, idle_heartbeat=1.0
                 )
-            except (NatsError, OSError, TimeoutError):
+            except TROUBLE:
                 yield None
                 await asyncio.sleep(_AGAIN_S)
                 continue
@@ -202,11 +201,28 @@ class SharedLog:
                         break
                     after = sequence
                     yield LogMessage(sequence, int((message.headers or {}).get("epoch", 0)), message.data)
-            except (NatsError, OSError, TimeoutError):
+            except TROUBLE:
                 yield None
             finally:
-                with suppress(NatsError, OSError):
+                with suppress(*TROUBLE):
                     await messages.unsubscribe()
+
+    async def store(
+        self, after: int, keep: Callable[[LogMessage], None], full: type[Exception], report: Callable[[str], None]
+    ) -> None:
+        """Pass the messages after a sequence to `keep`, in a thread.
+
+        While it raises `full`, as for a full disk, the message is retried; `report` gets the error, then an empty text.
+        """
+        async for message in self.follow(after):
+            while message is not None:
+                try:
+                    await asyncio.to_thread(keep, message)
+                    report("")
+                    break
+                except full as error:
+                    report(str(error))
+                    await asyncio.sleep(1.0)
 
     async def bounds(self) -> Bounds:
         """The range of the stream. Raises `LostError` if it is another stream than before, or does not exist."""
@@ -280,22 +296,22 @@ class SharedLog:
             try:
                 return await self.bounds()
             except LostError:
-                with suppress(APIError, NatsError, TimeoutError):  # another process may be faster
+                with suppress(*TROUBLE):  # another process may be faster
                     await self._js.add_stream(config)
-            except (APIError, NatsError, OSError, TimeoutError):
+            except TROUBLE:
                 pass
             await asyncio.sleep(_AGAIN_S)
 
     async def _exists(self) -> None:
         """Distinguish a deleted stream from one that does not respond."""
-        with suppress(NatsError, OSError, TimeoutError):
+        with suppress(*TROUBLE):
             await self.bounds()
 
     async def _stored(self, sequence: int, ident: str) -> bool:
         """Whether the message stored at a position is ours."""
         try:
             message = await self._js.get_msg(self.name, seq=sequence)
-        except (NatsError, APIError):
+        except TROUBLE:
             return False
         return bool((message.headers or {}).get("Nats-Msg-Id") == ident)
 

@@ -17,7 +17,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from nats.errors import Error as NatsError
 from nats.js.errors import APIError
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -30,7 +29,7 @@ from oddsengine_service.routes.stream import hub_of
 from oddsengine_service.scale.bettors import SharedRecords
 from oddsengine_service.scale.closings import PendingClosings, stored
 from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, Snapshot, closed, fits, opened
-from oddsengine_service.scale.link import Link
+from oddsengine_service.scale.link import TROUBLE, Link
 from oddsengine_service.scale.log import Lease, LogMessage, LostError, RefusedError, SharedLog, UnstoredError
 from oddsengine_service.scale.messages import Begin, Check, Entry, FormError, Sources, packed
 from oddsengine_service.scale.outbox import STALLED_S, Outbox
@@ -49,7 +48,6 @@ _MADE_S = 0.001  # between two checks whether a step in the outbox has been made
 _REPLAYED = 1000  # messages before the end at start from which streams can resume
 _SLOW_S = 2.0  # pending for longer counts as a failure
 _RECORDS_HOURS, _RECORDS_BYTES = 400 * 24.0, 4 << 30
-_TROUBLE = (NatsError, OSError, TimeoutError)
 _DOUBTFUL = (DivergedError, LostError, RefusedError, UnstoredError)
 _MAX_PAYLOAD = 8_000_000  # recommended max_payload of the servers
 
@@ -143,7 +141,7 @@ class Member(Collector):
         if self.node.limits.usage is not None:
             self.node.limits.usage.flush()
         if self._lease is not None:
-            with suppress(*_TROUBLE):
+            with suppress(*TROUBLE):
                 self.link.call(self._finish(), 3.0)
         self.link.close()
 
@@ -198,7 +196,7 @@ class Member(Collector):
             try:
                 bounds = await self.board.bounds()
                 snapshots = await self._snapshots(bounds.born, bounds.first)
-            except _TROUBLE:
+            except TROUBLE:
                 await asyncio.sleep(0.2)
                 continue
             self.born = bounds.born
@@ -299,7 +297,7 @@ class Member(Collector):
                 ):
                     about, data = await self.node.written(self.follower.snapshot, self.born)
                     await self.board.save(about, await asyncio.to_thread(closed, data), self._retained)
-            except _TROUBLE as error:
+            except TROUBLE as error:
                 self.node.report("snapshot", f"not saved: {error or type(error).__name__}")
             else:
                 self.node.report("snapshot", "")
@@ -310,7 +308,7 @@ class Member(Collector):
         """Wait for the lease, read to the end, and begin; True once the log has accepted it."""
         while True:
             if self._lease is None:
-                with suppress(*_TROUBLE):
+                with suppress(*TROUBLE):
                     self._lease = None if self._outdated else await self.board.lease(self.name)
                 if self._lease is None:
                     await asyncio.sleep(self.scale.lease_s / 5.0)
@@ -319,7 +317,7 @@ class Member(Collector):
             end = await self._until_answered(self.board.bounds)
             if self._outdated:
                 self._renewing.cancel()
-                with suppress(*_TROUBLE):
+                with suppress(*TROUBLE):
                     await self._lease.release()
                 self._lease = None
                 continue
@@ -350,7 +348,7 @@ class Member(Collector):
 
     async def _until_answered(self, ask: Callable[[], Awaitable[Any]]) -> Any:
         while True:
-            with suppress(*_TROUBLE):
+            with suppress(*TROUBLE):
                 return await ask()
             await asyncio.sleep(0.1)
 
@@ -367,7 +365,7 @@ class Member(Collector):
                         self._over("the lease is somebody else's")
                         return
                 renewed_at = time.monotonic()
-            except _TROUBLE:
+            except TROUBLE:
                 # While no server responds, nobody can take it, and the log itself rejects late writers.
                 self.node.report("lease", f"not renewed for {time.monotonic() - renewed_at:.0f} s")
             else:
@@ -447,7 +445,7 @@ class Member(Collector):
         subject = f"ask.{self.scale.shard}.splits"
         try:
             reply = self.link.call(self.link.client.request(subject, msgspec.json.encode(splits), _ASK_S), _ASK_S + 1)
-        except _TROUBLE as error:
+        except TROUBLE as error:
             raise Problem(503, "unavailable", "the writer does not answer; try again in 5 s", retry_after=5) from error
         return int(reply.data)
 

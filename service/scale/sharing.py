@@ -21,7 +21,7 @@ from nats.js.kv import KeyValue
 
 from oddsengine_service.keys import KeysError, KeyStore, StoreError, of
 from oddsengine_service.limits import USAGE_DAYS, WINDOW_S, AccountDay, Limits, Usage
-from oddsengine_service.scale.link import Link
+from oddsengine_service.scale.link import TROUBLE, Link
 from oddsengine_service.scale.log import bucket_of
 from oddsengine_service.settings import Settings
 
@@ -31,7 +31,6 @@ _PEPPER = "pepper"
 _USAGE = "usage"
 _USAGE_SEEN_D = 38  # days of totals that are copied: a month and the week in which it began
 _IDLE_S = 30.0  # without a new total; then the consumer is recreated, in case it was lost
-_TROUBLE = (NatsError, OSError, TimeoutError)
 
 
 class SharedKeys:
@@ -70,7 +69,7 @@ class SharedKeys:
         while True:
             try:
                 entry = await self._changes.updates(timeout=3600.0)
-            except _TROUBLE:
+            except TROUBLE:
                 continue
             if entry is not None and (rows := self._row(entry)):
                 await asyncio.to_thread(self._store.take, rows)
@@ -87,7 +86,7 @@ class SharedKeys:
             self._revisions[row["id"]] = self._link.call(self._put(row["id"], msgspec.json.encode(row)))
         except KeyWrongLastSequenceError:
             raise StoreError("the key was changed by another request at the same time; check it and retry") from None
-        except _TROUBLE as error:
+        except TROUBLE as error:
             raise StoreError(f"the shared keys cannot be changed now: {error or type(error).__name__}") from None
 
     async def _put(self, ident: str, value: bytes) -> int:
@@ -133,7 +132,7 @@ class SharedCounts:
         await self._link.client.subscribe(self._subject, cb=self._receive)
         first = True
         while True:
-            with suppress(*_TROUBLE):
+            with suppress(*TROUBLE):
                 await self._send(everything=first)
                 first = False
             with suppress(TimeoutError):
@@ -212,7 +211,7 @@ class SharedUsage:
         while not self._link.closing:
             try:
                 after = await self._follow(after)
-            except _TROUBLE:
+            except TROUBLE:
                 await asyncio.sleep(1.0)
 
     async def _follow(self, after: int | None) -> int | None:
@@ -241,7 +240,7 @@ class SharedUsage:
         except TimeoutError:
             return after
         finally:
-            with suppress(*_TROUBLE):
+            with suppress(*TROUBLE):
                 await messages.unsubscribe()
 
     def _share(self, batch: int, counts: Mapping[AccountDay, int]) -> dict[AccountDay, int]:
