@@ -2,11 +2,8 @@
 
 import io
 import sqlite3
-import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,19 +15,15 @@ import zstandard
 from oddsengine.closing import Bets, Close
 from oddsengine_service.closing import Closings
 from oddsengine_service.scale.log import LogMessage, SharedLog
+from oddsengine_service.scale.outbox import Pending
 
 _KEPT = 1000  # on a stand-by process, in case the writer loses them
 
 
-@dataclass
-class PendingClosings:
+class PendingClosings(Pending[bytes]):
     """Records until they are in the log; retains the last ones while another process writes."""
 
-    writing: bool = False
-
-    def __post_init__(self) -> None:
-        self._lock = threading.Lock()
-        self._waiting: deque[tuple[bytes, float]] = deque()
+    writing = False
 
     def show(self, bets: Bets) -> None:
         """Add +EV prices that were shown, for the first time or again."""
@@ -45,23 +38,13 @@ class PendingClosings:
 
     def _put(self, kind: str, value: Any) -> None:
         with self._lock:
-            self._waiting.append((zstandard.compress(msgspec.msgpack.encode([kind, value])), time.monotonic()))
-            while not self.writing and len(self._waiting) > _KEPT:
-                self._waiting.popleft()
+            self._items.append((zstandard.compress(msgspec.msgpack.encode([kind, value])), time.monotonic()))
+            while not self.writing and len(self._items) > _KEPT:
+                self._items.popleft()
 
     def first(self) -> bytes | None:
         with self._lock:
-            return self._waiting[0][0] if self._waiting else None
-
-    @property
-    def waiting_s(self) -> float:
-        with self._lock:
-            return time.monotonic() - self._waiting[0][1] if self._waiting else 0.0
-
-    def stored(self) -> None:
-        """Remove the first record, which is in the log."""
-        with self._lock:
-            self._waiting.popleft()
+            return self._items[0][0] if self._items else None
 
 
 async def stored(log: SharedLog, closings: Closings, report: Callable[[str], None]) -> None:

@@ -4,7 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from oddsengine.engine import Batch, Engine, ViewKey
 from oddsengine_service.node import Node, StalledError
@@ -15,23 +15,42 @@ STALLED_S = 10.0  # seconds of pending steps, beyond which no more are made
 _SLACK_S = 5.0  # for entries that belong to the last step
 _BYTES = 200  # per quote in a message in which all names are new; most take 7
 _HEAD = 65_536  # of a message: headers, statuses of sources
+Item = TypeVar("Item")
 
 
 class TooLargeError(ValueError):
     """The step does not fit into a message; the message is shown to the operator."""
 
 
-class Outbox:
+class Pending(Generic[Item]):
+    """Items that are not in the log yet, with the time at which each was added; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._items: deque[tuple[Item, float]] = deque()
+
+    def stored(self, n: int = 1) -> None:
+        """Remove the first items, which are in the log."""
+        with self._lock:
+            for _ in range(n):
+                self._items.popleft()
+
+    @property
+    def waiting_s(self) -> float:
+        with self._lock:
+            return time.monotonic() - self._items[0][1] if self._items else 0.0
+
+
+class Outbox(Pending[Entry]):
     """Collects entries in the writer's thread; attached to the engine like a tape.
 
     `max_payload` is the maximum size of a message in bytes.
     """
 
     def __init__(self, node: Node, wake: Callable[[], None], max_payload: Callable[[], int]) -> None:
+        super().__init__()
         self._engine: Engine = node.engine
         self._wake, self._max_payload = wake, max_payload
-        self._lock = threading.Lock()
-        self._entries: deque[tuple[Entry, float]] = deque()
         self._engine.record(self)
         for part in (node.games, node.futures, node.splits):
             part.on_change = self.add
@@ -45,8 +64,8 @@ class Outbox:
         """
         if kind == "futures" and what[0] is None:  # the step with these prices failed
             with self._lock:
-                at = next(at for at in range(len(self._entries) - 1, -1, -1) if self._entries[at][0].kind == "futures")
-                del self._entries[at]
+                at = next(at for at in range(len(self._items) - 1, -1, -1) if self._items[at][0].kind == "futures")
+                del self._items[at]
             return
         self._check(STALLED_S + _SLACK_S)
         make: dict[str, Callable[..., Any]] = {"scores": Scores, "futures": FuturesPrices, "splits": SplitsRecord}
@@ -66,9 +85,9 @@ class Outbox:
                 f"{most:,}; send the quotes in smaller batches, or set max_payload to at most 64MB"
             )
         with self._lock:
-            taken_back = [each for each in self._entries if each[0].kind == "step" and each[0].value.number >= number]
+            taken_back = [each for each in self._items if each[0].kind == "step" and each[0].value.number >= number]
             for each in taken_back:
-                self._entries.remove(each)
+                self._items.remove(each)
         self._put(Entry("step", Step(number, batch)))
 
     def note(self, kind: str, what: object) -> None:
@@ -80,7 +99,7 @@ class Outbox:
 
     def _put(self, entry: Entry) -> None:
         with self._lock:
-            self._entries.append((entry, time.monotonic()))
+            self._items.append((entry, time.monotonic()))
         self._wake()
 
     # ---- from the publisher ----
@@ -99,20 +118,14 @@ class Outbox:
         """Entries up to a completed step: at least one step, then no more than `most` quotes."""
         made, quotes, end = self._engine.number, 0, 0
         with self._lock:
-            for at, (entry, _) in enumerate(self._entries):
+            for at, (entry, _) in enumerate(self._items):
                 if entry.kind != "step":
                     continue
                 quotes += len(entry.value.batch.links)
                 if entry.value.number > made or (end and quotes > most):
                     break
                 end = at + 1
-            return [entry for entry, _ in list(self._entries)[:end]]
-
-    def stored(self, n: int) -> None:
-        """Remove the first entries, which are in the log."""
-        with self._lock:
-            for _ in range(n):
-                self._entries.popleft()
+            return [entry for entry, _ in list(self._items)[:end]]
 
     @property
     def most_quotes(self) -> int:
@@ -123,9 +136,4 @@ class Outbox:
     def making(self) -> bool:
         """Whether the last entry is a step that the engine is still making."""
         with self._lock:
-            return bool(self._entries) and self._entries[-1][0].kind == "step"
-
-    @property
-    def waiting_s(self) -> float:
-        with self._lock:
-            return time.monotonic() - self._entries[0][1] if self._entries else 0.0
+            return bool(self._items) and self._items[-1][0].kind == "step"
