@@ -416,7 +416,7 @@ def test_a_set_shared_with_another_account_counts_again_once_that_has_left(
     other = listen("/stream", "sharp", **first, sport="basketball")
     assert other.ready.wait(PATIENCE_S)
     other.close()
-    wait_for(lambda: sum(group.members for group in served.hub._finds.values()) == 1)
+    wait_for(lambda: sum(group.members for group in served.hub._opportunities.values()) == 1)
     refused = listen("/stream", **second)
     assert refused.ended.wait(PATIENCE_S)
     assert refused.samples["error"]["code"] == "too_many_streams"

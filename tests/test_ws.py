@@ -383,7 +383,7 @@ def test_the_path_without_the_base_is_the_same(served: Served) -> None:
     client = SocketClient(served, path="/ws", channels="odds", event_id="none")
     assert client.ready.wait(20)
     assert client.names == ["connected", "subscribed", "snapshot:complete"]
-    assert not any(not group.filter.kinds for group in served.hub._finds.values())
+    assert not any(not group.filter.kinds for group in served.hub._opportunities.values())
     client.close()
 
 

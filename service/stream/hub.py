@@ -46,7 +46,7 @@ class Subscription(NamedTuple):
     """Contents of a subscription: prices, opportunities, games; None for those not included."""
 
     prices: Filter | None
-    finds: OpportunityFilter | None
+    opportunities: OpportunityFilter | None
     games: Filter | None
     form: Form = Form()
     seen: bool = False  # for a node that passes prices on
@@ -56,7 +56,7 @@ class Subscription(NamedTuple):
     @property
     def hash(self) -> str:
         """A hash of the filters, equal in every process."""
-        filters = [_plain(value) for part in (self.prices, self.finds, self.games) for value in part or (None,)]
+        filters = [_plain(value) for part in (self.prices, self.opportunities, self.games) for value in part or (None,)]
         return blake2b(repr((filters, self.form, self.seen)).encode(), digest_size=6).hexdigest()
 
 
@@ -100,7 +100,7 @@ class Stream:
         self._making: dict[ViewKey, _Making] = {}
         self._mirror: Mirror | None = None
         self._prices: dict[Hashable, Prices] = {}
-        self._finds: dict[tuple[OpportunityFilter, Wire], OpportunityGroup] = {}
+        self._opportunities: dict[tuple[OpportunityFilter, Wire], OpportunityGroup] = {}
         self._watches: dict[ViewKey, Watch] = {}
         self._games: dict[tuple[Filter, Wire], Games] = {}
         self._states: dict[str, Any] = {}
@@ -162,8 +162,8 @@ class Stream:
         oldest = next((heard for at, heard in known if at >= now - REPLAY_S), known[-1][1])
         if not oldest <= number <= known[-1][1] or (wants.prices is not None and (first is None or number < first)):
             return wants
-        if wants.finds is not None and wants.wire.resumes:
-            group = self._finds.get((wants.finds, wants.wire))
+        if wants.opportunities is not None and wants.wire.resumes:
+            group = self._opportunities.get((wants.opportunities, wants.wire))
             if group is None or group.since is None or number < group.since:
                 return wants
         return wants._replace(since=number)
@@ -250,7 +250,7 @@ class Stream:
         self._mirror, self._following, self._since = None, False, None
         for remembered in (self._pending_reads, self._heard_at, self._lost, self._removed_games):
             remembered.clear()
-        for table in (self._prices, self._finds, self._watches, self._games, self._coming, self._making):
+        for table in (self._prices, self._opportunities, self._watches, self._games, self._coming, self._making):
             table.clear()
         self._post(self.lines.end_all)
 
@@ -272,7 +272,7 @@ class Stream:
         for watch in self._watches.values():
             watch.on_update(update)
         calm: list[tuple[Group, int, list[StreamEvent]]] = [
-            (group, update.number, []) for group in self._finds.values() if group.watch.number == update.number
+            (group, update.number, []) for group in self._opportunities.values() if group.watch.number == update.number
         ]
         moves = Moves(update, self._mirror, self._index, marks)
         self._remember(moves)
@@ -296,10 +296,10 @@ class Stream:
         for log in logs:
             while log and log[0][0] < oldest:
                 log.popleft()
-        for group in [*self._finds.values()]:
+        for group in [*self._opportunities.values()]:
             group.forget(oldest)
             if group.idle is not None and group.idle < now - REPLAY_S - _SLACK_S:
-                self._close_finds(group)
+                self._close_opportunities(group)
         if self._prices or self._always:
             self._followed = now
         elif self._followed < now - REPLAY_S - _SLACK_S:
@@ -344,7 +344,7 @@ class Stream:
         changes = watch.settle(outdated, found)
         batches: list[tuple[Group, int, list[StreamEvent]]] = [
             (group, watch.number, group.events(changes, self._mirror.number if self._mirror is not None else 0))
-            for group in self._finds.values()
+            for group in self._opportunities.values()
             if group.watch is watch
         ]
         if batches:
@@ -411,8 +411,8 @@ class Stream:
                 prices = Prices(wants.prices, wants.form, self._index, wants.wire, seen=wants.seen)
                 self._prices[key] = prices
             groups.append(prices)
-        if wants.finds is not None:
-            groups.append(self._finds[wants.finds, wants.wire])
+        if wants.opportunities is not None:
+            groups.append(self._opportunities[wants.opportunities, wants.wire])
         if wants.games is not None:
             groups.append(self._games.setdefault((wants.games, wants.wire), Games(wants.games, wants.wire)))
         for group in groups:
@@ -423,7 +423,7 @@ class Stream:
             number = group.watch.number if isinstance(group, OpportunityGroup) else 0
             self._post(self.lines.register, group, subscriber, number)
         if prices is None:
-            taken = nothing(wants.wire, games=wants.finds is None, resumed=wants.since is not None)
+            taken = nothing(wants.wire, games=wants.opportunities is None, resumed=wants.since is not None)
             self._begin([(subscriber, wants)], taken)
             return
         if wants.since is not None:
@@ -473,9 +473,9 @@ class Stream:
 
     def _follow(self, subscriber: Subscriber, wants: Subscription) -> bool:
         """Provide the group of opportunities; False if the subscriber has to wait for it, or may not have it."""
-        if wants.finds is None or (wants.finds, wants.wire) in self._finds:
+        if wants.opportunities is None or (wants.opportunities, wants.wire) in self._opportunities:
             return True
-        view = wants.finds.view
+        view = wants.opportunities.view
         making, watch = self._making.get(view), self._watches.get(view)
         if making is not None:
             making.waiting.append(subscriber)
@@ -494,7 +494,9 @@ class Stream:
                 self._reads.put(account, lambda: self._make(making))
             return False
         watch.members += 1
-        group = self._finds[wants.finds, wants.wire] = OpportunityGroup(wants.finds, watch, wants.wire)
+        group = self._opportunities[wants.opportunities, wants.wire] = OpportunityGroup(
+            wants.opportunities, watch, wants.wire
+        )
         if wants.wire.resumes and self._mirror is not None:
             group.since = self._mirror.number
         return True
@@ -574,10 +576,10 @@ class Stream:
             if isinstance(group, OpportunityGroup):
                 group.idle = time.monotonic()
                 if group.since is None:
-                    self._close_finds(group)
+                    self._close_opportunities(group)
 
-    def _close_finds(self, group: OpportunityGroup) -> None:
-        _drop(self._finds, group)
+    def _close_opportunities(self, group: OpportunityGroup) -> None:
+        _drop(self._opportunities, group)
         group.watch.members -= 1
         if not group.watch.members:
             group.watch.close()
@@ -585,8 +587,8 @@ class Stream:
 
     def _close_idle(self) -> None:
         """Close groups without subscribers, after the time in which clients may resume."""
-        for group in [group for group in self._finds.values() if group.idle is not None]:
-            self._close_finds(group)
+        for group in [group for group in self._opportunities.values() if group.idle is not None]:
+            self._close_opportunities(group)
 
     def _begin(self, subscribers: list[tuple[Subscriber, Subscription]], taken: Taken) -> None:
         """Send new subscribers their snapshot: prices of one update, and other open items."""

@@ -241,7 +241,7 @@ def _connected(context: Context, wants: Subscription, number: int) -> bytes:
 
 def _subscribed(context: Context, wants: Subscription, missing: Mapping[str, list[str]]) -> bytes:
     query = context.query
-    kinds = wants.finds.kinds if wants.finds is not None else frozenset()
+    kinds = wants.opportunities.kinds if wants.opportunities is not None else frozenset()
     own = [kind for kind in KINDS if kind in kinds] + (["odds"] if wants.prices is not None else [])
     meta = answer_meta(context, missing)
     return message(
