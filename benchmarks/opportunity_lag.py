@@ -57,9 +57,7 @@ def serve(args: argparse.Namespace) -> None:
 
     node = Node(Engine(), Everybody(), Limits())  # type: ignore[arg-type]
     api = Api(node, (*stream.endpoints, *opportunities.endpoints), Log(io.StringIO(), quiet=True), Metrics())
-    world = World(
-        demo.SEED, events=args.events, tick=TICK_S, live=0.1, dissent=demo.DISSENT, exchange_hold=demo.EXCHANGE_HOLD
-    )
+    world = World(demo.SEED, events=args.events, tick=TICK_S, live=0.1, dissent=0.7, exchange_hold=3.0)
     first, *batches = world.run(args.seconds + 1.0)
     begun, spent, reads = list[float](), list[float](), list[tuple[float, dict[str, int]]]()
 

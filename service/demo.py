@@ -23,8 +23,7 @@ from oddsengine_service.wire.games import Teams
 from oddsengine_service.wire.splits import SplitsGiven
 
 SEED = 7
-EVENTS = 60
-DISSENT, EXCHANGE_HOLD = 0.7, 3.0  # about as many opportunities as on real boards, and as small
+EVENTS, DAYS = 60, 7  # games of a day, and days until a new simulation starts
 FUTURES_LEAGUES = ("nba", "nfl")
 FUTURES_S = 10.0  # seconds between two updates of futures
 SPLITS_H = 6  # hours of betting splits before the start
@@ -39,6 +38,14 @@ def take(node: Node, batch: Batch, scores: Sequence[Reading], teams: Mapping[str
     add_futures(node.futures, now)
     node.games.put(scores, now, {reading.event: teams[reading.event] for reading in scores})
     node.step(batch.quotes, now, complete=batch.complete, events=batch.events)
+
+
+def simulation(seed: int, start: datetime, *, events: int = EVENTS, tick: float = 1.0, hazards: bool = False) -> World:
+    """Return the demo's market: it has about as many opportunities as real boards, and as small."""
+    return World(
+        seed, events=events, days=DAYS, start=start, tick=tick, live=0.15, dissent=0.8, slow=12.0, news=0.55,
+        exchange_hold=3.0, hazards=hazards,
+    )  # fmt: skip
 
 
 def teams_of(world: World) -> dict[str, Teams]:
@@ -79,21 +86,13 @@ def add_splits(store: Splits, board: Engine, now: datetime, *, seed: int = SEED,
 
 
 def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS, hazards: bool = False) -> None:
-    """Run a simulation in real time until the node closes; a new one starts each day."""
+    """Run a simulation in real time until the node closes; a new one starts each week."""
     clock = node.clock
     due, hours = 0.0, SPLITS_H
     while not node.closing.is_set():
-        world = World(
-            seed,
-            events=events,
-            start=clock.now(),
-            live=0.3,
-            dissent=DISSENT,
-            exchange_hold=EXCHANGE_HOLD,
-            hazards=hazards,
-        )
+        world = simulation(seed, clock.now(), events=events, hazards=hazards)
         teams = teams_of(world)
-        for batch in world.run(_A_DAY):
+        for batch in world.run(DAYS * _A_DAY):
             while (ahead := (batch.now - clock.now()).total_seconds()) > 0.0:
                 if node.closing.wait(ahead):
                     return

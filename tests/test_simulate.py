@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from oddsengine.schema import ODDS_SCHEMA
 from oddsengine.simulate import HAZARDS, Batch, Phantom, World
 from oddsengine.simulate.desks import Opinions, desk
 from oddsengine.simulate.leagues import LADDERS
+from oddsengine.simulate.world import START
 
 Row = dict[str, Any]
 Market = tuple[int, int, int, bool]  # event, ladder, quarters, live
@@ -150,6 +151,25 @@ def test_late_rows_bring_older_times_and_nothing_that_has_left() -> None:
             assert key in board.screens[quote["sportsbook"], quote["event_id"]]
         board.apply(batch)
     assert older > 0
+
+
+def test_games_are_announced_for_full_minutes() -> None:
+    odd = START + timedelta(seconds=41, microseconds=123_456)
+    world = World(5, events=20, books=BOOKS[:2], start=odd, tick=600.0, live=0.3)
+    notices = [each for batch in world.run(6 * 3600.0) for each in (*batch.events, *batch.quotes)]
+    assert {"upcoming", "live", "postponed"} <= {each.get("status") for each in notices}
+    starts = {each["event_start_time"] for each in notices}
+    assert not {at for at in starts if at.second or at.microsecond}
+
+
+def test_a_world_of_days_quotes_games_from_16_hours_before_them() -> None:
+    world = World(5, events=10, days=3, books=BOOKS, tick=1800.0)
+    games = []
+    for batch in world.run(48 * 3600.0):
+        assert all(q["event_start_time"] - batch.now <= timedelta(hours=16) for q in batch.quotes)
+        games.append(len({quote["event_id"] for quote in batch.quotes if not quote["is_live"]}))
+    assert min(games) >= 1
+    assert 5.0 < np.mean(games) < 9.0  # 16 of 24 hours
 
 
 def test_unknown_hazards_are_named() -> None:
@@ -537,6 +557,8 @@ def test_books_that_follow_each_other_hear_of_news_late_and_one_after_the_other(
     ("name", "value"),
     [
         ("events", -1),
+        ("days", -1),
+        ("news", 0.0),
         ("tick", 0.0),
         ("tick", -1.0),
         ("live", 2.0),

@@ -27,7 +27,7 @@ COLUMNS = (
 
 def prices(seed: int, hours: float = 8.0) -> pl.DataFrame:
     """A world as an odds table: main markets of games to come without a draw, a look every five minutes."""
-    world = World(seed, events=20, books=BOOKS, live=0.0, tick=300.0, slow=10.0)
+    world = World(seed, events=20, books=BOOKS, live=0.0, tick=300.0, slow=10.0, main_lines=True)
     rows = [
         {name: quote.get(name) for name in COLUMNS}
         | {"event_id": f"{seed}-{quote['event_id']}", "last_seen_at": batch.now}

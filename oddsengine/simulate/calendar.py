@@ -1,6 +1,6 @@
 """Fixtures and start times."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import numpy as np
 
@@ -12,19 +12,26 @@ from oddsengine.simulate.wording import Fixture
 
 _DAY = 86400.0
 _BEGIN = (0.1, 8.0)  # hours after the opening at which a day's games start
-_GRID = 300.0  # s: start times are multiples of this
+_GRID = 300.0  # s: announced start times are multiples of this
 _DEEPEST = 0.8  # maximum share of a game played at the opening
 
 
-def schedule(events: int, live: float, pace: float, rng: np.random.Generator) -> tuple[Longs, Floats]:
-    """Return the league of each event and its start in seconds; rounds of a league are a day apart."""
-    league = np.arange(events) % len(LEAGUES)
+def schedule(
+    events: int, days: int, start: datetime, live: float, pace: float, rng: np.random.Generator
+) -> tuple[Longs, Floats]:
+    """Return the league of each event and its start in seconds.
+
+    Rounds of a league are a day apart. With `days`, each day has so many events, at all hours.
+    """
+    league = np.arange(events * max(days, 1)) % len(LEAGUES)
     games = np.array([len(_teams(each)) // 2 for each in LEAGUES])[league]
-    day = np.arange(events) // len(LEAGUES) // games
-    begins = np.ceil(rng.uniform(*_BEGIN, events) * 3600.0 / _GRID) * _GRID + day * _DAY
+    day = np.arange(league.size) // events if days else np.arange(events) // len(LEAGUES) // games
+    hours = rng.uniform(_BEGIN[0], 24.0 if days else _BEGIN[1], league.size)
+    past = start.timestamp() % _GRID
+    begins = np.ceil((hours * 3600.0 + past) / _GRID) * _GRID - past + day * _DAY
     minutes = np.array([each.minutes for each in LEAGUES])[league]
-    ago = -rng.uniform(0.0, _DEEPEST, events) * minutes * 60.0 / pace
-    return league, np.where((rng.random(events) < live) & (day == 0), ago, begins)
+    ago = -rng.uniform(0.0, _DEEPEST, league.size) * minutes * 60.0 / pace
+    return league, np.where((rng.random(league.size) < live) & (day == 0), ago, begins)
 
 
 def fixtures(league: Longs, begins: Floats, start: datetime, rng: np.random.Generator) -> list[Fixture]:
@@ -38,7 +45,7 @@ def fixtures(league: Longs, begins: Floats, start: datetime, rng: np.random.Gene
             order = rng.permutation(len(teams)).tolist()
             waiting[place] = [(teams[a], teams[b]) for a, b in zip(order[::2], order[1::2], strict=False)]
         home, away = waiting[place].pop()
-        when = start + timedelta(seconds=round(seconds))
+        when = datetime.fromtimestamp(round(start.timestamp() + seconds, 3) // _GRID * _GRID, start.tzinfo)
         name = _name(names, LEAGUES[place], home, away, when)
         made.append(Fixture(name, LEAGUES[place], home, away, _players(rng), when))
     return made

@@ -12,8 +12,9 @@ only on its name, not on the seed.
 **Slow books.** In a world where books follow each other, half of the news that a book receives is the mean of all
 opinions, and news arrives later the earlier it is before the game. A few books, different for each event, receive news
 first and on their own. A price is kept until the opinion behind it has moved by a step, and own opinions are small for
-most books and large for some. The mean of the market then continues in the direction of its last moves, held back by
-slow books, and an outlier is right about as often as at US books. `tests/test_auditing.py` compares the figures.
+most books and large for some; sharp books and exchanges have smaller ones, and move in smaller steps. The mean of the
+market then continues in the direction of its last moves, held back by slow books, and an outlier is right about as
+often as at US books. `tests/test_simulate_slow.py` compares the figures.
 """
 
 from collections.abc import Sequence
@@ -47,12 +48,13 @@ _TICKS = ((150.0, 1.0), (300.0, 5.0), (1000.0, 10.0), (np.inf, 50.0))  # roundin
 
 # Where books follow each other.
 _SLOW_NOISE, _LEAST_NOISE = 0.3, 0.03  # factor of a book's usual noise, and its minimum
-_SLOW_LAG = 40.0  # s, times `slow`: lag of every book
+_SLOW_LAG = 40.0  # s, times `slow`: lag of a book
 _SLOW_WANDER = 21_600.0  # s: as `_WANDER`
 _HERD = 0.5  # share of the news that is the mean of all books
 _FIRST, _FIRST_PACE = 0.15, 10.0  # share of books that receive news of an event first, and how much faster
 _USUAL_LEFT = 10_800.0  # s before the start with the usual lags; half of them later, up to twice before
-_STEP = 0.04  # logit: a price is kept until the opinion differs by more
+_STEP = 0.04  # logit: as `Desk.step`
+_EXACT_STEP = 0.01  # the same at sharp books and exchanges
 
 
 class Desk(NamedTuple):
@@ -74,18 +76,17 @@ class Desk(NamedTuple):
     generic: bool  # uses generic market names and short selections
     links: bool
     dates: bool  # sends the time at which a price changed
+    step: float = 0.0  # logit: before a game a price is kept until the opinion differs by more
 
     def straying(self, much: float, hold: float = 1.0, slow: float = 1.0) -> "Desk":
-        """Return the book with scaled errors; for an exchange, with another margin.
-
-        With slow books, none of them is sharp, and all quote main lines only.
-        """
-        noise, lag, depth = self.noise, self.lag, self.depth
+        """Return the book with scaled errors; for an exchange, with another margin."""
+        noise, lag, step = self.noise, self.lag, 0.0
         if slow > 1.0:
-            noise, lag = _SLOW_NOISE * max(noise, _LEAST_NOISE), slow * _SLOW_LAG
-            depth = tuple(min(lines, 0) for lines in depth)
+            exact = catalog.fair_table().sharps.get(self.book.id, float(self.book.sharp or self.book.exchange)) > 0.0
+            noise, lag = _SLOW_NOISE * (noise if exact else max(noise, _LEAST_NOISE)), slow * _SLOW_LAG
+            step = _EXACT_STEP if exact else _STEP
         return self._replace(
-            margin=self.margin * (hold if self.book.exchange else 1.0), depth=depth,
+            margin=self.margin * (hold if self.book.exchange else 1.0), step=step,
             noise=noise * much, lag=lag * much, live_lag=self.live_lag * much, home=self.home * much,
             over=self.over * much, favourite=self.favourite * much,
         )  # fmt: skip
@@ -131,6 +132,7 @@ class Opinions:
         self._sd = np.array([d.noise for d in self._desks])[:, None, None]
         self._noise = rng.standard_normal((len(feeds), events, LADDERS)) * self._sd
         self._lag = np.zeros((len(feeds), events, LADDERS))
+        self._step = np.array([d.step for d in self._desks])[:, None, None]
         self._first = rng.random((len(feeds), events, 1)) < _FIRST if follow else np.zeros((1, 1, 1), bool)
         self._shown = self._opinion()
         self._wait = 0.0
@@ -160,7 +162,7 @@ class Opinions:
             self._wait = 0.0
         opinion = self._opinion()
         if self._follow:
-            stands = (np.abs(opinion - self._shown) <= _STEP) & ~live[:, None]
+            stands = (np.abs(opinion - self._shown) <= self._step) & ~live[:, None]
             opinion[stands] = self._shown[stands]
         self._shown = opinion
 

@@ -79,6 +79,7 @@ class News(NamedTuple):
 
     drift: float  # logits: standard deviation of an even moneyline per hour
     every: float  # s: mean interval between reports, for each team and player
+    props: bool  # whether an even prop has the same drift; otherwise several times it
 
 
 class GameChanges(NamedTuple):
@@ -133,6 +134,9 @@ class SimulatedGames:
         self._alpha, self._beta = prior, prior / mean
         if news is not None:
             hourly *= (news.drift / self._of_league("drift")[:, None]) ** 2
+            if news.props:
+                prop = 1.6 * np.sqrt(PLAYER_NEWS * self._of_league("stat_mean")[:, None]) / PLAYER_PRIOR
+                hourly[:, _PLAYERS] = PLAYER_NEWS * (news.drift / prop) ** 2
         self._news = news
         self._reports = hourly / mean / _HOUR  # exposure per second of reports
         grid = np.array([x.grid for x in LEAGUES])[league]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine import catalog
+from oddsengine.columns import Bools, Longs
 from oddsengine.games import Reading
-from oddsengine.groups import Longs
 from oddsengine.simulate.calendar import fixtures, schedule
 from oddsengine.simulate.desks import DEFAULT_BOOKS, Habits, Opinions, american, desk
 from oddsengine.simulate.games import ENDED, LIVE, UPCOMING, Chances, News, SimulatedGames
@@ -29,10 +29,12 @@ _DELAY = (0.05, 0.6)  # s from a feed's reading to the batch
 _SUSPENDED = (6.0, 12.0)  # s after a score
 _OUTAGE_EVERY = 2700.0  # s between outages of a book
 _OUTAGE = (120.0, 480.0)  # s
+_AHEAD = 57_600.0  # s before the start at which books begin to quote a game, in a world of several days
+_BEFORE, _STEPS = 7200.0, 24  # s and steps of a market of several days before the opening
 _POSTPONED = 0.04  # postponements per hour and event
 _POSTPONED_BY = (20.0, 90.0)  # minutes
 _POSTPONE_BEFORE = 7200.0  # s: only events that start sooner are postponed
-_SLOW_NEWS = News(drift=0.052, every=18_000.0)  # where books follow each other
+_DRIFT, _EVERY = 0.052, 18_000.0  # as `News`, where books follow each other
 _LATE = 0.004  # share of rows that are repeated later
 _LATE_BY = (0.5, 20.0)  # s
 
@@ -57,7 +59,10 @@ class World:
     seed
         The same seed gives the same batches.
     events
-        Number of games; those beyond the first round of each league are on later days.
+        Number of games; those beyond the first round of each league are on later days. With `days`, games per day.
+    days
+        Number of days on which games start at all hours. Books then quote a game from 16 hours before it. 0: most games
+        start in the first 8 hours, and all are quoted from the opening on.
     books
         Catalog ids; None is `DEFAULT_BOOKS`.
     start
@@ -72,9 +77,13 @@ class World:
         Multiplier of the books' errors: own opinions, biases and lags. Below 1 there are fewer arbitrages and smaller
         edges.
     slow
-        Multiplier of the delay with which news reaches books before a game. Above 1, no book is sharp and books follow
-        each other: news is rare and large, a few books of each game receive it first, prices are kept until they are
-        off by a few cents, and books quote main lines only. At 10 they move about as US books do.
+        Multiplier of the delay with which news reaches books before a game. Above 1, books follow each other: a few
+        books of each game receive news first, and prices are kept until they are off by a few cents. At 10 they move
+        about as US books do.
+    news
+        With `slow`, the multiplier of how far news moves probabilities; below 1 there is more of it, and it is smaller.
+    main_lines
+        Whether books quote main lines only.
     exchange_hold
         Multiplier of the margin of exchanges.
     hazards
@@ -93,6 +102,7 @@ class World:
         seed: int,
         *,
         events: int = 40,
+        days: int = 0,
         books: Sequence[str] | None = None,
         start: datetime = START,
         tick: float = 1.0,
@@ -100,12 +110,15 @@ class World:
         pace: float = 1.0,
         dissent: float = 1.0,
         slow: float = 1.0,
+        news: float = 1.0,
+        main_lines: bool = False,
         exchange_hold: float = 1.0,
         hazards: Collection[str] | bool = False,
     ) -> None:
         for name, value, low, high in (
-            ("events", events, 0, np.inf), ("tick", tick, _LEAST, np.inf), ("live", live, 0.0, 1.0),
-            ("pace", pace, _LEAST, np.inf), ("dissent", dissent, 0.0, np.inf), ("slow", slow, _LEAST, np.inf),
+            ("events", events, 0, np.inf), ("days", days, 0, np.inf), ("tick", tick, _LEAST, np.inf),
+            ("live", live, 0.0, 1.0), ("pace", pace, _LEAST, np.inf), ("dissent", dissent, 0.0, np.inf),
+            ("slow", slow, _LEAST, np.inf), ("news", news, _LEAST, np.inf),
             ("exchange_hold", exchange_hold, 0.0, np.inf),
         ):  # fmt: skip
             if not (low <= value <= high and value < np.inf):
@@ -119,18 +132,26 @@ class World:
         if books is None and "mid_price" in named:
             self.books += ("polymarket",)
         desks = [desk(name).straying(dissent, exchange_hold, slow) for name in self.books]
+        if main_lines:
+            desks = [each._replace(depth=tuple(min(lines, 0) for lines in each.depth)) for each in desks]
         self._desks = desks
-        league, begins = schedule(events, live, pace, setting)
-        self._games = SimulatedGames(league, begins, playing, pace, _SLOW_NEWS if slow > 1.0 else None)
-        self._games.advance(0.0, max(0.0, -float(begins.min(initial=0.0))))
+        league, begins = schedule(events, days, start, live, pace, setting)
+        events = begins.size
+        slow_news = News(_DRIFT * news, _EVERY * news**2, not main_lines) if slow > 1.0 else None
+        self._games = SimulatedGames(league, begins, playing, pace, slow_news)
+        if not days:
+            self._games.advance(0.0, max(0.0, -float(begins.min(initial=0.0))))
         self.fixtures = fixtures(league, begins, start, setting)
         self._place = {fixture.id: at for at, fixture in enumerate(self.fixtures)}
         self._opinions = Opinions(desks, events, thinking, follow=slow > 1.0)
+        if days:
+            self._begin(max(_BEFORE, -float(begins.min(initial=0.0))))
         self._habits = Habits(desks)
         self._screens = Screens(desks, self._games, thinking)
         screens = len(desks) * events
         poll = self._habits.poll[:, :1]
         self._next = (poll * self._feed.random((len(desks), events))).ravel()
+        self._opens = begins - _AHEAD if days else np.full(events, -np.inf)  # when books begin to quote a game
         self._sent = np.full(screens, -np.inf)
         self._sends = self._feed.integers(0, _COMPLETE, screens)
         self._resume = np.full(events, -np.inf)  # end of a suspension
@@ -142,6 +163,15 @@ class World:
         self._trouble = Trouble(named, troubling, self._games, self.fixtures, desks)
         self._boards = Scoreboards(desks, self._games, self.fixtures, telling, troubled=bool(named))
         self.scores: Sequence[Reading] = ()  # scores reported with the last batch; see `oddsengine.games`
+
+    def _begin(self, seconds: float) -> None:
+        """Let the market run before the opening, so that books are then behind as they are later."""
+        games, step = self._games, seconds / _STEPS
+        for time in np.linspace(step - seconds, 0.0, _STEPS).tolist():
+            change = games.advance(time, step)
+            self._opinions.react(change.refreshed, change.moved)
+            self._opinions.pass_time(step, games.status == LIVE, games.start - time)
+        self._opinions.learn(np.flatnonzero(games.status == LIVE))
 
     def __repr__(self) -> str:
         return f"<World of {len(self.fixtures)} events, {len(self.books)} books, {self.now:%Y-%m-%d %H:%M:%S}>"
@@ -164,9 +194,11 @@ class World:
             yield self._step()
 
     def _opening(self) -> Batch:
-        quotes, complete = self._look(np.arange(self._next.size), everything=True)
+        quotes, complete = self._look(np.flatnonzero(self._quoted()), everything=True)
         status = ("upcoming", "live", "ended")
-        events = [self._notice(at, status[s]) for at, s in enumerate(self._games.status)]
+        events = [
+            self._notice(at, status[self._games.status[at]]) for at in np.flatnonzero(self._opens <= 0.0).tolist()
+        ]
         self._report_scores()
         return Batch(self.now, quotes, complete, events)
 
@@ -182,10 +214,15 @@ class World:
         self._hurry(np.concatenate(urgent))
         self._fail()
         self._next[self._trouble.strike(self._time)] = self._time
-        due = np.flatnonzero((self._next <= self._time) & np.repeat(self._back <= self._time, self._screens.events))
+        up = np.repeat(self._back <= self._time, self._screens.events)
+        due = np.flatnonzero((self._next <= self._time) & up & self._quoted())
         quotes, complete = self._look(due, everything=False)
         self._report_scores()
         return Batch(self.now, self._belated() + quotes, complete, notices)
+
+    def _quoted(self) -> Bools:
+        """Return the screens of events that books quote by now."""
+        return np.tile(self._opens <= self._time, len(self._desks))
 
     def _report_scores(self) -> None:
         self.scores = self._boards.look(self._time, (self.now - _EPOCH) // timedelta(microseconds=1))
@@ -211,9 +248,11 @@ class World:
         games = self._games
         near = (games.status == UPCOMING) & (games.start < self._time + _POSTPONE_BEFORE)
         struck = np.flatnonzero(near & (self._feed.random(near.size) < _POSTPONED * self._tick / 3600.0))
-        games.start[struck] += np.rint(self._feed.uniform(*_POSTPONED_BY, struck.size)) * 60.0
-        for at in struck.tolist():
-            self.fixtures[at] = self.fixtures[at]._replace(start=self._at(games.start[at]))
+        by = np.rint(self._feed.uniform(*_POSTPONED_BY, struck.size))
+        games.start[struck] += by * 60.0
+        for at, minutes in zip(struck.tolist(), by.tolist(), strict=True):
+            fixture = self.fixtures[at]
+            self.fixtures[at] = fixture._replace(start=fixture.start + timedelta(minutes=minutes))
             self._texts[2 * at].clear()
             self._texts[2 * at + 1].clear()
         self._hurry(struck)
