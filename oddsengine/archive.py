@@ -6,9 +6,9 @@ steps of which tape they contain, so that archiving again only adds what is new.
 """
 
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,10 +49,10 @@ def check(dest: str | Path) -> None:
         return
     try:
         Path(dest).mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=dest):
+            pass
     except OSError as error:
-        raise ArchiveError(f"must be a folder that can be created, got {str(dest)!r}: {error.strerror}") from None
-    if not os.access(dest, os.W_OK | os.X_OK):
-        raise ArchiveError(f"must be a folder that can be written, got {str(dest)!r}")
+        raise ArchiveError(f"must be a folder that can be written, got {str(dest)!r}: {error.strerror}") from None
 
 
 class QuoteBuffer:

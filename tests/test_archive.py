@@ -218,8 +218,9 @@ def test_a_node_archives_what_it_takes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("to", "sentence"),
     [
-        ("/dev/null/odds", "must be a folder that can be created, got '/dev/null/odds': "),
-        ("FILE", "must be a folder that can be created, got "),
+        ("/dev/null/odds", "must be a folder that can be written, got '/dev/null/odds': "),
+        ("/proc", "must be a folder that can be written, got '/proc': "),
+        ("FILE", "must be a folder that can be written, got "),
         ("s4://bucket/odds", "must be a folder or a URL with one of s3, s3a, gs, az, "),
         ("http://host/odds", "must be a folder or a URL with one of s3, s3a, gs, az, "),
     ],
