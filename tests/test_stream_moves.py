@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from stream_running import turned
+from stream_running import price, total, turned
 
 from oddsengine.board import state as board_state
 from oddsengine.engine import Engine
@@ -114,3 +114,45 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
     assert compared > 500
     assert crossed > 10
     assert (renamed > 1) == (few == 40)  # the first names count too
+
+
+def test_an_event_of_another_sport_is_sent_at_once() -> None:
+    engine, now = Engine(), datetime(2026, 2, 7, 18, tzinfo=UTC)
+    engine.keep_judged()
+    index = Index(engine)
+
+    def step(number: int, *quotes: dict[str, Any], **more: Any) -> Moves | None:
+        update = engine.step([*quotes], now + timedelta(seconds=number), **more)
+        marks = index.follow(update)
+        return None if mirror is None else Moves(update, mirror, index, marks)
+
+    def named(book: str, sport: str, league: str) -> list[dict[str, Any]]:
+        place = {"sport": sport, "league": league}
+        return [price("e", book, side, 1.9, **place) for side in ("Home", "Away")]
+
+    mirror: Mirror | None = None
+    bare = [*named("betmgm", "", ""), total("e", "betmgm", "Over", 40.5, 1.9) | {"sport": "", "league": ""}]
+    step(0, *bare, *named("fanduel", "basketball", "nba"))
+    with index.reader() as reader:
+        mirror = Mirror(reader)
+    filters = [
+        Filter(), Filter(sport=("basketball",)), Filter(sport=("football",)), Filter(league=("nba",)),
+        Filter(sport=("football",), live=False), Filter(sport=("basketball",), live=False), Filter(market=("main",)),
+        Filter(sport=("football",), books=frozenset({"fanduel"})), Filter(sport=("basketball",), live=True),
+    ]  # fmt: skip
+    holders = [Holder(Prices(each, Form(), index)) for each in filters]
+    sports, others = [], [*named("caesars", "football", "nfl"), *named("bet365", "football", "nfl")]
+    for number, quotes, complete in (
+        (1, others, []),
+        (2, [price("e", "betmgm", "Home", 1.95, sport="", league="")], []),
+        (3, [], [("caesars", "e"), ("bet365", "e")]),
+        (4, [*others, bare[0] | {"odds_decimal": 2.1}], []),
+    ):
+        moves = step(number, *quotes, complete=complete)
+        assert moves is not None
+        for holder in holders:
+            holder.hear(holder.group.events(moves))
+            wanted = holder.group.wanted
+            assert holder.held() == Holder(Prices(wanted, Form(), index)).held(), wanted
+        sports.append({row["sport"] for row in holders[0].odds.values() if row["sportsbook"] == "betmgm"})
+    assert sports == [{"football"}, {"football"}, {"basketball"}, {"football"}]

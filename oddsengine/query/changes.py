@@ -154,6 +154,7 @@ class UpdateChanges:
         self.terms = _terms(index, [part for part, _ in every])
         self._index = index
         self.update = update
+        self.relabelled = None if marks is None else marks.relabelled
         self.moved, self.new, self.hidden, left, never = (self._resolved(*part) for part in every)
         self.left = [self.hidden, left]
         self.lost = [left, never]  # shown or not
@@ -161,6 +162,17 @@ class UpdateChanges:
         self.fresh: list[bool] = fresh[places].tolist()
         moved_main = np.full(moved[0].id.size, -1, np.int8) if marks is None else marks.main[became.moved]
         self._main = {id(self.new): main[places], id(self.moved): moved_main[_places(moved[0], self.moved)]}
+
+    def matched(self, filter_: Filter) -> Bools | None:
+        """Which rows of `new` matched a filter before the sports of events changed; None if none has."""
+        before, new = self.relabelled, self.new
+        if before is None or before.names is not self.terms.names:
+            return None
+        known = np.flatnonzero(new.term < len(before.texts))
+        matched = np.zeros(new.term.size, bool)
+        rows = new._replace(facts=new.facts.take(known), term=new.term[known], book=new.book[known])
+        matched[known[TermFilter(filter_).of(rows, before)]] = True
+        return matched
 
     @property
     def empty(self) -> bool:

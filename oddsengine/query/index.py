@@ -40,12 +40,17 @@ class Index:
         self._recoded = False  # whether codes have changed while the prices are the same
         self._at = -1
         self._starts: dict[str, int] = {}
+        self._outdated: TermIndex | None = None  # the terms before a change of sports or leagues
+        self.relabelled: tuple[int, TermIndex] | None = None  # the same, and when they changed
         # By slot: main line (1), other line (0) or not computed (2); time when that or the event's start last changed.
         self.marks, self.marked = np.empty(0, np.uint8), np.empty(0, np.int64)
         self.books: list[str] = []  # ids, by code
+        self.terms: TermIndex
         self._rename(Names())
 
     def _rename(self, names: Names) -> None:
+        if self._at >= 0 and names is self.terms.names:
+            self._outdated = self._outdated or self.terms
         self.terms = TermIndex(names)
         self._keys, self._recoded = np.empty(0, np.int64), True
         self.first = np.zeros(1, np.int64)
@@ -104,6 +109,11 @@ class Index:
             self._books(names)
         self._keys = grown(self._keys, top, -1)
         self.marks, self.marked = grown(self.marks, top, 2), grown(self.marked, top, NO_TIME)
+        if self._outdated is not None and self._outdated.names is names:
+            self.relabelled = board.now, self._outdated
+            moved = self.terms.relabelled(self._outdated)
+            self.marked[:top][(state == ON) & moved[rows.key[:top] >> BOOK_BITS]] = board.now
+        self._outdated = None
         recoded, self._recoded = self._recoded, False
         if update_keys(rows.key, state, self._keys, self.marks, recoded) or new:
             self.first = np.zeros(len(self.terms.texts) + 1, np.int64)

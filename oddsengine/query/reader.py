@@ -25,7 +25,7 @@ from oddsengine.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPEN
 from oddsengine.odds import quoted_american
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
 from oddsengine.query.scan import best, between, mark_main_lines, page_between, prices, scan, states
-from oddsengine.query.terms import TermTexts
+from oddsengine.query.terms import TermIndex, TermTexts
 from oddsengine.replica import Shown
 from oddsengine.update import Update
 
@@ -111,9 +111,10 @@ class Marks(NamedTuple):
     """Main lines of rows after an update, and rows changed by them."""
 
     main: npt.NDArray[np.int8]  # per row of `Update.rows` and `Update.judged`, in order, as `BoardReader.main`
-    changed: Bools  # of these: whether the main line or the event's start changed
-    others: Facts  # rows outside the update for which either changed
+    changed: Bools  # of these: whether the main line, the event's start or its sport changed
+    others: Facts  # rows outside the update for which one of these changed
     others_main: npt.NDArray[np.int8]
+    relabelled: TermIndex | None = None  # the terms before this update if it changed the sport of an event
 
 
 class BoardReader:
@@ -409,7 +410,11 @@ class BoardReader:
         top = rows.top
         marked = np.flatnonzero((index.marked[:top] == self.now) & (rows.state[:top] == ON)).astype(np.int32)
         others = np.setdiff1d(marked, slots)
-        return Marks(self.main(slots), np.isin(slots, marked), self.board.facts(others), self.main(others))
+        since, before = index.relabelled or (None, None)
+        return Marks(
+            self.main(slots), np.isin(slots, marked), self.board.facts(others), self.main(others),
+            before if since == self.now else None,
+        )  # fmt: skip
 
     def _kinds(self) -> tuple[Bools, Longs]:
         """Return whether each kind has lines, and its last outcome."""

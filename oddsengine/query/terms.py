@@ -113,6 +113,12 @@ class TermIndex:
         """Whether the board has other terms, or has changed the sport or league of some."""
         return names is not self.names or names.relabelled != self._relabelled
 
+    def relabelled(self, before: "TermIndex") -> Bools:
+        """Flag the terms with another sport, league or market than in an earlier index of the same names."""
+        moved = np.zeros(len(self.texts), bool)
+        moved[: len(before.texts)] = [now != then for now, then in zip(self.texts, before.texts, strict=False)]
+        return moved
+
     def learn(self, most: int) -> bool:
         """Read up to `most` new terms; return True when none is left."""
         names = self.names

@@ -284,6 +284,8 @@ class Stream:
     def _remember(self, moves: Moves) -> None:
         """Remember what resuming clients need, and drop what is too old."""
         now = time.monotonic()
+        if moves.relabelled is not None and self._following:  # a replay cannot say which rows left a filter by it
+            self._since = moves.number + 1
         self._heard_at.append((now, moves.number))
         if any(rows.term.size for rows in moves.lost):
             self._lost.append((moves.number, moves.terms, moves.lost))

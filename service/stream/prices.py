@@ -70,7 +70,12 @@ class Prices:
             else:
                 out += self._removed(moves, rows, at[self._was(rows, at)])
         new, moving = self._chosen.of(moves.new, moves.terms), self._chosen.of(moves.moved, moves.terms)
-        fresh = np.array(moves.fresh, bool)[new]
+        fresh = np.array(moves.fresh, bool)
+        if (matched := moves.matched(self.wanted)) is not None:  # sports of events have changed
+            left = np.setdiff1d(np.flatnonzero(matched & ~fresh), new)
+            out += self._removed(moves, moves.new, left[self._was(moves.new, left)])
+            fresh |= ~matched
+        fresh = fresh[new]
         if self._partial:  # changes can move rows into and out of the filter
             held, stays = self._was(moves.new, new) & ~fresh, self._is(moves.new, new)
             out += self._removed(moves, moves.new, new[held & ~stays])
