@@ -13,6 +13,7 @@ The variable for a setting is `ODDSENGINE_` and its path: `ODDSENGINE_FEEDS_AMER
 by commas there. Invalid settings are rejected with one sentence: file, key, value, and what is allowed.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +29,10 @@ FILE = "oddsengine.toml"
 PREFIX = "ODDSENGINE"
 MOST_PORT = 65_535
 _OTHERS = frozenset({f"{PREFIX}_API_KEY", f"{PREFIX}_CACHE"})  # variables that are read elsewhere
+# Kubernetes sets these in every container for a Service whose name begins with ours.
+_OF_KUBERNETES = re.compile(
+    rf"{PREFIX}_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)=.*|PORT_\d+_(TCP|UDP|SCTP)\w*=.*|PORT=(tcp|udp|sctp)://.*)"
+)
 
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000, description="a number of seconds above 0")]
 Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
@@ -311,7 +316,7 @@ def _check_variables(settings: Settings, environ: Mapping[str, str], used: set[s
     named = {getattr(part, field) for part, field in fields if field.endswith("_env")}
     places = [f"{PREFIX}_{section}_".upper() for section in _ALL]
     for variable in sorted({*environ} - used - named - _OTHERS):
-        if variable.startswith(f"{PREFIX}_"):
+        if variable.startswith(f"{PREFIX}_") and not _OF_KUBERNETES.fullmatch(f"{variable}={environ[variable]}"):
             place = next((each for each in places if variable.startswith(each)), "")
             allowed = sorted(each for each in used if place and each.startswith(place))
             allowed = allowed or [*sorted(_OTHERS), *(f"{each}..." for each in places)]

@@ -160,6 +160,19 @@ def test_a_variable_that_is_no_setting_is_refused(variable: str, allowed: str, t
     assert str(error.value).startswith(f"environment: {variable} is not a setting; allowed: {allowed}")
 
 
+def test_variables_that_kubernetes_sets_are_allowed(tmp_path: Path) -> None:
+    """For Services named oddsengine and oddsengine-page; the first one's host and port are settings of ours."""
+    address = "tcp://10.0.0.7:80"
+    given = {
+        "ODDSENGINE_PORT": address, "ODDSENGINE_PORT_80_TCP": address, "ODDSENGINE_PORT_80_TCP_ADDR": "10.0.0.7",
+        "ODDSENGINE_SERVICE_PORT_HTTP": "80", "ODDSENGINE_PAGE_SERVICE_HOST": "10.0.0.8",
+        "ODDSENGINE_PAGE_PORT": address,
+    }  # fmt: skip
+    load(written(tmp_path, GOOD), given)
+    with pytest.raises(SettingsError, match="ODDSENGINE_PAGE_PORT is not a setting"):
+        load(written(tmp_path, GOOD), {"ODDSENGINE_PAGE_PORT": "80"})
+
+
 def test_variables_that_others_read_are_allowed(tmp_path: Path) -> None:
     path = written(tmp_path, GOOD + "[service]\nmetrics_token_env = 'ODDSENGINE_TOKEN'")
     others = ("ODDSENGINE_CACHE", "ODDSENGINE_API_KEY", "ODDSENGINE_TOKEN", "ODDSENGINES", "HOME")
