@@ -787,6 +787,8 @@ class Engine:
     def reading(self, view: View) -> Iterator[Shown]:
         """As `shown`; the view is active meanwhile."""
         while True:
+            if not view.awake:
+                self._wake(view)
             with self.shown() as shown:
                 if view in shown.rows:
                     view.read_at = self._board.now
@@ -794,7 +796,7 @@ class Engine:
                     return
             if self._replica is not None and self._replica.reads:
                 raise RuntimeError(f"{view} cannot be woken inside of another read, whose state must not change")
-            self._wake(view)
+            self._wake(view)  # waits for whoever wakes it, if it is not yet shown
 
     @contextmanager
     def still(self) -> Iterator[Board]:
