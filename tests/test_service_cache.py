@@ -6,7 +6,8 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -366,30 +367,51 @@ def test_a_request_that_waits_is_counted_once(running: Running) -> None:
     assert left == [left[0] - n for n in range(5)]
 
 
-def test_what_is_held_by_somebody_is_waited_for_elsewhere(running: Running) -> None:
-    """While the board is being written the event loop goes on, and the answer comes when it is free."""
-    held, let_go = threading.Event(), threading.Event()
+@contextmanager
+def held(hold: Callable[[], AbstractContextManager[Any]]) -> Iterator[threading.Event]:
+    """Another thread holds something; the event is set once it no longer does."""
+    begun, let_go, ended = threading.Event(), threading.Event(), threading.Event()
 
-    def hold() -> None:
-        with running.node.engine.still():
-            held.set()
-            let_go.wait(20)
+    def run() -> None:
+        with hold():
+            begun.set()
+            let_go.wait(60)
+        ended.set()
 
-    holder = threading.Thread(target=hold)
+    holder = threading.Thread(target=run)
     holder.start()
-    assert held.wait(10)
+    assert begun.wait(10)
+    try:
+        yield ended
+    finally:
+        let_go.set()
+        holder.join(20)
+
+
+def test_what_another_reader_holds_is_waited_for_elsewhere(running: Running) -> None:
+    """The event loop goes on, and the answer comes when the reader is done."""
     found: list[int] = []
     asking = threading.Thread(target=lambda: found.append(asked(running, "/odds?limit=1&offset=3")[0]))
-    asking.start()
-    try:
+    with held(running.node.engine.shown):
+        asking.start()
         assert asked(running, "/health")[0] in (200, 503)
         assert asked(running, "/nowhere")[0] == 404
         assert found == []
-    finally:
-        let_go.set()
-        asking.join(20)
-        holder.join(20)
+    asking.join(20)
     assert found == [200]
+
+
+def test_nobody_waits_for_a_step(running: Running) -> None:
+    """While the board is written, requests are answered from the update before."""
+    paths = (
+        "/odds?limit=1&offset=4", "/odds/best?limit=2", "/odds?group_by=event&limit=1", "/events?limit=1", "/sports",
+        "/sportsbooks", "/markets", "/opportunities/ev?limit=2", "/opportunities/arbitrage?limit=2", "/account",
+    )  # fmt: skip
+    assert asked(running, "/opportunities/ev?limit=1")[0] == 200  # its view is awake from here on
+    with held(running.node.engine.still) as ended:
+        for path in paths:
+            assert asked(running, path)[0] == 200, path
+        assert not ended.is_set()
 
 
 def test_requests_in_one_piece_are_answered_in_order(running: Running) -> None:
