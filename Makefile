@@ -72,7 +72,7 @@ serve: setup ## serve a made-up world on this machine, with keys to try it
 	@$(BIN)/oddsengine serve --demo
 
 page: setup ## drive the page in headless Chromium (CHROMIUM=optional: skip where there is none)
-	PAGE_TESTS=1 $(BIN)/python -m pytest -rs tests/test_page.py tests/test_page_stream.py tests/test_service_cors.py
+	PAGE_TESTS=1 $(BIN)/python -m pytest -rs $(PAGE) tests/test_page.py tests/test_page_stream.py tests/test_service_cors.py
 
 clean: ## remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage build dist *.egg-info
