@@ -23,7 +23,7 @@ from oddsengine_service.middleware.requests import Requests
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.pool import Pool
-from oddsengine_service.problems import Problem, masked, wrong_method
+from oddsengine_service.problems import Problem, no_such_path, wrong_method
 from oddsengine_service.request import Request
 from oddsengine_service.responses import CachedResponse
 
@@ -72,8 +72,7 @@ class Api:
         del receive, send
         request: Request = scope["state"]["request"]
         self.access.unrouted(request)
-        path = masked(request.path)[:100]
-        raise Problem(404, "not_found", f"no such path: {BASE}{path}; see /openapi.json")
+        raise no_such_path(f"{BASE}{request.path}", "/openapi.json")
 
     async def answer(self, request: Request, receive: Receive) -> CachedResponse:
         endpoint = request.endpoint

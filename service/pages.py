@@ -12,6 +12,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.devig import DEVIG_METHODS
+from oddsengine_service.params import LARGEST
 from oddsengine_service.tiers import TIERS, required
 
 _PARTS = Path(__file__).with_name("page")
@@ -219,13 +220,24 @@ def _key(ways: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    if "enum" in schema:
-        text = " | ".join(map(str, schema["enum"]))
+    if "anyOf" in schema:
+        text = " | ".join(map(_values, schema["anyOf"]))
     else:
-        text = str(schema.get("format") or schema.get("type", ""))
-        if "minimum" in schema or "maximum" in schema:
-            text += f" {schema.get('minimum', '')}..{schema.get('maximum', '')}"
+        text = _values(schema)
     if "default" in schema:
         default = schema["default"]
         text += f", default {str(default).lower() if isinstance(default, bool) else default}"
     return escape(text)
+
+
+def _values(schema: Mapping[str, Any]) -> str:
+    """The type of a parameter with its limits, or the values that it can have."""
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    text = str(schema.get("format") or schema.get("type", ""))
+    low, high = schema.get("minimum", -LARGEST), schema.get("maximum", LARGEST)
+    if low > -LARGEST:
+        text += f" from {low:,.10g}"
+    if high < LARGEST:
+        text += f" to {high:,.10g}"
+    return text

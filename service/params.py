@@ -16,6 +16,7 @@ MOST_QUERY = 16_384  # bytes of a query string
 MOST_FIELDS = 200
 MOST_TEXT = 200  # characters of one value
 MOST_WORDS = 500
+LARGEST = 1e9  # of a number that has no limits of its own
 _MOST_CACHED, _MOST_CACHED_TEXT = 1_000, 40  # parsed values of an endpoint, and their characters
 
 
@@ -62,7 +63,7 @@ def flag(name: str, doc: str, **more: Any) -> Param:
     return Param(name, _flag, {"type": "boolean"}, doc, **more)
 
 
-def number(name: str, doc: str, low: float = -1e9, high: float = 1e9, **more: Any) -> Param:
+def number(name: str, doc: str, low: float = -LARGEST, high: float = LARGEST, **more: Any) -> Param:
     kind = {"type": "number", "minimum": low, "maximum": high}
     return Param(name, lambda n, v: _number(n, v, low, high), kind, doc, **more)
 

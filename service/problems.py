@@ -34,6 +34,11 @@ def unknown(what: str, name: str) -> Problem:
     return Problem(404, "not_found", f"there is no {what} {quoted(name)}")
 
 
+def no_such_path(path: str, page: str) -> Problem:
+    """A path that nothing is served at; `page` lists those that exist."""
+    return Problem(404, "not_found", f"no such path: {masked(path)[:100]}; see {page}")
+
+
 def wrong_method(path: str, method: str, allowed: Iterable[str]) -> Problem:
     """A request with a method that its path does not have."""
     methods = sorted(allowed)

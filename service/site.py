@@ -17,7 +17,7 @@ from oddsengine_service.metrics import CONTENT_TYPE, UNAUTHORIZED, Metrics, allo
 from oddsengine_service.middleware.access import limited
 from oddsengine_service.middleware.requests import Requests
 from oddsengine_service.openapi import document
-from oddsengine_service.problems import Problem, quoted, wrong_method
+from oddsengine_service.problems import Problem, no_such_path, wrong_method
 from oddsengine_service.request import Request
 from oddsengine_service.responses import CachedResponse, Header, RawResponse, encode
 from oddsengine_service.routing import ENDPOINTS
@@ -62,7 +62,7 @@ class Site:
     async def _answer(self, request: Request) -> RawResponse:
         page = self._pages.get(request.path)
         if page is None:
-            raise Problem(404, "not_found", f"there is no {quoted(request.path)}")
+            raise no_such_path(request.path, "/docs")
         request.endpoint = replace(NOWHERE, path=request.path)
         if request.method not in _METHODS:
             raise wrong_method(request.path, request.method, _METHODS)

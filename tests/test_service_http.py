@@ -364,7 +364,7 @@ def test_elsewhere_errors_have_the_envelope_too(service: Running, path: str) -> 
     assert answer.status_code == 404
     check(answer.json(), "Error", "body")
     assert answer.json()["error"]["code"] == "not_found"
-    assert path in answer.json()["error"]["message"]
+    assert answer.json()["error"]["message"] == f"no such path: {path}; see /docs"
     assert answer.json()["error"]["docs"].endswith("#not_found")
     assert answer.headers["cache-control"] == "no-store"
     for at in ("/docs/", "/openapi.json/", "/docs//"):  # no redirect to a host that the request names
@@ -971,6 +971,9 @@ def test_the_page_for_people(service: Running) -> None:
     for tier in TIERS.values():
         assert f"<td><code>{tier.id}</code></td><td>{tier.rate:,}</td>" in answer.text
     assert "For the tier pro and above." in answer.text
+    assert "<td>number from 0 to 10,000</td>" in answer.text
+    assert "<td>today | tomorrow | date</td>" in answer.text
+    assert "1,000,000,000" not in answer.text, "a limit that stands for none"
     assert "<script" not in answer.text
     assert "`" not in re.sub("<style>.*</style>|<pre>.*?</pre>", "", answer.text, flags=re.DOTALL)
 

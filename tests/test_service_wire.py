@@ -17,6 +17,7 @@ from service_running import PATIENCE_S, TIER_IDS, Running, running
 
 from oddsengine_service.keys import KeyStore, StoreError, Terms
 
+MISSING_KEY = "API key required: send it as X-API-Key or Authorization: Bearer"
 BASIC = "Basic " + base64.b64encode(b"reader:of-the-proxy").decode()
 
 
@@ -50,8 +51,17 @@ def test_basic_authorization_is_for_somebody_else(service: Running) -> None:
             assert answer.status_code == 200
         answer = client.get("/odds")
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
-        assert "API key required" in answer.json()["error"]["message"]
+        assert answer.json()["error"]["message"] == MISSING_KEY
         assert client.get("/odds", headers={"X-API-Key": "demo_pro"}).status_code == 200
+
+
+def test_a_key_in_the_query_of_an_endpoint_that_takes_none_there_is_named(service: Running) -> None:
+    with service.client(None) as client:
+        for path in ("/odds", "/events"):
+            answer = client.get(f"{path}?api_key=demo_pro")
+            assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
+            why = f"; {path} does not accept api_key in the query"
+            assert answer.json()["error"]["message"] == MISSING_KEY + why
 
 
 # ---- where it is ----

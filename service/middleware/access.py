@@ -56,6 +56,8 @@ class Access:
         if key is None:
             if endpoint.key == "needed":
                 message = "API key required: send it as X-API-Key or Authorization: Bearer"
+                if not endpoint.query_key and request.given_key(in_query=True) is not None:
+                    message += f"; {endpoint.path} does not accept api_key in the query"
                 raise Problem(401, _unauthorized(endpoint), message)
             return ANONYMOUS
         if endpoint.key == "none":
