@@ -70,7 +70,7 @@ _TICK = 1.0  # seconds between two steps without quotes
 _AGAIN_S = 5.0  # minimum time between the starts of two nodes
 _CURLS = """  curl -H 'X-API-Key: demo_pro' '{at}/odds?market=main&limit=3'
   curl -H 'X-API-Key: demo_pro' '{at}/opportunities/ev?min_ev=1&limit=3'
-  curl -H 'X-API-Key: demo_hobby' '{at}/opportunities/arbitrage?format=csv'"""
+  curl -H 'X-API-Key: demo_hobby' '{at}/opportunities/arbitrage?min_profit=-1&format=csv'"""
 
 
 class Service:
