@@ -12,6 +12,7 @@ with `Engine.keep_replica` not at all.
 import copy
 import re
 import threading
+import warnings
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -242,6 +243,7 @@ class Engine:
                     self._mend()
                 else:
                     self._look_again()
+                    self._pass_on(batch)
                 raise
         self._follow()
         return update
@@ -255,8 +257,12 @@ class Engine:
             self.opened.rehome(board.rows.unit)
         self._tell(replica.completed(board.number, board.names.wordings, renumbered=tidied))
         self._published = len(board.names.wordings), len(board.names.books)
+        self._pass_on(batch)
+
+    def _pass_on(self, batch: Batch) -> None:
+        """Give the batch of the last step to the delayed boards."""
         for delayed in self._delayed.values():
-            delayed.follow(batch)
+            delayed.receive(batch, self._board.number)
 
     def _keep(self, search: Findings | None, now: int) -> None:
         """Apply the result of a search to the open sets."""
@@ -301,7 +307,7 @@ class Engine:
         self._published = len(board.names.wordings), len(board.names.books)
         self._search_again()
         for delayed in self._delayed.values():
-            delayed.restart(self)
+            delayed.restart(copy.deepcopy(board))
 
     def _search_again(self) -> None:
         """Make every active view search the whole board again."""
@@ -859,13 +865,24 @@ class Engine:
     def _publish(self) -> None:
         """Show readers what was written."""
         self._number, self._now = self._board.number, self._board.now
-        if self._replica is not None and self._writes:
+        if self._replica is not None and self._replica.broken:
+            self._writes, self._replica = [], None
+        elif self._replica is not None and self._writes:
             self._writes, writes = [], self._writes
             self._replica.tell(writes)
 
     def _follow(self) -> None:
+        """Repeat on the replica and on delayed boards what was written; an error there is no error of a step."""
         if self._replica is not None:
             self._replica.follow()
+        for delayed in tuple(self._delayed.values()):
+            try:
+                delayed.catch_up()
+            except Exception as error:  # its own step was undone
+                warnings.warn(
+                    f"the board delayed by {delayed.seconds:g} s tries again after the next step: {error!r}",
+                    RuntimeWarning, stacklevel=4,
+                )  # fmt: skip
 
     @contextmanager
     def judged(self) -> Iterator[Board]:
@@ -1065,20 +1082,29 @@ class Engine:
             return f"{(total * 31 + self._board.number) & ((1 << 64) - 1):016x}"
 
 
+class Waiting(NamedTuple):
+    """A step of the leader that is not yet old enough for a delayed engine."""
+
+    number: int
+    now: int
+    what: Batch | Board  # a board: to start from
+
+
 class Delayed(Engine):
     """An engine as it was some seconds ago; created by `Engine.delayed`. It cannot be written to."""
 
     def __init__(self, leader: Engine, seconds: float) -> None:
         super().__init__(guards=leader.guards, fair=leader.fair)
         self.seconds = seconds
-        self._waiting: deque[tuple[int, Batch | Board]] = deque()
+        self._waiting: deque[Waiting] = deque()
         if leader._board.number:
-            self.restart(leader)
+            self.restart(copy.deepcopy(leader._board))
 
-    def restart(self, leader: Engine) -> None:
-        """Start again from the leader's current board, with the delay from now on."""
-        self._waiting.clear()
-        self._waiting.append((leader._board.now, copy.deepcopy(leader._board)))
+    def restart(self, board: Board) -> None:
+        """Start again from a board of the leader, once it is old enough."""
+        with self._lock:
+            self._waiting.clear()
+            self._waiting.append(Waiting(board.number, board.now, board))
 
     def step(self, *_: Any, **__: Any) -> Update:
         """Raises TypeError: the past cannot be changed."""
@@ -1090,17 +1116,23 @@ class Delayed(Engine):
         """Raises TypeError: the leader's tape has the same steps."""
         raise TypeError("a delayed engine is not recorded; record the engine that it follows")
 
-    def follow(self, batch: Batch) -> None:
-        """Receive a batch that was applied, and apply those that are old enough."""
+    def receive(self, batch: Batch, number: int) -> None:
+        """Store the batch of the leader's step with this number, unless it is already stored."""
         with self._lock:
-            self._waiting.append((batch.now, batch))
-            old = batch.now - round(self.seconds * SECOND)
-            while self._waiting and self._waiting[0][0] <= old:
-                _, what = self._waiting.popleft()
+            if number > (self._waiting[-1].number if self._waiting else self._board.number):
+                self._waiting.append(Waiting(number, batch.now, batch))
+
+    def catch_up(self) -> None:
+        """Apply the batches that are old enough, each once, even if an earlier call was interrupted."""
+        with self._lock:
+            old = self._waiting[-1].now - round(self.seconds * SECOND) if self._waiting else 0
+            while self._waiting and self._waiting[0].now <= old:
+                number, _, what = self._waiting[0]
                 if isinstance(what, Board):
                     self._begin(what)
-                else:
+                elif number > self._board.number:
                     self._feed(what, None)
+                self._waiting.popleft()
 
     def _begin(self, board: Board) -> None:
         """Start from the board at the time this engine was created."""

@@ -7,6 +7,7 @@ again. So a reader sees the state of exactly one update, and waits only for othe
 
 import copy
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -56,7 +57,7 @@ class Replica:
         self._lock = threading.RLock()
         self._readers = 0  # nested reads of the thread that holds the lock
         self._due: deque[Sequence[Write]] = deque()
-        self.broken = False  # whether repeating writes was interrupted
+        self.broken = False  # whether repeating writes failed
 
     def tell(self, writes: Sequence[Write]) -> None:
         """Writes to repeat together, in order."""
@@ -104,9 +105,12 @@ class Replica:
             while self._due:
                 for write in self._due.popleft():
                     write(self._shown)
-        except BaseException:
+        except BaseException as error:
             self.broken = True
-            raise
+            self._due.clear()
+            if not isinstance(error, Exception):
+                raise
+            warnings.warn(f"the board is copied again for readers: {error!r}", RuntimeWarning, stacklevel=3)
 
 
 # ---- what is repeated ----

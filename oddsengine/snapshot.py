@@ -96,12 +96,10 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
 
 
 def restore_delayed(late: Delayed, held: dict[str, Any]) -> None:
-    """Let a delayed engine begin with what an older snapshot holds; it then has to `follow` every batch since."""
+    """Let a delayed engine begin with what an older snapshot holds; it then has to `receive` every batch since."""
     scratch = Engine(guards=late.guards, fair=late.fair)
     restore(scratch, held | {"views": []})
-    with late._lock:
-        late._waiting.clear()
-        late._waiting.append((scratch._board.now, scratch._board))
+    late.restart(scratch._board)
 
 
 def _memory(memory: Memory) -> dict[str, Any]:

@@ -262,19 +262,49 @@ def test_a_read_inside_of_a_read_sees_the_same_update() -> None:
     assert view.counts()["arbitrage"] == 0
 
 
-def test_writes_that_are_interrupted_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_that_cannot_be_repeated_cost_the_copy_and_not_the_update(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine()
     engine.keep_replica()
     view = engine.view(keep=True)
     engine.step(ARB, NOW)
     first = replica_of(engine)
     monkeypatch.setattr(first._shown.opened, "commit", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        engine.step(CHEAPER, NOW + timedelta(seconds=1))
-    assert engine.number == 2
+    with pytest.warns(RuntimeWarning, match=r"copied again for readers: ZeroDivisionError"):
+        update = engine.step(CHEAPER, NOW + timedelta(seconds=1))
+    assert (update.number, engine.number) == (2, 2)
+    assert len(update.of(view).gone("arbitrage")) == 1
+    engine.step(now=NOW + timedelta(seconds=2))
+    assert not first._due, "nothing is stored for a copy that nobody will read"
     alike(engine)
     assert replica_of(engine) is not first
     assert view.counts()["arbitrage"] == 0
+
+
+def test_a_reader_does_not_notice_writes_that_cannot_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.keep_replica()
+    view = engine.view(keep=True)
+    engine.step(ARB, NOW)
+    with held_up(engine):
+        engine.step(CHEAPER, NOW + timedelta(seconds=1))
+        monkeypatch.setattr(replica_of(engine)._shown.opened, "commit", lambda *_: 1 / 0)
+    with pytest.warns(RuntimeWarning, match=r"copied again for readers: ZeroDivisionError"):
+        assert view.counts()["arbitrage"] == 0
+    alike(engine)
+
+
+def test_a_delayed_board_that_fails_costs_no_update_and_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    late = engine.delayed(1.0)
+    engine.step(ARB, NOW)
+    with monkeypatch.context() as patch:
+        patch.setattr(late._board, "apply", lambda *_: 1 / 0)
+        with pytest.warns(RuntimeWarning, match=r"delayed by 1 s tries again after the next step: ZeroDivisionError"):
+            update = engine.step(CHEAPER, NOW + timedelta(seconds=1))
+    assert (update.number, engine.number, late.number) == (2, 2, 0)
+    engine.step(now=NOW + timedelta(seconds=2))
+    assert late.number == 2
+    assert late.table()["odds_decimal"].sort().equals(engine.table()["odds_decimal"].sort())
 
 
 def test_a_step_that_is_interrupted_anywhere_is_shown_whole_or_not_at_all() -> None:

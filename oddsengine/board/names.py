@@ -91,13 +91,6 @@ class Votes:
         self.lead.append(-1)
         self.many.append(0)
 
-    def sizes(self) -> tuple[set[int], set[int]]:
-        """Lengths by event and by answer; each is one number unless an insertion was interrupted."""
-        return (
-            {len(self.answers), self.lead.size, self.many.size},
-            {self.rows.size, self.event.size, sum(map(len, self.answers))},
-        )
-
     def count(self, came: Ints, went: Ints) -> Ints:
         """Count rows that come and go, by the codes of their answers; return their events with several answers."""
         np.add.at(self.rows.values, came, 1)
@@ -205,6 +198,7 @@ class Names:
         self.unit_live = Column(np.uint8)
         self._groups: dict[Any, int] = {}
         self._traits: Traits | None = None
+        self.whole = True  # False while they change, and after a change that was interrupted
 
     def __deepcopy__(self, memo: Any) -> "Names":
         """Copy what can change; texts and read-only objects are shared."""
@@ -227,24 +221,6 @@ class Names:
         columns = self._term_columns()
         return min(len(self.wordings), *(column.size for column in columns))
 
-    @property
-    def whole(self) -> bool:
-        """Whether all columns have consistent lengths, so that no insertion was interrupted."""
-        terms = self._term_columns()
-        events = (len(self.event_units), len(self.sports), len(self.event_codes), self._event_hash.size)
-        by_event, by_answer = zip(self.pairs.sizes(), self.leagues.sizes(), strict=True)
-        lengths = [
-            {len(self.wordings), *(column.size for column in terms)},
-            {len(self.events), *events}.union(*by_event),
-            *by_answer,
-            {self.unit_event.size, self.unit_live.size, len(self.unit_codes)},
-            {len(self.kinds), len(self._kind_codes), self._kind_hash.size},
-            {len(self.subjects), self._subject_hash.size, len(self._subject_codes)},
-            {len(self.market_names), len(self._market_codes)},
-            {len(self.published_names), len(self._published_codes)},
-        ]
-        return all(len(found) == 1 for found in lengths) and len(self.terms) >= len(self.wordings)
-
     # ---- books and market names ----
 
     def book(self, name: str) -> int:
@@ -257,9 +233,11 @@ class Names:
                 code = len(self.books)
                 if code >= 1 << BOOK_BITS:
                     raise too_many("books", name, 1 << BOOK_BITS)
+                self.whole = False
                 self.books.append(name)
                 self.book_codes["\x00" + known] = code
                 self._traits = None
+                self.whole = True
             self.book_codes[name] = code
         return code
 
@@ -415,6 +393,7 @@ class Names:
             terms.away, terms.sport, terms.league, terms.side, terms.subject, straight, terms.side_turned,
             terms.subject_turned, turned,
         )  # fmt: skip
+        self.whole = False
         for wording, kind, with_draw, two_way, verdict, home, away, sport, league, *readings in zip(
             wordings, *(column.tolist() for column in columns), strict=True
         ):
@@ -422,6 +401,7 @@ class Names:
             both = _Reading(*readings[:3]), _Reading(*readings[3:])
             teams, place = (names[home], names[away]), (names[sport], names[league])
             self._append(wording, _Term(kinds[kind], kinds[with_draw], two_way, verdict, teams, place, *both))
+        self.whole = True
 
     def _append(self, wording: Wording, term: "_Term") -> None:
         stem, text = _identifying(wording, term)
@@ -434,7 +414,6 @@ class Names:
         units = self._unit(event, 0, group), self._unit(event, 1, group)
         published = self._published(wording, event)
         ids = np.uint64(_stable(text)), np.uint64(_stable(stem)), checksum(wording)
-        # Nothing below can fail, so the columns keep equal lengths.
         code = len(self.wordings)
         self.wordings.append(wording)
         self.event.append(event)
@@ -513,6 +492,7 @@ class Names:
     def settle(self, events: Iterable[int]) -> list[int]:
         """Decide again about some events, from the current rows; return those whose terms changed."""
         changed = []
+        self.whole = False
         for event in events:
             turned = self.pairs.decide(event, leading) is not None and self._turn(event)
             league = self.leagues.decide(event, leading_league)
@@ -521,6 +501,7 @@ class Names:
                 self._regroup(event)
             if turned or league is not None:
                 changed.append(event)
+        self.whole = True
         return changed
 
     def _turn(self, event: int) -> bool:

@@ -289,7 +289,7 @@ class Board:
         self._rejudged.clear()
 
     def mend(self) -> None:
-        """Repair names if adding one was interrupted; codes of terms do not change."""
+        """Repair names if a change of them was interrupted; codes of terms do not change."""
         if not self.names.whole:
             self.names = self.names.renewed(np.arange(self.names.terms_held))
             self.rebuild()

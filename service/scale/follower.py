@@ -85,10 +85,11 @@ class Follower:
         self.epoch = message.epoch
         if not self.current:
             late = [self.node.engine.delayed(delay) for delay in DELAYS]
-            batches = [entry.value.batch for entry in entries if isinstance(entry.value, Step)]
+            steps = [entry.value for entry in entries if isinstance(entry.value, Step)]
             for engine in late:
-                for batch in batches:
-                    engine.follow(batch)
+                for step in steps:
+                    engine.receive(step.batch, step.number)
+                engine.catch_up()
             return
         for entry in entries:
             self._take(entry)
