@@ -293,7 +293,7 @@ class ClosingRecorder:
             return hits.take(hits.kind == EV)
         table, at = self._view.open.table, self._view.open.places()
         at = at[table.kind[at] == EV]
-        return Hits(table.id[at], table.kind[at], table.unit[at], table.legs[at], table.figures[at])
+        return Hits(table.id[at], table.kind[at], table.unit[at], table.legs[at], table.figures[at], table.shown[at])
 
     def _bets(self, board: Board, update: Update, hits: Hits) -> Bets:
         assert hits.legs.shape[1] == LEGS

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from oddsengine import fair_close
 from oddsengine._jit import fused, kernel
 from oddsengine.devig import devig_groups
-from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, first_gap
+from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, first_gap, step
 from oddsengine.guards import Guarded, main_lines
 from oddsengine.markets import Identity
 from oddsengine.reasons import CODES
@@ -463,6 +463,95 @@ def _choose(view: Offers, who: Longs, low: Longs, high: Longs, most: int, *, dis
             np.empty(g.row.size, np.int32), np.empty(most + 1, np.int64), np.empty(most, np.int32),
         )  # fmt: skip
     return Legs(rows, totals)
+
+
+@kernel
+def _share(
+    who, market, legs, segments, rows, book, net, reason, wanted, seen, live, timed, oldest, gap_live, gap_prematch,
+    ends, out,
+):  # fmt: skip
+    """Write the rows that share the price of each leg, and where they end."""
+    far = np.int64(9223372036854775807)
+    n = 0
+    for k in range(legs.shape[1]):
+        for c in range(market.size):
+            leg = legs[c, k]
+            if leg >= 0:
+                first, last = far, -far - 1
+                for other in legs[c]:
+                    if other >= 0 and seen[other] != NO_TIME:
+                        first, last = min(first, seen[other]), max(last, seen[other])
+                playing = live[market[c]] != 0
+                gap = gap_live if playing else gap_prematch
+                begun = n
+                for i in range(rows[segments[market[c]] + k], rows[segments[market[c]] + k + 1]):
+                    if net[i] != net[leg] or reason[i] != 0 or wanted[who[c], book[i]] == 0:
+                        continue
+                    if timed:
+                        early, late = first, max(last, seen[i])
+                        if seen[i] != NO_TIME:
+                            early = min(early, seen[i])
+                        if (late > early and late - early > gap) or (playing and seen[i] < oldest):
+                            continue
+                    # A book with the same price under two market names counts once.
+                    if n == begun or book[out[n - 1]] != book[i]:
+                        out[n] = i
+                        n += 1
+            ends[k * market.size + c + 1] = n
+
+
+def sharing(view: Offers, who: Longs, market: Longs, legs: Ints) -> tuple[Longs, Ints]:
+    """Return the rows with the price of each leg that pass the timing rules with the other legs, a row per book.
+
+    The first legs of all cases are first; the rows of leg `i` are those from `ends[i]` to `ends[i + 1]`.
+    """
+    g, limits = view.groups, view.limits
+    side, case = np.nonzero(legs.T >= 0)
+    segment = g.segments[market[case]] + side
+    ends = np.zeros(legs.size + 1, np.int64)
+    rows = np.empty(int((g.rows[segment + 1] - g.rows[segment]).sum()), np.int32)
+    _share(
+        who, market, legs, g.segments, g.rows, g.book, view.net, view.reason, view.wanted, g.seen, view.live,
+        view.timed, since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6),
+        round(limits.stale_prematch_gap_s * 1e6), ends, rows,
+    )  # fmt: skip
+    return ends, rows[: ends[-1]]
+
+
+@kernel
+def _two_digits(probability):
+    """A number that differs if two significant digits of a probability do; ties have a number of their own."""
+    if np.isnan(probability):
+        return np.int64(-1)
+    millionths = np.int64(np.round(probability * 1e6))
+    unit = np.int64(10000)
+    while unit > 10 and millionths < 10 * unit:
+        unit //= 10
+    twice = 2 * (millionths % unit)
+    return unit * (2 * (millionths // unit) + (2 if twice > unit else 1 if twice == unit else 0))
+
+
+@kernel
+def _hash_shown(legs, fair, main, slot, moved, ends, sharing, out):
+    """Hash the main line, fair probabilities and sharing rows of each case."""
+    for c in range(out.size):
+        h = step(np.uint64(1), np.uint64(main[c]))
+        again = np.uint64(0)
+        for k in range(legs.shape[1]):
+            h = step(h, np.uint64(_two_digits(fair[c, k])))
+            for i in range(ends[k * out.size + c], ends[k * out.size + c + 1]):
+                h = step(h, np.uint64(slot[sharing[i]]))
+                again |= np.uint64(moved[sharing[i]])
+        out[c] = h << np.uint64(1) | again
+
+
+def shown_hash(
+    view: Offers, legs: Ints, fair: Floats, main: Bytes, moved: npt.NDArray[np.bool_], ends: Longs, sharers: Ints
+) -> Words:
+    """Hash main lines, fair probabilities to two digits and the rows from `sharing`; bit 0: one of these `moved`."""
+    out = np.empty(legs.shape[0], np.uint64)
+    _hash_shown(legs, fair, main, view.groups.row, moved.view(np.uint8), ends, sharers, out)
+    return out
 
 
 @kernel

@@ -419,6 +419,7 @@ class Engine:
                 wanted = np.where(where.markets != 0, np.uint8(2), where.fair)
                 estimated = estimated._replace(needed=wanted, known=rows.close)
         searched, estimates = [], None
+        moved = rows.mark[g.row] == 0
         with board.reached(some, where) as there:
             for shared, spec in zip(alike.values(), specs, strict=True):
                 seen = fair_prices(
@@ -427,7 +428,7 @@ class Engine:
                 )  # fmt: skip
                 if seen.close is not None and spec.standard:
                     estimates = g, where.fair, seen.close
-                who, hits = search(some, seen, shared, where, names, self._off)
+                who, hits = search(some, seen, shared, where, names, self._off, moved)
                 of = np.array([view.open.row for view in shared], np.int64)
                 searched.append(Searched(shared, of, hits, self.opened.compare(of, who, units, hits, there)))
         return Findings(some, searched, changes, sampled, estimates)

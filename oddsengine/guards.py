@@ -812,13 +812,12 @@ def _flaps(chosen, segments, rows, book, flap, code, reason, measure):
                     measure[j] = 1.0
 
 
-def main_lines(groups: Groups, odds: Floats, reason: Bytes, books: int) -> tuple[Bytes, Ints]:
-    """1 for the main line of each ladder among the accepted prices, and the number of books of each market."""
-    return _some_main_lines(np.arange(groups.event.size), groups, odds, reason, books)
+def main_lines(g: Groups, odds: Floats, reason: Bytes, books: int, ladders: Longs | None = None) -> tuple[Bytes, Ints]:
+    """1 for the main line of each ladder among the accepted prices, and the number of books of each market.
 
-
-def _some_main_lines(ladders: Longs, g: Groups, odds: Floats, reason: Bytes, books: int) -> tuple[Bytes, Ints]:
-    """`main_lines` of some ladders only."""
+    With `ladders`, only these are looked at.
+    """
+    ladders = np.arange(g.event.size) if ladders is None else ladders
     main, offered = np.zeros(g.threshold.size, np.uint8), np.zeros(g.threshold.size, np.int32)
     _main_lines(
         ladders, g.markets, g.segments, g.rows, g.book, odds, reason, np.ones((books, 1)), np.full(books, -1, np.int64),
@@ -954,13 +953,13 @@ def _judge(
         )  # fmt: skip
     bounds = limit.outlier_main, limit.outlier_other, limit.outlier_slope
     if everywhere or (on.outlier and spread):
-        main, _ = _some_main_lines(notes[_PLAIN, :plain], g, odds, reason, books)
+        main, _ = main_lines(g, odds, reason, books, notes[_PLAIN, :plain])
         _outliers(
             notes[_SPREAD, :spread], segments, rows, g.market, book, feed, odds, main, limit.outlier_others,
             *bounds, on.outlier, reason, measure, not_reference, *voices,
         )  # fmt: skip
     if everywhere or (on.few_witnesses and spread):
-        main, _ = _some_main_lines(notes[_PLAIN, :plain], g, odds, reason, books)
+        main, _ = main_lines(g, odds, reason, books, notes[_PLAIN, :plain])
         _doubts(
             notes[_SPREAD, :spread], segments, rows, g.market, book, feed, odds, main, limit.outlier_others,
             limit.few_witnesses_agree + limit.epsilon, *bounds, confirmed, reason, doubt, *voices,

@@ -19,10 +19,11 @@ KINDS = ("ev", "arbitrage", "low_hold", "middles")
 LEGS = 3
 FIGURES = 5  # the last is 1 where the opportunity is unconfirmed, plus twice the flags of a fair price at the close
 SAME, CHANGED, NEW = 0, 1, 2
+ONE = np.uint64(1)
 
 
 _COMPACT = 1 << 12  # places; smaller tables are not worth it
-_COLUMNS = ("id", "kind", "unit", "legs", "figures", "born", "following")
+_COLUMNS = ("id", "kind", "unit", "legs", "figures", "shown", "born", "following")
 
 
 class Hits(NamedTuple):
@@ -33,6 +34,7 @@ class Hits(NamedTuple):
     unit: Ints
     legs: Ints  # (n, LEGS) slots of the board, -1 beyond
     figures: Floats  # (n, FIGURES); by kind, see `View.search`
+    shown: Words  # of low holds: a hash of what else their rows show, see `low_hold.shown`
 
     @property
     def size(self) -> int:
@@ -52,6 +54,7 @@ class Hits(NamedTuple):
             np.empty(0, np.int32),
             np.empty((0, LEGS), np.int32),
             np.empty((0, FIGURES)),
+            np.empty(0, np.uint64),
         )
 
 
@@ -63,7 +66,7 @@ class Difference(NamedTuple):
     old: Ints  # per hit: its place, -1 if new
     expired: Ints  # places that were not found again, by view
     expired_ends: Longs  # (views + 1)
-    touched: Ints  # unchanged places in ladders where prices moved, by view
+    touched: Ints  # unchanged places whose rows may show something else, by view
     touched_ends: Longs  # (views + 1)
 
 
@@ -80,8 +83,8 @@ def _ends(who, unit, units, ends):
 
 @kernel
 def _compare(
-    views, units, head, following, ids, kinds, legs, figures, ends, h_id, h_kind, h_legs, h_figures, reach, status, old,
-    gone, gone_ends, touched, touched_ends,
+    views, units, head, following, ids, kinds, legs, figures, shown, ends, h_id, h_kind, h_legs, h_figures, h_shown,
+    reach, status, old, gone, gone_ends, touched, touched_ends,
 ):  # fmt: skip
     """Match the hits of each view and unit with what is open there and was searched."""
     expired, others = 0, 0
@@ -115,7 +118,11 @@ def _compare(
                         if legs[p, k] != h_legs[i, k]:
                             same = False
                     status[i] = 0 if same else 1
-                    if same and reach[legs[p, 0]] != 0:
+                    if kinds[p] == LOW_HOLD:
+                        same_row = shown[p] >> ONE == h_shown[i] >> ONE and h_shown[i] & ONE == 0
+                    else:
+                        same_row = reach[legs[p, 0]] == 0
+                    if same and not same_row:
                         touched[others] = p
                         others += 1
                 p = following[p]
@@ -124,8 +131,8 @@ def _compare(
 
 @kernel
 def _commit(
-    views, units, head, following, ids, kinds, unit, legs, figures, born, ends, h_id, h_kind, h_legs, h_figures, old,
-    gone, spare, spares, top, now,
+    views, units, head, following, ids, kinds, unit, legs, figures, shown, born, ends, h_id, h_kind, h_legs, h_figures,
+    h_shown, old, gone, spare, spares, top, now,
 ):  # fmt: skip
     """Remove expired, update changed and add new opportunities. Returns places ever used, and free ones."""
     for i in range(gone.size):
@@ -170,6 +177,7 @@ def _commit(
                     legs[p, k] = h_legs[i, k]
                 for k in range(figures.shape[1]):
                     figures[p, k] = h_figures[i, k]
+                shown[p] = h_shown[i]
     return top, spares
 
 
@@ -218,6 +226,7 @@ class OpenTable:
             "unit": np.full(n, -1, np.int32),
             "legs": np.full((n, LEGS), -1, np.int32),
             "figures": np.zeros((n, FIGURES)),
+            "shown": np.zeros(n, np.uint64),
             "born": np.zeros(n, np.int64),
             "following": np.full(n, -1, np.int32),
             "spare": np.zeros(n, np.int32),
@@ -232,6 +241,7 @@ class OpenTable:
     unit: Ints
     legs: Ints
     figures: Floats
+    shown: Words
     born: Longs
     following: Ints
     spare: Ints
@@ -289,8 +299,9 @@ class OpenTable:
         gone, touched = np.empty((2, self.top), np.int32)
         touched_ends = np.empty(views.size + 1, np.int64)
         _compare(
-            views, units, self.head, self.following, self.id, self.kind, self.legs, self.figures, ends, hits.id,
-            hits.kind, hits.legs, hits.figures, reach, status, old, gone, expired_ends, touched, touched_ends,
+            views, units, self.head, self.following, self.id, self.kind, self.legs, self.figures, self.shown, ends,
+            hits.id, hits.kind, hits.legs, hits.figures, hits.shown, reach, status, old, gone, expired_ends, touched,
+            touched_ends,
         )  # fmt: skip
         gone = gone[: expired_ends[-1]]
         # In an order that does not depend on earlier steps, so that a replay reports them in the same order.
@@ -304,9 +315,9 @@ class OpenTable:
         self._heads(0, int(units.max(initial=0)) + 1)
         self._room(self.top + hits.size + 1)
         self.top, self.spares = _commit(
-            views, units, self.head, self.following, self.id, self.kind, self.unit, self.legs, self.figures, self.born,
-            difference.ends, hits.id, hits.kind, hits.legs, hits.figures, difference.old, difference.expired,
-            self.spare, self.spares, self.top, now,
+            views, units, self.head, self.following, self.id, self.kind, self.unit, self.legs, self.figures,
+            self.shown, self.born, difference.ends, hits.id, hits.kind, hits.legs, hits.figures, hits.shown,
+            difference.old, difference.expired, self.spare, self.spares, self.top, now,
         )  # fmt: skip
 
     def rehome(self, unit: Ints) -> None:

@@ -55,7 +55,7 @@ class Change:
     born: Longs  # when each was first found
     expired: Words
     expired_kind: Bytes
-    touched: Words  # unchanged figures, but prices of the ladder moved: the row may show other prices
+    touched: Words  # unchanged figures, but the row may show something else: other prices, another book with the price
 
     def __repr__(self) -> str:
         born = int((self.status == BORN).sum())

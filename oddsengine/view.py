@@ -12,6 +12,7 @@ from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog
@@ -321,13 +322,18 @@ class View:
 
 
 def search(
-    some: Gathered, prices: FairPrices, views: Sequence["View"], scope: Scope, names: Names, off: frozenset[int]
-) -> tuple[Longs, Hits]:
-    """Find what views that share fair prices hold open within a scope of some units; the view of each hit first."""
+    some: Gathered, prices: FairPrices, views: Sequence["View"], scope: Scope, names: Names, off: frozenset[int],
+    moved: npt.NDArray[np.bool_],
+) -> tuple[Longs, Hits]:  # fmt: skip
+    """Find what views that share fair prices hold open within a scope of some units; the view of each hit first.
+
+    `moved` says which rows of the groups have changed since the last search.
+    """
     seen = offers(prices, [view.spec(names) for view in views])
     shared = Search(**_common(seen, views, scope, names.hashes(some.groups), names.forms, off))
     v, g = shared.view, some.groups
     parts: list[tuple[int, Longs, Words, Any, Any, Any]] = []
+    shown = np.empty(0, np.uint64)
     edges = ev.find(shared)
     if edges.row.size:
         edges = edges.only(~ev.over_cap(shared, edges))
@@ -342,6 +348,7 @@ def search(
         parts.append((ARBITRAGE, arbs.who, arbs.legs.id, arbs.market, arbs.legs.rows, _priced(v, arbs)))
     holds = low_hold.find(shared)
     if holds.market.size:
+        shown = low_hold.shown(shared, holds, moved)
         parts.append((LOW_HOLD, holds.who, holds.legs.id, holds.market, holds.legs.rows, _priced(v, holds)))
     pairs = middles.find(shared)
     if pairs.low.size:
@@ -350,7 +357,7 @@ def search(
         doubt = unconfirmed(v, pairs.legs.rows)
         figures = np.stack([pairs.worth.ev, pairs.worth.prob, over, under, doubt], axis=1)
         parts.append((MIDDLE, pairs.who, pairs.legs.id, pairs.low, pairs.legs.rows, figures))
-    return _hits(some, parts)
+    return _hits(some, parts, shown)
 
 
 def _common(
@@ -373,8 +380,8 @@ def _priced(view: Offers, cases: Cases) -> Any:
     return figures
 
 
-def _hits(some: Gathered, parts: list[tuple[int, Longs, Words, Any, Any, Any]]) -> tuple[Longs, Hits]:
-    """All kinds together, sorted by view and unit."""
+def _hits(some: Gathered, parts: list[tuple[int, Longs, Words, Any, Any, Any]], shown: Words) -> tuple[Longs, Hits]:
+    """All kinds together, sorted by view and unit; `shown` is of the low holds."""
     if not parts:
         return np.empty(0, np.int64), Hits.none()
     g = some.groups
@@ -390,9 +397,12 @@ def _hits(some: Gathered, parts: list[tuple[int, Longs, Words, Any, Any, Any]]) 
         rows = part[4][:, :LEGS]
         legs[start : start + rows.shape[0], : rows.shape[1]] = np.where(rows >= 0, g.row[np.maximum(rows, 0)], -1)
         start += rows.shape[0]
-    order = np.argsort(who << 32 | unit, kind="stable")
+    more = np.zeros(n, np.uint64)
+    more[kind == LOW_HOLD] = shown
     ident = np.concatenate([part[2] for part in parts])
-    return who[order], Hits(ident[order], kind[order], unit[order].astype(np.int32), legs[order], figures[order])
+    hits = Hits(ident, kind, unit.astype(np.int32), legs, figures, more)
+    order = np.argsort(who << 32 | unit, kind="stable")
+    return who[order], hits.take(order)
 
 
 def _ev_rows(question: Question, ids: Words | None) -> pl.DataFrame:

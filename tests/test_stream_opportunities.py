@@ -2,13 +2,17 @@
 
 import random
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
 from effort import some
+from hypothesis import given
+from hypothesis import strategies as st
 from rows import MOMENT, total
 
+from oddsengine.detect import _two_digits
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.update import Update
@@ -50,7 +54,61 @@ def test_every_row_that_differs_is_outdated(seed: int) -> None:
         assert all(alone[id_].raw == after[id_].raw for id_ in some)
         before = after
     assert differed > 50
-    assert told < 0.7 * shown  # most stay as they were
+    assert told < 0.5 * shown  # most stay as they were
+
+
+def test_a_low_hold_is_outdated_by_what_its_row_shows() -> None:
+    """Another book's worse price is not part of its row; books that share the price and the fair price are."""
+    engine = Engine()
+    view = engine.view(sharp="pinnacle", max_hold=10.0, keep=True)
+    quoted = [row for book in BOOKS[1:] for row in total(book, 220.5, 1.95, 1.93)]
+    engine.step([*quoted, *total("pinnacle", 220.5, 1.87, 1.87)], MOMENT)
+    (id_,) = (int(hold, 16) for hold in view.ids()["low_hold"])
+
+    def after(over: float, under: float, seconds: int) -> bool:
+        moment = MOMENT + timedelta(seconds=seconds)
+        rows = [row | {"last_seen_at": moment} for row in total("pinnacle", 220.5, over, under)]
+        return id_ in outdated(engine.step(rows, moment), view)
+
+    assert not after(1.871, 1.87, 1)
+    assert after(1.871, 1.93, 2)  # it shares the price
+    assert not after(1.872, 1.93, 3)
+    assert after(1.872, 1.871, 4)  # and no more
+
+
+def test_a_low_hold_is_outdated_by_its_fair_prices_and_the_main_line() -> None:
+    engine = Engine()
+    at_close = engine.view(max_hold=10.0, keep=True)
+    beside_sharp = engine.view(sharp="pinnacle", max_hold=10.0, keep=True)
+    quoted = [row for book in BOOKS[1:] for row in total(book, 220.5, 1.95, 1.93)]
+    engine.step([*quoted, *total("pinnacle", 220.5, 1.87, 1.87)], MOMENT)
+    (id_,) = (int(hold, 16) for hold in at_close.ids()["low_hold"])
+    moment = MOMENT + timedelta(seconds=1)
+    sharp = [row | {"last_seen_at": moment} for row in total("pinnacle", 220.5, 1.901, 1.831)]
+    assert id_ in outdated(engine.step(sharp, moment), beside_sharp)
+    assert not at_close.opportunities().low_hold["is_alternate_line"].item()
+    moment += timedelta(seconds=1)
+    closer = [row | {"last_seen_at": moment} for book in BOOKS for row in total(book, 221.5, 1.91, 1.91)]
+    update = engine.step(closer, moment)
+    line = at_close.opportunities().low_hold.filter(line=220.5)
+    assert line["is_alternate_line"].item()
+    assert id_ in outdated(update, at_close)
+
+
+@given(st.floats(1e-4, 0.9999), st.floats(-0.02, 0.02))
+def test_two_digits_of_a_probability(probability: float, change: float) -> None:
+    """Equal if the texts are; a tie differs from both sides."""
+    other = min(max(probability + change, 1e-4), 0.9999)
+    texts = [b"%.2g" % round(value, 6) for value in (probability, other)]
+    codes = [_two_digits(value) for value in (probability, other)]  # type: ignore[no-untyped-call]
+    same = codes[0] == codes[1]
+    ties = any(_tie(value) for value in (probability, other))
+    assert same == (texts[0] == texts[1]) or (ties and not same)
+
+
+def _tie(probability: float) -> bool:
+    digits = f"{Decimal(str(round(probability, 6))).normalize():e}".partition("e")[0].replace(".", "")
+    return len(digits) == 3 and digits[2] == "5"
 
 
 def test_what_is_only_shown_outdates_its_market() -> None:

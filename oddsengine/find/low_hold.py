@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.columns import spans
-from oddsengine.detect import market_fair, since, unconfirmed
+from oddsengine.detect import market_fair, sharing, shown_hash, unconfirmed
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Cases, Search, cases
-from oddsengine.groups import NO_TIME, Floats, Ints, Longs
+from oddsengine.groups import Floats, Ints, Longs, Words
+from oddsengine.guards import main_lines
 from oddsengine.results import HOLD_ODDS, HOLD_SIDE, LOW_HOLD_SCHEMA
 
 
@@ -37,13 +37,14 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
     # The legs: first sides of all cases, then second sides and so on.
     side, case = np.nonzero(legs.rows.T >= 0)
     row = legs.rows[case, side]
-    leg, sharing = _sharing(question, legs.rows, case, row)
-    sides = _sides(question, row, market_fair(v, market)[case, side], leg, sharing)
+    ends, sharers = sharing(v, hits.who[order], market, legs.rows)
+    leg = np.repeat(np.arange(row.size), np.diff(ends)[legs.rows.T.ravel() >= 0])
+    sides = _sides(question, row, market_fair(v, market)[case, side], leg, sharers)
     columns: dict[str, Any] = {
         "id": ids.hexadecimal(legs.id),
         "line": board.market_lines(question, market),
         "hold_percentage": hold[order],
-        "all_books": board.books_of(question, case[leg], sharing, market.size),
+        "all_books": board.books_of(question, case[leg], sharers, market.size),
         **{f"side{k + 1}": _placed(sides, case, side == k, market.size) for k in range(int(side.max()) + 1)},
         "oldest_odds_age_seconds": board.nullable(age),
         "possibly_stale": old,
@@ -66,7 +67,7 @@ def _placed(sides: pl.Series, case: Longs, here: Bools, cases: int) -> pl.Series
     return pl.concat([sides, board.repeated(None, 1, HOLD_SIDE)])[place]
 
 
-def _sides(question: Question, row: Ints, fair: Floats, leg: Longs, sharing: Longs) -> pl.Series:
+def _sides(question: Question, row: Ints, fair: Floats, leg: Longs, sharing: Ints) -> pl.Series:
     """Build each leg: its price and every book that offers it."""
     base, shared = question.facts(row), question.facts(sharing)
     texts = {name: shared[name] for name in ("sportsbook", "deep_link", "id")}
@@ -88,30 +89,19 @@ def _sides(question: Question, row: Ints, fair: Floats, leg: Longs, sharing: Lon
     return board.structs(sides, HOLD_SIDE, base)
 
 
-def _sharing(question: Question, legs: Ints, case: Longs, row: Ints) -> tuple[Longs, Longs]:
-    """Return (leg, row) of the rows with the price of a leg that pass the timing rules with the others of its case."""
-    v = question.view
-    g = v.groups
-    segment = np.searchsorted(g.rows, row, side="right") - 1
-    start, stop = g.rows[segment].astype(np.int64), g.rows[segment + 1].astype(np.int64)
-    of, at = np.repeat(np.arange(row.size), stop - start), spans(start, stop)
-    same = (v.offer[at] != 0) & (v.net[at] == v.net[row][of])
-    if v.timed:
-        limits, playing = v.limits, (v.live[g.market[row]] != 0)[of]
-        times = g.seen[np.maximum(legs, 0)]
-        timed = (legs >= 0) & (times != NO_TIME)
-        seen = g.seen[at]
-        has_time = seen != NO_TIME
-        # Without a time on any leg, the row's own time decides.
-        first = np.where(timed, times, np.iinfo(np.int64).max).min(axis=1)[case][of]
-        last = np.where(timed, times, np.iinfo(np.int64).min).max(axis=1)[case][of]
-        first, last = np.minimum(seen, first, where=has_time, out=first), np.maximum(seen, last)
-        gap = np.where(playing, round(limits.stale_live_gap_s * 1e6), round(limits.stale_prematch_gap_s * 1e6))
-        near = (last <= first) | (last - np.minimum(first, last) <= gap)
-        fresh = seen >= since(v, limits.stale_live_leg_s)
-        same &= near & (fresh | ~playing)
-    # A book with the same price under two market names counts once.
-    of, at = of[same], at[same]
-    once = np.ones(of.size, bool)
-    once[1:] = (of[1:] != of[:-1]) | (g.book[at[1:]] != g.book[at[:-1]])
-    return of[once], at[once]
+def shown(search: Search, hits: Cases, moved: Bools) -> Words:
+    """Hash what rows show apart from legs and hold: who shares each price, and fair probabilities to two digits.
+
+    The lowest bit is 1 if a row of the board that it names has `moved`.
+    """
+    v, g = search.view, search.view.groups
+    main, ladder = np.zeros(hits.market.size, np.uint8), g.ladder[hits.market].astype(np.int64)
+    for caller in np.unique(hits.who):
+        own = hits.who == caller
+        taken = (v.reason != 0) | (v.wanted[caller][g.book] == 0)
+        lines, _ = main_lines(g, v.net, taken.view(np.uint8), v.wanted.shape[1], np.unique(ladder[own]))
+        main[own] = lines[hits.market[own]]
+    return shown_hash(
+        v, hits.legs.rows, market_fair(v, hits.market, hits.who), main, moved,
+        *sharing(v, hits.who, hits.market, hits.legs.rows),
+    )  # fmt: skip
