@@ -411,7 +411,7 @@ def _ev_rows(question: Question, ids: Words | None) -> pl.DataFrame:
         segment = np.searchsorted(question.view.groups.rows, hits.row, side="right")
         hits = hits.only(np.isin(segment, segment[np.isin(hits.id, ids)]))
     rows = ev.rows(question, hits, None)
-    return rows if ids is None else rows.filter(rows["id"].is_in(hexadecimal(ids)))
+    return rows if ids is None else rows[np.flatnonzero(np.isin(rows["id"].to_list(), hexadecimal(ids)))]
 
 
 def _case_rows(kind: Any) -> Callable[[Question, Words | None], pl.DataFrame]:
@@ -431,5 +431,8 @@ def _among(all_ids: Words, ids: Words) -> Longs:
 
 def _since(frame: pl.DataFrame, born: dict[str, int]) -> pl.DataFrame:
     """Add the time of first detection."""
+    if not frame.height:
+        return frame
     times = [born[ident[-16:]] for ident in frame["id"].to_list()]
-    return frame.with_columns(detected_at=moments_of(np.array(times, np.int64)))
+    column = moments_of(np.array(times, np.int64)).alias("detected_at")
+    return frame.replace_column(frame.get_column_index(column.name), column)

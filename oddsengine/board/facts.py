@@ -3,7 +3,7 @@
 Taking facts copies a few numbers per row; columns are made when they are read. The board may change meanwhile.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
@@ -128,7 +128,10 @@ class Columns:
         if name == "id":
             return pl.Series(hexadecimal(self._facts.id[at]), dtype=pl.String)
         if name in LINKS and self._facts.links:
-            return _links([self._facts.links[row] for row in at.tolist()], (name,))[name]
+            part = LINKS.index(name)  # few rows: without a query
+            split = [(self._facts.links[row] or "").split(SEPARATOR, part + 1) for row in at.tolist()]
+            texts = [texts[part] or None if len(texts) > part else None for texts in split]
+            return _typed(name, pl.Series(texts, dtype=pl.String))
         return self._column(name)[self._terms[1][at] if name in _WORDED else at]
 
     def whole(self, name: str) -> pl.Series:
@@ -148,7 +151,7 @@ class Columns:
             at = _WORDED[name]
             return pl.Series([wording[at] for wording in self._terms[0]], dtype=ODDS_SCHEMA[name])
         if name in LINKS and self._facts.links:
-            return self._links[name]
+            return _typed(name, self._links[name])
         if name in _MADE:
             return pl.Series(_MADE[name](self._facts)).cast(ODDS_SCHEMA[name])
         return pl.Series([None], dtype=ODDS_SCHEMA[name]).new_from_index(0, self._facts.slot.size)
@@ -160,8 +163,10 @@ class Columns:
         return [wordings[term] for term in terms.tolist()], of
 
     @cached_property
-    def _links(self) -> dict[str, pl.Series]:
-        return _links(self._facts.links, LINKS)
+    def _links(self) -> pl.DataFrame:
+        split = pl.Series("links", self._facts.links, dtype=pl.String).str.split(SEPARATOR).to_frame()
+        parts = (pl.col("links").list.get(at, null_on_oob=True).replace("", None) for at in range(len(LINKS)))
+        return split.select(part.alias(name) for part, name in zip(parts, LINKS, strict=True))
 
 
 _WORDED = {name: at for at, name in enumerate((*WORDING, "line"))}
@@ -189,15 +194,8 @@ def moments_of(micros: Longs) -> pl.Series:
     return column.cast(TIME)
 
 
-def _links(links: Sequence[str | None], names: Sequence[str]) -> dict[str, pl.Series]:
-    """Columns of the rows' own texts."""
-    split = pl.Series("links", links, dtype=pl.String).str.split(SEPARATOR).to_frame()
-    parts = split.select(
-        pl.col("links").list.get(LINKS.index(name), null_on_oob=True).replace("", None).alias(name) for name in names
-    )
-    return {
-        name: parts[name].replace_strict(_FLAGS, default=None, return_dtype=pl.Boolean)
-        if ODDS_SCHEMA[name] == pl.Boolean
-        else parts[name].cast(ODDS_SCHEMA[name])
-        for name in names
-    }
+def _typed(name: str, texts: pl.Series) -> pl.Series:
+    """A column of the rows' own texts in its type."""
+    if ODDS_SCHEMA[name] == pl.Boolean:
+        return texts.replace_strict(_FLAGS, default=None, return_dtype=pl.Boolean)
+    return texts.cast(ODDS_SCHEMA[name])

@@ -417,7 +417,12 @@ def frame(columns: Mapping[str, Any], schema: Mapping[str, Any], facts: RowColum
 
 def empty(schema: Mapping[str, Any]) -> pl.DataFrame:
     """A frame without rows."""
-    return pl.DataFrame([_null(dtype).new_from_index(0, 0) for dtype in schema.values()], schema=list(schema))
+    return _empty(tuple(schema.items())).clone()
+
+
+@lru_cache
+def _empty(schema: tuple[tuple[str, Any], ...]) -> pl.DataFrame:
+    return pl.DataFrame(schema=dict(schema))
 
 
 @lru_cache(maxsize=64)

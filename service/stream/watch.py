@@ -161,7 +161,8 @@ class Watch:
         ids = np.fromiter(words, np.uint64, len(words))
         frames = self._view.opportunities(ids=ids)
         after = self._engine.number
-        found = (find for kind in KINDS for find in _opportunities(kind, getattr(frames, kind)))
+        tables = ((kind, getattr(frames, kind)) for kind in KINDS)
+        found = (find for kind, table in tables if table.height for find in _opportunities(kind, table))
         return ViewSnapshot({int(find.id[-16:], 16): find for find in found}, before, after)
 
 

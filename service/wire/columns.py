@@ -18,7 +18,6 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.columns import NO_TIME
 from oddsengine.query import values
 from oddsengine.timestamps import timestamps
 
@@ -114,8 +113,7 @@ def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> l
     if float in kinds:
         return _numbers(name, column.to_numpy())
     if name in _TIMES:
-        column = column.to_physical()
-        times = timestamps((column.fill_null(int(NO_TIME)) if column.null_count() else column).to_numpy())
+        times = timestamps(column.to_numpy().view(np.int64))  # null is NaT, which is NO_TIME
         return [time or "" for time in times] if kind is str else times
     if name in _BOOKS:
         missing = "" if kind is str else None

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine_service.wire.columns import Encoding, Own, book_id, flat, home_page, parts
+from oddsengine_service.wire.columns import Encoding, Own, book_id, flat, home_page
 from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, PageWith
 from oddsengine_service.wire.numbers import Number
 from oddsengine_service.wire.references import with_leg_references
@@ -206,17 +206,19 @@ class LowHold(msgspec.Struct, frozen=True):
 def _low_hold(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     """The confidence decreases with the age of the oldest price, as in a +EV row."""
     limits = catalog.thresholds()
-    age = frame["oldest_odds_age_seconds"].fill_null(limits.stale_prematch_s).to_numpy()
+    age = np.nan_to_num(frame["oldest_odds_age_seconds"].to_numpy(), nan=limits.stale_prematch_s)
     fades = np.where(frame["is_live"].to_numpy(), limits.confidence_age_live_s, limits.confidence_age_s)
-    ids, links = sides["odds_ids"], sides["deep_links"]
-    books, linked = list(map(book_id, flat(sides["books"]).to_list())), flat(links).struct.unnest()
-    urls = zip(map(book_id, linked["sportsbook"].to_list()), linked["deep_link"].to_list(), strict=True)
-    pages = zip(parts(books, sides["books"]), map(dict, parts(list(urls), links)), strict=True)
+    books = [list(map(book_id, names)) for names in sides["books"].to_list()]
+    ids, links = sides["odds_ids"].to_list(), sides["deep_links"].to_list()
+    urls = [{book_id(link["sportsbook"]): link["deep_link"] for link in some} for some in links]
     return {
         "confidence": 100.0 * np.exp(-age / fades), "odds_age_seconds": "oldest_odds_age_seconds",
         "game_state": [None] * frame.height, "side.odds.probability": "implied_probability",
-        "side.odds_ids": list(map(dict, parts([*zip(books, flat(ids).to_list(), strict=True)], ids))),
-        "side.deep_links": [{b: url for b in bs if (url := own.get(b) or home_page(b))} for bs, own in pages],
+        "side.odds_ids": [dict(zip(*pair, strict=True)) for pair in zip(books, ids, strict=True)],
+        "side.deep_links": [
+            {book: url for book in some if (url := own.get(book) or home_page(book))}
+            for some, own in zip(books, urls, strict=True)
+        ],
     }  # fmt: skip
 
 
