@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from effort import less
+from effort import less, some
 from naive_devig import power
 
 import oddsengine as oe
@@ -186,7 +186,7 @@ def test_the_figures_of_a_cell() -> None:
     assert (of["inside_90"], of["returned"]) == pytest.approx((75.0, 0.0))
 
 
-@pytest.mark.parametrize("few", [1, 8, 40])
+@pytest.mark.parametrize("few", some([8, 1, 40], 1))
 def test_an_audit_is_the_same_while_names_are_dropped(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dropping names of old events renumbers the units of the board, also in the step that shows a price."""
     table = history(6)

@@ -68,6 +68,7 @@ COMPILES = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason
 
 
 @COMPILES
+@pytest.mark.exhaustive
 def test_kernels_do_the_same_as_plain_python() -> None:
     """Without numba's compiler, as coverage is measured: numbers of numpy overflow there that wrap in machine code."""
     compiled, plain = ran(BOARD), ran(BOARD, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, forked=False)
@@ -92,6 +93,7 @@ def without_a_home(installed: Path, temporary: Path) -> dict[str, str]:
 
 
 @COMPILES
+@pytest.mark.exhaustive
 def test_without_a_folder_that_lasts_kernels_are_kept_among_temporary_files(installed: Path, tmp_path: Path) -> None:
     first = run(without_a_home(installed, tmp_path))
     assert first.compiled

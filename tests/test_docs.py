@@ -27,6 +27,8 @@ from oddsengine_service.routing import ENDPOINTS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SLOW = ("scan", "simulate", "strategy", "tape")  # worlds and histories
+EXHAUSTIVE = pytest.mark.exhaustive
 WIDTH = 100  # of the terminal that the examples show
 STAYS = {"serve", "feeds", "mcp", "watch"}  # commands that wait or ask the network: their words are read, and no more
 _LONG_AGO = "2026-02-07T18:00:00Z"
@@ -62,7 +64,9 @@ def blocks(path: Path) -> list[Block]:
 # ---- a page from top to bottom ----
 
 
-@pytest.mark.parametrize("path", PAGES, ids=_named)
+@pytest.mark.parametrize(
+    "path", [pytest.param(each, marks=EXHAUSTIVE) if each.stem in SLOW else each for each in PAGES], ids=_named
+)
 def test_page(
     path: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -293,6 +293,7 @@ def test_a_file_is_served_over_stdio() -> None:
     assert wrong.is_error
 
 
+@pytest.mark.exhaustive
 def test_a_node_is_served_over_stdio(service: Running) -> None:
     service.clock.pass_minute()
     names, found, wrong = over_stdio("--url", service.base.removesuffix("/api/v1"), ODDSENGINE_API_KEY="demo_pro")

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from service_running import Running, running, until
@@ -250,6 +251,7 @@ def test_a_node_whose_wall_clock_is_set_back_an_hour(tmp_path: Path) -> None:
         ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_the_demo_goes_on_when_the_wall_clock_is_set_back(tmp_path: Path) -> None:
     """Over the machine's own steady clock; `Date`, which the page's ages go by, stays with the board."""
     behind = [0]

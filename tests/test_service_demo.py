@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from effort import less
 
 from oddsengine.engine import Engine
 from oddsengine.simulate.world import START
@@ -13,7 +14,7 @@ from oddsengine_service.demo import EVENTS, simulation
 
 GAMES = 12  # a day
 SHARE = GAMES / EVENTS
-HOURS = 8.0
+HOURS = less(8.0, 2.5)
 ODD = START + timedelta(seconds=41, microseconds=123_456)
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 import pytest
 from asks import NoKeys, ask, found
-from effort import less
 from test_auditing import LOOKS, history
 
 import oddsengine as oe
@@ -71,13 +70,14 @@ def test_a_file_that_changes_is_in_force_and_one_that_cannot_be_used_is_not(tmp_
     calibrator.close()
 
 
+@pytest.mark.exhaustive
 def test_a_node_fits_its_table_to_its_own_tapes(tmp_path: Path) -> None:
     folder = tmp_path / "tapes" / "one"
     folder.parent.mkdir()
     engine, writer = oe.resume(folder)
     view = engine.view(method="close", kinds=("ev",), keep=True)
     with writer:
-        for look in read_history(history(51, looks=less(LOOKS, 4))).looks:
+        for look in read_history(history(51, looks=LOOKS)).looks:
             engine.step(look.quotes, look.now)
     assert view.awake
     out, adopted = StringIO(), list[catalog.FairTable]()

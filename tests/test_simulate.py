@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
-from effort import less, some
+from effort import ALL, less, some
 
 import oddsengine as oe
 from oddsengine import catalog
@@ -31,7 +31,7 @@ from oddsengine.simulate.world import START
 
 Row = dict[str, Any]
 Market = tuple[int, int, int, bool]  # event, ladder, quarters, live
-HONEST_SEEDS = some((3_000_001, 3_000_002), 1)
+HONEST_SEEDS = 3_000_001, 3_000_002
 HAZARD_SEEDS = some((3_000_003, 3_000_004), 1)
 BOOKS = ("pinnacle", "novig", "draftkings", "bet365", "betrivers", "unibet")
 TICK = 15.0
@@ -361,7 +361,7 @@ def honest(seed: int) -> Seen:
     bets: dict[tuple[str, bool], tuple[Row, float]] = {}
     surebets: dict[tuple[str, float], Row] = {}
     prices, hunt = Prices(), Hunt()
-    for _, shown in looks(world, less(60, 48), prices):
+    for _, shown in looks(world, 60, prices):
         for row in shown.ev.filter(pl.col("ev_percentage") >= FLAGGED).iter_rows(named=True):
             key = row["id"], can_judge(row, world.now, prices)
             if key not in bets:
@@ -398,6 +398,7 @@ def settled_surebet(world: World, row: Row) -> float:
     return float(sum(profits))
 
 
+@pytest.mark.exhaustive
 def test_positive_expectation_is_earned() -> None:
     """A bet earns what was predicted when it was first flagged while `can_judge` held: within three standard errors, in
     results with all their luck and in true expectation at that moment; before the game within a tenth of the edge, too.
@@ -419,6 +420,7 @@ def test_positive_expectation_is_earned() -> None:
     assert abs(float(np.mean([bet.true for bet in early])) - predicted) < 0.1 * predicted
 
 
+@pytest.mark.exhaustive
 def test_arbitrages_pay_what_they_promise() -> None:
     """All of the profit; nothing where every stake comes back, half where half of each does."""
     surebets = list(chain.from_iterable(honest(seed).surebets for seed in HONEST_SEEDS))
@@ -430,9 +432,9 @@ def test_arbitrages_pay_what_they_promise() -> None:
 
 def test_true_arbitrages_are_found() -> None:
     """Shown at some look while they are there; among honest books, and beside those that hazards strike."""
-    found = list(chain.from_iterable(honest(seed).found for seed in HONEST_SEEDS))
+    found = list(chain.from_iterable(honest(seed).found for seed in HONEST_SEEDS if ALL))
     found += chain.from_iterable(spoilt(seed).found for seed in HAZARD_SEEDS)
-    assert len(found) > 100
+    assert len(found) > less(100, 20)
     assert sum(found) >= 0.95 * len(found), (sum(found), len(found))
 
 
@@ -505,7 +507,7 @@ def spoilt(seed: int) -> Spoilt:
     world = World(seed, events=20, tick=2.0, live=0.3, hazards=True)
     seen = Spoilt(Counter(), Counter(), Counter(), [])
     prices, hunt = Prices(), Hunt()
-    for engine, shown in looks(world, less(150, 85), prices):
+    for engine, shown in looks(world, less(150, 60), prices):
         for kind, leg, phantom in phantoms_among(world, shown):
             known = can_be_known(world, engine, prices, kind, leg, phantom)
             counter = seen.shown if known else seen.unknown

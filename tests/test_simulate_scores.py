@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from effort import less, some
+from effort import some
 
 from oddsengine.engine import Engine
 from oddsengine.games import Scoreboard
@@ -126,6 +126,7 @@ def test_the_same_seed_tells_the_same(hazards: bool) -> None:
     assert any(first)
 
 
+@pytest.mark.exhaustive
 def test_a_frozen_board_is_outvoted() -> None:
     """With errors of feeds some boards show an old score for minutes; what they come to is hardly ever old."""
     made, board = world(11, hazards=True), Scoreboard()
@@ -134,7 +135,7 @@ def test_a_frozen_board_is_outvoted() -> None:
     at = {fixture.id: place for place, fixture in enumerate(made.fixtures)}
     past: dict[str, list[tuple[int, int]]] = {event: [] for event in at}
     frozen = old = 0
-    for batch, _ in goals(made, less(600, 240)):
+    for batch, _ in goals(made, 600):
         for event, place in at.items():
             past[event].append(tuple(made._games.score[place, :2].tolist()))
         frozen += sum(reading.score not in past[reading.event][-LATEST_S:] for reading in made.scores)

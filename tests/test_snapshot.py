@@ -28,7 +28,7 @@ def through_msgpack(held: dict[str, Any]) -> Any:
     return msgspec.msgpack.decode(msgspec.msgpack.encode(held))
 
 
-@pytest.mark.parametrize(("seed", "method"), some([(3, "power"), (3, "close"), (4, "power"), (4, "close")], 2))
+@pytest.mark.parametrize(("seed", "method"), some([(3, "close"), (3, "power"), (4, "power"), (4, "close")], 1))
 def test_goes_on_alike(seed: int, method: str) -> None:
     recorder, engine = Batches(), Engine()
     engine.record(recorder)

@@ -71,7 +71,7 @@ def test_a_file_is_filtered_and_a_row_leads_to_its_board(tmp_path: Path) -> None
 
 def test_a_tape_is_replayed(tmp_path: Path) -> None:
     tape = str(tmp_path / "tape")
-    assert cli.main(["record", tape, "--simulate", "7", "--seconds", "20", "--events", "8"]) == 0
+    assert cli.main(["record", tape, "--simulate", "7", "--seconds", "10", "--events", "4"]) == 0
     source = TapeSource(tape, float("inf"), None)
 
     async def steps(pilot: Pilot[None], app: WatchApp) -> None:
