@@ -297,7 +297,7 @@ def interrupted(engine: oe.Engine, at: int, inside: Callable[..., Any] | None = 
     return False
 
 
-@pytest.mark.parametrize("start", some(range(7), 2))
+@pytest.mark.parametrize("start", some(range(7), 1))
 def test_a_step_that_is_interrupted_anywhere_is_whole_or_not_at_all(start: int) -> None:
     """At one line in seven of the whole step, each time with new names, prices that move and rows that leave."""
     first = [*ARB, quote("X", 2.0, "bet365", event_id="other")]

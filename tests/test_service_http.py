@@ -879,6 +879,7 @@ def _health(origin: str) -> str:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.exhaustive
 def test_the_command_as_a_person_runs_it(tmp_path: Path) -> None:
     """Its three lines work as they are pasted, a signal ends it well, and it leaves nothing behind."""
     run = "from oddsengine.cli import main; raise SystemExit(main())"

@@ -266,7 +266,7 @@ def test_small_boards(rows: list[Row], caller: Settings) -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("seed", some(range(4), 2))
+@pytest.mark.parametrize("seed", some(range(4), 1))
 def test_large_boards(check: Callable[[Sequence[Row], Settings, Scan], None], seed: int) -> None:
     check(*scanned(seed))
 
