@@ -7,6 +7,7 @@ process, and so does every platform but Linux.
 
 import atexit
 import ctypes
+import gc
 import importlib
 import os
 import pickle
@@ -280,6 +281,8 @@ def _main(number: int) -> None:
         dispatcher = kernel.dispatcher() if hasattr(kernel, "dispatcher") else kernel
         for each in signatures:
             dispatcher.compile(each)
+    gc.collect()
+    gc.freeze()  # what a forked process does not look at again, it does not copy
     found = _fork(asked)
     if found is not None:
         sys.argv = ["-c", *found[1]]
