@@ -21,6 +21,8 @@ from oddsengine import query
 if sys.platform != "win32":
     import fcntl
 
+gc.disable()  # until everything is imported and collected
+
 # Without files of bytecode each worker, and each process that a test starts, compiles every module again: where an
 # environment forbids them, collecting takes twice as long.
 sys.dont_write_bytecode = False
@@ -68,9 +70,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What stays until the end is not looked at again by each collection of garbage."""
-    gc.collect()
+    """What stays until the end is not looked at again by each collection of garbage, and these are few, as in a node."""
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
