@@ -70,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What stays until the end is not looked at again by each collection of garbage, and these are few, as in a node."""
+    """What stays until the end is not looked at again by collections of garbage; these are few, as in a node."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     gc.enable()

@@ -316,7 +316,8 @@ def test_a_fit_of_few_looks_keeps_the_constants_that_they_do_not_determine() -> 
         assert all(math.isfinite(error) and error > 0.0 for error in errors.values())
 
 
-@pytest.mark.parametrize("looks", [6, pytest.param(12, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("looks", [6, 12])
 def test_a_fit_keeps_what_an_operator_set(looks: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     history(54, looks=looks).write_parquet(tmp_path / "history.parquet")
     own = {

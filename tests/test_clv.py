@@ -627,6 +627,7 @@ def test_the_command_reads_a_folder_and_a_tape_alike(
     assert main(["clv", "--archive", "a", "--tape", "b"]) == 2
 
 
+@pytest.mark.exhaustive
 def test_the_command_reads_an_archive(
     season: Season, of_tape: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,6 +37,7 @@ def stored(process: Process, path: str, key: str = "pro") -> Any:
     return answer.json()["data"]
 
 
+@pytest.mark.exhaustive
 def test_what_is_stored_at_one_gateway_is_there_at_every_other(tmp_path: Path) -> None:
     with (
         hooked() as hook, servers(tmp_path / "nats") as found,

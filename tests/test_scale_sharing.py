@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from effort import ALL
 from nats_running import Servers, servers, wait_for
 from test_scale_log import link_to
 
@@ -255,6 +254,7 @@ def flushed(usage: Usage) -> None:
     wait_for(written, "the server takes it")
 
 
+@pytest.mark.exhaustive
 def test_usage_is_counted_over_all_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while the server is down, by a process that starts later, and after the server's disk was wiped."""
     monkeypatch.setattr("oddsengine_service.scale.sharing._IDLE_S", 1.0)
@@ -288,7 +288,7 @@ def test_usage_is_counted_over_all_processes(tmp_path: Path, monkeypatch: pytest
                 wait_for(lambda usage=usage: usage.used(account) == Used(9, 9, 11), "the sum goes on")  # type: ignore[misc]
 
 
-@pytest.mark.skipif(not ALL, reason="it waits for missing heartbeats: `make test-all` runs it")
+@pytest.mark.exhaustive
 def test_usage_is_followed_after_the_server_lost_the_consumer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client then asks for another one, which it cannot for one that starts by time; we do."""
     monkeypatch.setattr("oddsengine_service.scale.sharing._IDLE_S", 24.0)

@@ -28,12 +28,12 @@ FIGURES = {
     "low_hold": "hold_percentage",
     "middles": "expected_value",
 }
-BOOKS = some(DEFAULT_BOOKS, 12)
+BOOKS = some(DEFAULT_BOOKS, 10)
 OLD = catalog.fair_table()
 NEW = catalog.amended_fair_table({"name": "new", "own": {"weight": 0.2}, "momentum": {"far": 0.0, "near": 0.0}})
 
 
-def quotes(seed: int, looks: int = less(24, 18), events: int = less(5, 4), hours: float = 2.0) -> pl.DataFrame:
+def quotes(seed: int, looks: int = less(24, 14), events: int = less(5, 3), hours: float = 2.0) -> pl.DataFrame:
     """Looks at a simulated board, the first event starting within the history."""
     world = oe.World(seed, events=events, live=0.0, tick=3600.0 * hours / looks, books=BOOKS)
     rows = [
@@ -122,7 +122,7 @@ def test_every_way_to_hand_a_history_in_gives_the_same(tmp_path: Path, monkeypat
         frame.to_pandas(),
         frame.to_arrow(),
     )
-    for given in some(ways, 6):
+    for given in some(ways, 5):
         assert oe.scan_history(given).equals(wanted), type(given)
 
 
