@@ -68,15 +68,18 @@ def status(hub: Hub) -> str:
 def test_prices_arrive_and_leave() -> None:
     """What is listed is on the board, under our event id; what is listed no more is gone, and nothing else is."""
 
-    async def odds(_: Request, answering: Answering, times: int) -> None:
-        listed = game() if times < 3 else game(prices=(1.75, 2.2), books=("fanduel",))
+    listed = game()
+
+    async def odds(_: Request, answering: Answering, __: int) -> None:
         await answering.answer([listed], headers=HEADERS)
 
     async def check() -> None:
+        nonlocal listed
         provider, hub = Provider(odds), new_hub()
         async with http(provider) as url, running(hub, source(declared(url))):
             await until(lambda: len(prices(hub)) == 4, "four prices")
             assert hub.engine.table()["event_id"].unique().to_list() != ["g1"]
+            listed = game(prices=(1.75, 2.2), books=("fanduel",))
             await until(lambda: len(prices(hub)) == 2, "two prices")
             assert prices(hub) == {("fanduel", "Boston Celtics"): 1.75, ("fanduel", "Los Angeles Lakers"): 2.2}
             (found,) = hub.statuses()

@@ -14,7 +14,7 @@ from oddsengine_service.demo import EVENTS, simulation
 
 GAMES = 12  # a day
 SHARE = GAMES / EVENTS
-HOURS = less(8.0, 2.5)
+HOURS = less(8, 3)
 ODD = START + timedelta(seconds=41, microseconds=123_456)
 
 

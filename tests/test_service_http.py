@@ -1020,12 +1020,24 @@ def test_splits_of_an_operator(service: Running) -> None:
 def test_lines_of_the_log(service: Running) -> None:
     with service.client("pro") as client:
         answer = client.get("/odds?limit=7&secret=word")
-    lines = [json.loads(line) for line in service.log_text().splitlines()]
-    found = next(line for line in lines if line.get("id") == answer.headers["x-request-id"])
+    found = logged(service, answer)
     assert (found["event"], found["route"], found["status"], found["account"]) == ("request", "/odds", 200, "demo_pro")
     assert datetime.fromisoformat(found["at"]).tzinfo == UTC
     assert found["ms"] > 0
     assert "word" not in json.dumps(found)
+
+
+def logged(service: Running, answer: httpx.Response) -> dict[str, Any]:
+    """The line of the log about a request, which is written after the answer."""
+    found: list[dict[str, Any]] = []
+
+    def there() -> bool:
+        lines = [json.loads(line) for line in service.log_text().splitlines()]
+        found[:] = [line for line in lines if line.get("id") == answer.headers["x-request-id"]]
+        return bool(found)
+
+    until(there, "the line of the log")
+    return found[0]
 
 
 @pytest.mark.parametrize(
@@ -1035,8 +1047,7 @@ def test_lines_of_the_log(service: Running) -> None:
 def test_requests_outside_the_api_are_logged(service: Running, path: str, route: str, status: int) -> None:
     answer = httpx.get(f"http://127.0.0.1:{service.port}{path}", timeout=PATIENCE_S)
     assert answer.status_code == status
-    lines = [json.loads(line) for line in service.log_text().splitlines()]
-    found = next(line for line in lines if line.get("id") == answer.headers["x-request-id"])
+    found = logged(service, answer)
     assert (found["event"], found["route"], found["status"]) == ("request", route, status)
     assert found["address"] == "127.0.0.1"
     assert "word" not in json.dumps(found)
