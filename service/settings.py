@@ -35,7 +35,7 @@ _OF_KUBERNETES = re.compile(
 )
 
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000, description="a number of seconds above 0")]
-Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
+Text = Annotated[str, Meta(min_length=1, description="a non-empty string")]
 Days = Annotated[float, Meta(gt=0, le=36_500, description="a number of days above 0")]
 Texts = Annotated[tuple[Text, ...], Meta(description="a list of texts")]
 Switch = Annotated[bool, Meta(description="true or false")]
@@ -372,7 +372,7 @@ def _tables(path: str | Path | None) -> dict[str, Any]:
             return {}
         raise SettingsError(f"{path}: no such file") from None
     except OSError as error:
-        raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
+        raise SettingsError(f"{file}: cannot be read: {(error.strerror or str(error)).lower()}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file}: not valid TOML: {error}") from None
 
@@ -469,8 +469,10 @@ def _allowed(kind: Any) -> str:
     for meta in getattr(kind, "__metadata__", ()):
         if isinstance(meta, Meta) and meta.description:
             return meta.description
-    return {str: "a text", bool: "true or false"}.get(kind, f"of type {kind}")
+    return {str: "a string", bool: "true or false"}.get(kind, f"of type {kind}")
 
 
 def _quoted(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()  # as in TOML
     return "nothing" if value is None else repr(value)[:80]

@@ -88,19 +88,19 @@ def test_without_it_nothing_of_it_is_known() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("x = [", "cannot be read"),
+        ("x = [", "not valid TOML: "),
         ("[shops.a]\nname = 'A'", "shops is not a section; allowed: books, links, leagues, teams, markets"),
         ("books = 3", "books is 3; allowed: a table"),
         ("[books]\na = 3", "books.a is 3; allowed: a table"),
-        ("[books.a]\nregions = ['UK']", "books.a.name is missing; allowed: a text"),
-        ("[books.a]\nname = 3", "books.a.name is 3; allowed: a text"),
-        ("[books.a]\nname = '...'", "books.a.name is '...'; allowed: a text with letters"),
+        ("[books.a]\nregions = ['UK']", "books.a.name is missing; allowed: a string with letters or digits"),
+        ("[books.a]\nname = 3", "books.a.name is 3; allowed: a string with letters or digits"),
+        ("[books.a]\nname = '...'", "books.a.name is '...'; allowed: a string with letters"),
         ("[books.a]\nname = 'A'\nrequires_tier = 'gold'", "requires_tier is 'gold'; allowed: free, hobby, pro, sharp"),
         ("[books.a]\nname = 'A'\nregions = ['MARS']", "regions is ['MARS']; allowed: a list of some of US, UK"),
         ("[books.a]\nname = 'A'\nsharp = 1", "books.a.sharp is 1; allowed: true or false"),
         ("[books.a]\nname = 'A'\ncommission = 5", "commission is 5; allowed: a fraction from 0 to less than 0.2"),
         ("[books.a]\nname = 'A'\ncommission = nan", "commission is nan; allowed: a fraction"),
-        ("[books.a]\nname = 'A'\naliases = 'b'", "aliases is 'b'; allowed: a list of texts"),
+        ("[books.a]\nname = 'A'\naliases = 'b'", "aliases is 'b'; allowed: a list of strings"),
         ("[books.a]\nname = 'A'\nzork = 1", "books.a.zork is not a key; allowed: name, display, regions"),
         ("[books.'A B']\nname = 'A'", "the id is 'A B'; allowed: lower-case letters"),
         ("[books.a]\nname = 'A'\naliases = ['dk']", "books: 'dk' means draftkings already; it cannot also mean a too"),
@@ -136,7 +136,7 @@ def test_a_file_that_is_wrong_says_where_and_leaves_the_catalog(tmp_path: Path, 
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(catalog.CatalogError, match="cannot be read"):
+    with pytest.raises(catalog.CatalogError, match=r"none\.toml: cannot be read: no such file or directory$"):
         catalog.load(tmp_path / "none.toml")
 
 

@@ -507,7 +507,11 @@ def test_unmapped_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"), [("", "no feeds are configured"), ("[feeds.a]\nkind = 'x'", "must be one of")]
+    ("text", "sentence"),
+    [
+        ("", "no feeds are configured; add a [feeds.NAME] table with a kind to /"),
+        ("[feeds.a]\nkind = 'x'", "must be one of"),
+    ],
 )
 def test_check_refuses_in_one_sentence(
     text: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -516,6 +520,14 @@ def test_check_refuses_in_one_sentence(
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert sentence in err
+
+
+def test_check_says_where_feeds_would_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["feeds", "check"]) == 2
+    assert "with a kind to oddsengine.toml (which does not exist)" in capsys.readouterr().err
 
 
 def test_the_library_needs_no_http_client() -> None:

@@ -128,7 +128,7 @@ def test_a_catalog_of_ones_own_is_known_to_a_node(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "word"),
-    [("[books.x]\nregions = 3\n", "regions"), ("[shops.x]\n", "shops"), ("[[[", "cannot be read")],
+    [("[books.x]\nregions = 3\n", "regions"), ("[shops.x]\n", "shops"), ("[[[", "not valid TOML")],
 )
 def test_a_catalog_that_cannot_be_is_refused_at_start(tmp_path: Path, text: str, word: str) -> None:
     (tmp_path / "own.toml").write_text(text)

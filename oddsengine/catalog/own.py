@@ -45,16 +45,16 @@ Check = Callable[[Any], str]
 
 
 def _text(value: Any) -> str:
-    return "" if isinstance(value, str) and value.strip() else "a text that is not empty"
+    return "" if isinstance(value, str) and value.strip() else "a non-empty string"
 
 
 def _name(value: Any) -> str:
-    return "" if isinstance(value, str) and normalise(value) else "a text with letters or digits in it"
+    return "" if isinstance(value, str) and normalise(value) else "a string with letters or digits"
 
 
 def _names(value: Any) -> str:
     fine = isinstance(value, list) and not any(map(_name, value))
-    return "" if fine else "a list of texts with letters or digits in them"
+    return "" if fine else "a list of strings with letters or digits"
 
 
 def _flag(value: Any) -> str:
@@ -87,7 +87,7 @@ def _sport(value: Any) -> str:
 
 def _template(key: str) -> Check:
     def check(value: Any) -> str:
-        problem = fault(key, value) if isinstance(value, str) else "is not text"
+        problem = fault(key, value) if isinstance(value, str) else "is not a string"
         return f"a link, and this {problem}" if problem else ""
 
     return check
@@ -233,8 +233,10 @@ def load(path: str | Path) -> None:
     try:
         with where.open("rb") as file:
             changes = _checked(tomllib.load(file))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise CatalogError(f"{where}: cannot be read: {error}") from error
+    except OSError as error:
+        raise CatalogError(f"{where}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CatalogError(f"{where}: not valid TOML: {error}") from error
     except CatalogError as error:
         raise CatalogError(f"{where}: {error}") from None
     before, used = files.own.changes, set(files.own.used)

@@ -6,6 +6,7 @@ The service is imported only when one of them runs.
 import argparse
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 from oddsengine.commands.layout import Column, table
@@ -29,7 +30,8 @@ def feeds_command(arguments: argparse.Namespace) -> None:
         _unmapped(check.unmapped_of(settings) if unmapped is None else unmapped, arguments)
         return
     if not settings.feeds:
-        raise ValueError(f"{settings.file}: no feeds are configured; add a [feeds.NAME] table with a kind")
+        file = settings.file if Path(settings.file).exists() else f"{settings.file} (which does not exist)"
+        raise ValueError(f"no feeds are configured; add a [feeds.NAME] table with a kind to {file}")
     checked = check.check(settings, os.environ, arguments.seconds)
     _checked(checked, arguments)
     if any(one.status != "ok" for one in checked):
