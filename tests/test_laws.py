@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from rows import LA_LIGA, MOMENT, NHL, Rows, ask, legs, moneyline, prop, row, spread, table, total
 
 import oddsengine
-from oddsengine import catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
+from oddsengine import calculators, catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
 from oddsengine.detect import Wants
 from oddsengine.find import arbitrage, board
 
@@ -171,6 +171,31 @@ def test_fair_probabilities_of_a_market_sum_to_one(plan: Plan, method: str) -> N
             assert None in fair or sum(fair) <= 1.0 + 1e-9
         else:
             assert None in fair or sum(fair) == pytest.approx(1.0)
+
+
+@few
+@given(
+    prices=st.lists(st.sampled_from([2.02, 2.1, 2.3, 3.1, 3.4]), min_size=2, max_size=3),
+    total=st.integers(10, 5_000).map(float),
+    step=st.sampled_from([0.5, 1.0, 5.0]),
+    power=st.integers(-6, 12),
+)
+def test_money_has_no_unit(prices: list[float], total: float, step: float, power: int) -> None:
+    """The same stakes in another currency; a power of two makes it exact."""
+    rate = 2.0**power
+    hedge, dearer = calculators.hedge(total, *prices[:2]), calculators.hedge(rate * total, *prices[:2])
+    assert dearer == tuple(rate * amount for amount in hedge)
+    exact, other = (oddsengine.arbitrage_stakes(prices, total * each) for each in (1.0, rate))
+    assert (other == rate * exact).all()
+    whole, other = (oddsengine.round_stakes(prices, total * each, step * each) for each in (1.0, rate))
+    assert (other.stakes == rate * whole.stakes).all()
+    assert other.profit == rate * whole.profit
+    board = table(moneyline("a", prices[0], None), moneyline("b", None, prices[1]))
+    arbs = find_arbitrage(board, now=MOMENT, guards=[], max_profit=None)
+    exact, other = (oddsengine.arbitrage_plan(arbs, bankroll=total * each, step=step * each) for each in (1.0, rate))
+    assert arbs.height == 1
+    for name in ("stake", "payout", "worst_case"):
+        assert (other[name] == rate * exact[name]).all()
 
 
 @few
