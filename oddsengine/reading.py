@@ -63,7 +63,7 @@ def read_odds(
         If a file does not exist or is not an odds table.
     """
     if odds_format not in (None, *ODDS_FORMATS):
-        raise OddsError(f"odds_format must be one of {', '.join(ODDS_FORMATS)}, got {odds_format!r}.")
+        raise OddsError(f"odds_format must be one of {', '.join(ODDS_FORMATS)}, got {odds_format!r}")
     if source == STANDARD_INPUT:
         data = sys.stdin.buffer.read()
         return _read("standard input", data, _suffix_of(data), odds_format)
@@ -93,8 +93,8 @@ def _scanned(source: str, storage_options: Mapping[str, Any] | None) -> OddsTabl
         raise OddsError(f"{source}: {error}") from error
     except (pl.exceptions.PolarsError, OSError) as error:
         first = str(error).strip().partition("\n")[0]
-        raise OddsError(f"Cannot read {source}: {first[:200].rstrip('.')}.") from error
-    raise OddsError(f"Cannot read {source}: a URL must end in .parquet, .csv, .ndjson or .jsonl.")
+        raise OddsError(f"cannot read {source}: {first[:200].rstrip('.')}") from error
+    raise OddsError(f"cannot read {source}: a URL must end in .parquet, .csv, .ndjson or .jsonl")
 
 
 def files_of(source: str | os.PathLike[str]) -> list[Path]:
@@ -110,25 +110,25 @@ def files_of(source: str | os.PathLike[str]) -> list[Path]:
         try:
             within = sorted(file for file in path.iterdir() if file.suffix.lower() in READABLE and file.is_file())
         except OSError as error:
-            raise OddsError(f"Cannot read {path}: {reason_of(error)}.") from error
+            raise OddsError(f"cannot read {path}: {reason_of(error)}") from error
         if not within:
-            raise OddsError(f"{path} has no files that end in {', '.join(READABLE)}.")
+            raise OddsError(f"{path} has no files that end in {', '.join(READABLE)}")
         return within
     if glob.has_magic(str(path)) and not path.exists():
         matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))
         if not matches:
-            raise OddsError(f"No file matches {path}.")
+            raise OddsError(f"no file matches {path}")
         return [file for match in matches for file in (files_of(match) if match.is_dir() else [match])]
     return [path]
 
 
 def _read_file(path: Path, odds_format: str | None) -> OddsTable:
     if path.suffix.lower() not in READABLE:
-        raise OddsError(f"Cannot read {path.name}: the suffix must be one of {', '.join(READABLE)}.")
+        raise OddsError(f"cannot read {path.name}: the suffix must be one of {', '.join(READABLE)}")
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise OddsError(f"Cannot read {path}: {reason_of(error)}.") from error
+        raise OddsError(f"cannot read {path}: {reason_of(error)}") from error
     return _read(path.name, data, path.suffix.lower(), odds_format)
 
 
@@ -141,12 +141,12 @@ def _suffix_of(data: bytes) -> str:
 
 def _read(name: str, data: bytes, suffix: str, odds_format: str | None) -> OddsTable:
     if not data:
-        raise OddsError(f"{name} is empty.")
+        raise OddsError(f"{name} is empty")
     try:
         if suffix == ".json":
             document = decoded(data)
             if _is_error(document):
-                raise OddsError(f"This is an error response: {_message(document)}.")
+                raise OddsError(f"this is an error response: {_message(document)}")
             if _is_the_odds_api(document):
                 return _the_odds_api(data, odds_format)
         return read_table(data, suffix)

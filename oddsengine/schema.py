@@ -175,7 +175,7 @@ def check_odds(frame: IntoFrame) -> OddsTable:
     try:
         frame = to_polars(frame)
     except TypeError as error:
-        raise OddsError(f"This is not an odds table: {error}.") from None
+        raise OddsError(f"not an odds table: {error}") from None
     frame = _with_own_names(frame)
     if frame.schema.get("row") != pl.UInt32 or frame["row"].null_count() or frame["row"].is_duplicated().any():
         row = pl.Series("row", np.arange(1, frame.height + 1, dtype=np.uint32))
@@ -204,7 +204,7 @@ def _with_own_names(frame: pl.DataFrame) -> pl.DataFrame:
         missing.append(" or ".join(_PRICES))
     if missing:
         here = ", ".join([name for name in frame.columns if name not in _OWN][:40]) or "none"
-        raise OddsError(f"This is not an odds table: it has no {', no '.join(missing)} (its columns: {here}).")
+        raise OddsError(f"not an odds table: it has no {', no '.join(missing)} (its columns: {here})")
     return frame
 
 
@@ -236,7 +236,7 @@ def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
             continue
         given = frame[name]
         if not readable(given.dtype, dtype):
-            raise OddsError(f"This is not an odds table: column {name} has the type {given.dtype}, expected {dtype}.")
+            raise OddsError(f"not an odds table: column {name} has the type {given.dtype}, expected {dtype}")
         if given.dtype in _TEXTS:
             given = given.cast(pl.String)
         cast, reason = CASTS[type(dtype)]

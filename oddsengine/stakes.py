@@ -375,7 +375,7 @@ def arbitrage_plan(
     arbs = to_polars(arbs)
     if missing := {"legs", "market_type"} - set(arbs.columns):
         raise OddsError(
-            f"arbs must be a result of find_arbitrage, without {', '.join(sorted(missing))} it is not; "
+            f"arbs must be a result of find_arbitrage with the columns {' and '.join(sorted(missing))}, "
             f"got {', '.join(arbs.columns) or 'no columns'}"
         )
     waiting: dict[int, list[dict[str, Any]]] = {row: legs or [] for row, legs in enumerate(arbs["legs"].to_list())}

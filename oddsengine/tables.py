@@ -33,7 +33,7 @@ def read_table(data: bytes, suffix: str) -> OddsTable:
     """
     reader = _READERS.get(suffix.lower())
     if reader is None:
-        raise OddsError(f"The suffix must be one of {', '.join(READABLE)}.")
+        raise OddsError(f"the suffix must be one of {', '.join(READABLE)}")
     frame, bad = reader(data)
     table = check_odds(frame)
     return OddsTable(table, pl.concat([table.rejected, bad]).sort("row"), table.unpriced) if bad.height else table
@@ -71,11 +71,11 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     writer = _WRITERS.get(path.suffix.lower())
     if writer is None:
-        raise OddsError(f"Cannot write {path.name}: the suffix must be one of {', '.join(_WRITERS)}.")
+        raise OddsError(f"cannot write {path.name}: the suffix must be one of {', '.join(_WRITERS)}")
     try:
         writer(frame, path)
     except OSError as error:
-        raise OddsError(f"Cannot write {path}: {reason_of(error)}.") from error
+        raise OddsError(f"cannot write {path}: {reason_of(error)}") from error
 
 
 def reason_of(error: OSError) -> str:
@@ -98,7 +98,7 @@ def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _read_csv(data: bytes) -> _Read:
     if b"\0" in data:
-        raise OddsError("This is not a CSV file in UTF-8 (it contains NUL bytes).")
+        raise OddsError("not a CSV file in UTF-8 (it contains NUL bytes)")
     data = data.removeprefix(_MARK)
     try:
         data[:65536].split(b"\n", 1)[0].decode("utf-8")  # polars does not check the header's encoding
@@ -146,7 +146,7 @@ def _read_csv_by_line(data: bytes) -> _Read:
     header, *lines = [line.decode("utf-8", errors="replace") for line in data.splitlines()] or [""]
     names = [name.strip() for name in _fields(header)]
     if not names or len(set(names)) < len(names) or _line_fault(header):
-        raise OddsError("This is not a CSV file in UTF-8 with a header of distinct names.")
+        raise OddsError("not a CSV file in UTF-8 with a header of distinct names")
     good: list[list[str | None]] = []
     good_rows: list[int] = []
     bad: list[tuple[int, str, str]] = []
@@ -186,7 +186,7 @@ def _line_fault(line: str) -> str:
 def _read_ndjson(data: bytes) -> _Read:
     data = data.removeprefix(_MARK)
     if data.lstrip()[:1] == b"[":
-        raise OddsError("This is a JSON array, not NDJSON with one object per line.")
+        raise OddsError("this is a JSON array, not NDJSON with one object per line")
     lines = data.splitlines()
     if all(lines) and data.lstrip()[:1] == b"{":
         try:
@@ -218,7 +218,7 @@ def _read_ndjson_by_line(lines: list[bytes]) -> _Read:
         else:
             bad.append((row, line.decode("utf-8", errors="replace"), "not a JSON object"))
     if not good:
-        raise OddsError("This is not NDJSON: no line is a JSON object.")
+        raise OddsError("not NDJSON: no line is a JSON object")
     frame = pl.DataFrame(good, schema=names)
     return frame.with_columns(row=pl.Series(good_rows, dtype=pl.UInt32)), bad_lines(bad)
 
@@ -246,12 +246,12 @@ def decoded(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
     except RecursionError:
-        raise OddsError("This is not a JSON table: it is nested too deeply.") from None
+        raise OddsError("not a JSON table: it is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         try:
             return msgspec.json.decode(b"[" + b",".join([line for line in data.splitlines() if line.strip()]) + b"]")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise OddsError(f"This is not valid JSON: {error}.") from None
+            raise OddsError(f"not valid JSON: {error}") from None
 
 
 def rows_of(document: Any) -> list[Any]:
@@ -260,7 +260,7 @@ def rows_of(document: Any) -> list[Any]:
     if isinstance(document, dict):
         rows = next((document[name] for name in ("data", "odds") if name in document), [document])
     if not isinstance(rows, list):
-        raise OddsError("This is not an odds table: the JSON has no list of rows.")
+        raise OddsError("not an odds table: the JSON has no list of rows")
     return rows
 
 
@@ -271,7 +271,7 @@ def _read_parquet(data: bytes) -> _Read:
     try:
         frame = pl.read_parquet(io.BytesIO(data))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise OddsError("This is not a Parquet file, or it is damaged.") from error
+        raise OddsError("not a Parquet file, or it is damaged") from error
     return frame, NONE_REJECTED
 
 

@@ -69,33 +69,33 @@ def test_every_format_reads_back(tmp_path: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("name", ["odds.xlsx", "odds", "odds.csv.gz", ".csv"])
 def test_the_suffix_decides(tmp_path: Path, name: str) -> None:
-    with pytest.raises(OddsError, match=r"suffix must be one of \.csv, \.parquet, \.json, \.ndjson, \.jsonl\.$"):
+    with pytest.raises(OddsError, match=r"suffix must be one of \.csv, \.parquet, \.json, \.ndjson, \.jsonl$"):
         read_odds(tmp_path / name)
-    with pytest.raises(OddsError, match=r"^Cannot write .*suffix must be one of"):
+    with pytest.raises(OddsError, match=r"^cannot write .*suffix must be one of"):
         write_table(board(), tmp_path / name)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(OddsError, match=r"^Cannot read .*none\.csv: no such file or directory\.$"):
+    with pytest.raises(OddsError, match=r"^cannot read .*none\.csv: no such file or directory$"):
         read_odds(tmp_path / "none.csv")
     for suffix in ("csv", "parquet", "ndjson"):
-        with pytest.raises(OddsError, match=r"^Cannot write .*: no such file or directory\.$"):
+        with pytest.raises(OddsError, match=r"^cannot write .*: no such file or directory$"):
             write_table(board(), tmp_path / "none" / f"odds.{suffix}")
 
 
 JUNK = [
     (b"", "is empty"),
-    (bytes(range(256)) * 20, "This is not"),
-    (b"\x89PNG\r\n\x1a\n\x00\x00", "This is not"),
-    (b"\xff\xfe" + "a,b\n1,2\n".encode("utf-16-le"), "This is not"),
-    (b"hello\n", "This is not"),
-    (b"\n\n\n", "This is not"),
-    (b"\xef\xbb\xbf", "This is not"),
-    (b"\xff\xff\xff\n1\n", "This is not"),
-    (b'"', "This is not"),
-    (b"PAR1", "This is not"),
-    (b"[1, 2]", "This is|is no odds table"),
-    (b"{}", "This is not"),
+    (bytes(range(256)) * 20, "not"),
+    (b"\x89PNG\r\n\x1a\n\x00\x00", "not"),
+    (b"\xff\xfe" + "a,b\n1,2\n".encode("utf-16-le"), "not"),
+    (b"hello\n", "not"),
+    (b"\n\n\n", "not"),
+    (b"\xef\xbb\xbf", "not"),
+    (b"\xff\xff\xff\n1\n", "not"),
+    (b'"', "not"),
+    (b"PAR1", "not"),
+    (b"[1, 2]", "not|is no odds table"),
+    (b"{}", "not"),
 ]
 
 
@@ -106,11 +106,11 @@ def test_what_is_no_table_is_one_sentence(save: Save, data: bytes, sentence: str
     with pytest.raises(OddsError, match=rf"^junk{suffix}:? (?:{sentence})") as caught:
         read_odds(path)
     assert "\n" not in str(caught.value)
-    assert str(caught.value).endswith(".")
+    assert not str(caught.value).endswith(".")
 
 
 def test_a_table_without_odds(save: Save) -> None:
-    with pytest.raises(OddsError, match=r"^a\.csv: This is not an odds table: it has no sportsbook, no event_id,"):
+    with pytest.raises(OddsError, match=r"^a\.csv: not an odds table: it has no sportsbook, no event_id,"):
         read_odds(save("a.csv", "name,age", "x,1"))
 
 
@@ -183,7 +183,7 @@ def test_a_mark_before_a_damaged_file(save: Save) -> None:
 
 
 def test_zero_bytes_are_named(save: Save) -> None:
-    with pytest.raises(OddsError, match=r"^odds\.csv: This is not a CSV file in UTF-8 \(it contains NUL bytes\)\.$"):
+    with pytest.raises(OddsError, match=r"^odds\.csv: not a CSV file in UTF-8 \(it contains NUL bytes\)$"):
         read_odds(save("odds.csv", HEADER.encode("utf-16-le")))
 
 
@@ -297,7 +297,7 @@ def test_a_parquet_file_that_was_cut_off(save: Save) -> None:
     path = save("odds.parquet", "")
     board().write_parquet(path)
     path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(OddsError, match=r"^odds\.parquet: This is not a Parquet file, or it is damaged\.$"):
+    with pytest.raises(OddsError, match=r"^odds\.parquet: not a Parquet file, or it is damaged$"):
         read_odds(path)
 
 

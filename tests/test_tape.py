@@ -1060,7 +1060,7 @@ BAD_LINES = [
     ('{"nwo": 1}', "line 3 is not a batch (Object contains unknown field `nwo`)"),
     ('{"now": "soon"}', "line 3 is not a batch (Invalid RFC3339 encoded datetime - at `$.now`)"),
     ('{"now": "2026-02-08T17:00:00Z"}', "line 3: now must not go back"),
-    ('{"quotes": 3}', "line 3: Quotes must be a list of mappings"),
+    ('{"quotes": 3}', "line 3: quotes must be a list of mappings"),
     ('{"removed": ["x"]}', "line 3: removed must be row ids"),
     ('{"complete": [["a", "e", "x"]]}', "line 3 is not a batch (Expected `array` of length 2"),
     ('{"events": [{"event_id": "e", "status": "over"}]}', "line 3: status of e must be one of"),

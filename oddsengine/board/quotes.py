@@ -147,10 +147,10 @@ class QuoteReader:
             try:
                 rows = json.loads(quotes)  # accepts numbers of any size, so a huge one rejects its row, not the batch
             except (ValueError, RecursionError) as error:
-                raise OddsError(f"Quotes are not valid JSON: {error}; pass a JSON list of objects.") from None
+                raise OddsError(f"quotes are not valid JSON: {error}; pass a JSON list of objects") from None
         else:
             if not isinstance(quotes, Iterable):
-                raise OddsError(f"Quotes must be a list of mappings, a frame or JSON text; got {quotes!r:.80}.")
+                raise OddsError(f"quotes must be a list of mappings, a frame or JSON text, got {quotes!r:.80}")
             rows = quotes if isinstance(quotes, Sequence) else list(quotes)
             try:
                 plain = msgspec.convert(rows, list[_Plain])
@@ -160,7 +160,7 @@ class QuoteReader:
             if read is not None:
                 return read
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
-            raise OddsError(f"Quotes must be a list of mappings; got {_shape(rows)}.")
+            raise OddsError(f"quotes must be a list of mappings, got {_shape(rows)}")
         return self._table(_frame(rows), names)
 
     def _plain(self, text: bytes) -> Quotes | None:

@@ -206,7 +206,7 @@ class BetfairMarkets:
         message = decode(_message, line.strip(), _SOURCE)
         if message.op == "status" and message.statusCode == "FAILURE":
             why = message.errorMessage or "no reason given"
-            raise FeedError(f"Betfair rejected the request: {message.errorCode or 'unknown'}, {why[:200]}.")
+            raise FeedError(f"Betfair rejected the request: {message.errorCode or 'unknown'}, {why[:200]}")
         if message.op == "connection":
             self._segments = None
         if message.op != "mcm":
@@ -214,10 +214,10 @@ class BetfairMarkets:
         fresh, changes = message.ct == "SUB_IMAGE", message.mc or []
         if message.segmentType in ("SEG", "SEG_END"):
             if self._segments is None:
-                raise FeedError("Received part of a segmented message without its start.")
+                raise FeedError("received part of a segmented message without its start")
             fresh, changes = self._segments_fresh, [*self._segments, *changes]
         elif self._segments is not None:
-            raise FeedError("A segmented message is incomplete.")
+            raise FeedError("a segmented message is incomplete")
         if message.segmentType in ("SEG_START", "SEG"):
             self._segments, self._segments_fresh = changes, fresh
             return _NOTHING

@@ -50,7 +50,7 @@ def decode_strictly(decoder: msgspec.json.Decoder[T], data: bytes, source: str) 
 def unreadable(source: str, error: Exception) -> FeedError:
     """Build the error for a payload that cannot be decoded."""
     why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
-    return FeedError(f"This is not a payload of {source}: {why}.")
+    return FeedError(f"not a payload of {source}: {why}")
 
 
 def valid_items(items: Any, level: Level, refused: Counter[str], source: str, fault: str) -> tuple[list[Any], set[int]]:
@@ -59,7 +59,7 @@ def valid_items(items: Any, level: Level, refused: Counter[str], source: str, fa
         raise FeedError(fault)
     valid, parts = salvage(items, level, refused)
     if items and not valid:
-        raise FeedError(f"This is not a payload of {source}: none of its {len(items)} items is valid.")
+        raise FeedError(f"not a payload of {source}: none of its {len(items)} items is valid")
     return valid, parts
 
 

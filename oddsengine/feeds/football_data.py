@@ -84,7 +84,7 @@ def read(data: bytes) -> SeasonFile:
     places = {name: at for at, name in reversed(list(enumerate(header)))}
     where = {field: next((places[name] for name in names if name in places), -1) for field, names in _NAMES.items()}
     if min(where["date"], where["home"], where["away"]) < 0:
-        raise FeedError(f"This is not a file of {_SOURCE}: it has no columns for date, home and away.")
+        raise FeedError(f"not a file of {_SOURCE}: it has no columns for date, home and away")
     columns = [(places[column.name], column) for column in price_columns(header)]
     refused: Counter[str] = Counter()
     games: dict[str, Game] = {}
@@ -112,7 +112,7 @@ def read(data: bytes) -> SeasonFile:
             )  # fmt: skip
         quotes += _quotes(game, day, columns, cells, places, refused)
     if not games:
-        raise FeedError(f"This is not a file of {_SOURCE}: it has no valid line.")
+        raise FeedError(f"not a file of {_SOURCE}: it has no valid line")
     return SeasonFile(tuple(games.values()), _frame(quotes), pl.DataFrame(results, schema=_RESULTS), refused)
 
 
@@ -175,9 +175,9 @@ def _whose(code: str, codes: set[str]) -> tuple[str, bool]:
 def _lines(data: bytes) -> tuple[list[str], list[list[str]]]:
     """Return the header and the non-empty lines."""
     if len(data) > _MOST:
-        raise FeedError(f"A file of {_SOURCE} has at most {_MOST:,} bytes, got {len(data):,}.")
+        raise FeedError(f"a file of {_SOURCE} has at most {_MOST:,} bytes, got {len(data):,}")
     if b"\0" in data:
-        raise FeedError(f"This is not a file of {_SOURCE}: it contains NUL bytes.")
+        raise FeedError(f"not a file of {_SOURCE}: it contains NUL bytes")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -185,9 +185,9 @@ def _lines(data: bytes) -> tuple[list[str], list[list[str]]]:
     try:
         rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
     except csv.Error as error:
-        raise FeedError(f"This is not a file of {_SOURCE}: {error}.") from None
+        raise FeedError(f"not a file of {_SOURCE}: {error}") from None
     if not rows:
-        raise FeedError(f"This is not a file of {_SOURCE}: it is empty.")
+        raise FeedError(f"not a file of {_SOURCE}: it is empty")
     return [name.strip() for name in rows[0]], rows[1:]
 
 

@@ -45,7 +45,7 @@ def read_states(data: bytes) -> Payload:
     document = read_document(data)
     sports = document.get("data") if isinstance(document, dict) else None
     if not isinstance(sports, dict):
-        raise FeedError(f"This is not a payload of {_SOURCE}: it has no game states.")
+        raise FeedError(f"not a payload of {_SOURCE}: it has no game states")
     refused: Counter[str] = Counter()
     states: dict[str, _State] = {}
     for events in sports.values():
@@ -78,7 +78,7 @@ class GameStates:
             refused: Counter[str] = Counter()
             events = plain(data, _SOURCE)
             if not isinstance(events, dict):
-                raise FeedError(f"This is not a payload of {_SOURCE}: game states are an object.")
+                raise FeedError(f"not a payload of {_SOURCE}: game states are an object")
             states = _states(events, refused)
             self._states = states if event == "gamestate:snapshot" else self._states | states
             return Payload(refused=refused, scores=_readings(states))

@@ -211,7 +211,7 @@ def read_document(data: bytes) -> Any:
     """Decode a response to plain lists and mappings; raises `FeedError` if it is an error."""
     document = plain(data, _SOURCE)
     if isinstance(document, dict) and isinstance(document.get("error"), dict):
-        raise FeedError(f"The upstream returned an error: {str(document['error'].get('message', ''))[:200]}")
+        raise FeedError(f"the upstream returned an error: {str(document['error'].get('message', ''))[:200]}")
     return document
 
 

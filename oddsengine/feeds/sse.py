@@ -105,4 +105,4 @@ class EventParser:
         self._size += more
         if self._size + self._pending > self._most:
             self._data, self._event, self._tail, self._size, self._pending = [], b"", [], 0, 0
-            raise FeedError(f"An event of the stream is larger than {self._most:,} bytes.")
+            raise FeedError(f"an event of the stream is larger than {self._most:,} bytes")

@@ -31,14 +31,14 @@ def read(data: bytes, suffix: str) -> Payload:
     [('X', 2.5)]
     """
     if suffix.lower() not in READABLE:
-        raise FeedError(f"The suffix of a table must be one of {', '.join(READABLE)}, got {suffix!r}.")
+        raise FeedError(f"the suffix of a table must be one of {', '.join(READABLE)}, got {suffix!r}")
     try:
         table = read_table(data, suffix)
         rows = table.with_columns(_sayable())
     except OddsError as error:
         raise FeedError(str(error)[:300]) from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:
-        raise FeedError(f"This is not an odds table: {str(error).splitlines()[0][:200]}.") from None
+        raise FeedError(f"not an odds table: {str(error).splitlines()[0][:200]}") from None
     refused = Counter({str(reason): int(n) for reason, n in table.rejected.group_by("reason").len().iter_rows()})
     books = [] if refused else table["sportsbook"].unique(maintain_order=True).to_list()
     return Payload(_games(rows), _quotes(rows), [(book, None) for book in books], (), _unmapped(table), refused)

@@ -266,11 +266,11 @@ def _is_american(events: Iterable[_Event], *, american: bool | None) -> bool:
     negative = next((price for price in prices if -inf < price <= -100.0), None)
     if american is False:
         if negative is not None:
-            raise FeedError(f"{_SOURCE} returned American odds ({negative:g}); expected decimal odds.")
+            raise FeedError(f"{_SOURCE} returned American odds ({negative:g}); expected decimal odds")
         return False
     decimal = next((price for price in prices if 1.0 < price < 100.0), None)
     if negative is not None and decimal is not None:
-        raise FeedError(f"This payload of {_SOURCE} has both American ({negative:g}) and decimal ({decimal:g}) odds.")
+        raise FeedError(f"the payload of {_SOURCE} has both American ({negative:g}) and decimal ({decimal:g}) odds")
     return decimal is None and any(100.0 <= abs(price) < inf for price in prices)
 
 

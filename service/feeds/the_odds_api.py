@@ -122,7 +122,7 @@ class TheOddsApiSource:
             try:
                 return _coming.decode(answer.body)
             except msgspec.MsgspecError as error:
-                raise FeedError(f"This is not a list of events: {error}.") from None
+                raise FeedError(f"not a list of events: {error}") from None
 
         self._coming[sport] = await parsed(self.feed, sink, answer.body, parse)
         self._due[f"events of {sport}"] = asyncio.get_running_loop().time() + _EVENTS_S
