@@ -534,7 +534,7 @@ def _solver(method: str) -> _Solver:
     """Look a method up by its name."""
     solve = _SOLVERS.get(method)
     if solve is None:
-        raise ValueError(f"unknown method {method!r}; one of {', '.join(DEVIG_METHODS)}")
+        raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
     return solve
 
 

@@ -925,7 +925,7 @@ class Engine:
             if entering is None or entering.names is not board.names or entering.table is not self.opened:
                 if view.wanted.method == CLOSE and not self._samples:
                     self._samples, board.momentum = True, Memory()
-                    self._tell(replica.forgot)
+                    self._tell(replica.sampling)
                 self._settle()
                 self._drop(view)
                 view.open = self.opened.add()

@@ -70,7 +70,7 @@ def decimal_odds(odds: npt.ArrayLike) -> Floats:
     """
     given = np.asarray(odds)
     if given.dtype.kind in "US":
-        raise ValueError(f"odds must be decimal numbers, got the text {str(given.ravel()[0])[:40]!r}")
+        raise ValueError(f"odds must be decimal numbers, got the string {str(given.ravel()[0])[:40]!r}")
     d = np.asarray(given, dtype=np.float64)
     american = (d <= -100.0) & (d > -np.inf)
     if american.any():

@@ -57,7 +57,7 @@ def book_list(books: Iterable[str] | None) -> list[str] | None:
         raise ValueError(f"books must be a list of book ids, got {books!r}")
     named = list(books)
     if wrong := [book for book in named if not isinstance(book, str)]:
-        raise ValueError(f"books must be named by text, got {wrong[0]!r}")
+        raise ValueError(f"books must be strings, got {wrong[0]!r}")
     return named
 
 

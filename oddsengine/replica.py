@@ -147,7 +147,7 @@ def moved(sampled: Sampled, memory: Memory) -> Write:
     return write
 
 
-def forgot(shown: Shown) -> None:
+def sampling(shown: Shown) -> None:
     """Momentum is sampled from now on."""
     shown.board.momentum = Memory()
 

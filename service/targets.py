@@ -121,7 +121,7 @@ class Sender:
             return
         service = self._service(target)
         if service is None or not service.notify(title=title, body="\n".join(lines), body_format="text"):
-            raise ValueError(f"{masked(target)} did not take the message")
+            raise ValueError(f"{masked(target)} did not accept the message")
 
     def _webhook(self, target: str) -> httpx.URL:
         url = _parsed(target)

@@ -74,7 +74,7 @@ DECIMAL = {
 def test_american_odds_and_text_are_no_decimal_odds(function: Callable[[Any], Any]) -> None:
     with pytest.raises(ValueError, match="got -110, which is American: convert with american_to_decimal"):
         function([-110, 102])
-    with pytest.raises(ValueError, match="decimal numbers, got the text"):
+    with pytest.raises(ValueError, match="decimal numbers, got the string"):
         function(["+120", "+130"])
 
 

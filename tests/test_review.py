@@ -113,7 +113,7 @@ def test_a_wide_reference_is_not_trusted_alone_with_weights_either() -> None:
     [
         ({"min_ev": None}, "min_ev must be a finite number, got None"),
         ({"max_ev": np.nan}, "max_ev must be None or a finite number, got nan"),
-        ({"books": [None]}, "books must be named by text, got None"),
+        ({"books": [None]}, "books must be strings, got None"),
         ({"books": 5}, "books must be a list of book ids, got 5"),
         ({"commission": 0.02}, r"commission must be a rate by book, .* got 0\.02"),
         ({"commission": {1: 0.02}}, "the keys of commission must be book ids, got 1"),

@@ -480,7 +480,7 @@ def test_mail_arrives() -> None:
     assert "odds@example.com" in mail["From"]
     assert "2.10 % Celtics +110 at fanduel" in server.messages[0]
     server.refuses = True
-    with pytest.raises(ValueError, match=r"mailto:m\.\.\.@example.com did not take the message"):
+    with pytest.raises(ValueError, match=r"mailto:m\.\.\.@example.com did not accept the message"):
         sender.send("mailto:me@example.com", "t", ["x"], [])
 
 
@@ -504,7 +504,7 @@ def test_services_are_sent_to(target: str, path: str, word: str, hook: Hook, mon
     assert "2.10 % Celtics" in json.dumps(body)
     assert "mine: 1 opportunity" in json.dumps(body)
     hook.status = 401
-    with pytest.raises(ValueError, match=rf"^{word}:///\.\.\. did not take the message$"):
+    with pytest.raises(ValueError, match=rf"^{word}:///\.\.\. did not accept the message$"):
         sender.send(target, "t", ["x"], [])
 
 

@@ -176,7 +176,7 @@ def test_an_address_has_so_many_invalid_keys_a_minute(running: Running, monkeypa
             running.clock.pass_minute()
             found = [client.get("/odds", headers={"X-API-Key": "nobody"}) for _ in range(5)]
             assert [each.status_code for each in found] == [401, 401, 401, 429, 429]
-            assert "3 wrong keys a minute" in found[-1].json()["error"]["message"]
+            assert "3 invalid keys a minute" in found[-1].json()["error"]["message"]
             assert client.get("/sports", headers={"X-API-Key": "demo_pro"}).status_code == 200
 
 

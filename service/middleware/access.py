@@ -66,7 +66,7 @@ class Access:
         if found is None:
             room = self._node.limits.take(f"failed {request.address}", FAILED_RATE)
             if not room.allowed:
-                raise limited(room, "wrong keys")
+                raise limited(room, "invalid keys")
             raise Problem(401, _unauthorized(endpoint), "invalid API key")
         return found
 

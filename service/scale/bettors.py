@@ -120,9 +120,9 @@ class SharedRecords:
         try:
             body = await asyncio.wrap_future(self._link.start(self._call(_encode(forwarded))))
         except NoRespondersError as error:
-            raise _unavailable("no writer is there to store records; nothing was changed") from error
+            raise _unavailable("no writer is active to store records; nothing was changed") from error
         except TROUBLE as error:
-            raise _unavailable("the writer did not answer; look whether the change was made") from error
+            raise _unavailable("the writer did not answer; check whether the change was made") from error
         reply = msgspec.msgpack.decode(body, type=Reply)
         if reply.code:
             raise Problem(reply.status, reply.code, reply.message, **reply.extra)
@@ -175,7 +175,7 @@ class SharedRecords:
         try:
             self._link.call(self._wait_for(change), _STORE_S)
         except (LostError, RefusedError, UnstoredError, *TROUBLE) as error:
-            raise _unavailable("the log takes no records now; look whether the change was made") from error
+            raise _unavailable("the log takes no records now; check whether the change was made") from error
         return self._born, self._stored
 
     async def _wait_for(self, change: Change) -> None:

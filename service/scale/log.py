@@ -232,7 +232,7 @@ class SharedLog:
             raise LostError(f"stream {self.name} is gone") from None
         born = round(info.created.timestamp() * 1e6)
         if self._born and born != self._born:
-            raise LostError(f"stream {self.name} was made anew")
+            raise LostError(f"stream {self.name} was created again")
         self._born = born
         return Bounds(info.state.first_seq, info.state.last_seq, born)
 
