@@ -565,7 +565,6 @@ class Engine:
             return refused
         at = np.flatnonzero(applied.what == UNKNOWN)
         rows = at + 1 if read is None or read.number is None else read.number[at]
-        self._board.refuse({"bad_price": rows.size})
         more = pl.DataFrame({"row": rows}).with_columns(
             field=pl.lit("odds_decimal"), value=pl.lit(""), reason=pl.lit("no price given"), guard=pl.lit("bad_price")
         )

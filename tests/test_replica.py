@@ -333,6 +333,16 @@ def test_a_step_that_is_interrupted_anywhere_is_shown_whole_or_not_at_all() -> N
     assert seen == {1, 2}
 
 
+def test_rows_without_a_price_are_counted() -> None:
+    engine = Engine()
+    engine.keep_replica()
+    suspended = quote("X", book="new", is_active=False) | {"odds_decimal": None}
+    update = engine.step([*ARB, suspended], NOW)
+    assert update.rejected["guard"].to_list() == ["bad_price"]
+    assert engine.set_aside()["bad_price"] == 1
+    alike(engine)
+
+
 def test_a_delayed_board_and_a_restored_one() -> None:
     from oddsengine import snapshot
 

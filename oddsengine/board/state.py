@@ -343,9 +343,11 @@ class Board:
         for some in (touched, again, gone):
             self.units.dirty[rows.unit[some]] = 1
         regrouped = self._settle(slots[(what & NEW) != 0], np.concatenate((gone, left)))
-        if batch.rejected:
-            self.refuse(batch.rejected)
         late, unknown = int((what == LATE).sum()), int((what == UNKNOWN).sum())
+        if batch.rejected:
+            self._refuse(batch.rejected)
+        if unknown:
+            self._refuse({"bad_price": unknown})
         return Applied(slots, what, np.concatenate((gone, left)), late, unknown, aged, regrouped)
 
     def _quotes(self, quoted: Quoted, now: int, known: int) -> tuple[Ints, Bytes]:
@@ -478,7 +480,7 @@ class Board:
             begins = before.begins if start == NO_TIME and before is not None else start
             self._notices[event] = EventNotice(STATUSES.index(status), batch.now, begins)
 
-    def refuse(self, counts: Mapping[str, int]) -> None:
+    def _refuse(self, counts: Mapping[str, int]) -> None:
         """Count rejected rows."""
         self.rejected = {name: self.rejected.get(name, 0) + counts.get(name, 0) for name in {**self.rejected, **counts}}
 
