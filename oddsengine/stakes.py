@@ -373,9 +373,9 @@ def arbitrage_plan(
         if not (isinstance(number, Real) and least < number < np.inf):
             raise ValueError(f"{name} must be a finite number{' above 0' if least == 0.0 else ''}, got {number!r}")
     arbs = to_polars(arbs)
-    if missing := {"legs", "market_type"} - set(arbs.columns):
+    if {"legs", "market_type"} - set(arbs.columns):
         raise OddsError(
-            f"arbs must be a result of find_arbitrage with the columns {' and '.join(sorted(missing))}, "
+            "arbs must be a result of find_arbitrage, with the columns legs and market_type, "
             f"got {', '.join(arbs.columns) or 'no columns'}"
         )
     waiting: dict[int, list[dict[str, Any]]] = {row: legs or [] for row, legs in enumerate(arbs["legs"].to_list())}

@@ -186,7 +186,7 @@ def _line_fault(line: str) -> str:
 def _read_ndjson(data: bytes) -> _Read:
     data = data.removeprefix(_MARK)
     if data.lstrip()[:1] == b"[":
-        raise OddsError("this is a JSON array, not NDJSON with one object per line")
+        raise OddsError("not NDJSON with one object per line: it is a JSON array")
     lines = data.splitlines()
     if all(lines) and data.lstrip()[:1] == b"{":
         try:

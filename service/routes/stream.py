@@ -75,7 +75,9 @@ async def stream(channel: str | None, api: "Api", request: "Request", receive: A
         wire = Resumable(wants.hash)
         wants, since = wants._replace(wire=wire), wire.number(last)
     if not await hub.reach(since):
-        raise Problem(503, "not_ready", "this node does not have the update of your last event yet; retry later", retry_after=1)
+        raise Problem(
+            503, "not_ready", "this node does not have the update of your last event yet; retry later", retry_after=1
+        )
     with slot(api, caller):
         headers = [*request.headers, *_HEADERS]
         await send({"type": "http.response.start", "status": 200, "headers": headers})

@@ -126,7 +126,9 @@ class Sockets:
         given = query["subscription"]
         if query["resume"] and (given == wants.hash if given else hub.holds(caller.account, wants)):
             if not await hub.reach(query["from_seq"]):
-                raise Problem(503, "not_ready", "this node does not have the update of your last message yet; retry later")
+                raise Problem(
+                    503, "not_ready", "this node does not have the update of your last message yet; retry later"
+                )
             wants = hub.resumable(wants, query["from_seq"])
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         with slot(api, caller):
