@@ -185,17 +185,17 @@ def test_money_has_no_unit(prices: list[float], total: float, step: float, power
     rate = 2.0**power
     hedge, dearer = calculators.hedge(total, *prices[:2]), calculators.hedge(rate * total, *prices[:2])
     assert dearer == tuple(rate * amount for amount in hedge)
-    exact, other = (oddsengine.arbitrage_stakes(prices, total * each) for each in (1.0, rate))
-    assert (other == rate * exact).all()
-    whole, other = (oddsengine.round_stakes(prices, total * each, step * each) for each in (1.0, rate))
-    assert (other.stakes == rate * whole.stakes).all()
-    assert other.profit == rate * whole.profit
+    exact, larger = (oddsengine.arbitrage_stakes(prices, total * each) for each in (1.0, rate))
+    assert (larger == rate * exact).all()
+    whole, more = (oddsengine.round_stakes(prices, total * each, step * each) for each in (1.0, rate))
+    assert (more.stakes == rate * whole.stakes).all()
+    assert more.profit == rate * whole.profit
     board = table(moneyline("a", prices[0], None), moneyline("b", None, prices[1]))
     arbs = find_arbitrage(board, now=MOMENT, guards=[], max_profit=None)
-    exact, other = (oddsengine.arbitrage_plan(arbs, bankroll=total * each, step=step * each) for each in (1.0, rate))
     assert arbs.height == 1
+    plan, richer = (oddsengine.arbitrage_plan(arbs, bankroll=total * each, step=step * each) for each in (1.0, rate))
     for name in ("stake", "payout", "worst_case"):
-        assert (other[name] == rate * exact[name]).all()
+        assert (richer[name] == rate * plan[name]).all()
 
 
 @few

@@ -452,9 +452,7 @@ def test_bets_on_two_teams_or_players_have_limits_of_their_own(
 
 
 def test_other_frames_than_arbitrages_and_bets() -> None:
-    with pytest.raises(
-        oe.OddsError, match=r"a result of find_arbitrage, with the columns legs and market_type, got market_type"
-    ):
+    with pytest.raises(oe.OddsError, match="with the columns legs and market_type, got market_type"):
         oe.arbitrage_plan(pl.DataFrame({"market_type": ["moneyline"]}), bankroll=1000)
     with pytest.raises(oe.OddsError, match=r"bet 1: fair_probability must be a number, got 'even'"):
         oe.kelly_portfolio(MANY().with_columns(fair_probability=pl.lit("even")))

@@ -76,7 +76,7 @@ async def stream(channel: str | None, api: "Api", request: "Request", receive: A
         wants, since = wants._replace(wire=wire), wire.number(last)
     if not await hub.reach(since):
         raise Problem(
-            503, "not_ready", "this node does not have the update of your last event yet; retry later", retry_after=1
+            503, "not_ready", "the update of your last event has not reached this node; retry later", retry_after=1
         )
     with slot(api, caller):
         headers = [*request.headers, *_HEADERS]

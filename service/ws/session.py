@@ -127,7 +127,7 @@ class Sockets:
         if query["resume"] and (given == wants.hash if given else hub.holds(caller.account, wants)):
             if not await hub.reach(query["from_seq"]):
                 raise Problem(
-                    503, "not_ready", "this node does not have the update of your last message yet; retry later"
+                    503, "not_ready", "the update of your last message has not reached this node; retry later"
                 )
             wants = hub.resumable(wants, query["from_seq"])
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
