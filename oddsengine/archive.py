@@ -208,7 +208,7 @@ class Compacted(NamedTuple):
 
 
 def compact(dest: str | Path, keep_hours: float = 168.0, options: Mapping[str, str] | None = None) -> Compacted:
-    """Make one file of the many of each day and sport, sorted by event; the newest day is still written to, and left.
+    """Merge the files of each day and sport into one, sorted by event; the newest day, still being written, is skipped.
 
     Readers of the table see the old files or the new ones. Old ones are deleted once they are older than `keep_hours`:
     longer than any query takes that is under way. Raises `ArchiveError` if there is no table, or it cannot be written.

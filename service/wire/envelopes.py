@@ -12,7 +12,7 @@ Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of a request. An unknown field is an error, for it may be a misspelled one."""
+    """The body of a request. An unknown field is an error, since it may be misspelled."""
 
 
 class GameState(msgspec.Struct, frozen=True):
