@@ -199,7 +199,7 @@ def _read_page(data: bytes, refused: Counter[str]) -> _Page:
         return page
     document = read_document(data)
     rest = document if isinstance(document, dict) else {"data": document}
-    fault = f"This is not a payload of {_SOURCE}: it has no list of odds."
+    fault = f"not a payload of {_SOURCE}: it has no list of odds"
     valid, _ = valid_items(rest.get("data"), _LEVEL, refused, _SOURCE, fault)
     try:
         return msgspec.convert({**rest, "data": valid}, _Page)
@@ -333,7 +333,7 @@ class InterfaceStream:
         items = document.get("odds") if isinstance(document, dict) else None
         if not isinstance(items, list) and isinstance(document, dict | list):  # a snapshot of opportunities
             return _NOTHING
-        fault = f"This is not a payload of {_SOURCE}: a snapshot is an object."
+        fault = f"not a payload of {_SOURCE}: a snapshot is an object"
         valid, _ = valid_items(items, _LEVEL, refused, _SOURCE, fault)
         return self._changed(_stamped(valid), refused)
 
@@ -345,7 +345,7 @@ class InterfaceStream:
         else:
             document = plain(data, _SOURCE)
             items = document.get("odds") if isinstance(document, dict) else None
-            fault = f"This is not a payload of {_SOURCE}: an update has a list of odds."
+            fault = f"not a payload of {_SOURCE}: an update has a list of odds"
             deltas, _ = valid_items(items, Level(PriceDelta, "an update"), refused, _SOURCE, fault)
         current = self._held
         merged: dict[str, dict[str, Any]] = {}

@@ -278,7 +278,7 @@ def _fixtures(data: bytes, refused: Counter[str]) -> tuple[list[_Fixture], set[s
         return answer.data, set()
     document = plain(data, _SOURCE)
     items = document.get("data") if isinstance(document, dict) else None
-    fault = f"This is not a payload of {_SOURCE}: it has no list of fixtures."
+    fault = f"not a payload of {_SOURCE}: it has no list of fixtures"
     valid, parts = valid_items(items, _FIXTURES, refused, _SOURCE, fault)
     return valid, {valid[at].id for at in parts}
 
@@ -289,7 +289,7 @@ def _read(decoder: Any, data: bytes, level: Level, refused: Counter[str]) -> Any
         return decoded
     document = plain(data, _SOURCE)
     items = document.get("data") if isinstance(document, dict) else None
-    valid, _ = valid_items(items, level, refused, _SOURCE, f"This is not a frame of {_SOURCE}: it has no list of data.")
+    valid, _ = valid_items(items, level, refused, _SOURCE, f"not a frame of {_SOURCE}: it has no list of data")
     entry = document.get("entry_id")
     frame = _Frame if level.kind is _Row else _Changes
     return frame(valid, entry if isinstance(entry, str) else None)

@@ -207,7 +207,7 @@ def _scored(data: bytes, refused: Counter[str]) -> list[_Scored]:
     """Decode the games of a list of scores."""
     scored = decode_strictly(_scores, data, _SOURCE)
     if scored is None:
-        fault = f"This is not a payload of {_SOURCE}: it has no list of games."
+        fault = f"not a payload of {_SOURCE}: it has no list of games"
         scored, _ = valid_items(_document(data), _SCORED, refused, _SOURCE, fault)
     return scored
 
@@ -249,9 +249,7 @@ def _events(data: bytes, refused: Counter[str]) -> tuple[list[_Event], set[str],
     if isinstance(document, dict) and "data" in document:
         document, made = document["data"], _stamp(document.get("timestamp"))
     items = [document] if isinstance(document, dict) else document
-    valid, parts = valid_items(
-        items, _LEVEL, refused, _SOURCE, f"This is not a payload of {_SOURCE}: it has no list of events."
-    )
+    valid, parts = valid_items(items, _LEVEL, refused, _SOURCE, f"not a payload of {_SOURCE}: it has no list of events")
     return valid, {valid[at].id for at in parts}, made
 
 
