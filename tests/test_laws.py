@@ -689,6 +689,7 @@ print(sorted(i for group in found.values() for i in group))
 """
 
 
+@pytest.mark.exhaustive
 def test_ids_are_the_same_in_every_process() -> None:
     found = ids(a_bit_of_all(), guards=[], min_ev=0.1, min_middle_ev=None)
     here = sorted(i for group in found.values() for i in group)

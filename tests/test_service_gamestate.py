@@ -302,7 +302,7 @@ def test_the_official_client_listens(service: Running) -> None:
 def test_a_stream_holds_what_is_answered(served: Served, listen: Callable[..., Client]) -> None:
     """Through a world's games, ends among them, clients that merge hold what `/gamestate` answers."""
     books = ["pinnacle", "circa", "draftkings", "mybookie"]
-    made = World(5, events=10, books=books, start=day(), live=1.0, pace=less(8, 24), tick=2.0, hazards=True)
+    made = World(5, events=10, books=books, start=day(), live=1.0, pace=less(8, 40), tick=2.0, hazards=True)
     teams, batches = teams_of(made), made.run(3600.0)
     clients = {
         sport: listen("/stream/gamestate", event=",".join(teams), sport=sport or None)
@@ -314,7 +314,7 @@ def test_a_stream_holds_what_is_answered(served: Served, listen: Callable[..., C
     names = [name for name in clients[""].names if name != "heartbeat"]
     assert names == ["connected", "gamestate:snapshot", "snapshot:complete"]
     ended: set[str] = set()
-    for _ in range(5):
+    for _ in range(less(5, 3)):
         for batch in islice(batches, less(40, 13)):
             served.node.write(take, served.node, batch, made.scores, teams, batch.now).result(60)
         answer = served.rest.get("/gamestate", headers={"X-API-Key": served.key("enterprise")}).json()

@@ -200,6 +200,7 @@ def test_a_node_on_a_read_only_disk_says_so(disk: Path, used: bool) -> None:
     assert f"{disk / 'data'} must be a folder that can be written" in keys.stderr or "read-only file" in keys.stderr
 
 
+@pytest.mark.exhaustive
 def test_only_the_data_folder_has_to_be_writable(disk: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Program, settings, home and the folder it is started in may be on a read-only disk."""
     data = tmp_path_factory.mktemp("data")

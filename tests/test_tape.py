@@ -463,7 +463,7 @@ for batch in World(5, events=3, hazards=True).run(10_000):
 """
 
 
-@pytest.mark.parametrize("steps", effort.some([45, 12], 1))
+@pytest.mark.parametrize("steps", effort.some([12, 45], 1))
 def test_killed_in_the_middle(tmp_path: Path, steps: int) -> None:
     """All that the killed run said of the steps that are on its tape, their replay says."""
     path = tmp_path / "tape"
