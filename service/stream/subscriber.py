@@ -7,6 +7,7 @@ events go to its backlog until everything pending has been received.
 
 import asyncio
 import contextlib
+import os
 import socket
 import struct
 import time
@@ -84,7 +85,7 @@ class Subscriber:
         self.cohort: Any = None  # whose events it gets
         self.handed = 0  # batches that it was handed, or that are not for it, of all that were queued
         self.turn = 0
-        self.transport: Any = getattr(getattr(send, "__self__", None), "transport", None)
+        self.transport: Any = _direct(getattr(send, "__self__", None))
         _watch(self.transport, bounds)
         self.task = asyncio.current_task()  # cancelled if the transport is not accessible
         self._send = send
@@ -251,6 +252,39 @@ def parts(body: bytes) -> list[Piece]:
         return [body]
     view = memoryview(body)
     return [view[at : at + PIECE] for at in range(0, len(body), PIECE)]
+
+
+class DirectTransport:
+    """A transport that writes to its socket immediately while nothing else is pending.
+
+    Event loops write at the end of a round, and uvloop keeps the GIL for all of them; steps would wait for a thousand.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._file: int = transport.get_extra_info("socket").fileno()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Write; the event loop gets what the socket does not accept, and errors."""
+        transport, sent = self._transport, 0
+        if not (transport.get_write_buffer_size() or transport.is_closing()):
+            with contextlib.suppress(OSError):
+                sent = os.write(self._file, data)
+        if sent < len(data):
+            transport.write(memoryview(data)[sent:] if sent else data)
+
+
+def _direct(response: Any) -> Any:
+    """The transport of a response, which writes to its socket from now on unless it is encrypted."""
+    transport = getattr(response, "transport", None)
+    if fcntl is None or transport is None or not transport.get_extra_info("socket"):
+        return transport
+    if transport.get_extra_info("sslcontext") is None:
+        response.transport = transport = DirectTransport(transport)
+    return transport
 
 
 def _watch(transport: Any, bounds: Bounds) -> None:
