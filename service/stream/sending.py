@@ -257,7 +257,7 @@ class Lines:
             if subscriber.size:
                 subscriber.flush()
         spent = time.perf_counter() - began
-        self._flush_at = self._loop.time() + spent + max(PAUSE_S, spent)
+        self._flush_at = self._loop.time() + max(PAUSE_S, spent)
 
     def register(self, group: Group, subscriber: Subscriber, number: int) -> None:
         """Add a subscriber to a group that has reached an update."""
