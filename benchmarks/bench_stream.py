@@ -142,10 +142,14 @@ async def ours(args: argparse.Namespace) -> None:
             at += 1.0 / rate
             time.sleep(max(0.0, at - time.perf_counter()))
             now = datetime.now(UTC)
-            began = time.perf_counter()
-            node.write(node.step, quotes(tick, now, tick % (games - 3)), now).result()
-            spent.append(time.perf_counter() - began)
+            node.write(step, quotes(tick, now, tick % (games - 3)), now).result()
         return ticks
+
+    def step(moved: list[dict[str, Any]], now: datetime) -> None:
+        began = time.perf_counter()
+        update = node.engine.step(moved, now)
+        spent.append(time.perf_counter() - began)
+        node.publish(update)
 
     async def turn(rate: float) -> Any:
         stop = threading.Event()
@@ -218,8 +222,8 @@ async def _commands(port: int, turn: Any, args: argparse.Namespace, spent: list[
             ended = time.perf_counter()
             ticks = await task
             steps = sorted(spent)
-            p99 = steps[int(len(steps) * 0.99)] if steps else 0.0
-            say(ticks=ticks, cpu=cpu() - before, wall=ended - began, step_p99=p99)
+            p90, p99 = (steps[int(len(steps) * q)] if steps else 0.0 for q in (0.9, 0.99))
+            say(ticks=ticks, cpu=cpu() - before, wall=ended - began, step_p90=p90, step_p99=p99)
         else:
             say(memory=memory(), cuts=cuts())
 
@@ -351,7 +355,7 @@ def measured(kind: str, n: int, args: argparse.Namespace, size: int) -> dict[str
     with contextlib.ExitStack() as children:
         server = children.enter_context(Child("--role", kind, *more))
         port = server.hear()["port"]
-        idle = {"cpu": 0.0, "ticks": 1, "step_p99": 0.0}
+        idle = {"cpu": 0.0, "ticks": 1, "step_p90": 0.0, "step_p99": 0.0}
         if kind == "ours":
             server.tell("go")
             time.sleep(2.0)
@@ -388,7 +392,8 @@ def measured(kind: str, n: int, args: argparse.Namespace, size: int) -> dict[str
         "updates/s": round(used["ticks"] / used["wall"], 1), "p50_ms": round(got["p50"] * 1e3, 1),
         "p99_ms": round(got["p99"] * 1e3, 1), "cpu_share": round(spent / args.seconds, 2),
         "client_cpu_share": round(reading / args.seconds, 2),
-        "step_p99_ms": round(used["step_p99"] * 1e3, 2), "idle_step_p99_ms": round(idle["step_p99"] * 1e3, 2),
+        **{f"{name}_ms": round(used[name] * 1e3, 2) for name in ("step_p90", "step_p99")},
+        **{f"idle_{name}_ms": round(idle[name] * 1e3, 2) for name in ("step_p90", "step_p99")},
         "kb_per_client": round(held / n / 1024, 1), "mb_middle": round((middle["memory"] - before) / 2**20, 1),
         "mb_after": round((last["memory"] - before) / 2**20, 1),
         "cuts": last["cuts"],
@@ -443,8 +448,8 @@ def suite(args: argparse.Namespace) -> None:
     told.append(("900 readers beside 100 that stopped: p99, as without", f"{ratio:.2f}", "<= 1.5"))
     grown = f"{beside['mb_middle']:g} -> {beside['mb_after']:g}, {beside['cuts']} cut"
     told.append(("the same: MB after the cut-off, and later", grown, "flat, 100"))
-    ratio = steps["step_p99_ms"] / max(steps["idle_step_p99_ms"], 1e-3)
-    told.append(("engine's steps with 1,000 streams: p99, as without", f"{ratio:.2f}", "<= 2"))
+    ratios = [steps[f"{name}_ms"] / max(steps[f"idle_{name}_ms"], 1e-3) for name in ("step_p90", "step_p99")]
+    told.append(("engine's steps with 1,000 streams: p90, p99, as without", "{:.2f}, {:.2f}".format(*ratios), "<= 1.5"))
     for name, figure, target in told:
         print(f"{name:<58} {figure:>24}   {target}")
 
