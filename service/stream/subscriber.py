@@ -260,6 +260,8 @@ class DirectTransport:
     Event loops write at the end of a round, and uvloop keeps the GIL for all of them; steps would wait for a thousand.
     """
 
+    __slots__ = ("_file", "_transport")
+
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._file: int = transport.get_extra_info("socket").fileno()
