@@ -525,7 +525,7 @@ def _two_digits(probability):
         return np.int64(-1)
     millionths = np.int64(np.round(probability * 1e6))
     unit = np.int64(10000)
-    while unit > 10 and millionths < 10 * unit:
+    while unit > 1 and millionths < 10 * unit:
         unit //= 10
     twice = 2 * (millionths % unit)
     return unit * (2 * (millionths // unit) + (2 if twice > unit else 1 if twice == unit else 0))
@@ -539,6 +539,8 @@ def _hash_shown(legs, fair, main, slot, moved, ends, sharing, out):
         again = np.uint64(0)
         for k in range(legs.shape[1]):
             h = step(h, np.uint64(_two_digits(fair[c, k])))
+            if legs[c, k] >= 0:
+                again |= np.uint64(moved[legs[c, k]])
             for i in range(ends[k * out.size + c], ends[k * out.size + c + 1]):
                 h = step(h, np.uint64(slot[sharing[i]]))
                 again |= np.uint64(moved[sharing[i]])
@@ -548,7 +550,7 @@ def _hash_shown(legs, fair, main, slot, moved, ends, sharing, out):
 def shown_hash(
     view: Offers, legs: Ints, fair: Floats, main: Bytes, moved: npt.NDArray[np.bool_], ends: Longs, sharers: Ints
 ) -> Words:
-    """Hash main lines, fair probabilities to two digits and the rows from `sharing`; bit 0: one of these `moved`."""
+    """Hash main lines, fair probabilities to two digits and rows from `sharing`; bit 0: one or a leg `moved`."""
     out = np.empty(legs.shape[0], np.uint64)
     _hash_shown(legs, fair, main, view.groups.row, moved.view(np.uint8), ends, sharers, out)
     return out

@@ -407,7 +407,7 @@ class Engine:
             if self._samples and (due is None or due.size != names.unit_event.size):
                 due = np.zeros(names.unit_event.size, np.uint8)  # nothing is due between steps
             curves = tails.curves(g, names.forms)
-            changes = since_last_search(some, guarded, curves, rows, names.leads, due)
+            changes = since_last_search(some, guarded, curves, rows, due)
             votes = voting(some, changes, curves, stored=stored) if self._samples else None
         if self._samples:
             estimated, sampled = board.estimated(some, guarded.reason, g.row, self._fair, votes)

@@ -132,9 +132,11 @@ def _compare(
 @kernel
 def _commit(
     views, units, head, following, ids, kinds, unit, legs, figures, shown, born, ends, h_id, h_kind, h_legs, h_figures,
-    h_shown, old, gone, spare, spares, top, now,
+    h_shown, old, gone, touched, spare, spares, top, now,
 ):  # fmt: skip
     """Remove expired, update changed and add new opportunities. Returns places ever used, and free ones."""
+    for p in touched:
+        shown[p] = 0  # one that was not found again may show anything until it is searched
     for i in range(gone.size):
         unit[gone[i]] = -1
         spare[spares] = gone[i]
@@ -317,7 +319,7 @@ class OpenTable:
         self.top, self.spares = _commit(
             views, units, self.head, self.following, self.id, self.kind, self.unit, self.legs, self.figures,
             self.shown, self.born, difference.ends, hits.id, hits.kind, hits.legs, hits.figures, hits.shown,
-            difference.old, difference.expired, self.spare, self.spares, self.top, now,
+            difference.old, difference.expired, difference.touched, self.spare, self.spares, self.top, now,
         )  # fmt: skip
 
     def rehome(self, unit: Ints) -> None:

@@ -348,6 +348,8 @@ def search(
         parts.append((ARBITRAGE, arbs.who, arbs.legs.id, arbs.market, arbs.legs.rows, _priced(v, arbs)))
     holds = low_hold.find(shared)
     if holds.market.size:
+        # Rows show the fair prices of a reference even if the search has none.
+        moved = moved if views[0].wanted.referred else np.ones_like(moved)
         shown = low_hold.shown(shared, holds, moved)
         parts.append((LOW_HOLD, holds.who, holds.legs.id, holds.market, holds.legs.rows, _priced(v, holds)))
     pairs = middles.find(shared)

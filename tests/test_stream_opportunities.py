@@ -1,6 +1,7 @@
 """Which opportunities an update says have to be read again, and reading only these."""
 
 import random
+from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -8,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from effort import less, some
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from rows import MOMENT, total
+from rows import AWAY, HOME, MOMENT, total
 
 from oddsengine.detect import _two_digits
 from oddsengine.engine import Engine
@@ -26,6 +27,17 @@ def outdated(update: Update, view: View) -> set[int]:
     """Ids of opportunities that an update changes, or around which it moves prices."""
     change = update.of(view)
     return {*change.hits.id.tolist(), *change.touched.tolist(), *change.expired.tolist()}
+
+
+def level(line: float, over: float, under: float, books: Sequence[str] = BOOKS[1:]) -> list[dict[str, Any]]:
+    """A total at some books, by default all but the sharpest."""
+    return [row for book in books for row in total(book, line, over, under)]
+
+
+def later(seconds: float, rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], Any]:
+    """Rows as a step gets them some seconds later."""
+    moment = MOMENT + timedelta(seconds=seconds)
+    return [row | {"last_seen_at": moment} for row in rows], moment
 
 
 def everything(watch: Watch) -> dict[int, Opportunity]:
@@ -61,8 +73,7 @@ def test_a_low_hold_is_outdated_by_what_its_row_shows() -> None:
     """Another book's worse price is not part of its row; books that share the price and the fair price are."""
     engine = Engine()
     view = engine.view(sharp="pinnacle", max_hold=10.0, keep=True)
-    quoted = [row for book in BOOKS[1:] for row in total(book, 220.5, 1.95, 1.93)]
-    engine.step([*quoted, *total("pinnacle", 220.5, 1.87, 1.87)], MOMENT)
+    engine.step([*level(220.5, 1.95, 1.93), *total("pinnacle", 220.5, 1.87, 1.87)], MOMENT)
     (id_,) = (int(hold, 16) for hold in view.ids()["low_hold"])
 
     def after(over: float, under: float, seconds: int) -> bool:
@@ -80,8 +91,7 @@ def test_a_low_hold_is_outdated_by_its_fair_prices_and_the_main_line() -> None:
     engine = Engine()
     at_close = engine.view(max_hold=10.0, keep=True)
     beside_sharp = engine.view(sharp="pinnacle", max_hold=10.0, keep=True)
-    quoted = [row for book in BOOKS[1:] for row in total(book, 220.5, 1.95, 1.93)]
-    engine.step([*quoted, *total("pinnacle", 220.5, 1.87, 1.87)], MOMENT)
+    engine.step([*level(220.5, 1.95, 1.93), *total("pinnacle", 220.5, 1.87, 1.87)], MOMENT)
     (id_,) = (int(hold, 16) for hold in at_close.ids()["low_hold"])
     moment = MOMENT + timedelta(seconds=1)
     sharp = [row | {"last_seen_at": moment} for row in total("pinnacle", 220.5, 1.901, 1.831)]
@@ -95,10 +105,74 @@ def test_a_low_hold_is_outdated_by_its_fair_prices_and_the_main_line() -> None:
     assert id_ in outdated(update, at_close)
 
 
-@given(st.floats(1e-4, 0.9999), st.floats(-0.02, 0.02))
+def test_a_low_hold_is_outdated_whenever_its_fair_prices_are_if_its_view_has_no_other_kind() -> None:
+    """Such a view is searched without a reference."""
+    engine = Engine()
+    view = engine.view(sharp="pinnacle", max_hold=10.0, kinds=["low_hold"], keep=True)
+    engine.step([*level(220.5, 1.95, 1.93), *total("pinnacle", 220.5, 1.87, 1.87)], MOMENT)
+    (id_,) = (int(hold, 16) for hold in view.ids()["low_hold"])
+    assert id_ in outdated(engine.step(*later(1, total("pinnacle", 220.5, 1.901, 1.831))), view)
+
+
+def test_a_low_hold_is_outdated_by_a_main_line_that_comes_and_goes() -> None:
+    """The first time only the other line is searched, the second time both."""
+    engine = Engine()
+    view = engine.view(sharp="pinnacle", max_hold=10.0, keep=True)
+
+    def alternate() -> bool:
+        line = view.opportunities().low_hold.filter(line=220.5)
+        return bool(line["is_alternate_line"].item())
+
+    engine.step(
+        [*level(220.5, 1.95, 1.93), *total("pinnacle", 220.5, 1.87, 1.87), *level(221.5, 2.12, 1.72, BOOKS)], MOMENT
+    )
+    id_ = int(view.opportunities().low_hold.filter(line=220.5)["id"].item(), 16)
+    assert not alternate()
+    assert id_ in outdated(engine.step(*later(1, level(221.5, 1.915, 1.915, BOOKS))), view)
+    assert alternate()
+    back = [*level(221.5, 2.13, 1.715, BOOKS), *total("pinnacle", 220.5, 1.871, 1.87)]
+    assert id_ in outdated(engine.step(*later(2, back)), view)
+    assert not alternate()
+
+
+def test_a_low_hold_is_outdated_by_the_order_of_the_teams() -> None:
+    """Books with other markets of its event decide which team is at home."""
+    engine = Engine()
+    view = engine.view(max_hold=10.0, keep=True)
+    engine.step(level(220.5, 1.95, 1.93), MOMENT)
+    (id_,) = (int(hold, 16) for hold in view.ids()["low_hold"])
+    swapped = {"home_team": AWAY, "away_team": HOME}
+    others = [
+        row | swapped for line in range(100, 110) for row in total("bet365", line, 1.9, 1.9, "1st_half_total_points")
+    ]
+    update = engine.step(others, MOMENT)
+    assert view.opportunities().low_hold.select("home_team", "away_team").row(0) == (AWAY, HOME)
+    assert id_ in outdated(update, view)
+
+
+def test_a_low_hold_is_outdated_by_its_leg_even_if_its_book_has_the_price_twice() -> None:
+    """The leg is the one that was seen with the other; the book's first row counts as sharing its price."""
+    engine = Engine()
+    view = engine.view(sharp="pinnacle", max_hold=10.0, keep=True)
+
+    def under(seconds: float, market: str, american: float | None) -> list[dict[str, Any]]:
+        rows = total("fanduel", 220.5, None, 1.93, market, is_live=True, odds_american=american)
+        return later(seconds, rows)[0]
+
+    both = total("draftkings", 220.5, 1.95, 1.5, is_live=True) + total("caesars", 220.5, 1.9, 1.8, is_live=True)
+    engine.step([*later(5, both)[0], *under(3, "total_points", None), *under(6, "totals", -107.5)], later(7, [])[1])
+    (id_,) = (int(hold, 16) for hold in view.ids()["low_hold"])
+    update = engine.step(under(6.5, "totals", -107.6), later(8, [])[1])
+    side = view.opportunities().low_hold["side2"].struct.field("odds")
+    assert side.struct.field("american").item() == -107.6
+    assert id_ in outdated(update, view)
+
+
+@example(5.7e-5, 1e-6)
+@given(st.floats(1e-6, 0.9999), st.floats(-0.02, 0.02))
 def test_two_digits_of_a_probability(probability: float, change: float) -> None:
     """Equal if the texts are; a tie differs from both sides."""
-    other = min(max(probability + change, 1e-4), 0.9999)
+    other = min(max(probability + change, 1e-6), 0.9999)
     texts = [b"%.2g" % round(value, 6) for value in (probability, other)]
     codes = [_two_digits(value) for value in (probability, other)]  # type: ignore[no-untyped-call]
     same = codes[0] == codes[1]

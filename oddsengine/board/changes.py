@@ -19,7 +19,7 @@ from oddsengine.board.rows import Rows
 from oddsengine.detect import Scope
 from oddsengine.fair_close import Board as Estimated
 from oddsengine.fair_close import neighbours
-from oddsengine.groups import NO_TIME, Bytes, Groups, Longs, Words, step
+from oddsengine.groups import NO_TIME, Bytes, Groups, Words, step
 from oddsengine.guards import Guarded
 from oddsengine.layout import Gathered
 from oddsengine.tails import Curves
@@ -52,8 +52,8 @@ def _same(mark, row, first, end, stored):
 
 @kernel
 def _mark(
-    markets, segments, rows, row, side, threshold, kind, subject, live, event, leads, odds_bits, seen, ids, reason,
-    not_reference, doubt, twin, two, three, totals, mark, gap, fresh, at_close, moved, begins, out, changed,
+    markets, segments, rows, row, side, threshold, kind, subject, live, odds_bits, seen, ids, reason, not_reference,
+    doubt, twin, two, three, totals, mark, gap, fresh, at_close, moved, begins, out, changed,
 ):  # fmt: skip
     """Compute the marks of all markets, and find those where they differ from those of the last search.
 
@@ -73,7 +73,7 @@ def _mark(
                     low, high = min(low, seen[i]), max(high, seen[i])
             timed = high > low and high - low > gap
         h0 = step(np.uint64(1) if timed else np.uint64(0), np.uint64(kind[at]))
-        h0 = step(step(h0, np.uint64(subject[at])), np.uint64(leads[event[at]]))
+        h0 = step(h0, np.uint64(subject[at]))
         beside = (1 if two[at] >= 0 else 0) | (2 if three[at] >= 0 else 0) | (4 if totals[at] >= 0 else 0)
         h0 = step(h0, np.uint64(beside))
         for m in range(markets[at], markets[at + 1]):
@@ -198,18 +198,17 @@ def _reach(row, market, ladder, markets, ladders, reach):
 
 
 def since_last_search(
-    some: Gathered, guarded: Guarded, curves: Curves, rows: Rows, leads: Longs, due: Bytes | None = None
+    some: Gathered, guarded: Guarded, curves: Curves, rows: Rows, due: Bytes | None = None
 ) -> Changes:
     """Find what has changed in some units since they were last searched.
 
-    `leads` is a number per event for the order of its teams, its sport and its league: `Names.leads`.
     `due` is 1 for units that have changed through time alone; it is given if closing prices are estimated.
     """
     g, limits = some.groups, guarded.limits
     marks, changed = np.empty(g.threshold.size, np.uint64), np.empty(g.threshold.size, np.uint8)
     fresh = NO_TIME if guarded.now == NO_TIME else guarded.now - round(limits.stale_live_leg_s * 1e6)
     _mark(
-        g.markets, g.segments, g.rows, g.row, g.side, g.threshold, g.kind, g.subject, g.live, g.event, leads,
+        g.markets, g.segments, g.rows, g.row, g.side, g.threshold, g.kind, g.subject, g.live,
         g.odds.view(np.int64), g.seen, rows.id, guarded.reason, guarded.not_reference, guarded.doubt, g.twin,
         curves.two, curves.three, curves.totals, rows.mark,
         round(limits.stale_prematch_gap_s * 1e6), fresh, due is not None, rows.changed, rows.start, marks,

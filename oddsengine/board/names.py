@@ -16,7 +16,7 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.fair_close import Estimator, estimator
 from oddsengine.find.ids import Hashes, ladders, word, words
-from oddsengine.groups import Groups, Ints, Longs, Words, checksum
+from oddsengine.groups import Groups, Ints, Words, checksum
 from oddsengine.identity import Wording, crossed, leading, leading_league, parts_of_rows, read, thresholds
 from oddsengine.layout import BOOK_BITS, MOST_SUBJECTS, UNREAD, kind_and_verdict, pack, too_many, unit_of
 from oddsengine.reasons import CODES
@@ -482,12 +482,6 @@ class Names:
     def contested(self) -> Ints:
         """The events about whose teams, sport or league rows may disagree."""
         return np.flatnonzero(self.pairs.many.values | self.leagues.many.values).astype(np.int32)
-
-    @property
-    def leads(self) -> Longs:
-        """One number per event for the answers that apply to it."""
-        leads: Longs = self.pairs.lead.values.astype(np.int64) << 32 | self.leagues.lead.values
-        return leads
 
     def settle(self, events: Iterable[int]) -> list[int]:
         """Decide again about some events, from the current rows; return those whose terms changed."""

@@ -468,7 +468,9 @@ class Board:
             units = np.array(names.event_units[event], np.int64)
             self.units.dirty[units] = 1
             self.units.wake[units] = NO_TIME
-            regrouped |= self._regroup(self.units.rows(units))
+            slots = self.units.rows(units)
+            rows.mark[slots] = 0  # the teams, sport or league of their results may be others
+            regrouped |= self._regroup(slots)
         return regrouped
 
     def _take_notices(self, batch: Batch) -> None:
