@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from effort import some
 from local_servers import running, until
 from service_running import Running
 
@@ -53,7 +52,7 @@ def prices(engine: Engine) -> dict[Row, tuple[float, bool]]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("stream", some([True, False], 1))
+@pytest.mark.parametrize("stream", [True, False])
 def test_what_one_node_has_another_one_has(upstream: Running, stream: bool) -> None:
     async def check() -> None:
         hub = Hub(Writer(Engine()), Matcher(), clock=clock_of(upstream))
