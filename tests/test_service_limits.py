@@ -100,6 +100,14 @@ def test_keys_of_one_account_share_its_minute(clock: Clock) -> None:
     assert limits.take("acme", 300).remaining == 300 - 14
 
 
+def test_requests_to_other_processes_count_in_their_minute(clock: Clock) -> None:
+    limits = Limits(clock=clock)
+    limits.elsewhere["acme"], limits.elsewhere_minute = 7, int(clock.at) // 60
+    assert limits.take("acme", 10).remaining == limits.room("acme", 10).remaining == 2
+    clock.at += 60.0
+    assert limits.take("acme", 10).remaining == limits.room("acme", 10).remaining == 9
+
+
 def test_looking_counts_nothing(clock: Clock) -> None:
     limits = Limits(clock=clock)
     assert limits.room("acme", 2) == Room(2, 2, int(clock.at) + 30, True)
