@@ -80,13 +80,13 @@ def test_a_node_that_ends_at_once_does_not_begin_again_at_once(monkeypatch: pyte
 
 
 def test_writers_and_gateways_that_are_killed(tmp_path: Path) -> None:
-    with servers(tmp_path / "nats") as found, run(tmp_path, found, steps=less(80, 40), pause_s=0.08) as shard:
+    with servers(tmp_path / "nats") as found, run(tmp_path, found, steps=less(80, 64), pause_s=0.08) as shard:
         w1, w2, g1 = begun(shard, "w1", "w2", "g1")
         ready(g1)
         wait_for(lambda: w1.leads or w2.leads, "a writer leads")
         first, second = (w1, w2) if w1.leads else (w2, w1)
         assert first.get("/odds").status_code == 503  # a writer answers no callers
-        wait_for(lambda: g1.state()[0] > less(20, 6), "some steps")
+        wait_for(lambda: g1.state()[0] > less(20, 10), "some steps")
         g1.send(signal.SIGKILL)
         killed_and_replaced(shard, first, second, signal.SIGKILL)
         g1.start()
