@@ -532,8 +532,8 @@ def _two_digits(probability):
 
 
 @kernel
-def _hash_shown(legs, fair, main, slot, moved, ends, sharing, out):
-    """Hash the main line, fair probabilities and sharing rows of each case."""
+def _hash_shown(legs, fair, main, slot, moved, ends, sharers, out):
+    """Hash the main line, fair probabilities and sharing rows of each case; bit 0: a leg or one of these moved."""
     for c in range(out.size):
         h = step(np.uint64(1), np.uint64(main[c]))
         again = np.uint64(0)
@@ -542,15 +542,15 @@ def _hash_shown(legs, fair, main, slot, moved, ends, sharing, out):
             if legs[c, k] >= 0:
                 again |= np.uint64(moved[legs[c, k]])
             for i in range(ends[k * out.size + c], ends[k * out.size + c + 1]):
-                h = step(h, np.uint64(slot[sharing[i]]))
-                again |= np.uint64(moved[sharing[i]])
+                h = step(h, np.uint64(slot[sharers[i]]))
+                again |= np.uint64(moved[sharers[i]])
         out[c] = h << np.uint64(1) | again
 
 
 def shown_hash(
     view: Offers, legs: Ints, fair: Floats, main: Bytes, moved: npt.NDArray[np.bool_], ends: Longs, sharers: Ints
 ) -> Words:
-    """Hash main lines, fair probabilities to two digits and rows from `sharing`; bit 0: one or a leg `moved`."""
+    """Hash what rows of low holds show: if theirs is the main line, fair probabilities, and rows from `sharing`."""
     out = np.empty(legs.shape[0], np.uint64)
     _hash_shown(legs, fair, main, view.groups.row, moved.view(np.uint8), ends, sharers, out)
     return out

@@ -19,7 +19,7 @@ KINDS = ("ev", "arbitrage", "low_hold", "middles")
 LEGS = 3
 FIGURES = 5  # the last is 1 where the opportunity is unconfirmed, plus twice the flags of a fair price at the close
 SAME, CHANGED, NEW = 0, 1, 2
-ONE = np.uint64(1)
+_ONE = np.uint64(1)
 
 
 _COMPACT = 1 << 12  # places; smaller tables are not worth it
@@ -119,7 +119,7 @@ def _compare(
                             same = False
                     status[i] = 0 if same else 1
                     if kinds[p] == LOW_HOLD:
-                        same_row = shown[p] >> ONE == h_shown[i] >> ONE and h_shown[i] & ONE == 0
+                        same_row = shown[p] >> _ONE == h_shown[i] >> _ONE and h_shown[i] & _ONE == 0
                     else:
                         same_row = reach[legs[p, 0]] == 0
                     if same and not same_row:

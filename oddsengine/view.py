@@ -399,10 +399,10 @@ def _hits(some: Gathered, parts: list[tuple[int, Longs, Words, Any, Any, Any]], 
         rows = part[4][:, :LEGS]
         legs[start : start + rows.shape[0], : rows.shape[1]] = np.where(rows >= 0, g.row[np.maximum(rows, 0)], -1)
         start += rows.shape[0]
-    more = np.zeros(n, np.uint64)
-    more[kind == LOW_HOLD] = shown
+    of_hits = np.zeros(n, np.uint64)
+    of_hits[kind == LOW_HOLD] = shown
     ident = np.concatenate([part[2] for part in parts])
-    hits = Hits(ident, kind, unit.astype(np.int32), legs, figures, more)
+    hits = Hits(ident, kind, unit.astype(np.int32), legs, figures, of_hits)
     order = np.argsort(who << 32 | unit, kind="stable")
     return who[order], hits.take(order)
 

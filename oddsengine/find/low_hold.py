@@ -67,9 +67,9 @@ def _placed(sides: pl.Series, case: Longs, here: Bools, cases: int) -> pl.Series
     return pl.concat([sides, board.repeated(None, 1, HOLD_SIDE)])[place]
 
 
-def _sides(question: Question, row: Ints, fair: Floats, leg: Longs, sharing: Ints) -> pl.Series:
+def _sides(question: Question, row: Ints, fair: Floats, leg: Longs, sharers: Ints) -> pl.Series:
     """Build each leg: its price and every book that offers it."""
-    base, shared = question.facts(row), question.facts(sharing)
+    base, shared = question.facts(row), question.facts(sharers)
     texts = {name: shared[name] for name in ("sportsbook", "deep_link", "id")}
     links = pl.struct("sportsbook", "deep_link").filter(pl.col("deep_link").is_not_null())
     lists = board.grouped(leg, texts, row.size, "sportsbook", links.alias("deep_links"), "id")
@@ -92,7 +92,7 @@ def _sides(question: Question, row: Ints, fair: Floats, leg: Longs, sharing: Int
 def shown(search: Search, hits: Cases, moved: Bools) -> Words:
     """Hash what rows show apart from legs and hold: who shares each price, and fair probabilities to two digits.
 
-    The lowest bit is 1 if a row of the board that it names has `moved`.
+    The lowest bit is 1 if a leg, or a row that shares its price, has `moved`.
     """
     v, g = search.view, search.view.groups
     main, ladder = np.zeros(hits.market.size, np.uint8), g.ladder[hits.market].astype(np.int64)

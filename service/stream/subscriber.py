@@ -257,7 +257,8 @@ def parts(body: bytes) -> list[Piece]:
 class DirectTransport:
     """A transport that writes to its socket immediately while nothing else is pending.
 
-    Event loops write at the end of a round, and uvloop keeps the GIL for all of them; steps would wait for a thousand.
+    An event loop writes at the end of a round, and uvloop keeps the GIL for all writes of it: with a thousand streams,
+    engine steps would wait for them. `os.write` releases the GIL.
     """
 
     __slots__ = ("_file", "_transport")
