@@ -50,6 +50,7 @@ class Writer:
         self.engine = engine
         self.followers: list[Callable[[Update], None]] = []  # called with every update, before the next step
         self.steps = Histogram("oddsengine_step_seconds", "How long steps of the engine took")
+        self.stepping = False  # a step is running
         self._jobs = ThreadPoolExecutor(1, thread_name_prefix="writer")
 
     def step(self, quotes: Any, now: datetime | None, **more: Any) -> Update:
@@ -61,8 +62,11 @@ class Writer:
         return self._published(self.engine.feed, batch)
 
     def _published(self, make: Callable[..., Update], *args: Any, **more: Any) -> Update:
-        began = time.perf_counter()
-        update = make(*args, **more)
+        began, self.stepping = time.perf_counter(), True
+        try:
+            update = make(*args, **more)
+        finally:
+            self.stepping = False
         self.steps.observe(time.perf_counter() - began)
         self.publish(update)
         return update

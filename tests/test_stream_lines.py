@@ -2,14 +2,19 @@
 
 import asyncio
 import io
+import math
+import threading
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
 
 from oddsengine.engine import Engine
 from oddsengine.query import Filter
+from oddsengine.update import Update
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
+from oddsengine_service.stream import sending
 from oddsengine_service.stream.events import SSE, Resumable, StreamEvent, Wire
 from oddsengine_service.stream.moves import Form
 from oddsengine_service.stream.prices import Prices, Taken
@@ -108,5 +113,45 @@ def test_queued_events_are_sent_before_a_stream_ends(wire: Wire) -> None:
         lines.end_all()
         await asyncio.sleep(0.05)
         assert b'"n":2' in client.text
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("longest", [sending.GIVE_WAY_S, math.inf])
+def test_a_round_of_writing_waits_for_a_step_but_not_for_long(
+    monkeypatch: pytest.MonkeyPatch, longest: float, *, fails: bool
+) -> None:
+    monkeypatch.setattr(sending, "GIVE_WAY_S", longest)
+    running, may_end = threading.Event(), threading.Event()
+
+    async def run() -> None:
+        lines, group = lines_and_group(SSE)
+        client = Client()
+        admitted(lines, group, SSE, client)
+        node = lines._node
+
+        def step() -> Update:
+            running.set()
+            may_end.wait()
+            1 // (not fails)
+            return node.engine.step(now=datetime(2026, 1, 1, tzinfo=UTC))
+
+        done = node.write(node._published, step)
+        await asyncio.to_thread(running.wait)
+        lines.deliver([(group, 2, [moved("a", 2)])], 2)
+        lines.deliver([(group, 3, [moved("b", 3)])], 3)
+        async with asyncio.timeout(20):
+            if longest < 1.0:
+                while b'"id":"b"' not in client.text:
+                    await asyncio.sleep(0.001)
+            else:
+                await asyncio.sleep(0.1)
+                assert b'"id"' not in client.text
+            may_end.set()
+            while b'"id":"b"' not in client.text:
+                await asyncio.sleep(0.001)
+        assert client.text.count(b'"id"') == 2
+        assert isinstance(await asyncio.to_thread(done.exception, 20), ZeroDivisionError if fails else type(None))
 
     asyncio.run(run())

@@ -25,6 +25,8 @@ PARTS = 30  # subscribers are divided into this many parts, which get heartbeats
 _STALE_AFTER = ("feed", "log")  # failures of the node after which no prices arrive
 CHECK_S = 0.5  # between two checks of keys, stalled readers and failures
 PAUSE_S = 0.02  # minimum between two rounds of writing; data in between is joined
+GIVE_WAY_S = 0.02  # maximum that a round waits for steps of the engine, which need the same processor
+_LOOK_S = 0.001  # between two looks whether the step has ended
 UPSTREAM = "upstream_error"
 
 Group = Prices | OpportunityGroup | Games
@@ -247,16 +249,23 @@ class Lines:
             else:
                 self._loop.call_soon(self._flush)
 
-    def _flush(self) -> None:
-        """Send pending data; then pause for as long as that took, so that more is joined and other tasks run."""
+    def _flush(self, spent: float = 0.0, waited: int = 0) -> None:
+        """Send pending data; then pause for as long as that took, so that more is joined and other tasks run.
+
+        A round is interrupted while a step runs: writing to a thousand streams would make the step twice as long.
+        """
         began = time.perf_counter()
         self._flushing = False
         self._hand_out()
         due, self._due = self._due, []
-        for subscriber in due:
+        for place, subscriber in enumerate(due):
+            if self._node.stepping and waited * _LOOK_S < GIVE_WAY_S:
+                self._due, self._flushing = due[place:] + self._due, True
+                self._loop.call_later(_LOOK_S, self._flush, spent + time.perf_counter() - began, waited + 1)
+                return
             if subscriber.size:
                 subscriber.flush()
-        spent = time.perf_counter() - began
+        spent += time.perf_counter() - began
         self._flush_at = self._loop.time() + max(PAUSE_S, spent)
 
     def register(self, group: Group, subscriber: Subscriber, number: int) -> None:
