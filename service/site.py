@@ -1,11 +1,11 @@
 """What a node serves outside the API: the live page, the API reference, the OpenAPI document and metrics."""
 
-import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from pathlib import Path
 
+import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
@@ -21,9 +21,9 @@ from oddsengine_service.problems import Problem, no_such_path, wrong_method
 from oddsengine_service.request import Request
 from oddsengine_service.responses import CachedResponse, Header, RawResponse, encode
 from oddsengine_service.routing import ENDPOINTS
-from oddsengine_service.samples import samples
 from oddsengine_service.tiers import ANONYMOUS_RATE
 
+EXAMPLES = Path(__file__).with_name("examples.json")  # responses; written by `scripts/make_examples.py`
 _METHODS = ("GET", "HEAD")
 _SECURE = (
     (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
@@ -40,11 +40,14 @@ class Site:
     def __init__(self, api: Api, log: Log, metrics: Metrics, token: str, origin: str) -> None:
         self._api, self._log, self._metrics, self._token = api, log, metrics, token
         self._requests = Requests(self._serve, lambda _: None, "", log, metrics, api.requests.trusted, origin)
-        self._describing = threading.Lock()
-        document(ENDPOINTS, BASE)  # fails at startup, with a name, if an endpoint cannot be documented
+        # Fails at startup, with a name, if an endpoint cannot be described.
+        self.document = document(ENDPOINTS, BASE, msgspec.json.decode(EXAMPLES.read_bytes()))
+        self.page = pages.reference(self.document)
+        described = CachedResponse(Answer(encode(self.document)))
+        reference = CachedResponse(Answer(self.page.encode(), type="text/html; charset=utf-8"))
         self._pages: dict[str, Callable[[Request], Awaitable[RawResponse]]] = {
-            "/": self._live, "/openapi.json": partial(self._described, lambda: self._document),
-            "/docs": partial(self._described, lambda: self._page), "/metrics": self._measured,
+            "/": self._live, "/openapi.json": partial(self._described, described),
+            "/docs": partial(self._described, reference), "/metrics": self._measured,
         }  # fmt: skip
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,33 +71,12 @@ class Site:
             raise wrong_method(request.path, request.method, _METHODS)
         return await page(request)
 
-    @cached_property
-    def document(self) -> Mapping[str, Any]:
-        """The OpenAPI document, with examples from a fictional board."""
-        return document(ENDPOINTS, BASE, samples(ENDPOINTS, partial(self._log.failure, b"(sample)")))
-
-    @cached_property
-    def _document(self) -> CachedResponse:
-        return CachedResponse(Answer(encode(self.document)))
-
-    @cached_property
-    def page(self) -> str:
-        return pages.reference(self.document)
-
-    @cached_property
-    def _page(self) -> CachedResponse:
-        return CachedResponse(Answer(self.page.encode(), type="text/html; charset=utf-8"))
-
-    async def _described(self, which: Callable[[], CachedResponse], request: Request) -> RawResponse:
-        """Serve a document that is generated on first use, with a limit per address."""
+    async def _described(self, whole: CachedResponse, request: Request) -> RawResponse:
+        """Serve a large document, with a limit per address."""
         room = self._api.node.limits.take(f"address {request.address}", ANONYMOUS_RATE)
         if not room.allowed:
             raise limited(room, "requests")
-        return (await run_in_threadpool(self._made, which)).sent(request.etag, request.codings)
-
-    def _made(self, which: Callable[[], CachedResponse]) -> CachedResponse:
-        with self._describing:
-            return which()
+        return await run_in_threadpool(whole.sent, request.etag, request.codings)
 
     @cached_property
     def live(self) -> pages.Live:

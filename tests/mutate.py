@@ -60,7 +60,7 @@ AREAS: dict[str, tuple[float, tuple[str, ...]]] = {
 """Share of the places, and files. Of the kernels' files only compiled functions, of the others all functions."""
 
 _BOARD = "live_rows live_reading live_review engine"
-_WIRE = "service_wire service_samples service_odds service_opportunities stream"
+_WIRE = "service_wire make_examples service_odds service_opportunities stream"
 TESTS: dict[str, str] = {
     "oddsengine/arbitrage.py": "arbitrage laws detect_units",
     "oddsengine/kelly.py": "kelly laws portfolio",

@@ -1,6 +1,11 @@
-"""Samples: example responses of the endpoints about a small fictional board, for the API reference."""
+"""Generate the example responses of the API reference: `python scripts/make_examples.py`.
 
-from collections.abc import Callable, Iterable, Mapping
+They are about a small fictional board. Ids and times of what a request creates are new each time; everything else stays
+the same, and `tests/test_make_examples.py` compares it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -22,11 +27,12 @@ from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem
+from oddsengine_service.routing import ENDPOINTS
+from oddsengine_service.site import EXAMPLES
 from oddsengine_service.targets import Sender
 from oddsengine_service.wire.filters import Filter
 
 SEED, EVENTS, SECONDS = 7, 6, 20
-Failed = Callable[[str, Exception], None]
 _SHOWN = 2  # entries of a list or object
 _QUERY = {
     "odds": "2.1",
@@ -63,14 +69,11 @@ _BODIES: Mapping[str, Any] = {
         ]
     },
 }  # fmt: skip
+_SECRET = re.compile(rb"(?<=oe_[0-9a-f]{12}\.)[\w-]{43}")  # of a key
 
 
-def samples(endpoints: Iterable[Endpoint], failed: Failed = lambda *_: None) -> dict[str, Any]:
-    """Example responses by operation, such as `GET /odds`, except streams and responses without a body.
-
-    An endpoint that fails is left out, and documented without an example; `failed` is called with the operation and the
-    error.
-    """
+def examples(endpoints: Iterable[Endpoint] = ENDPOINTS) -> dict[str, Any]:
+    """Example responses by operation, such as `GET /odds`, except streams and responses without a body."""
     endpoints = tuple(endpoints)
     with TemporaryDirectory() as folder, closing(KeyStore(Path(folder) / "keys", Path(folder) / "pepper")) as keys:
         node = Node(Engine(), keys, Limits())
@@ -79,7 +82,7 @@ def samples(endpoints: Iterable[Endpoint], failed: Failed = lambda *_: None) -> 
             node.past, node.splits_token = past, _TOKEN
             add_splits(node.splits, node.engine, node.clock.now(), hours=1)
             node.ready, node.changed_at = True, node.clock.time()
-            return _answers(endpoints, node, keys, closed, failed)
+            return _answers(endpoints, node, keys, closed)
 
 
 def _play(node: Node, past: Past) -> str:
@@ -101,7 +104,7 @@ def _play(node: Node, past: Past) -> str:
     return again
 
 
-def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event: str, failed: Failed) -> dict[str, Any]:
+def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event: str) -> dict[str, Any]:
     made, other, gone = (keys.create("sample", Terms("enterprise"), name) for name in ("of the desk", "old", "gone"))
     by_path = {endpoint.path: endpoint for endpoint in endpoints if endpoint.method == "GET"}
     caller = made.record.caller
@@ -137,11 +140,8 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
             answer = _answer(endpoint, plain._replace(token=token), words | more)
         except Problem:
             continue  # no example on this board
-        except Exception as error:  # a parameter without a value here, or an error of the endpoint
-            failed(f"{endpoint.method} {endpoint.path}", error)
-            continue
         if answer is not None:
-            out[f"{endpoint.method} {endpoint.path}"] = _cut(answer)
+            out[f"{endpoint.method} {endpoint.path}"] = _short(answer)
     return out
 
 
@@ -169,19 +169,20 @@ def _filled(body: Any, words: Mapping[str, str]) -> Any:
     }
 
 
-def _cut(answer: Any) -> Any:
-    """A response with its data shortened to a few entries."""
-    data = answer.get("data")
-    if isinstance(data, list):
-        return {**answer, "data": data[:_SHOWN]}
-    if isinstance(data, dict):
-        short = _shortened(data) or {name: _shortened(value) or value for name, value in data.items()}
-        return {**answer, "data": short}
-    return answer
+def _short(value: Any) -> Any:
+    """A response with the first entries of its lists of objects, and of its objects of such lists by id."""
+    if _rows(value):
+        return [_short(each) for each in value[:_SHOWN]]
+    if not isinstance(value, dict):
+        return value
+    items = [*value.items()]
+    return {name: _short(each) for name, each in (items[:_SHOWN] if all(map(_rows, value.values())) else items)}
 
 
-def _shortened(value: Any) -> Any:
-    """The first entries of lists and of objects of lists; None for anything else."""
-    if not isinstance(value, dict) or not value or not all(isinstance(each, list) for each in value.values()):
-        return None
-    return {name: each[:_SHOWN] for name, each in [*value.items()][:_SHOWN]}
+def _rows(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+
+
+if __name__ == "__main__":
+    text = msgspec.json.format(msgspec.json.encode(examples()), indent=1)
+    EXAMPLES.write_bytes(_SECRET.sub(b"SECRET", text) + b"\n")
