@@ -1,6 +1,6 @@
 """All tools: the endpoint of each, its arguments, and the shape of its rows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -29,16 +29,24 @@ _STALE = "`possibly_stale`, `unconfirmed` or `warnings` mean: check the price at
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool. `endpoint` is a path of the API, or an endpoint of the tool's own."""
+    """One tool. `endpoint` is a path of the API, or an endpoint of the tool's own.
+
+    With `shape` or `rows`, a response is rows in pages; otherwise it is the endpoint's result.
+    """
 
     name: str
     endpoint: str | Endpoint
     about: str
     args: tuple[str, ...] = ()
     shape: Shape | None = None  # of one row
-    whole: Any = None  # of all rows: converts `data` to rows
+    rows: Callable[[Any, datetime], list[Row]] | None = None  # all rows of a result
     notes: tuple[str, ...] = ()
     only: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments
+
+    @property
+    def paged(self) -> bool:
+        """Whether a response is rows in pages."""
+        return self.shape is not None or self.rows is not None
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -61,14 +69,14 @@ TOOLS: tuple[Tool, ...] = (
     Tool("get_best_odds", "/odds/best", "The best price of each selection that can be bet, over all books.",
          ("sport", "league", "sportsbook", "market", "event", "team", "live"), shapes.price, notes=(_PRICES, _TIME)),
     Tool("compare_odds", "/odds/comparison", "All books' prices of one event side by side, the best first.",
-         ("event", "market"), whole=shapes.comparison, notes=(_PRICES, _TIME), only={"market": "main"}),
+         ("event", "market"), rows=shapes.comparison, notes=(_PRICES, _TIME), only={"market": "main"}),
     Tool("get_closing_lines", "/odds/closing", "Each book's last price before an event began.",
-         ("event_id", "sportsbook", "market"), whole=shapes.closing, notes=("fair_probability is the reference's.",)),
+         ("event_id", "sportsbook", "market"), rows=shapes.closing, notes=("fair_probability is the reference's.",)),
     Tool("get_futures_odds", "/futures/odds", "Prices of futures, such as who wins a league.",
          ("sport", "league", "market_id", "future_type", "sportsbook", "selection", "q"), shapes.future,
          notes=(_EDGE, _TIME)),
     Tool("compare_futures_lines", "/futures/odds", "All books' prices of futures side by side, the best first.",
-         ("sport", "league", "market_id", "future_type", "selection", "q"), whole=shapes.futures_lines, notes=(_TIME,)),
+         ("sport", "league", "market_id", "future_type", "selection", "q"), rows=shapes.futures_lines, notes=(_TIME,)),
     Tool("find_ev_opportunities", "/opportunities/ev",
          "Prices above the fair price, which is estimated for the close from all other books; best first.",
          ("sport", "league", "sportsbook", "market", "event", "live", "min_ev", "max_ev", "min_odds", "max_odds",
@@ -94,18 +102,17 @@ TOOLS: tuple[Tool, ...] = (
          shapes.low_hold, notes=(
              "hold_percent is the loss from betting all sides at these prices; below 0 it is an arbitrage.", _EDGE,
              _STALE)),
-    Tool("get_account_info", "/account", "This key's tier, features and limits.", (), whole=lambda result, _: result,
-         notes=("max_books 999 means all.",)),
+    Tool("get_account_info", "/account", "This key's tier, features and limits.", notes=("max_books 999 means all.",)),
     Tool("explain_opportunity", local.EXPLAIN,
          "Explains one opportunity: the reference, fair probabilities, every book's price, and prices not used, with "
-         "reasons.", ("id", "event_id", "sportsbook"), whole=lambda result, _: result, notes=(
+         "reasons.", ("id", "event_id", "sportsbook"), notes=(
              _EDGE, "role: `leg` is part of the opportunity, `reference` is the source of the fair price, `offer` can "
              "be bet, `set aside` is rejected.")),
     Tool("devig", local.DEVIG, "Fair probabilities of one market: removes the book's margin from its odds.",
-         ("odds", "format", "method"), whole=lambda result, _: result,
+         ("odds", "format", "method"),
          notes=("Pass one book's odds of all outcomes of the market.", _EDGE)),
     Tool("kelly", local.KELLY, "Kelly stake of one bet.",
-         ("probability", "odds", "format", "fraction", "bankroll"), whole=lambda result, _: result,
+         ("probability", "odds", "format", "fraction", "bankroll"),
          notes=("stake_fraction is a share of the bankroll, after `fraction`.", _EDGE)),
     Tool("what_was_rejected", local.REJECTED,
          "Prices that are on the board but are not used, with the reason: errors, stale prices, wrong lines. Give at "
@@ -115,16 +122,11 @@ TOOLS: tuple[Tool, ...] = (
 BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
-def paged(tool: Tool) -> bool:
-    """Whether a response is a list of rows with pages."""
-    return tool.shape is not None or tool.whole in (shapes.comparison, shapes.closing, shapes.futures_lines)
-
-
 def schema(tool: Tool, endpoint: Endpoint) -> dict[str, Any]:
     """The arguments of a tool as JSON Schema."""
     own = {name: endpoint.by_name[name] for name in tool.args}
     properties: dict[str, Any] = {}
-    for name, param in (own | ({"limit": _LIMIT, "offset": _OFFSET} if paged(tool) else {})).items():
+    for name, param in (own | ({"limit": _LIMIT, "offset": _OFFSET} if tool.paged else {})).items():
         kind = {key: value for key, value in param.kind.items() if key != "pattern"}
         properties[name] = {**kind, "description": param.doc}
         default = tool.only.get(name, param.default)
@@ -146,7 +148,7 @@ def query(tool: Tool, endpoint: Endpoint, arguments: Mapping[str, Any]) -> tuple
 
     Raises `Problem` 400 for an argument that the tool does not have, or of another type.
     """
-    allowed = {*tool.args, *(("limit", "offset") if paged(tool) else ())}
+    allowed = {*tool.args, *(("limit", "offset") if tool.paged else ())}
     if strange := sorted(set(arguments) - allowed):
         raise invalid(
             f"unknown argument {quoted(strange[0])} of {tool.name}; allowed: {', '.join(sorted(allowed)) or 'none'}"
@@ -182,16 +184,12 @@ def answer(tool: Tool, result: Any, row_range: RowRange, now: datetime, delay: i
     out: dict[str, Any] = {"now": now.isoformat(timespec="seconds").replace("+00:00", "Z")}
     if delay:
         out["data_is_late_by_seconds"] = delay
-    data = result.get("data", result) if isinstance(result, dict) else result
-    if not paged(tool):
-        body = tool.whole(result if isinstance(tool.endpoint, Endpoint) else data, now)
-        out |= body if isinstance(body, dict) else {"rows": body}
-        return _fitting(out, [], 0, 0, tool)
-    rows: list[Row]
     if tool.shape is not None:
-        rows = [tool.shape(row, now) for row in data]
+        rows = [tool.shape(row, now) for row in result["data"]]
+    elif tool.rows is not None:
+        rows = tool.rows(result["data"], now)
     else:
-        rows = tool.whole(data, now)
+        return _fitting(out | (result if isinstance(tool.endpoint, Endpoint) else result["data"]), [], 0, 0, tool)
     meta, pages = result.get("meta", {}), result.get("pagination")
     if pages is None or tool.shape is None:  # the endpoint gives all rows
         total, rows = len(rows), rows[offset : offset + limit]
@@ -208,7 +206,7 @@ def _fitting(out: dict[str, Any], rows: list[Row], offset: int, total: int, tool
     """The answer with as many rows as fit, and how to get more."""
     while True:
         body = dict(out)
-        if paged(tool):
+        if tool.paged:
             body |= {"rows": rows, "shown": len(rows), "total": total}
             if offset + len(rows) < total:
                 body["more"] = f"call {tool.name} again with offset={offset + len(rows)}"
