@@ -84,7 +84,7 @@ def test_a_slow_reader_that_catches_up_gets_what_is_queued_before_the_number_of_
         assert subscriber.backlog is not None
         pause(lines)
         lines.deliver([(group, 5, [moved("z", 5)])], 5)
-        lines.note(6)
+        lines.deliver([], 6)
         client.open.set()
         await asyncio.sleep(0.1)
         assert client.text.count(b'"id":"z"') == 1

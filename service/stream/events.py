@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from oddsengine_service.stream.sse import CHUNK, RETRY, clock, frame, numbered, raw
+from oddsengine_service.stream.sse import CHUNK, RETRY, clock, frame, raw
 
 ODDS, GAMES, SEEN = "odds", "gamestate", "seen"
 
@@ -164,7 +164,7 @@ class Wire:
     def numbered(self, frames: Sequence[bytes], sequence: Iterator[int], number: int = 0) -> list[bytes]:
         """Add ids that all connections share to frames, if the format has them."""
         del number
-        return numbered(frames, sequence)
+        return [piece for body, at in zip(frames, sequence, strict=False) for piece in (b"id: evt_%d\n" % at, body)]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ class Games:
     def __init__(self, wanted: Filter, wire: Wire) -> None:
         self.wanted, self.wire = wanted, wire
         self.members = 0
+        self.reached = 0  # number of the last update delivered; only in the event loop
         self._shown: set[str] = set()
 
     def fits(self, event: str, state: Mapping[str, Any]) -> bool:

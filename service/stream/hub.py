@@ -271,13 +271,15 @@ class Stream:
             return
         for watch in self._watches.values():
             watch.on_update(update)
-        calm: list[tuple[Group, int, list[StreamEvent]]] = [
+        batches: list[tuple[Group, int, list[StreamEvent]]] = [
             (group, update.number, []) for group in self._opportunities.values() if group.watch.number == update.number
         ]
         moves = Moves(update, self._mirror, self._index, marks)
         self._remember(moves)
-        self._publish(moves, calm)
-        self._post(self.lines.note, update.number)
+        for group in self._prices.values():
+            if (group.seen or not moves.empty) and (events := group.events(moves)):
+                batches.append((group, update.number, events))
+        self._deliver(batches)
         while self._pending_reads and self._pending_reads[0].number <= update.number:
             self._pending_reads.pop(0).settle()
 
@@ -306,14 +308,6 @@ class Stream:
             self._followed = now
         elif self._followed < now - REPLAY_S - _SLACK_S:
             self._following, self._since = False, None
-
-    def _publish(self, moves: Moves, batches: list[tuple[Group, int, list[StreamEvent]]]) -> None:
-        """Publish the events of an update, and those of other batches."""
-        for group in self._prices.values():
-            if (group.seen or not moves.empty) and (events := group.events(moves)):
-                batches.append((group, moves.number, events))
-        if batches:
-            self._deliver(batches)
 
     def _deliver(self, batches: list[tuple[Group, int, list[StreamEvent]]]) -> None:
         assert self._mirror is not None
@@ -572,7 +566,6 @@ class Stream:
                 group.watch.exit(subscriber.account)
             if group.members:
                 continue
-            self._post(self.lines.close_group, group)
             for table in (self._prices, self._games):
                 _drop(table, group)
             if isinstance(group, OpportunityGroup):

@@ -53,6 +53,7 @@ class OpportunityGroup:
     def __init__(self, filter_: OpportunityFilter, watch: Watch, wire: Wire = SSE) -> None:
         self.filter, self.watch, self.wire = filter_, watch, wire
         self.members = 0
+        self.reached = 0  # number of the last update delivered; only in the event loop
         self._places: dict[tuple[str, str, str], bool] = {}
         self._open = {word: find for word, find in watch.open.items() if self._matches(find)}
         self.since: int | None = None  # events are complete from this update on

@@ -45,6 +45,7 @@ class Prices:
         self._suspended = seen or wire.keeps_suspended
         self._partial = wanted.live is not None or wanted.low is not None or wanted.high is not None
         self.members = 0
+        self.reached = 0  # number of the last update delivered; only in the event loop
         self._index = index
         self._chosen = TermFilter(wanted)
         with index.reader() as reader:

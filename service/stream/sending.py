@@ -68,7 +68,6 @@ class Lines:
         self._first = int(node.born * 1000.0)  # start of `global_seq`, which does not repeat after a restart
         self._sequence, self._turns = itertools.count(1), itertools.count()
         self._subscribers: dict[Subscriber, None] = {}
-        self._groups: dict[Group, int] = {}  # number of the update each has reached; 0 for none
         self._cohorts: dict[frozenset[Group], _Cohort] = {}
         self._queue: list[_Batch] = []  # not yet passed to all subscribers
         self._start = 0  # number of earlier batches
@@ -137,12 +136,10 @@ class Lines:
     # ---- delivery ----
 
     def deliver(self, batches: list[tuple[Group, int, list[StreamEvent]]], latest: int) -> None:
-        """Send groups their events, each with the number of its update; `latest` is the latest update."""
+        """Send groups their events, each with the number of its update; all up to `latest` have been delivered then."""
         self.number = latest
         for group, number, events in batches:
-            if group not in self._groups:
-                continue
-            self._groups[group] = number
+            group.reached = number
             if events:
                 self._queue.append(_Batch(group, number, events, self.global_seq(latest)))
                 self.made += len(events)
@@ -211,10 +208,6 @@ class Lines:
             subscriber.cohort = self._cohorts.setdefault(groups, _Cohort(groups))
             subscriber.cohort.subscribers[subscriber] = None
 
-    def note(self, number: int) -> None:
-        """Set the latest update, whose events have all been delivered."""
-        self.number = number
-
     def _caught_up(self, subscriber: Subscriber, backlog: Backlog) -> None:
         """Send a slow subscriber what it missed, once it has received everything pending."""
         subscriber.backlog = backlog  # what is queued belongs to it too
@@ -271,7 +264,7 @@ class Lines:
     def register(self, group: Group, subscriber: Subscriber, number: int) -> None:
         """Add a subscriber to a group that has reached an update."""
         if subscriber in self._subscribers:
-            self._groups.setdefault(group, number)
+            group.reached = group.reached or number
             known = subscriber.cohort.groups if subscriber.cohort is not None else frozenset()
             self._enroll(subscriber, known | {group})
 
@@ -290,10 +283,6 @@ class Lines:
             self._begin(subscriber, bodies(events), update)
         self.events += len(beginning) + 1 + sum(len(events) for _, events in waited)
         subscriber.flush()
-
-    def close_group(self, group: Group) -> None:
-        """Remove a group without subscribers."""
-        self._groups.pop(group, None)
 
     def send(self, events: bytes, subscriber: Subscriber, number: int = 0) -> None:
         """Send a subscriber an event that has no id and is not part of the board."""
@@ -332,12 +321,14 @@ class Lines:
         if not subscriber.wire.comments:
             return b""
         said = []
+        enrolled = subscriber.cohort.groups if subscriber.cohort is not None else ()
         for group in subscriber.groups:
-            number = self._groups.get(group)
-            if number is not None and isinstance(group, Prices):
-                said.append(b"prices %d" % max(number, subscriber.number))
-            elif number and isinstance(group, OpportunityGroup):
-                said.append(b"opportunities %d" % number)
+            if group not in enrolled:  # of a subscription that begins
+                continue
+            if isinstance(group, Prices):
+                said.append(b"prices %d" % max(group.reached, subscriber.number))
+            elif isinstance(group, OpportunityGroup) and group.reached:
+                said.append(b"opportunities %d" % group.reached)
         return b": %b\n" % b", ".join(said) if said else b""
 
     def _tick(self) -> None:

@@ -51,11 +51,6 @@ def frame(name: str, payload: Any) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
 
 
-def numbered(frames: Iterable[bytes], sequence: Iterable[int]) -> list[bytes]:
-    """Prepend ids to frames, one by one."""
-    return [piece for body, at in zip(frames, sequence, strict=False) for piece in (b"id: evt_%d\n" % at, body)]
-
-
 def clock(moment: datetime | None = None) -> str:
     """Format a time for events; None is now."""
     return (moment or datetime.now(UTC)).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"

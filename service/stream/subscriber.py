@@ -13,6 +13,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from oddsengine_service.stream.backlog import Backlog
@@ -32,18 +33,15 @@ WAITING = b": preparing the snapshot\n"
 Piece = bytes | memoryview
 
 
+@dataclass(frozen=True)
 class Bounds:
     """Limits on the data and the time that one reader may take."""
 
-    def __init__(
-        self, *, behind: int = 1 << 18, limit: int = 4 << 20, stalled: float = 30.0, linger: float = 5.0,
-        send_buffer: int = 1 << 18,
-    ) -> None:  # fmt: skip
-        self.behind = behind  # bytes pending, without the snapshot, beyond which changes are merged
-        self.limit = limit  # maximum bytes of merged rows
-        self.stalled = stalled  # seconds without any byte received or acknowledged
-        self.linger = linger  # seconds to receive the rest after the stream ends
-        self.send_buffer = send_buffer  # bytes; the kernel's default is megabytes; 0 leaves it
+    behind: int = 1 << 18  # bytes pending, without the snapshot, beyond which changes are merged
+    limit: int = 4 << 20  # maximum bytes of merged rows
+    stalled: float = 30.0  # seconds without any byte received or acknowledged
+    linger: float = 5.0  # seconds to receive the rest after the stream ends
+    send_buffer: int = 1 << 18  # bytes; the kernel's default is megabytes; 0 leaves it
 
 
 class _Rest:
