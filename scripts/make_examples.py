@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 import polars as pl
@@ -23,6 +24,8 @@ from oddsengine_service.demo import add_futures, add_splits, teams_of
 from oddsengine_service.endpoints import Context, Endpoint
 from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.limits import Limits
+from oddsengine_service.mcp import local
+from oddsengine_service.mcp.tools import BY_NAME, answer, query
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.past import Past
@@ -137,7 +140,8 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
         token = _TOKEN if endpoint.key == "none" else ""
         try:
             more = of_ev if "{opportunityId}" in endpoint.path else {"id": ident}
-            answer = _answer(endpoint, plain._replace(token=token), words | more)
+            context = plain._replace(token=token)
+            answer = _tool_result(context) if endpoint.path == "/mcp" else _answer(endpoint, context, words | more)
         except Problem:
             continue  # no example on this board
         if answer is not None:
@@ -157,6 +161,20 @@ def _answer(endpoint: Endpoint, context: Context, words: Mapping[str, str]) -> A
         body = msgspec.convert(_filled(_BODIES[endpoint.path], words), endpoint.body)
     answer = endpoint.response(context._replace(query=query, path=path, body=body))
     return msgspec.json.decode(answer.body) if answer.body and answer.type == "application/json" else None
+
+
+def _tool_result(context: Context) -> Any:
+    """The response to a call of a tool, without the server of the protocol."""
+    call = _BODIES["/mcp"]
+    words, shown = query(BY_NAME["devig"], local.DEVIG, call["params"]["arguments"])
+    values, _ = parse(urlencode(words).encode(), local.DEVIG.by_name)
+    result = local.DEVIG.answer(context._replace(query=values))
+    text = answer(BY_NAME["devig"], result, shown, context.board.now or context.node.clock.now(), 0)
+    return {
+        "jsonrpc": "2.0",
+        "id": call["id"],
+        "result": {"content": [{"type": "text", "text": text}], "isError": False},
+    }
 
 
 def _filled(body: Any, words: Mapping[str, str]) -> Any:

@@ -5,19 +5,14 @@ A tool call counts as one request of its key. Other messages are only limited ag
 
 import asyncio
 import contextlib
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlencode
 
 import msgspec
 
 from oddsengine_service.app import BASE
 from oddsengine_service.cors import Origins
-from oddsengine_service.endpoints import Context, Endpoint
-from oddsengine_service.mcp import local
-from oddsengine_service.mcp.tools import BY_NAME, answer, query
+from oddsengine_service.endpoints import Endpoint, no_answer
 from oddsengine_service.middleware.access import limited
-from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem, quoted, wrong_method
 from oddsengine_service.request import read_body
 from oddsengine_service.responses import RawResponse, json_response
@@ -176,18 +171,8 @@ class Reply(msgspec.Struct):
     result: dict[str, Any] | None = None
 
 
-def _example(context: Context) -> Any:
-    """A sample response for the API reference; messages are handled by `Mcp`."""
-    tool, arguments = BY_NAME["devig"], context.body.params["arguments"]
-    words, shown = query(tool, local.DEVIG, arguments)
-    values, _ = parse(urlencode(words).encode(), local.DEVIG.by_name)
-    result = local.DEVIG.answer(context._replace(query=values))
-    text = answer(tool, result, shown, context.board.now or datetime.now(UTC), 0)
-    return Reply("2.0", context.body.id, {"content": [{"type": "text", "text": text}], "isError": False})
-
-
 ENDPOINT = Endpoint(
-    "/mcp", _example, "Call tools (Model Context Protocol)", "MCP", Reply, method="POST", query_key=True,
+    "/mcp", no_answer, "Call tools (Model Context Protocol)", "MCP", Reply, method="POST", query_key=True,
     body=Message, lasts="never", doc="Streamable HTTP: one JSON-RPC message a POST, answered in JSON; without "
     "sessions. Each tool call counts as one request.",
 )  # fmt: skip
