@@ -81,6 +81,17 @@ EV = Encoding(
 )
 
 
+class _OfMarket(msgspec.Struct, frozen=True):
+    """What the rows of the other kinds begin with."""
+
+    id: str
+    event_id: str
+    event_name: str
+    sport: str
+    league: str
+    market_type: str
+
+
 class Leg(msgspec.Struct, frozen=True):
     """One bet of an arbitrage."""
 
@@ -99,15 +110,9 @@ class Leg(msgspec.Struct, frozen=True):
     odds_id: str | None
 
 
-class Arbitrage(msgspec.Struct, frozen=True):
+class Arbitrage(_OfMarket, frozen=True):
     """Bets on every outcome that cost less than they pay."""
 
-    id: str
-    event_id: str
-    event_name: str
-    sport: str
-    league: str
-    market_type: str
     line: Number
     profit_percent: float
     implied_total: float
@@ -168,15 +173,9 @@ class HoldSide(msgspec.Struct, frozen=True):
     odds_ids: dict[str, str]  # by book
 
 
-class LowHold(msgspec.Struct, frozen=True):
+class LowHold(_OfMarket, frozen=True):
     """A market whose best prices sum to slightly more than one."""
 
-    id: str
-    event_id: str
-    event_name: str
-    sport: str
-    league: str
-    market_type: str
     line: Number
     home_team: str
     away_team: str
@@ -247,15 +246,9 @@ class MiddleSide(msgspec.Struct, frozen=True):
     odds_id: str | None
 
 
-class Middle(msgspec.Struct, frozen=True):
+class Middle(_OfMarket, frozen=True):
     """Two lines that can both win. Money figures are per 100 staked; a loss is below 0."""
 
-    id: str
-    event_id: str
-    event_name: str
-    sport: str
-    league: str
-    market_type: str
     side1: MiddleSide
     side2: MiddleSide
     middle_size: float
