@@ -49,6 +49,22 @@ class Room(msgspec.Struct, frozen=True, gc=False):
     allowed: bool
 
 
+class Bucket:
+    """A token bucket: gains `rate` tokens a second, and holds at most `burst`."""
+
+    __slots__ = ("_at", "_burst", "_rate", "_tokens")
+
+    def __init__(self, rate: float, burst: float, now: float) -> None:
+        self._rate, self._burst = rate, burst
+        self._tokens, self._at = burst, now
+
+    def take(self, now: float, tokens: float = 0.0) -> float:
+        """Take some tokens. Returns what is left, below 0 if there were fewer."""
+        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate) - tokens
+        self._at = now
+        return self._tokens
+
+
 AccountDay = tuple[str, int]  # account, UTC day since 1970
 
 

@@ -16,6 +16,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, TypeVar
 
+from oddsengine_service.limits import Bucket
+
 THREADS = 4
 SHARE = 2  # threads per account
 RATE, BURST = 0.25, 2.0
@@ -34,21 +36,6 @@ class _Job(NamedTuple):
     kind: Hashable
 
 
-class _Budget:
-    """Seconds of computing that an account has left."""
-
-    __slots__ = ("at", "left")
-
-    def __init__(self, now: float) -> None:
-        self.left, self.at = BURST, now
-
-    def spend(self, now: float, seconds: float = 0.0) -> float:
-        """Subtract some seconds. Returns what is left."""
-        self.left = min(BURST, self.left + (now - self.at) * RATE) - seconds
-        self.at = now
-        return self.left
-
-
 class Pool:
     """Worker threads. They take jobs from the queues themselves, so a busy thread never sleeps between two jobs."""
 
@@ -60,7 +47,7 @@ class Pool:
         self._ready = threading.Condition(self._lock)
         self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()  # in order of turns
         self._running: dict[str, int] = {}
-        self._budgets: dict[str, _Budget] = {}
+        self._budgets: dict[str, Bucket] = {}  # seconds of computing that accounts have left
         self._costs: dict[Hashable, float] = {}  # seconds of the last job, by kind
         self._active = ("", -ACTIVE_S), ("", -ACTIVE_S)  # the last request, and the last request of another account
         self._done: deque[tuple[_Job, Any, BaseException | None]] = deque()
@@ -159,7 +146,7 @@ class Pool:
         if self._running.get(account, 0) >= self._share:
             return False
         budget = self._budgets.get(account)
-        return budget is None or budget.spend(self._clock()) > 0.0 or not self._others(account)
+        return budget is None or budget.take(self._clock()) > 0.0 or not self._others(account)
 
     def _others(self, account: str) -> bool:
         """Whether another account was active recently."""
@@ -184,9 +171,9 @@ class Pool:
         budget = self._budgets.get(account)
         if budget is None:
             if len(self._budgets) > _MOST_BUDGETS:  # a full budget need not be stored
-                self._budgets = {who: each for who, each in self._budgets.items() if each.spend(now) < BURST}
-            budget = self._budgets[account] = _Budget(now)
-        budget.spend(now, spent)
+                self._budgets = {who: each for who, each in self._budgets.items() if each.take(now) < BURST}
+            budget = self._budgets[account] = Bucket(RATE, BURST, now)
+        budget.take(now, spent)
 
 
 class Turns:

@@ -11,6 +11,8 @@ from typing import Any
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from oddsengine_service.limits import Bucket
+
 MOST_MESSAGE = 32 << 10  # bytes of one message from a client
 BURST = 256 << 10  # bytes that may arrive at once
 RATE = 16 << 10  # bytes per second
@@ -28,7 +30,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         super().__init__(*args, **words)
         self.logger = self.conn.logger = _log
         self.release: Callable[[], None] | None = None  # called once the connection is closed
-        self._left, self._at = float(BURST), self.loop.time()
+        self._bytes = Bucket(RATE, BURST, self.loop.time())
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -38,10 +40,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse frames, unless the client sends too much."""
-        now = self.loop.time()
-        self._left = min(float(BURST), self._left + (now - self._at) * RATE) - len(data)
-        self._at = now
-        if self._left < 0.0:
+        if self._bytes.take(self.loop.time(), len(data)) < 0.0:
             self.transport.abort()
             return
         super().data_received(data)

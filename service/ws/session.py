@@ -17,6 +17,7 @@ from oddsengine_service import filters
 from oddsengine_service.app import BASE
 from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
+from oddsengine_service.limits import Bucket
 from oddsengine_service.params import Param, choices, flag, text, whole
 from oddsengine_service.problems import INTERNAL, Problem, invalid, quoted
 from oddsengine_service.routes.odds import EVENT, LEAGUE, MARKET, MAX_ODDS, MIN_ODDS, SPORT, SPORTSBOOK
@@ -144,12 +145,12 @@ class Session:
 
     def __init__(self, api: "Api", caller: Caller, socket: Socket) -> None:
         self._api, self._caller, self._socket = api, caller, socket
-        self._left, self._at = float(BURST), asyncio.get_running_loop().time()
+        self._messages = Bucket(RATE, BURST, asyncio.get_running_loop().time())
 
     async def listen(self, receive: Any) -> None:
         """Process messages until the client disconnects."""
         while (received := await receive())["type"] != "websocket.disconnect":
-            if not self._within_rate():
+            if self._messages.take(asyncio.get_running_loop().time(), 1.0) < 0.0:
                 text = f"at most {BURST} messages at once and {RATE:g} a second are allowed"
                 self._socket.refuse("rate_limited", text)
                 continue
@@ -157,13 +158,6 @@ class Session:
                 await self._answer(received.get("text"))
             except Problem as problem:
                 self._send(WS.error(problem.code, problem.message))
-
-    def _within_rate(self) -> bool:
-        now = asyncio.get_running_loop().time()
-        self._left = min(float(BURST), self._left + (now - self._at) * RATE)
-        self._at = now
-        self._left -= 1.0
-        return self._left >= 0.0
 
     def _send(self, body: bytes) -> None:
         hub_of(self._api).lines.send(body, self._socket)
