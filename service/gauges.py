@@ -10,6 +10,15 @@ from prometheus_client.registry import Collector
 from oddsengine_service.feeds.status import DEGRADED, DOWN, OK, STARTING, SourceStatus
 from oddsengine_service.node import Node
 
+_STREAMS = (
+    (GaugeMetricFamily, "oddsengine_streams", "Streams that are open", "streams"),
+    (CounterMetricFamily, "oddsengine_stream_made", "Events that were encoded, each for a group", "made"),
+    (CounterMetricFamily, "oddsengine_stream_events", "Events sent on streams", "events"),
+    (CounterMetricFamily, "oddsengine_stream_merged", "Events that slow readers got as part of a later one", "merged"),
+    (CounterMetricFamily, "oddsengine_stream_cuts", "Streams cut off because their reader was slow", "cuts"),
+)
+"""Metrics of streams, and the attributes of `Lines` that count them."""
+
 
 class Gauges(Collector):
     """Gauges of a node, computed on request."""
@@ -23,6 +32,8 @@ class Gauges(Collector):
         for name in sorted(node.failures):
             failing.add_metric([name], 1.0)
         yield failing
+        for family, name, doc, attribute in _STREAMS:  # zero before the first stream
+            yield family(name, doc, getattr(node.stream.lines, attribute) if node.stream is not None else 0)
         if not node.ready:
             return
         engine = node.engine

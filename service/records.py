@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Set
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -218,11 +218,6 @@ class Records:
             with suppress(msgspec.DecodeError):  # invalid: reported when its key requests it
                 records.append((owner, msgspec.json.decode(body, type=as_)))
         return records
-
-
-def opened(folder: str | Path | None) -> "closing[Records]":
-    """The records of a data folder as a context manager; None is in memory."""
-    return closing(Records(None if folder is None else Path(folder) / FILE))
 
 
 def changed(body: Body, changes: msgspec.Struct) -> Body:

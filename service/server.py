@@ -47,11 +47,11 @@ from oddsengine_service.node import Node, StalledError
 from oddsengine_service.past import Past
 from oddsengine_service.protocol import Protocol
 from oddsengine_service.recording import NodeTape
+from oddsengine_service.records import Records
 from oddsengine_service.routes.filters import LISTS
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.settings import Settings, SettingsError, secret
 from oddsengine_service.site import Site
-from oddsengine_service.stream.sending import LineMetrics
 from oddsengine_service.targets import Sender
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
 from oddsengine_service.ws.session import PATHS, Sockets
@@ -83,7 +83,6 @@ class Service:
         node.on_compile = lambda text: log.event("kernels", message=text)
         self.metrics = Metrics()
         self.metrics.add(Gauges(node))
-        self.metrics.add(LineMetrics(lambda: node.stream.lines if node.stream is not None else None))
         options = settings.service
         self.origin = options.url
         self.connections = Connections(log, options.connections, options.trusted)
@@ -344,7 +343,8 @@ def build(
             stack.callback(node.calibrator.close)
             node.calibrator.start()
         node.games.listen(past.play)
-        node.records = stack.enter_context(records.opened(None if demonstration else folder))
+        node.records = Records(None if demonstration else folder / records.FILE)
+        stack.callback(node.records.close)
         node.records.writable = member is None
         options = settings.service
         node.stream_settings = {

@@ -7,9 +7,6 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
-
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.stream.backlog import Backlog
@@ -373,24 +370,3 @@ def _holds(check: Callable[[], bool]) -> bool:
         return check()
     except Exception:
         return False
-
-
-class LineMetrics(Collector):
-    """Stream metrics, collected on request; zero before the first stream."""
-
-    def __init__(self, lines: Callable[[], Lines | None]) -> None:
-        self._lines = lines
-
-    def collect(self) -> Iterable[Metric]:
-        """All metrics."""
-        lines = self._lines()
-        streams, made, events, merged, cuts = (
-            (lines.streams, lines.made, lines.events, lines.merged, lines.cuts) if lines is not None else (0,) * 5
-        )
-        yield GaugeMetricFamily("oddsengine_streams", "Streams that are open", streams)
-        yield CounterMetricFamily("oddsengine_stream_made", "Events that were encoded, each for a group", made)
-        yield CounterMetricFamily("oddsengine_stream_events", "Events sent on streams", events)
-        yield CounterMetricFamily(
-            "oddsengine_stream_merged", "Events that slow readers got as part of a later one", merged
-        )
-        yield CounterMetricFamily("oddsengine_stream_cuts", "Streams cut off because their reader was slow", cuts)
