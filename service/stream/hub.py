@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -95,7 +96,7 @@ class Stream:
         self._node, self._index, self._log = node, index, log
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._beginnings: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._snapshots = ThreadPoolExecutor(1, thread_name_prefix="stream")
         self._reads = Turns()
         self._making: dict[ViewKey, _Making] = {}
         self._mirror: Mirror | None = None
@@ -119,14 +120,10 @@ class Stream:
         self._marks: dict[int, Marks] = {}  # by number of the update
         self._resumable: Counter[_Held] = Counter()  # open, or ended while a client may resume
         node.followers.append(self._on_update)
-        for work in (self._run, self._begin_all, self._read_all):
+        for work in (self._run, self._read_all):
             threading.Thread(target=work, name="stream", daemon=True).start()
 
     # ---- from the event loop ----
-
-    def join(self, subscriber: Subscriber, wants: Subscription) -> None:
-        """Send a snapshot of a subscription, and from then on its changes."""
-        self._jobs.put(lambda: self._request(subscriber, wants, None))
 
     def remember(self, then: Callable[[], None]) -> None:
         """Remember updates without subscribers, for clients that resume from another gateway; then call `then`."""
@@ -135,8 +132,8 @@ class Stream:
         self._jobs.put(then)
 
     async def serve(self, subscriber: Subscriber, wants: Subscription, listening: Awaitable[None]) -> None:
-        """Serve a subscriber until `listening` ends because the client disconnected."""
-        self.join(subscriber, wants)
+        """Send a snapshot of a subscription and then its changes, until `listening` ends as the client disconnects."""
+        self._jobs.put(lambda: self._request(subscriber, wants, None))
         try:
             await listening
         except asyncio.CancelledError:
@@ -211,7 +208,6 @@ class Stream:
         self._node.followers.remove(self._on_update)
         await self.lines.close(within)
         self._jobs.put(None)
-        self._beginnings.put(None)
         self._reads.end()
 
     def games(self, states: Mapping[str, Any], removed: Iterable[str] = ()) -> None:
@@ -233,6 +229,7 @@ class Stream:
             except queue.Empty:
                 job = self._begin_reads
             if job is None:
+                self._snapshots.shutdown(wait=False)
                 return
             try:
                 job()
@@ -429,7 +426,7 @@ class Stream:
             known = self._coming.setdefault(prices, [])
             known.append((subscriber, wants))
         if len(known) == 1:
-            self._beginnings.put(lambda p=prices: self._take(p, None))  # type: ignore[misc, arg-type]
+            self._snapshots.submit(self._take, prices, None)
 
     def _begin_mirror(self) -> None:
         if self._mirror is None:
@@ -465,7 +462,7 @@ class Stream:
             if not self._take(prices, [(subscriber, wants)], missed, exact=exact):
                 self._jobs.put(lambda: self._resume(subscriber, wants, prices, until))
 
-        self._beginnings.put(make)
+        self._snapshots.submit(make)
 
     def _follow(self, subscriber: Subscriber, wants: Subscription) -> bool:
         """Provide the group of opportunities; False if the subscriber has to wait for it, or may not have it."""
@@ -658,11 +655,6 @@ class Stream:
         found = watch.read(outdated)
         spent = time.monotonic() - began
         self._jobs.put(lambda: self._after_update(found.number, lambda: self._settle(watch, outdated, found, spent)))
-
-    def _begin_all(self) -> None:
-        while (job := self._beginnings.get()) is not None:
-            job()
-            del job  # it may refer to a snapshot
 
     def _take(
         self, prices: Prices, resuming: list[tuple[Subscriber, Subscription]] | None, missed: Missed | None = None,
