@@ -155,3 +155,22 @@ def test_a_round_of_writing_waits_for_a_step_but_not_for_long(
         assert isinstance(await asyncio.to_thread(done.exception, 20), ZeroDivisionError if fails else type(None))
 
     asyncio.run(run())
+
+
+def test_a_round_of_writing_lets_other_tasks_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "_PART_S", 0.0)
+
+    async def run() -> None:
+        lines, group = lines_and_group(SSE)
+        clients = [Client() for _ in range(5)]
+        for client in clients:
+            admitted(lines, group, SSE, client)
+        lines.deliver([(group, 2, [moved("a", 2)])], 2)
+        received = set[int]()
+        async with asyncio.timeout(20):
+            while 5 not in received:
+                await asyncio.sleep(0)
+                received.add(sum(b'"id"' in client.text for client in clients))
+        assert {1, 2, 3, 4, 5} <= received
+
+    asyncio.run(run())

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from oddsengine_service.log import Log
@@ -24,6 +24,7 @@ CHECK_S = 0.5  # between two checks of keys, stalled readers and failures
 PAUSE_S = 0.02  # minimum between two rounds of writing; data in between is joined
 GIVE_WAY_S = 0.02  # maximum that a round waits for steps of the engine, which need the same processor
 _LOOK_S = 0.001  # between two looks whether the step has ended
+_PART_S = 0.01  # of a round, without other tasks
 UPSTREAM = "upstream_error"
 
 Group = Prices | OpportunityGroup | Games
@@ -239,24 +240,32 @@ class Lines:
             else:
                 self._loop.call_soon(self._flush)
 
-    def _flush(self, spent: float = 0.0, waited: int = 0) -> None:
-        """Send pending data; then pause for as long as that took, so that more is joined and other tasks run.
+    def _flush(self) -> None:
+        """Send pending data."""
+        self._hand_out()
+        due, self._due = self._due, []
+        self._write_to(due, 0.0, 0)
 
-        A round is interrupted while a step runs: writing to a thousand streams would make the step twice as long.
+    def _write_to(self, due: Sequence[Subscriber], spent: float, waited: int) -> None:
+        """Write to subscribers; then pause for as long as that took, so that more is joined.
+
+        It is interrupted while a step runs, because writing to a thousand streams would make the step twice as long,
+        and every few milliseconds for other tasks.
         """
         began = time.perf_counter()
         self._flushing = False
-        self._hand_out()
-        due, self._due = self._due, []
         for place, subscriber in enumerate(due):
-            if self._node.stepping and waited * _LOOK_S < GIVE_WAY_S:
-                self._due, self._flushing = due[place:] + self._due, True
-                self._loop.call_later(_LOOK_S, self._flush, spent + time.perf_counter() - began, waited + 1)
+            waits = self._node.stepping and waited * _LOOK_S < GIVE_WAY_S
+            if waits or time.perf_counter() - began > _PART_S:
+                self._flushing = True
+                spent += time.perf_counter() - began
+                self._loop.call_later(_LOOK_S if waits else 0.0, self._write_to, due[place:], spent, waited + waits)
                 return
             if subscriber.size:
                 subscriber.flush()
         spent += time.perf_counter() - began
         self._flush_at = self._loop.time() + max(PAUSE_S, spent)
+        self._flush_soon()
 
     def register(self, group: Group, subscriber: Subscriber, number: int) -> None:
         """Add a subscriber to a group that has reached an update."""
