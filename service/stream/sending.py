@@ -256,7 +256,7 @@ class Lines:
         self._flushing = False
         for place, subscriber in enumerate(due):
             waits = self._node.stepping and waited * _LOOK_S < GIVE_WAY_S
-            if waits or time.perf_counter() - began > _PART_S:
+            if waits or (place and time.perf_counter() - began > _PART_S):
                 self._flushing = True
                 spent += time.perf_counter() - began
                 self._loop.call_later(_LOOK_S if waits else 0.0, self._write_to, due[place:], spent, waited + waits)
