@@ -877,6 +877,9 @@ class Engine:
             self._replica.follow()
         for delayed in tuple(self._delayed.values()):
             try:
+                with self._lock:
+                    if delayed.begins and self._board.number:
+                        delayed.restart(copy.deepcopy(self._board))
                 delayed.catch_up()
             except Exception as error:  # its own step was undone
                 warnings.warn(
@@ -1116,10 +1119,19 @@ class Delayed(Engine):
         """Raises TypeError: the leader's tape has the same steps."""
         raise TypeError("a delayed engine is not recorded; record the engine that it follows")
 
+    @property
+    def begins(self) -> bool:
+        """Whether it has neither a board nor one to start from.
+
+        It then needs a copy of the leader's board, which costs a small part of applying the first batch with all its
+        names.
+        """
+        return not (self._waiting or self._board.number)
+
     def receive(self, batch: Batch, number: int) -> None:
-        """Store the batch of the leader's step with this number, unless it is already stored."""
+        """Store the batch of the leader's step with this number, unless it is already stored or there is no board."""
         with self._lock:
-            if number > (self._waiting[-1].number if self._waiting else self._board.number):
+            if 0 < (self._waiting[-1].number if self._waiting else self._board.number) < number:
                 self._waiting.append(Waiting(number, batch.now, batch))
 
     def catch_up(self) -> None:

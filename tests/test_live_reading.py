@@ -22,6 +22,7 @@ from polars.testing import assert_frame_equal
 from test_engine import KINDS, SEEDS, WIDE, apply, few, same_frames, tape
 
 import oddsengine as oe
+from oddsengine.board.names import Names
 from oddsengine.engine import IDLE_S, Engine
 from oddsengine.update import Update
 from oddsengine.view import View, ViewKey, search
@@ -104,6 +105,27 @@ def test_delayed_by_exactly_so_much() -> None:
     assert late.now == moment(NOW + 5 * SECOND)
     with pytest.raises(TypeError, match="delayed"):
         late.step([], moment(NOW + 60 * SECOND))
+
+
+def test_no_step_learns_the_names_of_the_first_batch_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A minute after the first batch, it would take longer than any other step."""
+    engine = Engine()
+    late = engine.delayed(5)
+    late.keep_replica()
+    names: list[int] = []
+    add = Names._add
+
+    def counted(self: Names, wordings: Sequence[Any]) -> None:
+        names.append(len(wordings))
+        add(self, wordings)
+
+    monkeypatch.setattr(Names, "_add", counted)
+    engine.step([price("e", "b", "moneyline", side, 2.0) for side in ("X", "Y")], moment(NOW))
+    assert sum(names) == 2
+    names.clear()
+    engine.step([], moment(NOW + 5 * SECOND))
+    assert (late.number, late.size, sum(names)) == (1, 2, 0)
+    assert late.table().drop("row_id").equals(engine.table().drop("row_id"))
 
 
 # ---- while it is written ----

@@ -298,13 +298,15 @@ def test_a_delayed_board_that_fails_costs_no_update_and_tries_again(monkeypatch:
     engine = Engine()
     late = engine.delayed(1.0)
     engine.step(ARB, NOW)
+    engine.step(CHEAPER, NOW + timedelta(seconds=1))
+    assert late.number == 1
     with monkeypatch.context() as patch:
         patch.setattr(late._board, "apply", lambda *_: 1 / 0)
         with pytest.warns(RuntimeWarning, match=r"delayed by 1 s tries again after the next step: ZeroDivisionError"):
-            update = engine.step(CHEAPER, NOW + timedelta(seconds=1))
-    assert (update.number, engine.number, late.number) == (2, 2, 0)
-    engine.step(now=NOW + timedelta(seconds=2))
-    assert late.number == 2
+            update = engine.step(now=NOW + timedelta(seconds=2))
+    assert (update.number, engine.number, late.number) == (3, 3, 1)
+    engine.step(now=NOW + timedelta(seconds=3))
+    assert late.number == 3
     assert late.table()["odds_decimal"].sort().equals(engine.table()["odds_decimal"].sort())
 
 
