@@ -883,7 +883,7 @@ class Engine:
                 delayed.catch_up()
             except Exception as error:  # its own step was undone
                 warnings.warn(
-                    f"the board delayed by {delayed.seconds:g} s tries again after the next step: {error!r}",
+                    f"the board delayed by {delayed.seconds:g} s {delayed.fail(error)}: {error!r}",
                     RuntimeWarning, stacklevel=4,
                 )  # fmt: skip
 
@@ -1094,11 +1094,16 @@ class Waiting(NamedTuple):
 
 
 class Delayed(Engine):
-    """An engine as it was some seconds ago; created by `Engine.delayed`. It cannot be written to."""
+    """An engine as it was some seconds ago; created by `Engine.delayed`. It cannot be written to.
+
+    If a batch fails twice, the board is emptied, so that nobody sees prices that are older than promised. It starts
+    again from the leader's board, once that is old enough; `failure` says why until then.
+    """
 
     def __init__(self, leader: Engine, seconds: float) -> None:
         super().__init__(guards=leader.guards, fair=leader.fair)
         self.seconds = seconds
+        self.failure = ""  # why the last batch could not be applied; empty once one is
         self._waiting: deque[Waiting] = deque()
         if leader._board.number:
             self.restart(copy.deepcopy(leader._board))
@@ -1145,6 +1150,23 @@ class Delayed(Engine):
                 elif number > self._board.number:
                     self._feed(what, None)
                 self._waiting.popleft()
+                self.failure = ""
+
+    def fail(self, error: Exception) -> str:
+        """Note that `catch_up` raised an error; after the second in a row, empty the board. Returns what follows."""
+        with self._lock:
+            again, self.failure = bool(self.failure), repr(error)
+            if not again:
+                return "tries again after the next step"
+            self._waiting.clear()
+            self._entering.clear()
+            for view in list(self._awake.values()):
+                self._sleep(view)
+            self.opened, self._board = OpenTable(), Board(self._off, self._board.limits)
+            self._writes.clear()
+            self._published = 0, 0
+            self._begin_again()
+            return "is empty, and starts again from a copy that is old enough"
 
     def _begin(self, board: Board) -> None:
         """Start from the board at the time this engine was created."""

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from oddsengine import compile_kernels, query
-from oddsengine.engine import Batch, Engine
+from oddsengine.engine import Batch, Delayed, Engine
 from oddsengine.query import StatsCache
 from oddsengine.update import Update
 from oddsengine_service.clock import Clock
@@ -131,7 +131,7 @@ class Node(Writer):
         self.closing = threading.Event()
         self.on_compile: Callable[[str], None] | None = None  # receives messages about the compilation of kernels
         self._delays = sorted({tier.delay for tier in TIERS.values() if tier.delay})
-        self._late: dict[int, Engine] = {}
+        self._late: dict[int, Delayed] = {}
         self._indexes: dict[Engine, query.Index] = {}
 
     def warm(self) -> None:
@@ -167,6 +167,8 @@ class Node(Writer):
             self.past.follow(update)
         if update.what.size or update.seen:
             self.changed_at = self.clock.time()
+        for delay, board in self._late.items():
+            self.report(f"board delayed by {delay} s", board.failure)
         super().publish(update)
 
     def report(self, name: str, failure: str) -> None:

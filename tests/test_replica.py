@@ -310,6 +310,34 @@ def test_a_delayed_board_that_fails_costs_no_update_and_tries_again(monkeypatch:
     assert late.table()["odds_decimal"].sort().equals(engine.table()["odds_decimal"].sort())
 
 
+def test_a_delayed_board_that_fails_twice_is_empty_until_it_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    late = engine.delayed(3.0)
+    late.keep_replica()
+    view = late.view(keep=True)
+    for second in range(5):
+        engine.step([quote("X", 2.1 + second / 100, "fanduel"), *ARB[1:]], NOW + timedelta(seconds=second))
+    assert (late.number, late.size, late.failure) == (2, 4, "")
+    monkeypatch.setattr(late._board, "apply", lambda *_: 1 / 0)
+    with pytest.warns(RuntimeWarning, match=r"delayed by 3 s tries again after the next step: ZeroDivisionError"):
+        engine.step(now=NOW + timedelta(seconds=5))
+    assert (late.number, late.failure) == (2, "ZeroDivisionError('division by zero')")
+    with pytest.warns(RuntimeWarning, match=r"delayed by 3 s is empty, and starts again .*: ZeroDivisionError"):
+        engine.step(now=NOW + timedelta(seconds=6))
+    for second in range(7, 11):  # the copy is made after the next step, and three seconds old after three more
+        assert (late.number, late.now, late.size, late.table().height) == (0, None, 0, 0)
+        assert view.ids()["arbitrage"] == []
+        assert late.failure
+        engine.step([quote("X", 2.1 + second / 100, "fanduel")], NOW + timedelta(seconds=second))
+    assert (late.number, late.now, late.failure) == (8, NOW + timedelta(seconds=7), "")
+    assert late.table().filter(sportsbook="fanduel")["odds_decimal"].max() == 2.17
+    assert view.counts()["arbitrage"] == 1
+    alike(late)
+    engine.step(now=NOW + timedelta(seconds=11))
+    assert late.number == 9
+    alike(late)
+
+
 def test_a_step_that_is_interrupted_anywhere_is_shown_whole_or_not_at_all() -> None:
     """At some lines of a step."""
     second: dict[str, Any] = {

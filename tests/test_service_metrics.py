@@ -204,6 +204,28 @@ def test_what_fails_is_measured_before_the_node_is_ready_too() -> None:
     node.close()
 
 
+def test_a_delayed_board_that_fails_is_measured_until_it_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    node, now = Node(Engine(), None, None), NOW  # type: ignore[arg-type]
+    node._late = {60: node.engine.delayed(60)}
+
+    def stepped() -> list[str]:
+        nonlocal now
+        node.step([], now)
+        now += timedelta(seconds=60)
+        return sorted(node.failures)
+
+    assert [stepped() for _ in range(3)] == [[], [], []]
+    with monkeypatch.context() as patch:
+        patch.setattr(node._late[60]._board, "apply", lambda *_: 1 / 0)
+        with pytest.warns(RuntimeWarning, match="delayed by 60 s"):
+            assert [stepped() for _ in range(2)] == [["board delayed by 60 s"]] * 2
+    families = {family.name: family for family in Gauges(node).collect()}
+    assert [sample.labels for sample in families["oddsengine_failing"].samples] == [{"what": "board delayed by 60 s"}]
+    assert [stepped() for _ in range(2)] == [["board delayed by 60 s"], []]
+    assert node._late[60].number == 6
+    node.close()
+
+
 def test_every_metric_is_documented(service: Running) -> None:
     text = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
     sources = {family.name for family in source_metrics([METERED], NOW)}
