@@ -244,8 +244,13 @@ class Engine:
                 else:
                     self._look_again()
                     self._pass_on(batch)
+                    self._follow()
                 raise
-        self._follow()
+        try:
+            self._follow()
+        except BaseException:  # interrupted: readers must not wait for the next step
+            self._follow()
+            raise
         return update
 
     def _commit(self, batch: Batch, search: Findings | None, idle: Sequence[View]) -> None:

@@ -393,6 +393,8 @@ def test_a_delayed_board_gets_every_batch_once_wherever_a_step_is_interrupted(in
         for number, step in enumerate(steps(), start=1):
             if number == 6 and at:
                 stopped = interrupted(engine, at, inside, **step)
+                # Not only after the next step, if this one is complete.
+                assert late.number == max(0, engine.number - 2), at
             if engine.number < number:
                 engine.step(**step)
         return engine, late, stopped
