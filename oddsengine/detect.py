@@ -487,7 +487,9 @@ def _share(
                 for i in range(rows[segments[market[c]] + k], rows[segments[market[c]] + k + 1]):
                     if net[i] != net[leg] or reason[i] != 0 or wanted[who[c], book[i]] == 0:
                         continue
-                    if timed:
+                    if i != leg and book[i] == book[leg]:
+                        continue  # of the leg's book, only the leg
+                    if timed and i != leg:
                         early, late = first, max(last, seen[i])
                         if seen[i] != NO_TIME:
                             early = min(early, seen[i])
@@ -502,6 +504,8 @@ def _share(
 
 def sharing(view: Offers, who: Longs, market: Longs, legs: Ints) -> tuple[Longs, Ints]:
     """Return the rows with the price of each leg that pass the timing rules with the other legs, a row per book.
+
+    For the book of the leg, that is the leg itself.
 
     The first legs of all cases are first; the rows of leg `i` are those from `ends[i]` to `ends[i + 1]`.
     """

@@ -441,3 +441,33 @@ def test_a_price_did_not_change_after_it_was_seen() -> None:
     early = NOW - timedelta(seconds=30)
     engine.step([quote() | {"last_seen_at": early, "odds_changed_at": NOW}], NOW)
     assert engine.table().select("last_seen_at", "odds_changed_at").row(0) == (early, early)
+
+
+def test_a_low_hold_shows_one_row_of_a_book_that_quotes_a_price_twice() -> None:
+    """Its American price, link and id; the row is the one that is close enough in time to the other leg."""
+
+    def price(book: str, selection: str, odds: float, american: int, seconds: int, **more: str) -> dict[str, Any]:
+        return {
+            "sportsbook": book, "event_id": "e", "sport": "tennis", "home_team": "Ann", "away_team": "Bea",
+            "market_type": "moneyline", "selection": selection, "odds_decimal": odds, "odds_american": american,
+            "last_seen_at": NOW + timedelta(seconds=seconds), **more,
+        }  # fmt: skip
+
+    engine = oe.Engine()
+    engine.step(
+        [
+            price("a", "Ann", 1.9, -111, 0),
+            price("b", "Ann", 2.0, 100, -10, market_type="h2h", deep_link="https://first"),
+            price("b", "Ann", 2.0, 101, 20, deep_link="https://second"),
+            price("c", "Bea", 2.0, 100, 30),
+            price("d", "Bea", 2.02, 102, -400),
+        ],
+        NOW + timedelta(seconds=40),
+    )  # fmt: skip
+    second = engine.table().filter(deep_link="https://second")["row_id"].item()
+    for found in (engine.view(max_hold=5.0).opportunities().low_hold, oe.find_low_hold(engine.table(), max_hold=5.0)):
+        side = found["side1"][0]
+        assert side["books"] == ["b"]
+        assert side["odds"]["american"] == 101.0
+        assert side["deep_links"] == [{"sportsbook": "b", "deep_link": "https://second"}]
+        assert side["odds_ids"] == [second]
