@@ -10,7 +10,8 @@
     interval = 30
 
 The variable for a setting is `ODDSENGINE_` and its path: `ODDSENGINE_FEEDS_AMERICAN_INTERVAL=60`. Lists are separated
-by commas there. Invalid settings are rejected with one sentence: file, key, value, and what is allowed.
+by commas there, and an empty variable counts as not set. Invalid settings are rejected with one sentence: file, key,
+value, and what is allowed.
 """
 
 import re
@@ -284,6 +285,7 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
     """
     tables = _tables(path)
     name = str(path or FILE)
+    environ = {variable: value for variable, value in environ.items() if value}
     used: set[str] = set()
     unknown = sorted(set(tables) - set(_ALL))
     if unknown:
@@ -319,8 +321,20 @@ def _check_variables(settings: Settings, environ: Mapping[str, str], used: set[s
         if variable.startswith(f"{PREFIX}_") and not _OF_KUBERNETES.fullmatch(f"{variable}={environ[variable]}"):
             place = next((each for each in places if variable.startswith(each)), "")
             allowed = sorted(each for each in used if place and each.startswith(place))
+            if kind := _missing_kind(variable, used):
+                allowed.append(f"{kind} beside it, one of {', '.join(KINDS)}")
             allowed = allowed or [*sorted(_OTHERS), *(f"{each}..." for each in places)]
             raise SettingsError(f"environment: {variable} is not a setting; allowed: {', '.join(allowed)}")
+
+
+def _missing_kind(variable: str, used: set[str]) -> str:
+    """The variable missing beside one such as `ODDSENGINE_FEEDS_NAME_PATH`; empty if it is given, or for others."""
+    start = f"{PREFIX}_FEEDS_"
+    keys = {f"_{field}".upper() for kind in KINDS.values() for field in kind.__struct_fields__}
+    key = max((key for key in keys if variable.endswith(key)), key=len, default="")
+    name = variable.removeprefix(start).removesuffix(key)
+    kind = f"{start}{name}_KIND"
+    return kind if variable.startswith(start) and key and name and kind not in used else ""
 
 
 def learn(settings: Settings) -> None:

@@ -160,6 +160,29 @@ def test_a_variable_that_is_no_setting_is_refused(variable: str, allowed: str, t
     assert str(error.value).startswith(f"environment: {variable} is not a setting; allowed: {allowed}")
 
 
+@pytest.mark.parametrize("text", ["", GOOD])
+def test_a_feed_from_the_environment_needs_a_kind(text: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as error:
+        load(written(tmp_path, text), {"ODDSENGINE_FEEDS_MY_FILE_PATH": "odds.csv"})
+    assert str(error.value).startswith("environment: ODDSENGINE_FEEDS_MY_FILE_PATH is not a setting; allowed: ")
+    assert str(error.value).endswith(
+        "ODDSENGINE_FEEDS_MY_FILE_KIND beside it, one of the_odds_api, interface, optic, betfair, betfair_history, "
+        "football_data, table"
+    )
+
+
+def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
+    """As compose files pass on variables that are not set."""
+    names = (
+        "DATA_FOLDER", "SERVICE_PORT", "SERVICE_ORIGINS", "FEEDS_NODE_STREAM", "FEEDS_AMERICAN_SPORTS", "SCALE_ROLE",
+        "FEEDS_OTHER_KIND", "FEEDS_OTHER_PATH",
+    )  # fmt: skip
+    path = written(tmp_path, GOOD)
+    assert load(path, {f"ODDSENGINE_{name}": "" for name in names}) == load(path, {})
+    with pytest.raises(SettingsError, match=r"oddsengine.toml: feeds.node.interval must be"):
+        load(written(tmp_path, GOOD + "interval = 'x'"), {"ODDSENGINE_FEEDS_NODE_INTERVAL": ""})
+
+
 def test_variables_that_kubernetes_sets_are_allowed(tmp_path: Path) -> None:
     """For Services named oddsengine and oddsengine-page; the first one's host and port are settings of ours."""
     address = "tcp://10.0.0.7:80"
