@@ -195,8 +195,7 @@ def _merged(content: Mapping[str, Any], changes: Mapping[str, Any], path: str) -
             raise ValueError(f"the fair table has no key {at}; allowed here: {', '.join(content)}")
         before = content.get(name)
         if before is not None and isinstance(before, Mapping) != isinstance(value, Mapping):
-            raise ValueError(
-                f"{at} of the fair table must be {'a table' if isinstance(before, Mapping) else 'a value'}"
-            )
+            kind = "a table" if isinstance(before, Mapping) else "a value"
+            raise ValueError(f"{at} of the fair table must be {kind}, got {value!r:.80}")
         out[name] = _merged(before or {}, value, at) if isinstance(value, Mapping) else value
     return out

@@ -131,7 +131,7 @@ def _types() -> Mapping[str, MarketType]:
         kind, period = _resolve(normalise(entry["means"]).split(), shipped)
         if kind is None or not parts:
             raise files.CatalogError(
-                f"markets.{name}.means is {entry['means']!r}; allowed: a market type of the catalog"
+                f"markets.{name}.means must be a market type of the catalog, got {entry['means']!r}"
             )
         table["_".join(parts)] = kind._replace(period=period)
     return table

@@ -70,7 +70,7 @@ def _below(limit: float) -> Check:
 
 
 def _one_of(*words: str) -> Check:
-    return lambda value: "" if value in words else ", ".join(words)
+    return lambda value: "" if value in words else f"one of {', '.join(words)}"
 
 
 def _some_of(*words: str) -> Check:
@@ -136,7 +136,7 @@ def _shipped(section: str) -> Mapping[str, Any]:
 
 def _table(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise CatalogError(f"{where} is {value!r}; allowed: a table")
+        raise CatalogError(f"{where} must be a table, got {value!r}")
     return value
 
 
@@ -158,18 +158,18 @@ def _section(section: str, tables: Mapping[str, Any]) -> dict[str, dict[str, Any
     for where, id_, entry, place in _entries(section, tables):
         if section != "markets" and (id_ != plain(id_) or not id_.isascii()):
             raise CatalogError(
-                f"{where}: the id is {id_!r}; allowed: lower-case letters and digits, joined by underscores"
+                f"{where}: the id must be lower-case letters and digits, joined by underscores, got {id_!r}"
             )
         if id_ in entries_:
-            raise CatalogError(f"{where}: the id {id_!r} occurs twice; allowed: one entry per id")
+            raise CatalogError(f"{where} must be the only entry with its id, got {id_!r} twice")
         for key, value in entry.items():
             if key not in fields:
                 raise CatalogError(f"{where}.{key} is not a key; allowed: {', '.join(fields)}")
             if allowed := fields[key](value):
-                raise CatalogError(f"{where}.{key} is {value!r}; allowed: {allowed}")
+                raise CatalogError(f"{where}.{key} must be {allowed}, got {value!r}")
         for key in _REQUIRED[section]:
             if id_ not in shipped and key not in entry:
-                raise CatalogError(f"{where}.{key} is missing; allowed: {fields[key](None)}")
+                raise CatalogError(f"{where}.{key} must be {fields[key](None)}, got nothing")
         entries_[id_] = {**entry, **place}
     return entries_
 
@@ -182,7 +182,7 @@ def _thresholds(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             if allowed := threshold_fault(name, value):
                 where = f"thresholds.{table}.{key}"
                 if name in Thresholds._fields:
-                    raise CatalogError(f"{where} is {value!r}; allowed: {allowed}")
+                    raise CatalogError(f"{where} must be {allowed}, got {value!r}")
                 near = [
                     field.removeprefix(f"{table}_") for field in Thresholds._fields if field.startswith(f"{table}_")
                 ]
@@ -207,7 +207,7 @@ def _checked(tables: Mapping[str, Any]) -> files.Changes:
     ):
         for name in names:
             if name not in changes.get(owner, {}) and name not in _shipped(owner):
-                raise CatalogError(f"{section}.{name}: {name!r} is not in the catalog; allowed: an id of {owner}")
+                raise CatalogError(f"{section}.{name} must be an id of {owner}, got {name!r}")
     return {section: entries for section, entries in changes.items() if entries}
 
 

@@ -138,7 +138,7 @@ def changed(limits: Thresholds, changes: Mapping[str, Any]) -> Thresholds:
         if allowed := fault(name, value):
             if name not in Thresholds._fields or name in _FIXED:
                 raise ValueError(f"{name!r} is not a threshold; allowed: {allowed}")
-            raise ValueError(f"threshold {name} is {value!r}; allowed: {allowed}")
+            raise ValueError(f"threshold {name} must be {allowed}, got {value!r}")
     kinds = Thresholds.__annotations__
     return limits._replace(**{name: kinds[name](value) for name, value in changes.items()})
 
