@@ -3,13 +3,13 @@
 CORS does not apply to WebSockets and tools, so these check the origin themselves (`Origins`).
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from oddsengine_service.problems import Problem, origin_of
 
@@ -21,12 +21,44 @@ EXPOSED = (
 )  # fmt: skip
 
 
-class Cors(CORSMiddleware):
-    """Starlette's middleware with the headers of this API; a rejected preflight gets the error envelope."""
+class Requests(Protocol):
+    """What logs and counts requests, as in `middleware.requests`."""
 
-    def __init__(self, app: ASGIApp, origins: tuple[str, ...], address: str = "") -> None:
+    def begin(self, scope: Scope) -> Any:
+        """Assign a request id."""
+
+    def end(self, request: Any) -> None:
+        """Count a request, and log it."""
+
+
+class Cors(CORSMiddleware):
+    """Starlette's middleware with the headers of this API.
+
+    A preflight is counted and logged by the `Requests` of its path, as other requests are; a rejected one gets the
+    error envelope.
+    """
+
+    def __init__(
+        self, app: ASGIApp, origins: tuple[str, ...], address: str, requests: Callable[[str], Requests]
+    ) -> None:  # fmt: skip
         super().__init__(app, origins, METHODS, REQUEST_HEADERS, expose_headers=EXPOSED)
-        self._address = address
+        self._address, self._requests = address, requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a preflight, or let the application answer with more headers."""
+        headers = Headers(scope=scope)
+        if scope["method"] != "OPTIONS" or "access-control-request-method" not in headers or "origin" not in headers:
+            await super().__call__(scope, receive, send)
+            return
+        requests = self._requests(scope["path"])
+        request = requests.begin(scope)
+        try:
+            response = self.preflight_response(headers)
+            response.headers["x-request-id"] = request.ident.decode()
+            request.status = response.status_code
+            await response(scope, receive, send)
+        finally:
+            requests.end(request)
 
     def preflight_response(self, request_headers: Headers) -> Response:
         response = super().preflight_response(request_headers)

@@ -66,6 +66,11 @@ class Log:
             return
         self._lines.append((time.time(), ident, method, route, path, status, spent, caller, address))
 
+    def refused(self, status: int, error: str, address: str) -> None:
+        """Log a request that was refused before it was parsed."""
+        if not self._quiet:
+            self.event("refused", status=status, error=error, address=address)
+
     def failure(self, ident: bytes, path: str, error: BaseException) -> None:
         trace = "".join(traceback.format_exception(error))
         self.event("failure", id=ident.decode(), path=path[:200], error=type(error).__name__, trace=trace)

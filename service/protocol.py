@@ -92,7 +92,7 @@ class Protocol(HttpToolsProtocol):
             self._size += len(data)
             if self._size > MOST_SENT:
                 message = f"request body must be at most {MOST_SENT:,} bytes on the wire"
-                self.refuse(Problem(413, "payload_too_large", message))
+                self._refuse(Problem(413, "payload_too_large", message))
         if not self._head:
             return
         self._size = len(data) if self._fresh else self._size + len(data)
@@ -125,14 +125,14 @@ class Protocol(HttpToolsProtocol):
             self.admit()
         else:
             message = f"a request must have exactly one Host header, got {hosts or 'none'}"
-            self.refuse(Problem(400, "validation_error", message))
+            self._refuse(Problem(400, "validation_error", message))
 
     def _length(self) -> int:
         """Bytes of the URL and the headers, with separators and line ends."""
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def _refuse_head(self) -> None:
-        self.refuse(Problem(431, "validation_error", f"request headers must be at most {MOST_HEAD:,} bytes"))
+        self._refuse(Problem(431, "validation_error", f"request headers must be at most {MOST_HEAD:,} bytes"))
 
     def admit(self) -> None:
         super().on_headers_complete()
@@ -171,6 +171,11 @@ class Protocol(HttpToolsProtocol):
         else:
             self.refuse(Problem(400, "validation_error", f"malformed request: {msg}"))
 
+    def _refuse(self, problem: Problem) -> None:
+        """Refuse a request that was not parsed, and log it; uvicorn logs malformed ones."""
+        self.app.log.refused(problem.status, problem.message, self._address)
+        self.refuse(problem)
+
     def refuse(self, problem: Problem) -> None:
         """Send an error and close; if a response has started, only close."""
         cycle = self.cycle
@@ -191,7 +196,7 @@ class Protocol(HttpToolsProtocol):
     def _late(self) -> None:
         self._timer = None
         if (self._head or self._body) and not self.transport.is_closing():
-            self.refuse(Problem(408, "request_timeout", f"request headers did not arrive within {HEAD_S:g} s"))
+            self._refuse(Problem(408, "request_timeout", f"request headers did not arrive within {HEAD_S:g} s"))
 
     def _should_upgrade(self) -> bool:
         """Whether a request opens a WebSocket on a path that has one; others are served over HTTP.

@@ -43,6 +43,7 @@ from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
 from oddsengine_service.mcp.endpoint import Mcp
 from oddsengine_service.memory import share_arenas, trim
 from oddsengine_service.metrics import Listener, Metrics
+from oddsengine_service.middleware.requests import Requests
 from oddsengine_service.node import Node, StalledError
 from oddsengine_service.past import Past
 from oddsengine_service.protocol import Protocol
@@ -88,7 +89,9 @@ class Service:
         self.connections = Connections(log, options.connections, options.trusted)
         self.api = Api(node, ENDPOINTS, log, self.metrics, options.trusted, self.origin)
         origins = options.origins or (("*",) if node.demo else ())
-        self._cors: ASGIApp = Cors(self._routed, origins, self.origin) if origins else self._routed
+        self._cors: ASGIApp = self._routed
+        if origins:
+            self._cors = Cors(self._routed, origins, self.origin, self._requests)
         node.splits_token = secret(settings, "service.splits_token_env", environ)
         self._sockets = Sockets(self.api, origins, self.origin)
         self._mcp = Mcp(self.api, Origins(origins, self.origin))
@@ -127,6 +130,9 @@ class Service:
         path = scope["path"]
         other = self.api.requests if path.startswith(_UNDER) else self.site
         return self._paths.get(path, other)(scope, receive, send)
+
+    def _requests(self, path: str) -> Requests:
+        return self.api.requests if path.startswith(_UNDER) else self.site.requests
 
     def _upgrade(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         """Refuse a request for a WebSocket without an upgrade."""

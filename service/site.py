@@ -39,7 +39,7 @@ class Site:
 
     def __init__(self, api: Api, log: Log, metrics: Metrics, token: str, origin: str) -> None:
         self._api, self._log, self._metrics, self._token = api, log, metrics, token
-        self._requests = Requests(self._serve, lambda _: None, "", log, metrics, api.requests.trusted, origin)
+        self.requests = Requests(self._serve, lambda _: None, "", log, metrics, api.requests.trusted, origin)
         # Fails at startup, with a name, if an endpoint cannot be described.
         self.document = document(ENDPOINTS, BASE, msgspec.json.decode(EXAMPLES.read_bytes()))
         self.page = pages.reference(self.document)
@@ -51,7 +51,7 @@ class Site:
         }  # fmt: skip
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._requests(scope, receive, send)
+        await self.requests(scope, receive, send)
 
     async def _serve(self, scope: Scope, _: Receive, send: Send) -> None:
         """Answer a request."""

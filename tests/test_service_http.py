@@ -1053,6 +1053,37 @@ def test_requests_outside_the_api_are_logged(service: Running, path: str, route:
     assert "word" not in json.dumps(found)
 
 
+@pytest.mark.parametrize(
+    ("sent", "status", "error"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", 400, "a request must have exactly one Host header, got none"),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n\r\n", 431, "request headers must be at most 65,536 bytes"),
+    ],
+)  # fmt: skip
+def test_requests_refused_before_they_are_parsed_are_logged(
+    service: Running, sent: bytes, status: int, error: str
+) -> None:
+    with socket.create_connection(("127.0.0.1", service.port), PATIENCE_S) as client:
+        client.sendall(sent)
+        assert client.recv(100).startswith(b"HTTP/1.1 %d " % status)
+    lines = [json.loads(line) for line in service.log_text().splitlines()]
+    (found,) = [line for line in lines if line["event"] == "refused" and line["status"] == status]
+    assert (found["error"], found["address"]) == (error, "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("path", "shown", "origin", "status"),
+    [("/api/v1/odds", "/odds", "https://app.example.com", 200), ("/docs", "/docs", "https://app.example.com", 200)],
+)
+def test_preflights_are_logged(service: Running, path: str, shown: str, origin: str, status: int) -> None:
+    asked = {"Origin": origin, "Access-Control-Request-Method": "GET"}
+    answer = httpx.options(f"http://127.0.0.1:{service.port}{path}", headers=asked, timeout=PATIENCE_S)
+    assert answer.status_code == status
+    found = logged(service, answer)
+    assert (found["method"], found["path"], found["status"]) == ("OPTIONS", shown, status)
+    assert found["address"] == "127.0.0.1"
+
+
 def test_the_log_has_the_address_of_a_malformed_request(service: Running) -> None:
     with (
         service.log.forwarded("uvicorn.error"),
