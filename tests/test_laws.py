@@ -22,6 +22,7 @@ import oddsengine
 from oddsengine import calculators, catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
 from oddsengine.detect import Wants
 from oddsengine.find import arbitrage, board
+from oddsengine.groups import mix
 
 Find = Callable[..., pl.DataFrame]
 FINDERS: tuple[Find, ...] = (find_ev, find_arbitrage, find_low_hold, find_middles)
@@ -144,8 +145,9 @@ def best_sums(odds: pl.DataFrame) -> dict[int, float]:
     """The sum of the best arbitrage of every market, or what comes nearest to one."""
     question = board.ask(board.prepare(odds, [], MOMENT), None, None, "power", None, Wants.of(min_profit=-60.0))
     _, markets, best = arbitrage.find(question)
-    hashes = board.market_hash(question, markets).tolist()
-    return dict(zip(hashes, best.total.tolist(), strict=True))
+    g = question.view.groups
+    keys = mix(question.hashes.ladder[g.ladder[markets]], g.threshold[markets].astype("i8"))
+    return dict(zip(keys.tolist(), best.total.tolist(), strict=True))
 
 
 @few

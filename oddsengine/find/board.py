@@ -21,7 +21,7 @@ from oddsengine.find import books as naming
 from oddsengine.find import ids
 from oddsengine.find.search import Search
 from oddsengine.frames import IntoFrame
-from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, distinct, mix
+from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
 from oddsengine.guards import Guarded, guard
 from oddsengine.markets import Identity, identify, times
 from oddsengine.reasons import CODES, GUARDS, Guards, enabled, thresholds_of
@@ -294,13 +294,6 @@ def hashes(prepared: Prepared, event: Words | None = None) -> ids.Hashes:
     subjects, subject_of = np.unique(g.subject, return_inverse=True)
     texts = ids.words(subject(identity, int(s)) for s in subjects)
     return ids.Hashes(ids.ladders(event, g.live, kind[g.kind], texts[subject_of]), ids.words(identity.books))
-
-
-def market_hash(question: Question, markets: Longs) -> Words:
-    """Hash the keys of some markets, the same on every machine."""
-    g = question.view.groups
-    ladder = g.ladder[markets]
-    return mix(question.hashes.ladder[ladder], g.threshold[markets].astype(np.int64))
 
 
 def subject(identity: Identity, subject: int) -> str:
