@@ -4,6 +4,7 @@ An invalid value is a `validation_error` that names the parameter, the value and
 are ignored and listed in `meta` of the response.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -48,10 +49,17 @@ def words(name: str, doc: str, **more: Any) -> Param:
 
 def choices(name: str, doc: str, allowed: Sequence[str], **more: Any) -> Param:
     """A comma-separated list of values from a fixed set."""
+
+    def read(name: str, value: str) -> tuple[str, ...]:
+        out = _words(name, value)
+        if unknown := [word for word in out if word not in allowed]:
+            several = "a list of " if len(allowed) > 1 else ""
+            raise invalid(f"{name} must be {several}{', '.join(allowed)}, got {quoted(unknown[0])}")
+        return out
+
     one = "|".join(allowed)
     kind = {"type": "string", "pattern": f"^({one})(,({one})){{0,{MOST_WORDS - 1}}}$"}
-    doc += " Several are separated by commas."
-    return Param(name, lambda n, v: _choices(n, v, allowed), kind, doc, several=True, **more)
+    return Param(name, read, kind, doc + " Several are separated by commas.", several=True, **more)
 
 
 def text(name: str, doc: str, **more: Any) -> Param:
@@ -60,31 +68,87 @@ def text(name: str, doc: str, **more: Any) -> Param:
 
 
 def flag(name: str, doc: str, **more: Any) -> Param:
-    return Param(name, _flag, {"type": "boolean"}, doc, **more)
+    def read(name: str, value: str) -> bool:
+        known = {"true": True, "1": True, "false": False, "0": False}.get(value.strip().lower())
+        if known is None:
+            raise invalid(f"{name} must be true or false, got {quoted(value)}")
+        return known
+
+    return Param(name, read, {"type": "boolean"}, doc, **more)
 
 
 def number(name: str, doc: str, low: float = -LARGEST, high: float = LARGEST, **more: Any) -> Param:
-    kind = {"type": "number", "minimum": low, "maximum": high}
-    return Param(name, lambda n, v: _number(n, v, low, high), kind, doc, **more)
+    def read(name: str, value: str) -> float:
+        try:
+            parsed = float(value.strip())
+        except ValueError:
+            parsed = float("nan")
+        if not low <= parsed <= high or not value.isascii() or "_" in value:
+            raise invalid(f"{name} must be a number from {low:,.10g} to {high:,.10g}, got {quoted(value)}")
+        return parsed
+
+    return Param(name, read, {"type": "number", "minimum": low, "maximum": high}, doc, **more)
 
 
 def whole(name: str, doc: str, low: int, high: int, **more: Any) -> Param:
-    kind = {"type": "integer", "minimum": low, "maximum": high}
-    return Param(name, lambda n, v: _whole(n, v, low, high), kind, doc, **more)
+    def read(name: str, value: str) -> int:
+        word = value.strip()
+        if not re.fullmatch("[+-]?[0-9]{1,18}", word) or not low <= int(word) <= high:
+            raise invalid(f"{name} must be a whole number from {low} to {high}, got {quoted(value)}")
+        return int(word)
+
+    return Param(name, read, {"type": "integer", "minimum": low, "maximum": high}, doc, **more)
 
 
 def choice(name: str, doc: str, choices: Sequence[str], *, signed: bool = False, **more: Any) -> Param:
     """One value from a fixed set; `signed` ones may be preceded by -."""
     every = [*choices, *(f"-{word}" for word in choices)] if signed else list(choices)
-    return Param(name, lambda n, v: _choice(n, v, every), {"type": "string", "enum": every}, doc, **more)
+
+    def read(name: str, value: str) -> str:
+        word = value.strip()
+        if word not in every:
+            raise invalid(f"{name} must be {one_of(every)}, got {quoted(value)}")
+        return word
+
+    return Param(name, read, {"type": "string", "enum": every}, doc, **more)
 
 
 def moment(name: str, doc: str, *, unix: bool = False, **more: Any) -> Param:
     """A time: RFC 3339, or Unix seconds if `unix`."""
+
+    def read(name: str, value: str) -> datetime:
+        word = value.strip()
+        try:
+            if unix and word.isdigit():
+                return datetime.fromtimestamp(int(word), UTC)
+            time = datetime.fromisoformat(word.replace(" ", "+") if word.count(":") > 2 else word)
+        except (ValueError, OverflowError, OSError):
+            forms = "RFC 3339 or Unix seconds" if unix else "RFC 3339"
+            allowed = f"a time ({forms}, such as 2026-02-08T18:00:00Z)"
+            raise invalid(f"{name} must be {allowed}, got {quoted(value)}") from None
+        return time if time.tzinfo else time.replace(tzinfo=UTC)
+
     kind: Mapping[str, Any] = {"type": "string", "format": "date-time"}
     if unix:
         kind = {"anyOf": [kind, {"type": "string", "pattern": "^[0-9]{1,11}$"}]}
-    return Param(name, lambda n, v: _moment(n, v, unix=unix), kind, doc, blank=False, **more)
+    return Param(name, read, kind, doc, blank=False, **more)
+
+
+def _words(name: str, value: str) -> tuple[str, ...]:
+    out = tuple(dict.fromkeys(word.strip() for word in value.split(",") if word.strip()))
+    if len(out) > MOST_WORDS:
+        raise invalid(f"{name} must have at most {MOST_WORDS} entries, got {len(out):,}")
+    for word in out:
+        _text(name, word)
+    return out
+
+
+def _text(name: str, value: str) -> str:
+    if len(value) > MOST_TEXT:
+        raise invalid(f"{name} must have at most {MOST_TEXT} characters, got {len(value):,}")
+    if "\x00" in value:
+        raise invalid(f"{name} must not contain NUL characters")
+    return value.strip()
 
 
 # ---- parsing ----
@@ -150,74 +214,3 @@ def _pairs(query: bytes) -> list[tuple[str, str]]:
     except ValueError:
         pass
     raise invalid(f"malformed query string: it must be up to {MOST_FIELDS} percent-encoded name=value pairs in UTF-8")
-
-
-def _words(name: str, value: str) -> tuple[str, ...]:
-    out = tuple(dict.fromkeys(word.strip() for word in value.split(",") if word.strip()))
-    if len(out) > MOST_WORDS:
-        raise invalid(f"{name} must have at most {MOST_WORDS} entries, got {len(out):,}")
-    for word in out:
-        _text(name, word)
-    return out
-
-
-def _choices(name: str, value: str, allowed: Sequence[str]) -> tuple[str, ...]:
-    out = _words(name, value)
-    if unknown := [word for word in out if word not in allowed]:
-        several = "a list of " if len(allowed) > 1 else ""
-        raise invalid(f"{name} must be {several}{', '.join(allowed)}, got {quoted(unknown[0])}")
-    return out
-
-
-def _text(name: str, value: str) -> str:
-    if len(value) > MOST_TEXT:
-        raise invalid(f"{name} must have at most {MOST_TEXT} characters, got {len(value):,}")
-    if "\x00" in value:
-        raise invalid(f"{name} must not contain NUL characters")
-    return value.strip()
-
-
-def _flag(name: str, value: str) -> bool:
-    word = value.strip().lower()
-    if word in ("true", "1"):
-        return True
-    if word in ("false", "0"):
-        return False
-    raise invalid(f"{name} must be true or false, got {quoted(value)}")
-
-
-def _number(name: str, value: str, low: float, high: float) -> float:
-    try:
-        parsed = float(value.strip())
-    except ValueError:
-        parsed = float("nan")
-    if not low <= parsed <= high or not value.isascii() or "_" in value:
-        raise invalid(f"{name} must be a number from {low:,.10g} to {high:,.10g}, got {quoted(value)}")
-    return parsed
-
-
-def _whole(name: str, value: str, low: int, high: int) -> int:
-    word = value.strip()
-    digits = word.removeprefix("-").removeprefix("+")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18) or not low <= int(word) <= high:
-        raise invalid(f"{name} must be a whole number from {low} to {high}, got {quoted(value)}")
-    return int(word)
-
-
-def _choice(name: str, value: str, choices: Sequence[str]) -> str:
-    word = value.strip()
-    if word not in choices:
-        raise invalid(f"{name} must be {one_of(choices)}, got {quoted(value)}")
-    return word
-
-
-def _moment(name: str, value: str, *, unix: bool) -> datetime:
-    word = value.strip()
-    try:
-        if unix and word.isdigit():
-            return datetime.fromtimestamp(int(word), UTC)
-        time = datetime.fromisoformat(word.replace(" ", "+") if word.count(":") > 2 else word)
-    except (ValueError, OverflowError, OSError):
-        form = "RFC 3339 or Unix seconds" if unix else "RFC 3339"
-        raise invalid(f"{name} must be a time ({form}, such as 2026-02-08T18:00:00Z), got {quoted(value)}") from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)

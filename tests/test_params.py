@@ -107,6 +107,7 @@ def test_values(query: str | dict[str, Any], values: dict[str, Any]) -> None:
     ("limit=501", "limit must be a whole number from 1 to 500, got '501'"),
     ("limit=1.0", "limit must be a whole number from 1 to 500, got '1.0'"),
     ({"limit": "0" * 18 + "1"}, "limit must be a whole number from 1 to 500, got '0000000000000000001'"),
+    ("limit=-%2B5", "limit must be a whole number from 1 to 500, got '-+5'"),
     ("group=sport", "group must be event, got 'sport'"),
     ("parts=line,side", "parts must be side, got 'line'"),
     ("order=roi", "order must be one of ev, age, -ev, -age, got 'roi'"),
