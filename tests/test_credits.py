@@ -237,7 +237,8 @@ def hours_of(
                 feed = TheOddsApi(
                     name="metered", kind="the_odds_api", key_env="KEY", sports=("basketball_nba",), url=url
                 )
-                async with running(hub, TheOddsApiSource(feed, "key", Secrets(["key"])), tick=less(20, 60)):
+                source = TheOddsApiSource(feed, {"key_env": "key"}, Secrets(["key"]))
+                async with running(hub, source, tick=less(20, 60)):
                     while loop.time() < until * HOUR:
                         await asyncio.sleep(600.0)
                         (found,) = hub.statuses()

@@ -65,7 +65,7 @@ def test_what_one_node_has_another_one_has(upstream: Running, stream: bool) -> N
             upstream.clock.pass_minute()
             return bool(prices(hub.engine)) and prices(hub.engine) == prices(upstream.node.engine)
 
-        async with running(hub, interface.source(feed, "demo_enterprise", Secrets()), tick=0.1):
+        async with running(hub, interface.source(feed, {"key_env": "demo_enterprise"}, Secrets()), tick=0.1):
             await until(same, "what the upstream has")
             for _ in range(3):
                 before = prices(hub.engine)

@@ -240,7 +240,7 @@ def test_scores_come_over_a_socket_and_cost_a_credit(caplog: pytest.LogCaptureFi
                 name="main", kind="the_odds_api", key_env="KEY", sports=(NBA,), markets=("h2h",), url=url,
                 interval=0.02, timeout=1.0, backoff=0.01, backoff_cap=0.04, scores=True,
             )  # fmt: skip
-            async with running(hub, TheOddsApiSource(feed, "key", Secrets(["key"]))):
+            async with running(hub, TheOddsApiSource(feed, {"key_env": "key"}, Secrets(["key"]))):
                 await until(games.rows, "a score")
                 ((event, row),) = games.rows().items()
                 assert (row.home_score, row.away_score, row.is_live, row.game_period) == (101, 99, True, None)
@@ -311,7 +311,7 @@ def test_one_node_feeds_another(service: Running, stream: bool) -> None:
             wanted = {teams: row for teams, row in theirs().items() if teams in known and (row[-1] or teams in mine)}
             return len(wanted) >= 2 and mine == wanted
 
-        async with running(hub, interface.source(feed, "demo_enterprise", Secrets()), tick=0.1):
+        async with running(hub, interface.source(feed, {"key_env": "demo_enterprise"}, Secrets()), tick=0.1):
             await until(same, "what the upstream says")
             before = ours()
             await asyncio.to_thread(service.advance, 4)
@@ -332,7 +332,7 @@ def test_without_the_right_to_them_prices_come_all_the_same(service: Running) ->
             interval=0.1, backoff=0.05,
         )  # fmt: skip
         service.clock.pass_minute()
-        async with running(hub, interface.source(feed, "demo_pro", Secrets())):
+        async with running(hub, interface.source(feed, {"key_env": "demo_pro"}, Secrets())):
             await until(lambda: hub.engine.size > 50, "prices")
             await until(lambda: "gamestate" in hub.statuses()[0].reason, "the refusal")
             assert hub.statuses()[0].status == "degraded"

@@ -57,7 +57,7 @@ async def well(_: Request, answering: Answering, __: int) -> None:
 
 
 def source(feed: TheOddsApi, secrets: Secrets | None = None) -> TheOddsApiSource:
-    return TheOddsApiSource(feed, KEY, secrets or Secrets([KEY]))
+    return TheOddsApiSource(feed, {"key_env": KEY}, secrets or Secrets([KEY]))
 
 
 def status(hub: Hub) -> str:

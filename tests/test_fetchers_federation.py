@@ -117,7 +117,7 @@ def test_a_fed_node_holds_what_its_upstream_does() -> None:
         async with http(upstream) as url:
             quick: dict[str, Any] = dict(backoff=0.01, backoff_cap=0.05, freshen=0.01, silence=5.0, timeout=5.0)
             feed = Interface(name="up", kind="interface", url=url, **quick)
-            async with running(hub, interface.source(feed, "", Secrets()), tick=0.05):
+            async with running(hub, interface.source(feed, {"key_env": ""}, Secrets()), tick=0.05):
                 await until(lambda: active(hub.engine) == active(upstream.engine), "the first snapshot")
                 for at, batch in enumerate(batches[1:]):
                     upstream.step(**batch._asdict())

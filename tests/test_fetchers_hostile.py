@@ -111,7 +111,7 @@ def test_a_hostile_source_fails_alone(name: str) -> None:
                 timeout=0.3 if name in SLOW else 20.0, backoff_cap=0.04, down_after=30.0, body_bytes=LIMIT,
             )  # fmt: skip
             beside = source(declared(good, timeout=20.0))
-            async with running(hub, table(feed, Secrets()), beside):
+            async with running(hub, table(feed, {}, Secrets()), beside):
 
                 def seen() -> bool:
                     return {one.name: one.failures_total for one in hub.statuses()}["bad"] >= 2
@@ -171,7 +171,7 @@ def test_a_hostile_stream_is_ended(stream: str) -> None:
         async with http(handle) as url:
             more: dict[str, Any] = dict(backoff=0.01, backoff_cap=0.02, down_after=60.0, body_bytes=LIMIT)
             feed = Interface(name="up", kind="interface", url=url, silence=0.2, timeout=5.0, **more)
-            async with running(hub, interface.source(feed, "", Secrets())):
+            async with running(hub, interface.source(feed, {"key_env": ""}, Secrets())):
                 await until(lambda: hub.statuses()[0].failures_total >= 2, "two failures")
                 reason = "no complete event within 0.2 s" if stream == "drip" else "larger than 1,048,576 bytes"
                 await until(lambda: reason in hub.statuses()[0].reason, reason)  # a slow start may have been silent

@@ -303,7 +303,7 @@ def test_a_source_that_stays_down_is_one_line_and_strangers_are_named(
 
     async def check() -> None:
         hub = new_hub()
-        async with running(hub, table(feed, Secrets())):
+        async with running(hub, table(feed, {}, Secrets())):
             await until(lambda: hub.statuses()[0].failures_total > 5, "failures")
             (tmp_path / "odds.csv").write_text(HEAD + line("pinny", 1.95) + line("fanduel", 2.0))
             await until(lambda: len(prices(hub)) == 2, "prices")
@@ -373,7 +373,7 @@ def test_a_watched_table(tmp_path: Path) -> None:
 
     async def check() -> None:
         hub = new_hub()
-        async with running(hub, table(feed, Secrets())):
+        async with running(hub, table(feed, {}, Secrets())):
             await until(lambda: sorted(prices(hub).values()) == [1.9, 2.0], "the first state")
             path.write_text(HEAD + line("a", 1.95))
             await until(lambda: list(prices(hub).values()) == [1.95], "the second state")
@@ -407,7 +407,7 @@ def test_seasons_bring_their_time(way: str, tmp_path: Path) -> None:
         async with http(serve) as url:
             (tmp_path / "E0.csv").write_text(SEASON)
             where: dict[str, Any] = {"path": str(tmp_path)} if way == "file" else {"url": url + "/E0.csv"}
-            await hub.run([football_data(FootballData(name="f", kind="football_data", **where), Secrets())])
+            await hub.run([football_data(FootballData(name="f", kind="football_data", **where), {}, Secrets())])
         assert hub.engine.now == datetime(2024, 8, 17, 14, tzinfo=UTC)  # kick-off in London
         assert {book for book, _ in prices(hub)} == {"pinnacle"}  # the others were seen the day before
         assert hub.statuses()[0].books == ("bet365", "pinnacle")
@@ -520,7 +520,7 @@ def test_unmapped_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
 
         hub, feed = new_hub(), load(config, {}).feeds["t"]
         assert isinstance(feed, Table)
-        await hub.run([table(feed, Secrets())], state=state_file(load(config, {})))
+        await hub.run([table(feed, {}, Secrets())], state=state_file(load(config, {})))
         await hub.close()
 
     asyncio.run(run())

@@ -16,7 +16,7 @@ from local_servers import Answering, Request, http, iso, new_hub, now, prices, r
 from oddsengine.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds import interface
-from oddsengine_service.feeds.betfair import BetfairFiles, BetfairSource, Login
+from oddsengine_service.feeds.betfair import BetfairFiles, BetfairSource
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.optic import OpticSource
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
@@ -26,6 +26,7 @@ from oddsengine_service.settings import Betfair, BetfairHistory, Interface, Opti
 
 START = (now() + timedelta(hours=1)).replace(microsecond=0)
 QUICK: dict[str, Any] = dict(timeout=1.0, backoff=0.01, backoff_cap=0.05, down_after=0.3)
+NO_KEY = {"key_env": ""}
 
 
 def status(hub: Hub) -> tuple[str, str]:
@@ -89,7 +90,7 @@ def test_a_stream_that_breaks_is_taken_up_again() -> None:
 
     async def check() -> None:
         hub = new_hub()
-        async with http(serve) as url, running(hub, interface.source(feed(url), "sekret", Secrets())):
+        async with http(serve) as url, running(hub, interface.source(feed(url), {"key_env": "sekret"}, Secrets())):
             await until(lambda: 1.95 in prices(hub).values(), "the update")
             updated.set()
             await until(lambda: prices(hub) == {("draftkings", "Boston Celtics"): 1.85}, "the second snapshot")
@@ -115,7 +116,7 @@ def test_a_stream_that_goes_silent_is_noticed() -> None:
 
     async def check() -> None:
         hub = new_hub()
-        async with http(serve) as url, running(hub, interface.source(feed(url, silence=0.1), "", Secrets())):
+        async with http(serve) as url, running(hub, interface.source(feed(url, silence=0.1), NO_KEY, Secrets())):
             await until(lambda: prices(hub), "prices")
             await until(lambda: status(hub)[0] == "down", "down")
             assert "no data within 0.1 s" in status(hub)[1]
@@ -143,7 +144,7 @@ def test_an_upstream_without_word_of_ages_is_asked() -> None:
 
         hub = new_hub()
         async with http(serve) as url:
-            source = interface.source(feed(url, silence=5.0, freshen=0.05), "", Secrets())
+            source = interface.source(feed(url, silence=5.0, freshen=0.05), NO_KEY, Secrets())
             async with running(hub, source, tick=0.01):
                 await until(lambda: prices(hub), "prices")
                 for _ in range(3):
@@ -166,7 +167,7 @@ def test_a_payload_that_does_not_read_is_kept_and_the_stream_begun_anew(tmp_path
 
     async def check() -> None:
         hub = new_hub(PayloadQuarantine(tmp_path, 5, 10_000, Secrets()))
-        async with http(serve) as url, running(hub, interface.source(feed(url), "", Secrets())):
+        async with http(serve) as url, running(hub, interface.source(feed(url), NO_KEY, Secrets())):
             await until(lambda: 1.7 in prices(hub).values(), "the second snapshot")
 
     asyncio.run(check())
@@ -210,7 +211,7 @@ def test_pages_then_what_changed(paged: str) -> None:
 
     async def check() -> None:
         hub = new_hub()
-        async with http(serve) as url, running(hub, interface.source(feed(url, stream=False), "", Secrets())):
+        async with http(serve) as url, running(hub, interface.source(feed(url, stream=False), NO_KEY, Secrets())):
             await until(lambda: 2.5 in prices(hub).values(), "a change")
             seen[2].set()
             await until(lambda: len(prices(hub)) == 1, "a removal")
@@ -269,7 +270,7 @@ def test_an_optic_stream_is_resumed_after_its_last_entry() -> None:
             silence=1.0, url="",
         )  # fmt: skip
         async with http(serve) as url:
-            source = OpticSource(msgspec.structs.replace(declared, url=url), "sekret", Secrets())
+            source = OpticSource(msgspec.structs.replace(declared, url=url), {"key_env": "sekret"}, Secrets())
             async with running(hub, source):
                 await until(lambda: len(streams) == 2, "a second connection")
                 await until(lambda: prices(hub).get(("draftkings", "Boston Celtics")) == pytest.approx(1 + 100 / 170))
@@ -345,6 +346,10 @@ class Exchange:
                 await asyncio.sleep(0.1)
 
 
+def credentials(key: str, session: str, user: str = "", password: str = "") -> dict[str, str]:
+    return {"key_env": key, "session_env": session, "user_env": user, "password_env": password}
+
+
 def exchange_feed(port: int, **more: Any) -> Betfair:
     given: dict[str, Any] = dict(
         name="bf", kind="betfair", key_env="K", session_env="S", url=f"tcp://127.0.0.1:{port}", silence=0.5,
@@ -357,7 +362,7 @@ def test_the_exchange_is_resumed_at_its_clock() -> None:
     async def check() -> None:
         hub, exchange = new_hub(), Exchange()
         async with tcp(exchange) as port:
-            source = BetfairSource(exchange_feed(port), Login("key", "session"), Secrets())
+            source = BetfairSource(exchange_feed(port), credentials("key", "session"), Secrets())
             async with running(hub, source):
                 await until(lambda: sorted(prices(hub).values()) == [1.82, 2.4], "both changes")
                 await until(lambda: status(hub)[0] == "ok", "a good status")
@@ -380,7 +385,7 @@ def test_an_exchange_that_goes_silent_is_noticed() -> None:
     async def check() -> None:
         hub = new_hub()
         async with tcp(Silent()) as port:
-            source = BetfairSource(exchange_feed(port, silence=0.1), Login("key", "session"), Secrets())
+            source = BetfairSource(exchange_feed(port, silence=0.1), credentials("key", "session"), Secrets())
             async with running(hub, source):
                 await until(lambda: len(prices(hub)) == 2, "prices")
                 await until(lambda: status(hub)[0] == "down", "down")
@@ -429,7 +434,7 @@ def test_a_session_is_opened_and_names_are_asked_for() -> None:
             declared = exchange_feed(
                 port, session_env="", user_env="U", password_env="P", login_url=url + "/login", catalogue_url=url
             )
-            source = BetfairSource(declared, Login("key", "", "user", "pass"), secrets)
+            source = BetfairSource(declared, credentials("key", "", "user", "pass"), secrets)
             async with running(hub, source):
                 await until(lambda: len(prices(hub)) == 2, "named prices")
         assert b"username=user" in asked[0].body
@@ -445,7 +450,7 @@ def test_a_session_that_is_refused_is_down_at_once() -> None:
     async def check() -> None:
         hub = new_hub()
         async with tcp(Exchange()) as port:
-            source = BetfairSource(exchange_feed(port, down_after=60.0), Login("key", "expired"), Secrets())
+            source = BetfairSource(exchange_feed(port, down_after=60.0), credentials("key", "expired"), Secrets())
             async with running(hub, source):
                 await until(lambda: status(hub)[0] == "down", "down")
                 assert "INVALID_SESSION_INFORMATION" in status(hub)[1]

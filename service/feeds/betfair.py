@@ -10,10 +10,10 @@ import contextlib
 import gzip
 import heapq
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
@@ -39,15 +39,6 @@ _CATALOGUE_S = 30.0  # between two requests for the same market
 _MOST_FILES = 500  # open files
 _ALWAYS_S = 1e9
 _LINES = 500  # lines of files per read
-
-
-class Login(NamedTuple):
-    """Credentials: the application key, and a session or a login."""
-
-    key_env: str
-    session_env: str = ""
-    user_env: str = ""
-    password_env: str = ""
 
 
 class _Status(msgspec.Struct):
@@ -76,10 +67,10 @@ _time = msgspec.json.Decoder(_Time)
 class BetfairSource:
     """The fetcher of the live stream. `sports` are the exchange's event types: 1 is soccer."""
 
-    def __init__(self, feed: Settings, login: Login, secrets: Secrets) -> None:
+    def __init__(self, feed: Settings, env: Mapping[str, str], secrets: Secrets) -> None:
         self.feed = feed
-        self._login, self._secrets = login, secrets
-        self._session = login.session_env
+        self._env, self._secrets = env, secrets
+        self._session = env["session_env"]
         self._reader = BetfairMarkets()
         self._moment: datetime | None = None  # time of the last message
         self._requested_at: dict[str, float] = {}  # market -> time of the last request for its names
@@ -129,7 +120,7 @@ class BetfairSource:
         hello = _decoded(await lines.receive(feed.timeout))
         if hello.op != "connection":
             raise Failure(f"unexpected greeting: {hello.op[:80]!r}")
-        await lines.send(_line(op="authentication", id=1, appKey=self._login.key_env, session=self._session))
+        await lines.send(_line(op="authentication", id=1, appKey=self._env["key_env"], session=self._session))
         self._accept(await lines.receive(feed.timeout))
         wanted = {"eventTypeIds": feed.sports, "marketCountries": feed.countries, "marketTypeCodes": feed.market_types}
         request: dict[str, Any] = {
@@ -149,7 +140,7 @@ class BetfairSource:
         code = status.errorCode or "unknown"
         if code == "INVALID_CLOCK":
             self._reader.clk = self._reader.initial_clk = ""
-        again = code in _EXPIRED and bool(self._login.user_env)
+        again = code in _EXPIRED and bool(self._env["user_env"])
         if code in _EXPIRED:
             self._session = "" if again else self._session
         fatal = code in _FATAL or (code in _EXPIRED and not again)
@@ -158,9 +149,9 @@ class BetfairSource:
         )
 
     async def _log_in(self, web: Web) -> None:
-        login = self._login
-        headers = {"x-application": login.key_env, "accept": "application/json"}
-        form = {"username": login.user_env, "password": login.password_env}
+        env = self._env
+        headers = {"x-application": env["key_env"], "accept": "application/json"}
+        form = {"username": env["user_env"], "password": env["password_env"]}
         answer = await web.post(self.feed.login_url, headers, form)
         try:
             session = _session.decode(answer.body)
@@ -187,7 +178,7 @@ class BetfairSource:
             "marketProjection": ["EVENT", "COMPETITION", "RUNNER_DESCRIPTION"],
         }  # fmt: skip
         headers = {
-            "x-application": self._login.key_env, "x-authentication": self._session,
+            "x-application": self._env["key_env"], "x-authentication": self._session,
             "content-type": "application/json", "accept": "application/json",
         }  # fmt: skip
         try:
@@ -217,7 +208,7 @@ def _decoded(line: bytes) -> _Status:
 class BetfairFiles:
     """The fetcher of recordings: lines of all files, merged by time."""
 
-    def __init__(self, feed: BetfairHistory) -> None:
+    def __init__(self, feed: BetfairHistory, *_: object) -> None:
         self.feed = feed
         self._reader = BetfairMarkets()
 

@@ -9,21 +9,14 @@ from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.settings import Feed, Settings, secret
 
 HISTORY = {"betfair_history", "football_data"}  # kinds whose data has its own time
-_Build = Callable[[Any, Mapping[str, str], Secrets], Source]
-
-
-def _keyed(make: Callable[[Any, str, Secrets], Source]) -> _Build:
-    return lambda feed, env, secrets: make(feed, env["key_env"], secrets)
-
-
-BUILDERS: dict[str, _Build] = {
-    "the_odds_api": _keyed(the_odds_api.TheOddsApiSource),
-    "interface": _keyed(interface.source),
-    "optic": _keyed(optic.OpticSource),
-    "betfair": lambda feed, held, secrets: betfair.BetfairSource(feed, betfair.Login(**held), secrets),
-    "betfair_history": lambda feed, held, secrets: betfair.BetfairFiles(feed),
-    "football_data": lambda feed, held, secrets: documents.football_data(feed, secrets),
-    "table": lambda feed, held, secrets: documents.table(feed, secrets),
+BUILDERS: dict[str, Callable[[Any, Mapping[str, str], Secrets], Source]] = {
+    "the_odds_api": the_odds_api.TheOddsApiSource,
+    "interface": interface.source,
+    "optic": optic.OpticSource,
+    "betfair": betfair.BetfairSource,
+    "betfair_history": betfair.BetfairFiles,
+    "football_data": documents.football_data,
+    "table": documents.table,
 }
 
 

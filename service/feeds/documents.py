@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -81,7 +81,7 @@ class DocumentSource:
         return [root]
 
 
-def football_data(feed: Document, secrets: Secrets) -> DocumentSource:
+def football_data(feed: Document, _: Mapping[str, str], secrets: Secrets) -> DocumentSource:
     """CSV files of football-data.co.uk; the prices of each time are one payload."""
     return DocumentSource(feed, lambda body, _: _history(body), (".csv",), secrets)
 
@@ -99,7 +99,7 @@ def _history(body: bytes) -> list[Payload]:
     return payloads or [Payload(refused=read.refused)]
 
 
-def table(feed: Document, secrets: Secrets) -> DocumentSource:
+def table(feed: Document, _: Mapping[str, str], secrets: Secrets) -> DocumentSource:
     """A table with the columns of an odds table."""
     return DocumentSource(feed, _Tables().read, _TABLES, secrets)
 

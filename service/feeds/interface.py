@@ -5,14 +5,16 @@ asked for all of their prices every `freshen` seconds.
 """
 
 import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from datetime import UTC, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from oddsengine.feeds import Payload
+from oddsengine.feeds.gamestate import GameStates, read_states
 from oddsengine.feeds.interface import InterfaceStream, Page, read_page
+from oddsengine.feeds.sse import ServerSentEvent
 from oddsengine_service.feeds.freshness import too_slow
-from oddsengine_service.feeds.gamestate import GameStateSource
 from oddsengine_service.feeds.retry import Backoff, alongside, keep_trying, parsed
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.sink import Failure, Sink
@@ -22,10 +24,11 @@ from oddsengine_service.settings import Interface as Settings
 
 _PAGE = 200  # maximum rows per page
 _STEP = timedelta(seconds=1)
+_GAMES = "gamestate"  # the part of a source that is its game states
 
 
-def source(feed: Settings, key: str, secrets: Secrets) -> "InterfaceSource | InterfacePages":
-    return InterfaceSource(feed, key, secrets) if feed.stream else InterfacePages(feed, key, secrets)
+def source(feed: Settings, env: Mapping[str, str], secrets: Secrets) -> "InterfaceSource | InterfacePages":
+    return (InterfaceSource if feed.stream else InterfacePages)(feed, env, secrets)
 
 
 def _filters(feed: Settings) -> dict[str, str | int]:
@@ -33,12 +36,29 @@ def _filters(feed: Settings) -> dict[str, str | int]:
     return {name: ",".join(values) for name, values in fields.items() if values}
 
 
+async def _follow(
+    feed: Settings, sink: Sink, part: str, events: AsyncGenerator[ServerSentEvent | None, None],
+    receive: Callable[[ServerSentEvent], Awaitable[None]], freshen: Coroutine[Any, Any, None],
+) -> float:  # fmt: skip
+    """Receive events until the connection fails; meanwhile `freshen` requests what the stream does not send."""
+    sink.expect(feed.name, part, feed.silence)
+    async with alongside(freshen) as freshening, aclosing(events):
+        async for event in events:
+            if freshening.done():
+                await freshening
+            if event is None:
+                sink.alive(feed.name, part)
+            else:
+                await receive(event)
+    raise Failure("the stream ended")
+
+
 class _Upstream:
     """Common parts of both ways to read another node: prices, and game states if configured."""
 
-    def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
+    def __init__(self, feed: Settings, env: Mapping[str, str], secrets: Secrets) -> None:
         self.feed, self._secrets = feed, secrets
-        self._headers = {"x-api-key": key} if key else {}
+        self._headers = {"x-api-key": env["key_env"]} if env["key_env"] else {}
 
     async def run(self, sink: Sink) -> None:
         async with Web(self.feed, self._secrets, self._headers) as web:
@@ -46,42 +66,78 @@ class _Upstream:
             if not self.feed.games:
                 await prices
                 return
+            games = GameStateSource(self.feed)
             async with asyncio.TaskGroup() as group:
                 group.create_task(prices)
-                group.create_task(GameStateSource(self.feed).run(web, sink))
+                group.create_task(
+                    keep_trying(self.feed, sink, lambda backoff: games.attempt(web, sink, backoff), _GAMES)
+                )
 
     async def _attempt(self, web: Web, sink: Sink, backoff: Backoff) -> float:
         raise NotImplementedError
 
 
+class GameStateSource:
+    """Game states, from the stream or REST; prices are not affected if the upstream's key has no access to them."""
+
+    def __init__(self, feed: Settings) -> None:
+        self._feed = feed
+        self._query = {name: words for name, words in _filters(feed).items() if name in ("sport", "league")}
+        self._stream = Stream(feed.silence, feed.body_bytes)
+        self._reader = GameStates()
+
+    async def attempt(self, web: Web, sink: Sink, backoff: Backoff) -> float:
+        feed, url = self._feed, self._feed.url.rstrip("/")
+        if feed.stream:
+            events = self._stream.connect(web, f"{url}/stream/gamestate", self._query)
+            return await _follow(
+                feed, sink, _GAMES, events, lambda event: self._receive(sink, backoff, event), self._freshen(sink)
+            )
+        sink.expect(feed.name, _GAMES, feed.interval + feed.timeout)
+        body = (await web.get(f"{url}/gamestate", self._query)).body
+        await sink.deliver(feed.name, await parsed(feed, sink, body, read_states, body), _GAMES)
+        backoff.reset()
+        return feed.interval
+
+    async def _receive(self, sink: Sink, backoff: Backoff, event: ServerSentEvent) -> None:
+        feed = self._feed
+        payload = await parsed(feed, sink, event.data, self._reader.read, event.event, event.data)
+        if payload.scores or payload.refused:
+            await sink.deliver(feed.name, payload, _GAMES)
+            backoff.reset()
+        else:
+            sink.alive(feed.name, _GAMES)
+
+    async def _freshen(self, sink: Sink) -> None:
+        """Repeat the current states between two messages of the upstream."""
+        while True:
+            await asyncio.sleep(self._feed.freshen)
+            payload = self._reader.alive()
+            if payload.scores:
+                await sink.deliver(self._feed.name, payload, _GAMES)
+
+
 class InterfaceSource(_Upstream):
     """The stream; each connection starts with a snapshot."""
 
-    def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
-        super().__init__(feed, key, secrets)
+    def __init__(self, feed: Settings, env: Mapping[str, str], secrets: Secrets) -> None:
+        super().__init__(feed, env, secrets)
         self._stream = Stream(feed.silence, feed.body_bytes)
         self._reader = InterfaceStream()
 
     async def _attempt(self, web: Web, sink: Sink, backoff: Backoff) -> float:
-        feed = self.feed
-        sink.expect(feed.name, "", feed.silence)
-        url, query = feed.url.rstrip("/") + "/stream", {"channel": "odds", "seen": "true", **_filters(feed)}
-        async with (
-            alongside(self._freshen(web, sink)) as freshening,
-            aclosing(self._stream.connect(web, url, query)) as events,
-        ):
-            async for event in events:
-                if freshening.done():
-                    await freshening
-                if event is None:
-                    sink.alive(feed.name)
-                    continue
-                payload = await parsed(feed, sink, event.data, self._reader.read, event.event, event.data)
-                await self._pass_on(sink, payload)
-                if self._reader.ready:
-                    backoff.reset()
-                    sink.caught_up(feed.name)
-        raise Failure("the stream ended")
+        query = {"channel": "odds", "seen": "true", **_filters(self.feed)}
+        events = self._stream.connect(web, self.feed.url.rstrip("/") + "/stream", query)
+        return await _follow(
+            self.feed, sink, "", events, lambda event: self._receive(sink, backoff, event), self._freshen(web, sink)
+        )
+
+    async def _receive(self, sink: Sink, backoff: Backoff, event: ServerSentEvent) -> None:
+        payload = await parsed(self.feed, sink, event.data, self._reader.read, event.event, event.data)
+        await self._pass_on(sink, payload)
+        if self._reader.ready:
+            backoff.reset()
+            sink.caught_up(self.feed.name)
 
     async def _pass_on(self, sink: Sink, payload: Payload) -> None:
         if payload.quotes or payload.removed or payload.games:
@@ -121,8 +177,8 @@ class InterfaceSource(_Upstream):
 class InterfacePages(_Upstream):
     """REST: a full list, then deltas."""
 
-    def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
-        super().__init__(feed, key, secrets)
+    def __init__(self, feed: Settings, env: Mapping[str, str], secrets: Secrets) -> None:
+        super().__init__(feed, env, secrets)
         self._since: str | None = None
         self._listed: set[str] = set()
         self._all_at = 0.0  # time of the last complete request

@@ -5,7 +5,7 @@ starts, later for unknown ones.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 
 import msgspec
@@ -36,9 +36,9 @@ _listed = msgspec.json.Decoder(_Listed)
 class OpticSource:
     """The fetcher."""
 
-    def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
+    def __init__(self, feed: Settings, env: Mapping[str, str], secrets: Secrets) -> None:
         self.feed = feed
-        self._key, self._secrets = key, secrets
+        self._key, self._secrets = env["key_env"], secrets
 
     async def run(self, sink: Sink) -> None:
         async with Web(self.feed, self._secrets, {"x-api-key": self._key}) as web:

@@ -6,7 +6,7 @@ are too few credits to keep prices fresh, the source's status says which games a
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from math import inf
 
@@ -45,9 +45,9 @@ _coming = msgspec.json.Decoder(list[_Coming])
 class TheOddsApiSource:
     """The fetcher."""
 
-    def __init__(self, feed: Settings, key: str, secrets: Secrets) -> None:
+    def __init__(self, feed: Settings, env: Mapping[str, str], secrets: Secrets) -> None:
         self.feed = feed
-        self._key, self._secrets = key, secrets
+        self._key, self._secrets = env["key_env"], secrets
         self._reader = TheOddsApi(american=False, markets=(*feed.markets, *feed.props))
         self._scores = ScoresParser()
         self._coming: dict[str, list[_Coming]] = {}
