@@ -279,7 +279,7 @@ def test_a_take_over_keeps_every_event_id() -> None:
             games = [Game(i, "soccer", "alpine_cup", h, a, now + timedelta(hours=2)) for i, h, a in spelled[name]]
             await hub.deliver(name, Payload(games, [quote(game, name) for game in games]))
         await hub.close()
-        return dict(hub._ours)
+        return {key: game.event for key, game in hub.games.items() if game.event is not None}
 
     def nodes() -> Node:
         return Node(Engine(), None, None)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -79,6 +80,15 @@ class Unmapped(NamedTuple):
     times: int
 
 
+@dataclass
+class SourceGame:
+    """A game of a source, as of its last payload."""
+
+    game: Game
+    event: str | None = None  # our id; None if the game is quarantined or excluded
+    books: set[str] = field(default_factory=set)  # with prices under that id
+
+
 class _Applied(NamedTuple):
     update: Update
     events: set[str]  # events of the source that are matched
@@ -124,17 +134,13 @@ class Hub:
         self._matcher, self._clock, self._kept = matcher, clock, kept
         self._standing, self._futures = games, Futures() if futures is None else futures
         self._tracks: dict[str, Track] = {}
-        self._games: dict[str, dict[str, Game]] = {}
-        self._ours: dict[tuple[str, str], str] = {}  # (source, its event) -> our event
+        self.games: dict[tuple[str, str], SourceGame] = {}  # by source and its id
         self._players: dict[str, dict[str, str]] = {}  # our event -> player as quoted -> canonical name
-        self._quoted: dict[tuple[str, str], set[str]] = {}  # (source, its event) -> books
         self._rows = RowIds()
         self._saying = RepeatedMessages()
         self._overrides, self._overridden = overrides, -1
         self._forgot = self.now()
         self._counted = self.now() - _COUNT_EVERY
-        self._caught_up: dict[str, asyncio.Event] = {}
-        self._failed: dict[str, asyncio.Event] = {}
 
     def adopt(self, decisions: Iterable[Decision]) -> None:
         """Continue from the matches and the board of another hub, before anything is delivered."""
@@ -142,8 +148,7 @@ class Hub:
         self._matcher.adopt(self._decided.values())
         for key, one in self._decided.items():
             if one.match.event_id is not None:
-                self._ours[key] = one.match.event_id
-                self._games.setdefault(key[0], {})[key[1]] = one.game
+                self.games[key] = SourceGame(one.game, one.match.event_id)
         named = self.engine.table().select("event_id", "player_name").unique().drop_nulls()
         for event, player in named.iter_rows():
             self._players.setdefault(event, {})[player] = player
@@ -153,8 +158,6 @@ class Hub:
     def add(self, feed: Feed) -> None:
         """Register a feed, so that its status is shown before its first payload."""
         self._tracks[feed.name] = Track(feed.name, feed.kind, self.now(), feed.down_after, declared=feed.books)
-        self._caught_up[feed.name] = asyncio.Event()
-        self._failed[feed.name] = asyncio.Event()
         self.conflict(feed.name, slow := too_slow(feed))
         if not slow and (slow := too_slow_in_play(feed)):
             _log.warning("feeds.%s: %s", feed.name, slow)
@@ -270,7 +273,7 @@ class Hub:
     def failed(self, source: str, failure: Failure, part: str = "") -> None:
         track = self._tracks[source]
         track.failures_total += 1
-        self._failed[source].set()
+        track.has_failed.set()
         track.part(part).failed(failure, self.now())
         place = f"feeds.{source}" + (f" ({part})" if part else "")
         if self._saying.is_due(place, str(failure), self.now()):
@@ -290,7 +293,7 @@ class Hub:
         self._tracks[source].credits = (left, used, an_hour)
 
     def caught_up(self, source: str, *, ended: bool = False) -> None:
-        self._caught_up[source].set()
+        self._tracks[source].caught_up.set()
         for part in self._tracks[source].parts.values():
             part.ended |= ended
 
@@ -330,12 +333,7 @@ class Hub:
 
     def _count_stale(self) -> None:
         """Count the prices on the board, and those rejected as stale, by feed."""
-        quoted = [
-            (source, self._ours[source, event], book)
-            for (source, event), books in self._quoted.items()
-            if (source, event) in self._ours
-            for book in books
-        ]
+        quoted = [(source, game.event, book) for (source, _), game in self.games.items() for book in game.books]
         named = pl.DataFrame(
             quoted, {"source": pl.String, "event_id": pl.String, "sportsbook": pl.String}, orient="row"
         )
@@ -348,11 +346,9 @@ class Hub:
     def _forget(self, before: datetime) -> None:
         self._matcher.forget(before)
         self._futures.apply((), self.now())
-        for source, games in self._games.items():
-            for event in [event for event, game in games.items() if game.start is not None and game.start < before]:
-                del games[event]
-                self._players.pop(self._ours.pop((source, event), ""), None)
-                self._quoted.pop((source, event), None)
+        starts = {key: known.game.start for key, known in self.games.items()}
+        for key in [key for key, start in starts.items() if start is not None and start < before]:
+            self._players.pop(self.games.pop(key).event or "", None)
 
     def _reload(self, overrides: Overrides) -> None:
         """Apply new overrides; prices are removed from events they no longer belong to."""
@@ -360,22 +356,23 @@ class Hub:
         changed = self._matcher.reload(overrides)
         self._say_decided((source, event) for source, event, _ in changed)
         for source, event, match in changed:
-            old = self._ours.get((source, event))
-            if old is not None and old != match.event_id:
-                moved += [(book, old) for book in sorted(self._quoted.pop((source, event), ()))]
-                self._unsay(source, old)
-                del self._ours[source, event]
+            known = self.games.get((source, event))
+            if known is not None and known.event is not None and known.event != match.event_id:
+                moved += [(book, known.event) for book in sorted(known.books)]
+                self._unsay(source, known.event)
+                known.event, known.books = None, set()
         if moved:
             self._step((), {"complete": moved})
 
     def _apply(self, source: str, payload: Payload) -> _Applied:
-        games = self._games.setdefault(source, {})
-        every_game = {**games, **{game.id: game for game in payload.games}}
+        listed = {game.id: game for game in payload.games}
         mentioned = {str(quote["event_id"]) for quote in payload.quotes}
-        mentioned.update(game.id for game in payload.games)
+        mentioned.update(listed)
         mentioned.update(event for _, event in payload.complete if event is not None)
         mentioned.update(reading.event for reading in payload.scores)
-        ours, doubtful = self._matched(source, mentioned, every_game)
+        # Quotes of games that are not known cannot be matched.
+        games = {event: self.games[source, event].game for event in mentioned if (source, event) in self.games} | listed
+        ours, doubtful = self._matched(source, games)
         quotes = [self._placed(quote, ours[quote["event_id"]]) for quote in payload.quotes if quote["event_id"] in ours]
         moved = self._moved(source, mentioned, ours)
         complete = [
@@ -397,9 +394,8 @@ class Hub:
             for batch, pairs in early:
                 self._step(batch, pairs, payload.moment)
             update = self._step(rest, others, payload.moment)
-        self._score(source, payload, ours, every_game)
-        games.update({event: every_game[event] for event in mentioned if event in every_game})
-        self._remember(source, mentioned, ours, payload)
+        self._score(source, payload, ours, games)
+        self._remember(source, games, ours, payload)
         self._rows.forget(source, payload.removed)
         self._rows.learn(source, quotes)
         books = {str(quote["sportsbook"]) for quote in (*payload.quotes, *payload.futures)}
@@ -445,17 +441,17 @@ class Hub:
             canonical = names[name] = match_player(name, whole).name or name
         return canonical
 
-    def _matched(self, source: str, mentioned: set[str], games: Mapping[str, Game]) -> tuple[dict[str, str], set[str]]:
+    def _matched(self, source: str, games: Mapping[str, Game]) -> tuple[dict[str, str], set[str]]:
         """Return our ids of a feed's events, and those that are quarantined or excluded."""
         ours: dict[str, str] = {}
         doubtful: set[str] = set()
-        for event in sorted(mentioned & set(games)):  # quotes of unknown games cannot be matched
+        for event in sorted(games):
             match = self._matcher.match(source, games[event])
             if match.event_id is None:
                 doubtful.add(event)
             else:
                 ours[event] = match.event_id
-        self._say_decided((source, event) for event in mentioned & set(games))
+        self._say_decided((source, event) for event in games)
         return ours, doubtful
 
     def _say_decided(self, games: Iterable[tuple[str, str]]) -> None:
@@ -471,43 +467,38 @@ class Hub:
 
     def _moved(self, source: str, named: Iterable[str], ours: Mapping[str, str]) -> list[tuple[str, str]]:
         """Books whose prices leave an event because a game was matched to another one; also of other sources."""
-        left = {
-            (source, event): self._ours[source, event]
-            for event in named
-            if (source, event) in self._ours and self._ours[source, event] != ours.get(event)
-        }
         changed = self._matcher.changes()
         self._say_decided((other, event) for other, event, _ in changed)
-        for other, event, match in changed:
-            old = self._ours.get((other, event))
-            if old is not None and old != match.event_id:
-                left[other, event] = old
+        matches = [((source, event), ours.get(event)) for event in named]
+        matches += [((other, event), match.event_id) for other, event, match in changed]
+        left: dict[tuple[str, str], str] = {}
+        for key, match in matches:
+            known = self.games.get(key)
+            if known is not None and known.event is not None and known.event != match:
+                left[key] = known.event
         for (other, _), old in left.items():
             self._unsay(other, old)
-        return [(book, old) for key, old in left.items() for book in sorted(self._quoted.get(key, ()))]
+        return [(book, old) for key, old in left.items() for book in sorted(self.games[key].books)]
 
-    def _remember(self, source: str, named: set[str], ours: Mapping[str, str], payload: Payload) -> None:
-        for event in named:
-            if event in ours:
-                if self._ours.get((source, event)) != ours[event]:
-                    self._quoted[source, event] = set()
-                self._ours[source, event] = ours[event]
-            else:
-                self._ours.pop((source, event), None)
-                self._quoted.pop((source, event), None)
+    def _remember(self, source: str, games: Mapping[str, Game], ours: Mapping[str, str], payload: Payload) -> None:
+        for event, game in games.items():
+            known = self.games.setdefault((source, event), SourceGame(game))
+            known.game = game
+            if known.event != ours.get(event):
+                known.event, known.books = ours.get(event), set()
         for quote in payload.quotes:
-            if (source, quote["event_id"]) in self._ours:
-                self._quoted.setdefault((source, quote["event_id"]), set()).add(quote["sportsbook"])
+            if quote["event_id"] in ours:
+                self.games[source, quote["event_id"]].books.add(quote["sportsbook"])
 
     # ---- for the operator ----
 
     async def first_round(self, source: str) -> None:
         """Wait until a feed's first data is on the board."""
-        await self._caught_up[source].wait()
+        await self._tracks[source].caught_up.wait()
 
     async def first_failure(self, source: str) -> None:
         """Wait until a request of a feed has failed."""
-        await self._failed[source].wait()
+        await self._tracks[source].has_failed.wait()
 
     def statuses(self) -> list[SourceStatus]:
         now = self.now()

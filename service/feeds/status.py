@@ -12,6 +12,7 @@ missing from payloads that list all books is degraded even if its source is ok. 
 a stopped source age out, and the status says why.
 """
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -60,6 +61,10 @@ class SourceStatus(msgspec.Struct, frozen=True):
     prices: int = 0  # on the board
     stale: int = 0  # of these: rejected as too old
     conflict: bool = False  # it is requested less often than the guards require
+
+    @property
+    def last_sign(self) -> datetime | None:
+        return self.last_seen or self.last_payload
 
     @property
     def stale_share(self) -> float | None:
@@ -138,6 +143,8 @@ class Track:
     prices: int = 0
     stale: int = 0
     credits: tuple[int | None, int | None, float | None] = (None, None, None)
+    caught_up: asyncio.Event = field(default_factory=asyncio.Event)  # its first data is on the board
+    has_failed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def part(self, name: str) -> Part:
         """One part of the source; created if new."""
