@@ -1,8 +1,7 @@
 """Metrics of a node, computed when they are read; docs/service.md lists every metric."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -61,12 +60,12 @@ class Gauges(Collector):
 def source_metrics(sources: Iterable[SourceStatus], now: datetime) -> Iterable[Metric]:
     """Metrics of a node's sources; those that a source does not have are omitted."""
     status = GaugeMetricFamily("oddsengine_feed_status", "1 for the status of a source", labels=["feed", "status"])
-    figures = [(kind(f"oddsengine_feed_{name}", doc, labels=["feed"]), of) for kind, name, doc, of in FIGURES]
+    figures = [(kind(f"oddsengine_feed_{name}", doc, labels=["feed"]), field) for kind, name, doc, field in FIGURES]
     for source in sources:
         for each in (STARTING, OK, DEGRADED, DOWN):
             status.add_metric([source.name, each], float(source.status == each))
-        for family, of in figures:
-            value = of(source)
+        for family, field in figures:
+            value = getattr(source, field)
             if isinstance(value, datetime):
                 value = (now - value).total_seconds()
             if value is not None:
@@ -75,20 +74,15 @@ def source_metrics(sources: Iterable[SourceStatus], now: datetime) -> Iterable[M
 
 
 _Family = type[GaugeMetricFamily] | type[CounterMetricFamily]
-FIGURES: tuple[tuple[_Family, str, str, Callable[[SourceStatus], Any]], ...] = (
-    (
-        GaugeMetricFamily,
-        "age_seconds",
-        "Since a source last delivered data or a heartbeat",
-        lambda s: s.last_seen or s.last_payload,
-    ),
-    (GaugeMetricFamily, "payload_age_seconds", "Since a source last sent data", lambda s: s.last_payload),
-    (GaugeMetricFamily, "credits_left", "Credits until they renew", lambda s: s.credits_left),
-    (CounterMetricFamily, "credits_used", "Credits used since they renewed", lambda s: s.credits_used),
-    (GaugeMetricFamily, "credits_per_hour", "Credits an hour as planned now", lambda s: s.credits_an_hour),
-    (GaugeMetricFamily, "prices", "Prices on the board that a source quotes", lambda s: s.prices),
-    (GaugeMetricFamily, "stale_ratio", "Share of these prices that are rejected as stale", lambda s: s.stale_share),
-    (CounterMetricFamily, "payloads", "Payloads applied", lambda s: s.payloads),
-    (CounterMetricFamily, "quotes", "Prices in those payloads", lambda s: s.quotes),
-    (CounterMetricFamily, "failures", "Failed tries", lambda s: s.failures_total),
+FIGURES: tuple[tuple[_Family, str, str, str], ...] = (  # kind, name, documentation, attribute of a source's status
+    (GaugeMetricFamily, "age_seconds", "Since a source last delivered data or a heartbeat", "last_sign"),
+    (GaugeMetricFamily, "payload_age_seconds", "Since a source last sent data", "last_payload"),
+    (GaugeMetricFamily, "credits_left", "Credits until they renew", "credits_left"),
+    (CounterMetricFamily, "credits_used", "Credits used since they renewed", "credits_used"),
+    (GaugeMetricFamily, "credits_per_hour", "Credits an hour as planned now", "credits_an_hour"),
+    (GaugeMetricFamily, "prices", "Prices on the board that a source quotes", "prices"),
+    (GaugeMetricFamily, "stale_ratio", "Share of these prices that are rejected as stale", "stale_share"),
+    (CounterMetricFamily, "payloads", "Payloads applied", "payloads"),
+    (CounterMetricFamily, "quotes", "Prices in those payloads", "quotes"),
+    (CounterMetricFamily, "failures", "Failed tries", "failures_total"),
 )

@@ -123,7 +123,7 @@ class Node(Writer):
         self.past: Past | None = None
         self.calibrator: Calibrator | None = None
         self.feeds: Feeds | None = None
-        self.alerts: Alerts | None = None
+        self.alerts: Alerts  # set for a node that serves requests
         self.records = Records()  # of API keys; in memory unless a data folder is configured
         self.shared_records: SharedRecords | None = None  # set if another process stores records
         self.stream: Stream | None = None  # created for the first subscriber

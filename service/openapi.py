@@ -129,7 +129,8 @@ def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
 def _parameters(params: Sequence[Param]) -> list[dict[str, Any]]:
     out = []
     for param in params:
-        schema = dict(param.kind) | ({} if param.default is None else {"default": _plain(param.default)})
+        default = ",".join(param.default) if isinstance(param.default, tuple) else param.default
+        schema = dict(param.kind) | ({} if default is None else {"default": default})
         also = f" Also accepted as {' or '.join(f'`{name}`' for name in param.aliases)}." if param.aliases else ""
         out.append(
             {
@@ -138,10 +139,6 @@ def _parameters(params: Sequence[Param]) -> list[dict[str, Any]]:
             }
         )  # fmt: skip
     return out
-
-
-def _plain(value: Any) -> Any:
-    return ",".join(value) if isinstance(value, tuple) else value
 
 
 def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, Any]) -> dict[str, Any]:

@@ -90,7 +90,8 @@ class CachedResponse:
             return RawResponse(304, headers, b"")
         body = answer.body
         if coding:
-            body = (_zstd if coding == "zstd" else _gzip)(body)
+            zstd = coding == "zstd"
+            body = zstandard.ZstdCompressor(3).compress(body) if zstd else gzip.compress(body, 5, mtime=0)
             headers.append((b"content-encoding", coding.encode()))
         if answer.status != 204:
             headers += [_header("content-type", answer.type), (b"content-length", b"%d" % len(body))]
@@ -120,14 +121,6 @@ def _header(name: str, value: str) -> Header:
     if _UNSAFE.search(text):
         raise ValueError(f"the header {name} must not contain control characters, got {value!r}")
     return name.lower().encode("latin-1"), text
-
-
-def _gzip(body: bytes) -> bytes:
-    return gzip.compress(body, 5, mtime=0)
-
-
-def _zstd(body: bytes) -> bytes:
-    return zstandard.ZstdCompressor(3).compress(body)
 
 
 @lru_cache(maxsize=1024)

@@ -141,14 +141,13 @@ class Service:
     async def _lifespan(self, _: Any, receive: Any, send: Any) -> None:
         await receive()
         self.loop = asyncio.get_running_loop()
-        if self.node.alerts is not None:
-            self.node.alerts.share = self._in_share
+        self.node.alerts.share = self._in_share
         running = asyncio.create_task(asyncio.to_thread(self._start))
         jobs = (
             self._measure_lag(),
             self._sweep(),
             self._regularly("bets", _SETTLE_EVERY, partial(bets.settle, self.node, self.node.records)),
-            self._regularly("alerts", self.settings.alerts.every, self._alert),
+            self._regularly("alerts", self.settings.alerts.every, self.node.alerts.check),
             self._regularly("records", _TIDY_EVERY, self._tidy),
         )
         tasks = [asyncio.create_task(job) for job in jobs]
@@ -216,10 +215,6 @@ class Service:
     def _tidy(self) -> None:
         """Delete the records of revoked keys, which nobody can read."""
         self.node.records.drop({record.id for record in self.node.keys.list() if not record.active})
-
-    def _alert(self) -> None:
-        if self.node.alerts is not None:
-            self.node.alerts.check()
 
     def _start(self) -> None:
         """Warm up, then feed the board; runs in its own thread."""

@@ -28,16 +28,10 @@ class TestMessage(msgspec.Struct):
     error: str | None
 
 
-def _alerts(context: Context) -> Alerts:
-    if context.node.alerts is None:
-        raise Problem(503, "not_ready", "this node does not send alerts")
-    return context.node.alerts
-
-
 @contextmanager
 def _reaching(context: Context) -> Iterator[Alerts]:
     """Limit concurrent outgoing requests, since each occupies an answer thread."""
-    alerts = _alerts(context)
+    alerts = context.node.alerts
     if not alerts.requests.acquire(timeout=1.0):
         raise Problem(503, "unavailable", "other targets are being checked; retry in a few seconds", retry_after=2)
     try:

@@ -47,7 +47,9 @@ class LinkRequest(Body):
 def redirect(context: Context) -> Answer:
     query = context.query
     state = query["state"] or ""
-    fallback = None if query["fallback"] is None else _fallback(query["fallback"])
+    fallback = query["fallback"]
+    if fallback is not None and not _safe(fallback):
+        raise invalid(f"fallback must be an https address of a known sportsbook, got {quoted(fallback)}")
     book = None if query["book"] is None else catalog.book(query["book"]).id
     legs = _legs(context.node.index(context.node.engine), context.path["id"], book)
     target = _closest(legs[0], state) if legs else None
@@ -84,12 +86,6 @@ def batch(context: Context) -> Any:
 
 def _safe(url: str) -> bool:
     return len(url) <= MOST_URL and url.isascii() and allowed(url)
-
-
-def _fallback(url: str) -> str:
-    if not _safe(url):
-        raise invalid(f"fallback must be an https address of a known sportsbook, got {quoted(url)}")
-    return url
 
 
 # ---- ids ----

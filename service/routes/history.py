@@ -188,17 +188,25 @@ def _now(context: Context) -> int | None:
 
 
 def closing(context: Context) -> Any:
-    id_, now = context.query["event_id"], _now(context)
+    id_ = context.query["event_id"]
     books = books_for(context, context.query["sportsbook"])
-    close = _past(context).closings.closing(id_)
-    if close is None or now is None or close.captured_at > now:
+    missing: dict[str, list[str]] = {}
+    shown = _shown(context, id_, books, missing)
+    if shown is None:
         event, reason = _without_lines(context, id_)
         return data(context, event, reason=reason)
-    missing: dict[str, list[str]] = {}
+    return data(context, shown, missing)
+
+
+def _shown(context: Context, id_: str, books: frozenset[str] | None, missing: dict[str, list[str]]) -> Closing | None:
+    """The lines of an event that match a request; None if it has not closed yet."""
+    close, now, markets = _past(context).closings.closing(id_), _now(context), context.query["market"]
+    if close is None or now is None or close.captured_at > now:
+        return None
     lines = _published(close.lines, close.sport)
-    if context.query["market"] is not None:
-        lines = _in_markets(lines, close, context.query["market"], missing)
-    return data(context, _closing(close, lines, books), missing)
+    if markets is not None:
+        lines = _in_markets(lines, close, markets, missing)
+    return _closing(close, lines, books)
 
 
 def _without_lines(context: Context, id_: str) -> tuple[Closing, str]:
@@ -296,13 +304,9 @@ def closings(context: Context) -> Any:
     rows: list[Closing] = []
     left = MOST_LINES
     for id_ in ids[query["offset"] : query["offset"] + query["limit"]]:
-        close = past.closings.closing(id_)
-        if close is None or now is None or close.captured_at > now:
+        row = _shown(context, id_, books, missing)
+        if row is None:
             continue
-        lines = _published(close.lines, close.sport)
-        if query["market"] is not None:
-            lines = _in_markets(lines, close, query["market"], missing)
-        row = _closing(close, lines, books)
         left -= sum(map(len, row.books.values()))
         if rows and left < 0:
             break

@@ -177,13 +177,15 @@ def _rows(
     return partial(fields_of(names or every, state or ""), prices, net)
 
 
-def _listed(context: Context, cut: _Listing, names: Sequence[str] | None, **more: Any) -> dict[str, Any]:
+def _listed(
+    context: Context, cut: _Listing, names: Sequence[str] | None, *, best: bool = False, **more: Any
+) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
     with index_of(context).reader(judged=True) as reader:
-        slots, before, total = reader.listed(filter_of(context, reader.now, **more), missing, *cut)
-        page_of = _rows(reader, slots, names, context.query)
+        slots, before, total = reader.listed(filter_of(context, reader.now, **more), missing, *cut, best=best)
+        page_of = _rows(reader, slots, names, context.query, best=best)
         on = before + slots.size < total
-        cursor = reader.cursor(slots[-1], cut.sort) if on and slots.size else None
+        cursor = reader.cursor(slots[-1], cut.sort) if on and slots.size and not best else None
         meta = _meta(context, reader, missing)
     shown_rows = page_of()
     return page(context, shown_rows, len(shown_rows), total, meta, cursor, before=before)
@@ -225,15 +227,8 @@ _SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start",
 
 
 def best(context: Context) -> dict[str, Any]:
-    q = context.query
-    missing: dict[str, list[str]] = {}
-    names, cut = q["fields"] or None, _Listing.of(context, q["sort"] or "")
-    with index_of(context).reader(judged=True) as reader:
-        slots, _, total = reader.listed(filter_of(context, reader.now), missing, *cut, best=True)
-        page_of = _rows(reader, slots, names, q, best=True)
-        meta = _meta(context, reader, missing)
-    shown_rows = page_of()
-    return page(context, shown_rows, len(shown_rows), total, meta)
+    query = context.query
+    return _listed(context, _Listing.of(context, query["sort"] or ""), query["fields"] or None, best=True)
 
 
 def comparison(context: Context) -> dict[str, Any]:

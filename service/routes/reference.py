@@ -137,11 +137,8 @@ def league(context: Context) -> Any:
 
 def _books(stats: BoardStats) -> dict[str, tuple[int, int]]:
     """The events of each book, and when it was last updated, microseconds."""
-    counts = stats.present.sum(axis=0)
-    out: dict[str, tuple[int, int]] = {}
-    for at, name in enumerate(stats.book_names):
-        out[name] = int(counts[at]), int(stats.seen[at])
-    return out
+    counts = zip(stats.present.sum(axis=0).tolist(), stats.seen.tolist(), strict=True)
+    return dict(zip(stats.book_names, counts, strict=True))
 
 
 def _book(ident: str, count: int, seen: int, stats: BoardStats, reported: dict[str, str]) -> Sportsbook:
