@@ -218,9 +218,9 @@ def _row(row: Any) -> dict[str, Any]:
     return {**dict(zip(names, row, strict=True)), "hash": row[0].hex(), "used": None}
 
 
-def _columns(terms: Terms) -> tuple[Any, ...]:
+def _columns(terms: Terms) -> dict[str, Any]:
     features = None if terms.features is None else " ".join(sorted(terms.features))
-    return terms.tier, features, terms.streaming, terms.rate, terms.streams
+    return {**vars(terms), "features": features}
 
 
 class KeyStore:
@@ -355,9 +355,7 @@ class KeyStore:
         """Revoke a key permanently; no effect if it is already revoked."""
         with self._writing() as writer:
             record = self._changeable(writer, ident, by)
-            if record.active:
-                writer.execute("UPDATE keys SET active = 0, updated_at = ? WHERE id = ?", (self._now(), record.id))
-            return self._changed(writer, record.id)
+            return self._change(writer, ident, active=False) if record.active else self._changed(writer, ident)
 
     def rotate(self, ident: str, by: Caller | None = None) -> Made:
         """Rotate a key; the old secret stops working."""
@@ -368,22 +366,13 @@ class KeyStore:
             if by is not None and not _within(record.caller, self._asking(writer, by).caller):
                 raise BeyondError(f"key {quoted(record.id)} has more rights than the API key of this request")
             key = _new_key(record.id)
-            writer.execute(
-                "UPDATE keys SET hash = ?, updated_at = ? WHERE id = ?", (self._hash(key), self._now(), record.id)
-            )
-            return Made(self._changed(writer, record.id), key)
+            return Made(self._change(writer, record.id, hash=self._hash(key)), key)
 
     def retier(self, ident: str, **changed: Any) -> Record:
         """Change fields of a key's `Terms`; for the operator."""
         with self._writing() as writer:
             record = self._changeable(writer, ident, None)
-            terms = replace(record.terms, **changed).checked()
-            writer.execute(
-                "UPDATE keys SET tier = ?, features = ?, streaming = ?, rate = ?, streams = ?, updated_at = ? "
-                "WHERE id = ?",
-                (*_columns(terms), self._now(), record.id),
-            )
-            return self._changed(writer, record.id)
+            return self._change(writer, record.id, **_columns(replace(record.terms, **changed).checked()))
 
     # ---- replication ----
 
@@ -420,6 +409,12 @@ class KeyStore:
         """A value that identifies the pepper without revealing it."""
         return _check(self._pepper).hex()
 
+    def _change(self, writer: sqlite3.Connection, ident: str, **columns: Any) -> Record:
+        columns["updated_at"] = int(self._clock())
+        names = ", ".join(f"{name} = ?" for name in columns)
+        writer.execute(f"UPDATE keys SET {names} WHERE id = ?", (*columns.values(), ident))
+        return self._changed(writer, ident)
+
     def _changed(self, writer: sqlite3.Connection, ident: str) -> Record:
         """A changed key, offered for replication."""
         if self.offer is not None:
@@ -438,8 +433,8 @@ class KeyStore:
             (account, MOST_REVOKED),
         )
         key = _new_key("oe_" + secrets.token_hex(6))
-        ident, now = key.partition(".")[0], self._now()
-        values = (self._hash(key), ident, account, name, *_columns(terms), True, now, now, None)
+        ident, now = key.partition(".")[0], int(self._clock())
+        values = (self._hash(key), ident, account, name, *_columns(terms).values(), True, now, now, None)
         writer.execute(f"INSERT INTO keys ({_COLUMNS}) VALUES ({', '.join('?' * len(values))})", values)
         return Made(self._changed(writer, ident), key)
 
@@ -502,9 +497,6 @@ class KeyStore:
                 yield writer
             with self._reading:  # a refresh that began before the change sets the time of the next one first
                 self._due = 0.0
-
-    def _now(self) -> int:
-        return int(self._clock())
 
 
 def of(settings: Settings, *, demo: bool = False) -> KeyStore:
