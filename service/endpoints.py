@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -66,7 +67,6 @@ class Endpoint:
     path_kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # JSON Schema of path parameters
     job_kind: Callable[[Context], Hashable] | None = None  # equal for requests of equal cost, None: unknown; see `Pool`
     stream: Callable[..., Awaitable[None]] | None = None  # serves a stream in the event loop, instead of `answer`
-    by_name: Declared = field(init=False)
 
     @property
     def cacheable(self) -> bool:
@@ -77,8 +77,9 @@ class Endpoint:
         result = self.answer(context)
         return result if isinstance(result, Answer) else Answer(_encode(result), self.status)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_name", Declared(self.params))
+    @cached_property
+    def by_name(self) -> Declared:
+        return Declared(self.params)
 
 
 def no_answer(_: Context) -> Any:

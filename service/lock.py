@@ -28,38 +28,33 @@ else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-class FolderLock:
-    """Locks a data folder for this process until closed.
+def lock_folder(settings: Settings) -> IO[bytes]:
+    """Lock a data folder for this process until the file is closed.
 
     Raises `SettingsError` if another node holds the lock, or the folder is not writable.
     """
-
-    def __init__(self, settings: Settings) -> None:
-        folder = Path(settings.data.folder)
-        try:
-            self._file = (folder / FILE).open("a+b", buffering=0)
-        except OSError as error:
-            raise _unwritable(settings, error) from None
-        try:
-            _take(self._file)
-        except (BlockingIOError, PermissionError):
-            self._file.seek(0)
-            owner = self._file.read(20).decode("ascii", "replace").strip()
-            self._file.close()
-            by = f"another node (process {owner})" if owner.isdecimal() else "another node"
-            raise SettingsError(
-                f"{settings.file}: data.folder {str(folder)!r} is in use by {by}; "
-                "stop it, or give each node its own folder"
-            ) from None
-        try:
-            self._file.truncate(0)
-            self._file.write(b"%d\n" % os.getpid())
-        except OSError as error:
-            self._file.close()
-            raise _unwritable(settings, error) from None
-
-    def close(self) -> None:
-        self._file.close()
+    folder = Path(settings.data.folder)
+    try:
+        file = (folder / FILE).open("a+b", buffering=0)
+    except OSError as error:
+        raise _unwritable(settings, error) from None
+    try:
+        _take(file)
+    except (BlockingIOError, PermissionError):
+        file.seek(0)
+        owner = file.read(20).decode("ascii", "replace").strip()
+        file.close()
+        by = f"another node (process {owner})" if owner.isdecimal() else "another node"
+        raise SettingsError(
+            f"{settings.file}: data.folder {str(folder)!r} is in use by {by}; stop it, or give each node its own folder"
+        ) from None
+    try:
+        file.truncate(0)
+        file.write(b"%d\n" % os.getpid())
+    except OSError as error:
+        file.close()
+        raise _unwritable(settings, error) from None
+    return file
 
 
 def _unwritable(settings: Settings, error: OSError) -> SettingsError:

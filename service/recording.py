@@ -4,7 +4,8 @@ If a tape cannot be written (a full disk), it ends there and the node reports it
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,33 +33,31 @@ class NodeTape(TapeWriter):
 
     def batch(self, *batch: Any) -> None:
         """Record a batch; a disk error ends the tape, not the step."""
-        if self._ended:
-            return
-        try:
-            super().batch(*batch)
-        except (OSError, TapeError) as error:
-            self._end_with(error)
+        if not self._ended:
+            with self._ending():
+                super().batch(*batch)
 
     def flush(self) -> None:
-        try:
+        with self._ending():
             super().flush()
-        except (OSError, TapeError) as error:
-            self._end_with(error)
-
-    def _end_with(self, error: Exception) -> None:
-        if not self._ended:
-            self._ended = True
-            self._failed(error)
 
     def note(self, *note: Any) -> None:
         if not self._ended:
             super().note(*note)
 
     def close(self) -> None:
-        try:
+        with self._ending():
             super().close()
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """End the tape at a disk error."""
+        try:
+            yield
         except (OSError, TapeError) as error:
-            self._end_with(error)
+            if not self._ended:
+                self._ended = True
+                self._failed(error)
 
 
 def sweep(folder: Path, before: datetime) -> list[str]:

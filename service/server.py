@@ -37,7 +37,7 @@ from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.futures import stated_fields
 from oddsengine_service.gauges import Gauges
 from oddsengine_service.limits import Limits, Usage
-from oddsengine_service.lock import FolderLock
+from oddsengine_service.lock import lock_folder
 from oddsengine_service.log import Log
 from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
 from oddsengine_service.mcp.endpoint import Mcp
@@ -302,7 +302,7 @@ def build(
     run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds and not follows else tick
     folder = Path(settings.data.folder)
     with contextlib.ExitStack() as stack:  # closed in reverse order, also if the rest fails
-        stack.enter_context(contextlib.closing(FolderLock(settings)))
+        stack.enter_context(lock_folder(settings))
         store = stack.enter_context(contextlib.closing(keys.of(settings, demo=demonstration)))
         usage = stack.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
         limits = Limits(usage, clock=clock.rough_time, ahead=lambda: clock.ahead)

@@ -9,7 +9,7 @@ followed.
 import asyncio
 import ipaddress
 import socket
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 
@@ -22,14 +22,6 @@ TIMEOUT_S = 10.0
 _SERVICES = ("tgram", "discord")
 _UNICAST = ipaddress.IPv6Network("2000::/3")  # IPv6 addresses outside of it are not public
 _TUNNELS = tuple(map(ipaddress.IPv6Network, ("2002::/16", "2001::/32")))  # they contain IPv4 addresses
-
-
-class Address(NamedTuple):
-    """A host that has been checked."""
-
-    host: str
-    ip: str
-    port: int
 
 
 def masked(target: str) -> str:
@@ -55,8 +47,8 @@ def _parsed(target: str) -> httpx.URL:
     return url
 
 
-def checked(host: str, port: int, *, private: bool) -> Address:
-    """Resolve a host, and reject one in a private network.
+def checked(host: str, port: int, *, private: bool) -> str:
+    """Resolve a host to an address, and reject one in a private network.
 
     Raises `ValueError` if it cannot be resolved, or has an address that is not public.
     """
@@ -68,7 +60,7 @@ def checked(host: str, port: int, *, private: bool) -> Address:
     for ip in addresses:
         if not private and not _public(ip):
             raise ValueError(f"host {host!r} is in a private network, which this node's operator does not allow")
-    return Address(host, str(addresses[0]), port)
+    return str(addresses[0])
 
 
 def _public(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
@@ -135,9 +127,9 @@ class Sender:
 
     def _post(self, target: str, body: Any) -> None:
         url = self._webhook(target)
-        at = checked(url.host, _port(url), private=self.private)
+        address = checked(url.host, _port(url), private=self.private)
         try:
-            status = asyncio.run(_posted(url, at, body))
+            status = asyncio.run(_posted(url, address, body))
         except (httpx.HTTPError, TimeoutError) as error:
             raise ValueError(f"{masked(target)} cannot be reached: {type(error).__name__}") from None
         if not 200 <= status < 300:
@@ -173,10 +165,10 @@ def _port(url: httpx.URL) -> int:
     return (443 if url.scheme == "https" else 80) if url.port is None else url.port
 
 
-async def _posted(url: httpx.URL, at: Address, body: Any) -> int:
+async def _posted(url: httpx.URL, address: str, body: Any) -> int:
     """POST to a checked address, within `TIMEOUT_S` in total, so that a slow server does not delay the others."""
     headers = {"host": url.netloc.decode("ascii"), "user-agent": "oddsengine"}
-    to, sni = url.copy_with(host=at.ip, port=at.port), {"sni_hostname": url.raw_host.decode("ascii")}
+    to, sni = url.copy_with(host=address, port=_port(url)), {"sni_hostname": url.raw_host.decode("ascii")}
     async with (
         asyncio.timeout(TIMEOUT_S),
         httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client,

@@ -18,7 +18,7 @@ from forking import CLI, PIPE, Forked, python
 from service_running import METRICS_TOKEN, PATIENCE_S, Running
 
 from oddsengine.cli import main
-from oddsengine_service.lock import FILE, FolderLock
+from oddsengine_service.lock import FILE, lock_folder
 from oddsengine_service.server import serve
 from oddsengine_service.settings import SettingsError, load
 
@@ -117,7 +117,7 @@ def test_a_node_that_cannot_begin_gives_its_folder_back(tmp_path: Path, service:
     settings = load(None, environ)
     with pytest.raises(ValueError, match="cannot listen"):
         serve(settings, environ, demonstration=True, announce=lambda _: None)
-    FolderLock(settings).close()
+    lock_folder(settings).close()
 
 
 # ---- the port of metrics ----
@@ -175,11 +175,11 @@ def test_metrics_for_other_machines_need_a_token(
 
 def test_a_folder_is_locked_within_a_process_too(tmp_path: Path) -> None:
     settings = load(None, {"ODDSENGINE_DATA_FOLDER": str(tmp_path)})
-    first = FolderLock(settings)
+    first = lock_folder(settings)
     with pytest.raises(SettingsError, match=f"in use by another node .process {os.getpid()}."):
-        FolderLock(settings)
+        lock_folder(settings)
     first.close()
-    FolderLock(settings).close()
+    lock_folder(settings).close()
 
 
 def test_health_is_computed_a_bounded_number_of_times_a_second(
