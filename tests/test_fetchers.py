@@ -17,8 +17,8 @@ from oddsengine.feeds import Game, Payload
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
+from oddsengine_service.feeds.retry import Failure
 from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.sink import Failure
 from oddsengine_service.feeds.the_odds_api import TheOddsApiSource
 from oddsengine_service.node import Writer
 from oddsengine_service.settings import TheOddsApi
@@ -227,7 +227,7 @@ def test_a_silent_source_is_not_ok() -> None:
         event = Game("x", "basketball", "nba", "A", "B", now() + timedelta(hours=1))
         await hub.deliver("main", Payload([event], [_quote(event)]))
         clock = now()
-        track = hub._tracks["main"]
+        track = hub.tracks["main"]
         found = [track.assess(clock + timedelta(seconds=late))[0] for late in (0, 1.6, 4)]
         assert found == ["ok", "degraded", "down"]
         assert track.book("a", clock + timedelta(seconds=4))[0] == "down"

@@ -16,8 +16,8 @@ from test_fetchers import HEADERS, Provider, declared, source, well
 
 from oddsengine_service.feeds import codings, interface
 from oddsengine_service.feeds.documents import table
+from oddsengine_service.feeds.retry import Failure
 from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.sink import Failure
 from oddsengine_service.settings import Interface, Table
 
 MB = 1 << 20

@@ -22,9 +22,8 @@ from oddsengine.cli import main
 from oddsengine_service.feeds.documents import football_data, table
 from oddsengine_service.feeds.hub import Hub, RepeatedMessages
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
-from oddsengine_service.feeds.retry import Backoff
+from oddsengine_service.feeds.retry import Backoff, Failure
 from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.sink import Failure
 from oddsengine_service.feeds.status import Track
 from oddsengine_service.log import Log
 from oddsengine_service.node import Writer
@@ -308,7 +307,7 @@ def test_a_source_that_stays_down_is_one_line_and_strangers_are_named(
             (tmp_path / "odds.csv").write_text(HEAD + line("pinny", 1.95) + line("fanduel", 2.0))
             await until(lambda: len(prices(hub)) == 2, "prices")
             (tmp_path / "odds.csv").write_text(HEAD + line("pinny", 1.955) + line("mybookie2", 2.0))
-            await until(lambda: hub.unknown_books("t") == ["mybookie2", "pinny"], "another book")
+            await until(lambda: hub.tracks["t"].unknown == {"mybookie2", "pinny"}, "another book")
 
     asyncio.run(check())
     said = [message for message in caplog.messages if message.startswith("feeds.t")]

@@ -23,7 +23,7 @@ from oddsengine.matching import Matcher
 from oddsengine.simulate.futures import FuturesSeason
 from oddsengine_service import demo
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.sink import Failure
+from oddsengine_service.feeds.retry import Failure
 from oddsengine_service.futures import Futures, stated_fields
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node, Writer
@@ -319,7 +319,7 @@ def test_a_payload_s_futures_reach_the_board() -> None:
         rows = [{**row, "id": f"{row['selection']}/1"} for row in rows_of("betmgm", {"Ada": 2.2, "Ben": 3.5, " ": 2.0})]
         await hub.deliver("main", Payload(futures=rows))
         assert futures.board.table["pick"].to_list() == ["Ada", "Ben"]
-        assert hub.refused("main") == {"the selection has no name": 1}
+        assert hub.tracks["main"].refused == {"the selection has no name": 1}
         (status,) = hub.statuses()
         assert (status.quotes, [one.book for one in hub.books()]) == (3, ["betmgm"])
         board = futures.board

@@ -19,10 +19,10 @@ import msgspec
 
 from oddsengine.feeds import FeedError, Payload
 from oddsengine.feeds.betfair import BetfairMarkets
+from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.lines import Lines, connected
-from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
+from oddsengine_service.feeds.retry import Backoff, Failure, keep_trying, parsed
 from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.sink import Failure, Sink
 from oddsengine_service.feeds.web import Web
 from oddsengine_service.settings import Betfair as Settings
 from oddsengine_service.settings import BetfairHistory
@@ -75,13 +75,13 @@ class BetfairSource:
         self._moment: datetime | None = None  # time of the last message
         self._requested_at: dict[str, float] = {}  # market -> time of the last request for its names
 
-    async def run(self, sink: Sink) -> None:
+    async def run(self, hub: Hub) -> None:
         async with Web(self.feed, self._secrets) as web:
-            await keep_trying(self.feed, sink, lambda backoff: self._connection(web, sink, backoff))
+            await keep_trying(self.feed, hub, lambda backoff: self._connection(web, hub, backoff))
 
-    async def _connection(self, web: Web, sink: Sink, backoff: Backoff) -> float:
+    async def _connection(self, web: Web, hub: Hub, backoff: Backoff) -> float:
         feed, reader = self.feed, self._reader
-        sink.expect(feed.name, "", feed.silence)
+        hub.expect(feed.name, "", feed.silence)
         if not self._session:
             await self._log_in(web)
         async with connected(feed.url, feed.timeout, feed.body_bytes) as lines:
@@ -91,28 +91,28 @@ class BetfairSource:
                 if b'"op":"status"' in line.replace(b" ", b""):
                     self._accept(line)  # a response says nothing about prices
                     continue
-                payload = await parsed(feed, sink, line, reader.read, line)
+                payload = await parsed(feed, hub, line, reader.read, line)
                 self._moment = payload.moment or self._moment
-                await self._pass_on(sink, payload)
+                await self._pass_on(hub, payload)
                 if reader.clk:
                     backoff.reset()
-                    sink.caught_up(feed.name)
-                await self._name(web, sink)
-                await self._renew(sink)
-                sink.warn(feed.name, "the exchange says that its prices are late" if reader.late else "")
+                    hub.caught_up(feed.name)
+                await self._name(web, hub)
+                await self._renew(hub)
+                hub.warn(feed.name, "the exchange says that its prices are late" if reader.late else "")
 
-    async def _renew(self, sink: Sink) -> None:
+    async def _renew(self, hub: Hub) -> None:
         """All prices hold as of the last message, by the exchange's clock, so that no later change is late."""
-        payload = self._reader.alive(sink.now())
+        payload = self._reader.alive(hub.now())
         if payload.quotes and self._moment is not None:
             quotes = [row | {"last_seen_at": self._moment} for row in payload.quotes]
-            await sink.deliver(self.feed.name, payload._replace(quotes=quotes))
+            await hub.deliver(self.feed.name, payload._replace(quotes=quotes))
 
-    async def _pass_on(self, sink: Sink, payload: Payload) -> None:
+    async def _pass_on(self, hub: Hub, payload: Payload) -> None:
         if payload.quotes or payload.removed or payload.games:
-            await sink.deliver(self.feed.name, payload)
+            await hub.deliver(self.feed.name, payload)
         else:
-            sink.alive(self.feed.name)
+            hub.alive(self.feed.name)
 
     async def _subscribe(self, lines: Lines) -> None:
         """Authenticate, and subscribe to everything, or to changes after the last clock."""
@@ -162,7 +162,7 @@ class BetfairSource:
         self._secrets.add(session.token)
         self._session = session.token
 
-    async def _name(self, web: Web, sink: Sink) -> None:
+    async def _name(self, web: Web, hub: Hub) -> None:
         """Request the names of markets that lack them."""
         feed, now = self.feed, asyncio.get_running_loop().time()
         wanted = [
@@ -185,13 +185,13 @@ class BetfairSource:
             answer = await web.post(
                 f"{feed.catalogue_url.rstrip('/')}/listMarketCatalogue/", headers, msgspec.json.encode(body)
             )
-            payload = await parsed(feed, sink, answer.body, self._reader.add_catalogue, answer.body)
+            payload = await parsed(feed, hub, answer.body, self._reader.add_catalogue, answer.body)
         except Failure as failure:
-            sink.failed(feed.name, failure, "names")
+            hub.failed(feed.name, failure, "names")
             return
-        sink.expect(feed.name, "names", _ALWAYS_S)
-        sink.alive(feed.name, "names")
-        await self._pass_on(sink, payload)
+        hub.expect(feed.name, "names", _ALWAYS_S)
+        hub.alive(feed.name, "names")
+        await self._pass_on(hub, payload)
 
 
 def _line(**fields: Any) -> bytes:
@@ -212,10 +212,10 @@ class BetfairFiles:
         self.feed = feed
         self._reader = BetfairMarkets()
 
-    async def run(self, sink: Sink) -> None:
+    async def run(self, hub: Hub) -> None:
         """Read everything once. Invalid lines are saved and skipped."""
         feed = self.feed
-        sink.expect(feed.name, "", _ALWAYS_S)
+        hub.expect(feed.name, "", _ALWAYS_S)
         bad = 0
         try:
             lines = await asyncio.to_thread(self._merged)
@@ -225,15 +225,15 @@ class BetfairFiles:
                         payload = self._reader.read(line)
                     except FeedError as error:
                         bad += 1
-                        await sink.unreadable(feed.name, line, str(error))
-                        sink.warn(feed.name, f"{bad} lines cannot be read, the last one: {error}")
+                        await hub.unreadable(feed.name, line, str(error))
+                        hub.warn(feed.name, f"{bad} lines cannot be read, the last one: {error}")
                         continue
-                    await sink.deliver(feed.name, payload)
+                    await hub.deliver(feed.name, payload)
         except (OSError, EOFError) as error:
-            sink.failed(feed.name, Failure(f"{feed.path} cannot be read further: {error}", fatal=True))
+            hub.failed(feed.name, Failure(f"{feed.path} cannot be read further: {error}", fatal=True))
         except Failure as failure:
-            sink.failed(feed.name, failure)
-        sink.caught_up(feed.name, ended=True)
+            hub.failed(feed.name, failure)
+        hub.caught_up(feed.name, ended=True)
 
     def _merged(self) -> Iterator[tuple[int, bytes]]:
         root = Path(self.feed.path)

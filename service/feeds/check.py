@@ -15,6 +15,7 @@ from oddsengine_service.feeds.build import HISTORY, source
 from oddsengine_service.feeds.hub import Hub, Unmapped
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.secrets import Secrets
+from oddsengine_service.feeds.status import Track
 from oddsengine_service.node import Writer
 from oddsengine_service.settings import Feed, Settings, SettingsError, TheOddsApi
 
@@ -74,13 +75,13 @@ async def _try(settings: Settings, feed: Feed, environ: Mapping[str, str], secre
         return Checked(feed.name, feed.kind, "down", str(error), 0, 0, (), (), ())
     clock = None if feed.kind in HISTORY else Clock().now
     hub = Hub(Writer(Engine()), Matcher(), clock=clock, kept=quarantine(settings, secrets))
-    hub.add(feed)
+    track = hub.add(feed)
     running = asyncio.create_task(made.run(hub))
-    caught_up = asyncio.create_task(hub.first_round(feed.name))
-    failed = asyncio.create_task(hub.first_failure(feed.name))
+    caught_up = asyncio.create_task(track.caught_up.wait())
+    failed = asyncio.create_task(track.has_failed.wait())
     try:
         await asyncio.wait({running, caught_up, failed}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        return _seen(hub, feed, settings, made, in_time=caught_up.done() or failed.done() or running.done())
+        return _seen(hub, track, feed, settings, made, in_time=caught_up.done() or failed.done() or running.done())
     finally:
         for task in (running, caught_up, failed):
             task.cancel()
@@ -89,7 +90,7 @@ async def _try(settings: Settings, feed: Feed, environ: Mapping[str, str], secre
         await hub.close()
 
 
-def _seen(hub: Hub, feed: Feed, settings: Settings, made: Any, *, in_time: bool) -> Checked:
+def _seen(hub: Hub, track: Track, feed: Feed, settings: Settings, made: Any, *, in_time: bool) -> Checked:
     (status,) = hub.statuses()
     notes = []
     if not in_time and status.status in ("ok", "starting"):
@@ -102,10 +103,10 @@ def _seen(hub: Hub, feed: Feed, settings: Settings, made: Any, *, in_time: bool)
             notes.append("props are not tried, and cost as much again for each event")
     if status.quarantined:
         notes.append(f"{status.quarantined} of its games are doubtful and kept apart")
-    if strange := hub.unknown_books(feed.name):
-        notes.append("books not in the catalog: " + ", ".join(strange))
-    if hub.refused(feed.name):
-        notes.append("left out: " + ", ".join(f"{why} {n:,}" for why, n in hub.refused(feed.name).most_common()))
+    if track.unknown:
+        notes.append("books not in the catalog: " + ", ".join(sorted(track.unknown)))
+    if track.refused:
+        notes.append("left out: " + ", ".join(f"{why} {n:,}" for why, n in track.refused.most_common()))
     return Checked(
         feed.name, feed.kind, status.status, status.reason, status.events, status.quotes, status.books,
         tuple(hub.unmapped()), tuple(notes),

@@ -13,9 +13,9 @@ import polars as pl
 from oddsengine.feeds import Payload
 from oddsengine.feeds import football_data as history
 from oddsengine.feeds import table as odds_table
-from oddsengine_service.feeds.retry import Backoff, keep_trying, parsed
+from oddsengine_service.feeds.hub import Hub
+from oddsengine_service.feeds.retry import Backoff, Failure, keep_trying, parsed
 from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.sink import Failure, Sink
 from oddsengine_service.feeds.web import Web
 from oddsengine_service.settings import Document
 
@@ -31,25 +31,25 @@ class DocumentSource:
         self.feed, self._read, self._suffixes, self._secrets = feed, read, suffixes, secrets
         self._stamps: dict[str, object] = {}  # a document's name -> its version when last read
 
-    async def run(self, sink: Sink) -> None:
+    async def run(self, hub: Hub) -> None:
         async with Web(self.feed, self._secrets) as web:
-            await keep_trying(self.feed, sink, lambda backoff: self._turn(web, sink, backoff))
+            await keep_trying(self.feed, hub, lambda backoff: self._turn(web, hub, backoff))
 
-    async def _turn(self, web: Web, sink: Sink, backoff: Backoff) -> float | None:
+    async def _turn(self, web: Web, hub: Hub, backoff: Backoff) -> float | None:
         feed = self.feed
-        sink.expect(feed.name, "", feed.interval + feed.timeout)
+        hub.expect(feed.name, "", feed.interval + feed.timeout)
         payloads: list[Payload] = []
         stamps: dict[str, object] = {}
         async with aclosing(self._changed(web)) as documents:
             async for name, stamp, body in documents:
-                payloads += await parsed(feed, sink, body, self._read, body, name)
+                payloads += await parsed(feed, hub, body, self._read, body, name)
                 stamps[name] = stamp
         for payload in sorted(payloads, key=lambda one: one.moment or _FIRST):
-            await sink.deliver(feed.name, payload)
+            await hub.deliver(feed.name, payload)
         self._stamps |= stamps
-        sink.alive(feed.name)
+        hub.alive(feed.name)
         backoff.reset()
-        sink.caught_up(feed.name, ended=not feed.interval)
+        hub.caught_up(feed.name, ended=not feed.interval)
         return feed.interval or None
 
     async def _changed(self, web: Web) -> AsyncGenerator[tuple[str, object, bytes], None]:

@@ -25,9 +25,8 @@ from oddsengine.matching import Decision, Matcher, OverrideError, Overrides, Qua
 from oddsengine.update import Update
 from oddsengine_service.feeds.freshness import too_slow, too_slow_in_play
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
-from oddsengine_service.feeds.retry import Backoff
+from oddsengine_service.feeds.retry import Backoff, Failure
 from oddsengine_service.feeds.rows import RowIds
-from oddsengine_service.feeds.sink import Failure, Sink
 from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track, books_of
 from oddsengine_service.futures import Futures
 from oddsengine_service.games import Games
@@ -52,7 +51,7 @@ class Source(Protocol):
     def feed(self) -> Feed:
         """Its settings."""
 
-    async def run(self, sink: Sink) -> None:
+    async def run(self, hub: "Hub") -> None:
         """Fetch until there is no more data, or until cancelled."""
 
 
@@ -99,7 +98,7 @@ class _Applied(NamedTuple):
 
 
 class Hub:
-    """The sink of all fetchers.
+    """Receives what fetchers deliver and report.
 
     Parameters
     ----------
@@ -133,7 +132,7 @@ class Hub:
         self._on_decision, self._decided = on_decision, dict[tuple[str, str], Decision]()
         self._matcher, self._clock, self._kept = matcher, clock, kept
         self._standing, self._futures = games, Futures() if futures is None else futures
-        self._tracks: dict[str, Track] = {}
+        self.tracks: dict[str, Track] = {}
         self.games: dict[tuple[str, str], SourceGame] = {}  # by source and its id
         self._players: dict[str, dict[str, str]] = {}  # our event -> player as quoted -> canonical name
         self._rows = RowIds()
@@ -155,12 +154,13 @@ class Hub:
 
     # ---- running ----
 
-    def add(self, feed: Feed) -> None:
+    def add(self, feed: Feed) -> Track:
         """Register a feed, so that its status is shown before its first payload."""
-        self._tracks[feed.name] = Track(feed.name, feed.kind, self.now(), feed.down_after, declared=feed.books)
+        track = self.tracks[feed.name] = Track(feed.name, feed.kind, self.now(), feed.down_after, declared=feed.books)
         self.conflict(feed.name, slow := too_slow(feed))
         if not slow and (slow := too_slow_in_play(feed)):
             _log.warning("feeds.%s: %s", feed.name, slow)
+        return track
 
     async def run(self, sources: Sequence[Source], *, tick: float = 1.0, state: Path | None = None) -> None:
         """Run all feeds until they end; also lets prices age and saves the state of feeds."""
@@ -233,11 +233,12 @@ class Hub:
         return self._clock() if self._clock is not None else self.engine.now or datetime.fromtimestamp(0, UTC)
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
+        """Apply a payload completely; raises `Failure` if it is rejected."""
         try:
             applied: _Applied = await self._writer.written(self._apply, source, payload)
         except (ValueError, StalledError) as error:
             raise Failure(f"the board rejected a payload: {error}") from error
-        now, track = self.now(), self._tracks[source]
+        now, track = self.now(), self.tracks[source]
         part_state = track.part(part)
         part_state.well(now)
         part_state.books.update(dict.fromkeys(applied.books, now))
@@ -254,6 +255,7 @@ class Hub:
         track.doubtful = (track.doubtful - applied.events) | applied.doubtful
 
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
+        """Save a body that failed to parse."""
         if self._kept is not None:
             try:
                 await asyncio.to_thread(self._kept.keep, source, body, reason, self.now())
@@ -262,16 +264,18 @@ class Hub:
                     _log.warning("feeds.%s: a payload that failed to parse could not be saved: %s", source, error)
 
     def expect(self, source: str, part: str, within: float, *, polled: bool = False) -> None:
-        tracked = self._tracks[source].part(part)
+        """Set how often a part of a source is expected to report; `polled`: its payloads list all its books."""
+        tracked = self.tracks[source].part(part)
         if tracked.seen_at is None and tracked.failing is None:
             tracked.since = self.now()
         tracked.within, tracked.polled = within, polled
 
     def alive(self, source: str, part: str = "") -> None:
-        self._tracks[source].part(part).well(self.now())
+        """Report that a feed is alive without new data."""
+        self.tracks[source].part(part).well(self.now())
 
     def failed(self, source: str, failure: Failure, part: str = "") -> None:
-        track = self._tracks[source]
+        track = self.tracks[source]
         track.failures_total += 1
         track.has_failed.set()
         track.part(part).failed(failure, self.now())
@@ -280,21 +284,25 @@ class Hub:
             _log.warning("%s: %s", place, failure)
 
     def warn(self, source: str, reason: str) -> None:
-        if reason and reason != self._tracks[source].warning:
+        """Report a problem of a source that keeps running; an empty reason clears it."""
+        if reason and reason != self.tracks[source].warning:
             _log.warning("feeds.%s: %s", source, reason)
-        self._tracks[source].warning = reason
+        self.tracks[source].warning = reason
 
     def conflict(self, source: str, reason: str) -> None:
-        if reason and reason != self._tracks[source].conflict:
+        """Report why a source's prices cannot be kept fresh; an empty reason clears it."""
+        if reason and reason != self.tracks[source].conflict:
             _log.warning("feeds.%s: %s", source, reason)
-        self._tracks[source].conflict = reason
+        self.tracks[source].conflict = reason
 
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
-        self._tracks[source].credits = (left, used, an_hour)
+        """Report the credits left, used and spent per hour."""
+        self.tracks[source].credits = (left, used, an_hour)
 
     def caught_up(self, source: str, *, ended: bool = False) -> None:
-        self._tracks[source].caught_up.set()
-        for part in self._tracks[source].parts.values():
+        """Report that the initial data has been delivered; `ended`: no more will follow."""
+        self.tracks[source].caught_up.set()
+        for part in self.tracks[source].parts.values():
             part.ended |= ended
 
     # ---- the writer's thread ----
@@ -340,7 +348,7 @@ class Hub:
         board = self.engine.rejected_by("stale")
         counted = named.unique().join(board, on=["event_id", "sportsbook"]).group_by("source")
         counts = {source: counts for source, *counts in counted.agg(pl.col("prices", "rejected").sum()).rows()}
-        for source, track in self._tracks.items():
+        for source, track in self.tracks.items():
             track.prices, track.stale = counts.get(source, (0, 0))
 
     def _forget(self, before: datetime) -> None:
@@ -492,20 +500,12 @@ class Hub:
 
     # ---- for the operator ----
 
-    async def first_round(self, source: str) -> None:
-        """Wait until a feed's first data is on the board."""
-        await self._tracks[source].caught_up.wait()
-
-    async def first_failure(self, source: str) -> None:
-        """Wait until a request of a feed has failed."""
-        await self._tracks[source].has_failed.wait()
-
     def statuses(self) -> list[SourceStatus]:
         now = self.now()
-        return [self._tracks[name].status(now) for name in sorted(self._tracks)]
+        return [self.tracks[name].status(now) for name in sorted(self.tracks)]
 
     def books(self) -> list[BookStatus]:
-        return books_of(list(self._tracks.values()), self.now())
+        return books_of(list(self.tracks.values()), self.now())
 
     def quarantined(self) -> list[Quarantined]:
         """Return quarantined games; call it only while nothing is being written."""
@@ -515,18 +515,10 @@ class Hub:
         """Return market names that are not in the catalog, most frequent first."""
         names = [
             Unmapped(track.name, book, market, times)
-            for track in self._tracks.values()
+            for track in self.tracks.values()
             for (book, market), times in track.unmapped.items()
         ]
         return sorted(names, key=lambda one: (-one.times, one))
-
-    def refused(self, source: str) -> Counter[str]:
-        """Reasons why parts of a source's payloads were omitted, with counts."""
-        return Counter(self._tracks[source].refused)
-
-    def unknown_books(self, source: str) -> list[str]:
-        """Return a feed's books that are not in the catalog."""
-        return sorted(self._tracks[source].unknown)
 
     async def save(self, path: Path) -> None:
         """Save the state of the feeds atomically."""

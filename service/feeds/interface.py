@@ -15,9 +15,9 @@ from oddsengine.feeds.gamestate import GameStates, read_states
 from oddsengine.feeds.interface import InterfaceStream, Page, read_page
 from oddsengine.feeds.sse import ServerSentEvent
 from oddsengine_service.feeds.freshness import too_slow
-from oddsengine_service.feeds.retry import Backoff, alongside, keep_trying, parsed
+from oddsengine_service.feeds.hub import Hub
+from oddsengine_service.feeds.retry import Backoff, Failure, alongside, keep_trying, parsed
 from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.sink import Failure, Sink
 from oddsengine_service.feeds.sse import Stream
 from oddsengine_service.feeds.web import Web
 from oddsengine_service.settings import Interface as Settings
@@ -37,17 +37,17 @@ def _filters(feed: Settings) -> dict[str, str | int]:
 
 
 async def _follow(
-    feed: Settings, sink: Sink, part: str, events: AsyncGenerator[ServerSentEvent | None, None],
+    feed: Settings, hub: Hub, part: str, events: AsyncGenerator[ServerSentEvent | None, None],
     receive: Callable[[ServerSentEvent], Awaitable[None]], freshen: Coroutine[Any, Any, None],
 ) -> float:  # fmt: skip
     """Receive events until the connection fails; meanwhile `freshen` requests what the stream does not send."""
-    sink.expect(feed.name, part, feed.silence)
+    hub.expect(feed.name, part, feed.silence)
     async with alongside(freshen) as freshening, aclosing(events):
         async for event in events:
             if freshening.done():
                 await freshening
             if event is None:
-                sink.alive(feed.name, part)
+                hub.alive(feed.name, part)
             else:
                 await receive(event)
     raise Failure("the stream ended")
@@ -60,20 +60,18 @@ class _Upstream:
         self.feed, self._secrets = feed, secrets
         self._headers = {"x-api-key": env["key_env"]} if env["key_env"] else {}
 
-    async def run(self, sink: Sink) -> None:
+    async def run(self, hub: Hub) -> None:
         async with Web(self.feed, self._secrets, self._headers) as web:
-            prices = keep_trying(self.feed, sink, lambda backoff: self._attempt(web, sink, backoff))
+            prices = keep_trying(self.feed, hub, lambda backoff: self._attempt(web, hub, backoff))
             if not self.feed.games:
                 await prices
                 return
             games = GameStateSource(self.feed)
             async with asyncio.TaskGroup() as group:
                 group.create_task(prices)
-                group.create_task(
-                    keep_trying(self.feed, sink, lambda backoff: games.attempt(web, sink, backoff), _GAMES)
-                )
+                group.create_task(keep_trying(self.feed, hub, lambda backoff: games.attempt(web, hub, backoff), _GAMES))
 
-    async def _attempt(self, web: Web, sink: Sink, backoff: Backoff) -> float:
+    async def _attempt(self, web: Web, hub: Hub, backoff: Backoff) -> float:
         raise NotImplementedError
 
 
@@ -86,35 +84,35 @@ class GameStateSource:
         self._stream = Stream(feed.silence, feed.body_bytes)
         self._reader = GameStates()
 
-    async def attempt(self, web: Web, sink: Sink, backoff: Backoff) -> float:
+    async def attempt(self, web: Web, hub: Hub, backoff: Backoff) -> float:
         feed, url = self._feed, self._feed.url.rstrip("/")
         if feed.stream:
             events = self._stream.connect(web, f"{url}/stream/gamestate", self._query)
             return await _follow(
-                feed, sink, _GAMES, events, lambda event: self._receive(sink, backoff, event), self._freshen(sink)
+                feed, hub, _GAMES, events, lambda event: self._receive(hub, backoff, event), self._freshen(hub)
             )
-        sink.expect(feed.name, _GAMES, feed.interval + feed.timeout)
+        hub.expect(feed.name, _GAMES, feed.interval + feed.timeout)
         body = (await web.get(f"{url}/gamestate", self._query)).body
-        await sink.deliver(feed.name, await parsed(feed, sink, body, read_states, body), _GAMES)
+        await hub.deliver(feed.name, await parsed(feed, hub, body, read_states, body), _GAMES)
         backoff.reset()
         return feed.interval
 
-    async def _receive(self, sink: Sink, backoff: Backoff, event: ServerSentEvent) -> None:
+    async def _receive(self, hub: Hub, backoff: Backoff, event: ServerSentEvent) -> None:
         feed = self._feed
-        payload = await parsed(feed, sink, event.data, self._reader.read, event.event, event.data)
+        payload = await parsed(feed, hub, event.data, self._reader.read, event.event, event.data)
         if payload.scores or payload.refused:
-            await sink.deliver(feed.name, payload, _GAMES)
+            await hub.deliver(feed.name, payload, _GAMES)
             backoff.reset()
         else:
-            sink.alive(feed.name, _GAMES)
+            hub.alive(feed.name, _GAMES)
 
-    async def _freshen(self, sink: Sink) -> None:
+    async def _freshen(self, hub: Hub) -> None:
         """Repeat the current states between two messages of the upstream."""
         while True:
             await asyncio.sleep(self._feed.freshen)
             payload = self._reader.alive()
             if payload.scores:
-                await sink.deliver(self._feed.name, payload, _GAMES)
+                await hub.deliver(self._feed.name, payload, _GAMES)
 
 
 class InterfaceSource(_Upstream):
@@ -125,30 +123,30 @@ class InterfaceSource(_Upstream):
         self._stream = Stream(feed.silence, feed.body_bytes)
         self._reader = InterfaceStream()
 
-    async def _attempt(self, web: Web, sink: Sink, backoff: Backoff) -> float:
+    async def _attempt(self, web: Web, hub: Hub, backoff: Backoff) -> float:
         query = {"channel": "odds", "seen": "true", **_filters(self.feed)}
         events = self._stream.connect(web, self.feed.url.rstrip("/") + "/stream", query)
         return await _follow(
-            self.feed, sink, "", events, lambda event: self._receive(sink, backoff, event), self._freshen(web, sink)
+            self.feed, hub, "", events, lambda event: self._receive(hub, backoff, event), self._freshen(web, hub)
         )
 
-    async def _receive(self, sink: Sink, backoff: Backoff, event: ServerSentEvent) -> None:
-        payload = await parsed(self.feed, sink, event.data, self._reader.read, event.event, event.data)
-        await self._pass_on(sink, payload)
+    async def _receive(self, hub: Hub, backoff: Backoff, event: ServerSentEvent) -> None:
+        payload = await parsed(self.feed, hub, event.data, self._reader.read, event.event, event.data)
+        await self._pass_on(hub, payload)
         if self._reader.ready:
             backoff.reset()
-            sink.caught_up(self.feed.name)
+            hub.caught_up(self.feed.name)
 
-    async def _pass_on(self, sink: Sink, payload: Payload) -> None:
+    async def _pass_on(self, hub: Hub, payload: Payload) -> None:
         if payload.quotes or payload.removed or payload.games:
-            await sink.deliver(self.feed.name, payload)
+            await hub.deliver(self.feed.name, payload)
         elif self._reader.ready:  # so far there was only a greeting
-            sink.alive(self.feed.name)
+            hub.alive(self.feed.name)
         errors = self._reader.errors.total()
-        sink.warn(self.feed.name, f"the upstream reported {errors} errors of its own" if errors else "")
+        hub.warn(self.feed.name, f"the upstream reported {errors} errors of its own" if errors else "")
         self._reader.errors.clear()
 
-    async def _freshen(self, web: Web, sink: Sink) -> None:
+    async def _freshen(self, web: Web, hub: Hub) -> None:
         """Request the times at which prices were last seen, if the upstream's stream does not report them."""
         feed, backoff = self.feed, Backoff(self.feed.backoff, self.feed.backoff_cap)
         wait = feed.freshen
@@ -156,22 +154,22 @@ class InterfaceSource(_Upstream):
             await asyncio.sleep(wait)
             wait = feed.freshen
             seen = not self._reader.ready or self._reader.says_seen
-            sink.conflict(feed.name, too_slow(feed, seen=seen))
+            hub.conflict(feed.name, too_slow(feed, seen=seen))
             if seen:
                 continue
-            sink.expect(feed.name, "ages", feed.freshen + feed.timeout)
+            hub.expect(feed.name, "ages", feed.freshen + feed.timeout)
             try:
-                payloads = (await _list(feed, web, sink, "/odds", {})).payloads
+                payloads = (await _list(feed, web, hub, "/odds", {})).payloads
             except Failure as failure:
-                sink.failed(feed.name, failure, "ages")
+                hub.failed(feed.name, failure, "ages")
                 wait = max(wait, backoff.wait(failure))
                 continue
             backoff.reset()
             payload = self._reader.renew(row for payload in payloads for row in payload.quotes)
             if payload.quotes:
-                await sink.deliver(feed.name, payload, "ages")
+                await hub.deliver(feed.name, payload, "ages")
             else:
-                sink.alive(feed.name, "ages")
+                hub.alive(feed.name, "ages")
 
 
 class InterfacePages(_Upstream):
@@ -183,47 +181,47 @@ class InterfacePages(_Upstream):
         self._listed: set[str] = set()
         self._all_at = 0.0  # time of the last complete request
 
-    async def _attempt(self, web: Web, sink: Sink, backoff: Backoff) -> float:
+    async def _attempt(self, web: Web, hub: Hub, backoff: Backoff) -> float:
         feed = self.feed
-        sink.expect(feed.name, "", feed.interval + feed.timeout)
+        hub.expect(feed.name, "", feed.interval + feed.timeout)
         if self._since is None:
-            await self._snapshot(web, sink)
-            sink.caught_up(feed.name)
+            await self._snapshot(web, hub)
+            hub.caught_up(feed.name)
         else:
-            await self._changes(web, sink, self._since)
+            await self._changes(web, hub, self._since)
         backoff.reset()
-        sink.alive(feed.name)
+        hub.alive(feed.name)
         return feed.interval
 
-    async def _snapshot(self, web: Web, sink: Sink) -> None:
+    async def _snapshot(self, web: Web, hub: Hub) -> None:
         """Fetch everything; prices that are no longer listed are removed."""
         self._all_at = asyncio.get_running_loop().time()
-        listing = await _list(self.feed, web, sink, "/odds", {})
+        listing = await _list(self.feed, web, hub, "/odds", {})
         listed = {row["id"] for payload in listing.payloads for row in payload.quotes}
         gone = [] if listing.cut else sorted(self._listed - listed)
         for payload in listing.payloads:
-            await self._apply(sink, payload)
-        await self._apply(sink, Payload(removed=gone))  # last, since a price may be listed under another id
+            await self._apply(hub, payload)
+        await self._apply(hub, Payload(removed=gone))  # last, since a price may be listed under another id
         self._since = listing.since
-        sink.warn(self.feed.name, _CUT if listing.cut else "")
+        hub.warn(self.feed.name, _CUT if listing.cut else "")
 
-    async def _changes(self, web: Web, sink: Sink, since: str) -> None:
+    async def _changes(self, web: Web, hub: Hub, since: str) -> None:
         try:
-            listing = await _list(self.feed, web, sink, "/odds/delta", {"since": since, "seen": "true"})
+            listing = await _list(self.feed, web, hub, "/odds/delta", {"since": since, "seen": "true"})
         except Failure as failure:
             if failure.fatal:
                 self._since = None  # `since` may be the reason for the failure
             raise
         for payload in listing.payloads:
-            await self._apply(sink, payload)
-        sink.conflict(self.feed.name, too_slow(self.feed, seen=listing.seen))
+            await self._apply(hub, payload)
+        hub.conflict(self.feed.name, too_slow(self.feed, seen=listing.seen))
         due = not listing.seen and asyncio.get_running_loop().time() - self._all_at >= self.feed.freshen
         self._since = None if listing.cut or listing.since_clamped or due else listing.since
 
-    async def _apply(self, sink: Sink, payload: Payload) -> None:
+    async def _apply(self, hub: Hub, payload: Payload) -> None:
         if not (payload.quotes or payload.removed):
             return
-        await sink.deliver(self.feed.name, payload)
+        await hub.deliver(self.feed.name, payload)
         self._listed.difference_update(payload.removed)
         self._listed.update(row["id"] for row in payload.quotes)
 
@@ -241,15 +239,15 @@ class _Listing(NamedTuple):
     cut: bool  # there are more rows
 
 
-async def _list(feed: Settings, web: Web, sink: Sink, path: str, query: dict[str, str | int]) -> _Listing:
+async def _list(feed: Settings, web: Web, hub: Hub, path: str, query: dict[str, str | int]) -> _Listing:
     """Fetch all pages, by cursor if there is one, otherwise by offset."""
     base: dict[str, str | int] = {**_filters(feed), **query, "limit": _PAGE}
     place: dict[str, str | int] = {}
     pages: list[Page] = []
-    requested_at = (sink.now().astimezone(UTC) - _STEP).isoformat().replace("+00:00", "Z")
+    requested_at = (hub.now().astimezone(UTC) - _STEP).isoformat().replace("+00:00", "Z")
     while True:
         body = (await web.get(feed.url.rstrip("/") + path, {**base, **place})).body
-        page = await parsed(feed, sink, body, read_page, body)
+        page = await parsed(feed, hub, body, read_page, body)
         pages.append(page)
         if page.has_more and page.next_cursor:
             place = {"cursor": page.next_cursor}

@@ -1,4 +1,4 @@
-"""Retries with exponential backoff.
+"""Failures of requests, and retries with exponential backoff.
 
 Waits have full jitter: after the n-th consecutive failure, anything from 0 to base 2^n seconds, at most the cap
 (Brooker 2015, "Exponential backoff and jitter"). If a source says how long to wait, that is the minimum.
@@ -8,16 +8,27 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from oddsengine.feeds import FeedError
-from oddsengine_service.feeds.sink import Failure, Sink
 from oddsengine_service.settings import Feed
+
+if TYPE_CHECKING:
+    from oddsengine_service.feeds.hub import Hub
 
 LONGEST_WAIT = 3600.0  # maximum, even if a source asks for more
 _MOST_DOUBLINGS = 32
 _LARGE = 100_000  # bytes; parsing larger bodies would block the event loop
 T = TypeVar("T")
+
+
+class Failure(Exception):  # noqa: N818  it is expected, and no error of ours
+    """A failed request; the message is for the operator and contains no secrets."""
+
+    def __init__(self, reason: str, *, wait: float | None = None, fatal: bool = False) -> None:
+        super().__init__(reason)
+        self.wait = wait  # the wait that the source asks for
+        self.fatal = fatal  # retrying will not help: an invalid key, for example
 
 
 class Backoff:
@@ -42,7 +53,7 @@ class Backoff:
 
 
 async def keep_trying(
-    feed: Feed, sink: Sink, attempt: Callable[[Backoff], Awaitable[float | None]], part: str = ""
+    feed: Feed, hub: "Hub", attempt: Callable[[Backoff], Awaitable[float | None]], part: str = ""
 ) -> None:
     """Retry until cancelled, or until an attempt returns None.
 
@@ -61,7 +72,7 @@ async def keep_trying(
             if seconds is None:
                 return
         except Failure as failure:
-            sink.failed(feed.name, failure, part)
+            hub.failed(feed.name, failure, part)
             seconds = backoff.wait(failure)
         await asyncio.sleep(seconds)
 
@@ -78,10 +89,10 @@ async def alongside(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Ta
             await task
 
 
-async def parsed(feed: Feed, sink: Sink, body: bytes, parse: Callable[..., T], *arguments: Any) -> T:
+async def parsed(feed: Feed, hub: "Hub", body: bytes, parse: Callable[..., T], *arguments: Any) -> T:
     """Parse a body, a large one in a thread; invalid bodies are saved, and raise `Failure`."""
     try:
         return await asyncio.to_thread(parse, *arguments) if len(body) > _LARGE else parse(*arguments)
     except FeedError as error:
-        await sink.unreadable(feed.name, body, str(error))
+        await hub.unreadable(feed.name, body, str(error))
         raise Failure(f"invalid payload: {error}") from error

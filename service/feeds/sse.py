@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 
 from oddsengine.feeds import FeedError
 from oddsengine.feeds.sse import EventParser, ServerSentEvent
-from oddsengine_service.feeds.sink import Failure
+from oddsengine_service.feeds.retry import Failure
 from oddsengine_service.feeds.web import Query, Web
 
 

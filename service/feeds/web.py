@@ -15,8 +15,8 @@ from typing import NamedTuple, Self
 import httpx
 
 from oddsengine_service.feeds.codings import ACCEPTED, decoder_of
+from oddsengine_service.feeds.retry import Failure
 from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.sink import Failure
 from oddsengine_service.settings import Feed
 
 _AGENT = "oddsengine"
