@@ -6,6 +6,7 @@ The table expressions compute the same four results without identity or guards (
 board, so ratios of one run are comparable. `odds.max()` is a lower bound for any pass over the prices.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from idioms import coded, four_kinds, keyed
 from synthetic import board as make_board
 
 import oddsengine as oe
-from oddsengine.detect import Wants, sweep
+from oddsengine.detect import Offers, Wants, sweep
 from oddsengine.devig import devig_groups
 from oddsengine.find import board as boards
 from oddsengine.find.board import Question, prepare
@@ -38,8 +39,17 @@ def question(frame: pl.DataFrame) -> Question:
 def detection(question: Question) -> None:
     """The pass over all offers, including the fair probabilities from the references' prices."""
     view = question.view
-    devig_groups(view.reference_odds, view.reference_ends, view.method)
+    devig_groups(*reference_prices(view), view.method)
     sweep(view, question.wants, question.scope)
+
+
+@cache
+def reference_prices(view: Offers) -> tuple[Any, Any]:
+    """Prices of the references, market after market, and the offsets of the markets."""
+    g = view.groups
+    own = (g.book == view.reference[g.market]) & (view.trusted != 0) & ~np.isnan(view.own)
+    sizes = np.bincount(g.market[own], minlength=g.threshold.size)
+    return view.net[own], np.concatenate(([0], np.cumsum(sizes[sizes > 0])))
 
 
 @pytest.mark.benchmark(group="detection pass")

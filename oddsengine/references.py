@@ -17,7 +17,7 @@ from oddsengine._jit import kernel
 from oddsengine.commission import after_commission, charge
 from oddsengine.devig import DEVIG_METHODS, devig_groups
 from oddsengine.fair_close import complete
-from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
+from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints
 from oddsengine.guards import Guarded
 from oddsengine.reasons import CODES
 from oddsengine.traits import Traits
@@ -118,8 +118,6 @@ class FairPrices:
     doubt: Bytes  # an opportunity that uses it is unconfirmed
     reference: Ints  # per market: the book, -1 none, -2 a consensus
     fair: Floats  # per segment: the reference's probability, nan if none or a consensus
-    reference_odds: Floats  # prices of single-book references, market after market
-    reference_ends: Longs  # offsets of these markets in `reference_odds`
     live: Bytes  # per market
     board: fair_close.Board | None  # input of the estimator
     close: fair_close.Fair | None  # its result, if the method is `CLOSE`
@@ -128,14 +126,12 @@ class FairPrices:
 @kernel
 def _refer(
     needed, segments, rows, book, net, entry_rows, entry_prob, rank, member, weighted, wide, trusted,
-    own, width, reference, fair, odds, ends,
+    own, width, reference, fair,
 ):  # fmt: skip
     """Set each row's own fair probability and width, and each market's reference with its probabilities if one book.
 
-    Entries are those of `complete`, grouped by market. Returns the number of markets with a single-book reference.
+    Entries are those of `complete`, grouped by market.
     """
-    at = 0
-    found = 0
     entry = 0
     for m in range(segments.size - 1):
         if needed[m] == 0:
@@ -176,12 +172,6 @@ def _refer(
                 for i in range(rows[s], rows[s + 1]):
                     if book[i] == chosen and trusted[i] != 0 and not np.isnan(own[i]):
                         fair[s] = own[i]
-                        odds[at] = net[i]
-                at += 1
-        if chosen >= 0:
-            found += 1
-            ends[found] = at
-    return found
 
 
 def view_spec(
@@ -272,7 +262,6 @@ def fair_prices(
     trusted = ((guarded.reason | guarded.not_reference) == 0).view(np.uint8)
     own, width = np.full(n, np.nan), np.full(n, np.nan)
     reference, fair = np.full(markets, -1, np.int32), np.full(segments, np.nan)
-    odds, ends, singles = np.empty(segments), np.zeros(markets + 1, np.int64), 0
     if referred:
         entry_rows, entry_odds = np.empty(n, np.int32), np.empty(n)
         entry_ends = np.zeros(n // 2 + 2, np.int64)
@@ -283,11 +272,10 @@ def fair_prices(
         )  # fmt: skip
         entry_ends = entry_ends[: entries + 1]
         used = entry_ends[-1]
-        singles = _refer(
+        _refer(
             some, g.segments, g.rows, g.book, net, entry_rows[:used],
             devig_groups(entry_odds[:used], entry_ends, devig_method(spec.method)), spec.rank, spec.member,
             spec.weighted, limits.reference_wide + limits.epsilon, trusted, own, width, reference, fair,
-            odds, ends,
         )  # fmt: skip
     close = None
     if referred and spec.method == CLOSE and board is not None:
@@ -318,8 +306,6 @@ def fair_prices(
         doubt=guarded.doubt,
         reference=reference,
         fair=fair,
-        reference_odds=odds[: ends[singles]],
-        reference_ends=ends[: singles + 1],
         live=g.live[g.ladder],
         board=board,
         close=close,

@@ -59,13 +59,10 @@ class Thresholds(NamedTuple):
     event_leave_s: float
     event_unseen_leave_s: float
     ev_cap: float
-    arbitrage_min_profit: float
     arbitrage_cap: float
     arbitrage_live_suspicious: float
     arbitrage_low_implied: float
     arbitrage_low_implied_main: float
-    low_hold_max_hold: float
-    middle_cap: float
     middle_floor: float
     middle_disagree: float
     middle_high_probability: float
@@ -73,26 +70,11 @@ class Thresholds(NamedTuple):
     middle_stale_s: float
     reference_wide: float
     reference_floor: float
-    confidence_width_free: float
-    confidence_width_span: float
-    confidence_width_floor: float
-    confidence_gap_scale: float
-    confidence_few_books: float
     confidence_age_s: float
     confidence_age_live_s: float
-    confidence_long_shot: float
-    confidence_ev_free: float
-    confidence_ev_span: float
-    quality_ev_points: float
-    quality_ev_full: float
-    quality_probability_points: float
-    quality_probability_full: float
-    quality_source_points: float
     quality_source_ladder: float
     quality_source_median: float
     quality_source_shape: float
-    quality_age_points: float
-    quality_age_full_s: float
 
 
 # Maximum of thresholds without one of their own: rows store seconds and counts in few bits.

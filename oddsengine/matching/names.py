@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 
 from oddsengine import catalog
@@ -313,8 +312,3 @@ def likeness(sport: str, league: str, one: str, other: str) -> float:
         return SURE if teams[0] == teams[1] else 0.0
     kind = _kind(sport, league)
     return max(_compare(a, b, kind) for a in _forms(sport, league, one) for b in _forms(sport, league, other))
-
-
-def near(one: str, other: str) -> float:
-    """Similarity of two texts by letters alone, for lists of candidates."""
-    return float(fuzz.token_sort_ratio(catalog.normalise(one), catalog.normalise(other))) / 100.0
