@@ -169,16 +169,6 @@ def find_arbitrage(
     polars.DataFrame
         `ARBITRAGE_SCHEMA`, largest profit first; the best arbitrage of each market.
 
-    Raises
-    ------
-    OddsError
-        If `odds` is not an odds table.
-    ValueError
-        If a number is out of range, a method or guard does not exist, or a book is neither in the table nor in the
-        catalog.
-    TypeError
-        If `sharp` or `now` has the wrong type.
-
     Examples
     --------
     >>> odds = pl.DataFrame(
@@ -228,16 +218,6 @@ def find_low_hold(
     -------
     polars.DataFrame
         `LOW_HOLD_SCHEMA`, smallest hold first.
-
-    Raises
-    ------
-    OddsError
-        If `odds` is not an odds table.
-    ValueError
-        If a number is out of range, a method or guard does not exist, or a book is neither in the table nor in the
-        catalog.
-    TypeError
-        If `sharp` or `now` has the wrong type.
 
     Examples
     --------
@@ -292,16 +272,6 @@ def find_middles(
     -------
     polars.DataFrame
         `MIDDLES_SCHEMA`, best quality first. Middles with a worst case below -20 % are left out.
-
-    Raises
-    ------
-    OddsError
-        If `odds` is not an odds table.
-    ValueError
-        If a number is out of range, a method or guard does not exist, or a book is neither in the table nor in the
-        catalog.
-    TypeError
-        If `sharp` or `now` has the wrong type.
 
     Examples
     --------
@@ -371,16 +341,6 @@ def find_all(
     -------
     Opportunities
         The four frames, and the number of rows rejected by each guard.
-
-    Raises
-    ------
-    OddsError
-        If `odds` is not an odds table.
-    ValueError
-        If a number is out of range, a method or guard does not exist, or a book is neither in the table nor in the
-        catalog.
-    TypeError
-        If `sharp` or `now` has the wrong type.
 
     Examples
     --------
@@ -478,16 +438,6 @@ def rejected(
     -------
     polars.DataFrame
         `REJECTED_SCHEMA`, in the table's order; `row` counts from 1.
-
-    Raises
-    ------
-    OddsError
-        If `odds` is not an odds table.
-    ValueError
-        If a number is out of range, a method or guard does not exist, or a book is neither in the table nor in the
-        catalog.
-    TypeError
-        If `sharp` or `now` has the wrong type.
 
     Examples
     --------
@@ -626,11 +576,8 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
     ----------
     odds
         Prices, one per row; see `ODDS_SCHEMA`.
-    guards
-        Names of the guards to run, or a mapping of changes: ``{"stale": 300, "outlier_other": 0.3, "flap": False}``.
-        None, the default, is all of `GUARDS`, an empty list none. Guards see all books.
-    now
-        Time at which ages are evaluated, UTC if it has no zone; None, the default, is the newest `last_seen_at`.
+    guards, now
+        As in `find_ev`.
 
     Returns
     -------
