@@ -136,7 +136,7 @@ def round_stakes(odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLi
     >>> round_stakes([2.10, 2.00], total=1000.0, step=[1.0, 5.0], limits=[100.0, 500.0])
     WholeStakes(stakes=array([100., 105.]), profit=5.0)
     """
-    return _whole_stakes(odds, total, step, limits, np.zeros((0, 1)), np.zeros(0))
+    return joint_stakes(odds, total, step, limits, np.zeros((0, 1)), np.zeros(0))
 
 
 def joint_stakes(
@@ -149,12 +149,6 @@ def joint_stakes(
     >>> joint_stakes([4.0, 3.5, 3.6], 1000.0, 5.0, np.inf, [[True, True, False]], [10.0])
     WholeStakes(stakes=array([5., 5., 5.]), profit=2.5)
     """
-    return _whole_stakes(odds, total, step, limits, np.asarray(members, np.float64), np.asarray(ends, np.float64))
-
-
-def _whole_stakes(
-    odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLike, members: Floats, ends: Floats
-) -> WholeStakes:
     d = _prices(odds)
     if d.ndim != 1 or np.isnan(d).any():
         raise ValueError(f"odds must be a list of finite numbers above 1, got {np.asarray(odds).tolist()}")
@@ -169,7 +163,8 @@ def _whole_stakes(
     # In units of the smallest step, so that integers stay exact.
     smallest = float(unit.min())
     unit, most, spent = unit / smallest, most / smallest, total / smallest * (1.0 + _SLACK)
-    ends = ends / smallest * (1.0 + _SLACK)
+    ends = np.asarray(ends, np.float64) / smallest * (1.0 + _SLACK)
+    members = np.asarray(members, np.float64)
     top_steps = np.floor(np.minimum(most, spent) / unit * (1.0 + _SLACK))
     margin = 1.0 - float((1.0 / d).sum())
     best = np.zeros(len(d))

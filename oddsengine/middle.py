@@ -64,7 +64,7 @@ https://doi.org/10.1111/j.1467-9574.1982.tb00782.x (Poisson goals).
 """
 
 import math
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -74,7 +74,6 @@ from oddsengine.odds import decimal_odds
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Number = TypeVar("Number", np.float64, np.int64)
 
 POISSON = 0
 SKELLAM = 1
@@ -457,8 +456,8 @@ def _promising(
 
 
 @kernel
-def _points(over_line: Integers, under_line: Integers) -> Integers:
-    """The points of `window`, (m, 4)."""
+def points(over_line: Integers, under_line: Integers) -> Integers:
+    """The points of `window`, (m, 4), of flat columns of lines."""
     out = np.empty((over_line.size, 4), np.int64)
     for i in range(over_line.size):
         for k in range(2):
@@ -496,20 +495,9 @@ def _whole(values: ArrayLike, name: str) -> Integers:
     return array.astype(np.int64)
 
 
-def _spread(values: NDArray[Number], shape: tuple[int, ...]) -> NDArray[Number]:
-    """Broadcast to `shape` in new memory, so that kernels are compiled for one layout only."""
-    if values.shape == shape:
-        return values.copy(order="C")
-    out = np.empty(shape, values.dtype)
-    out[...] = values
-    return out
-
-
-def _around(line: Integers) -> tuple[Integers, Integers]:
-    """Half points below and above the whole number that a line can push on; a half line twice."""
-    part = line % 100
-    whole = line - part + np.where(part == 75, 100, 0)
-    return np.where(part == 50, line, whole - 50), np.where(part == 50, line, whole + 50)
+def _flat(shape: tuple[int, ...], *columns: NDArray[Any]) -> list[NDArray[Any]]:
+    """Broadcast columns to `shape`, flat and in new memory, so that kernels are compiled for one layout only."""
+    return [np.broadcast_to(column, shape).flatten() for column in columns]
 
 
 def window(over_line: ArrayLike, under_line: ArrayLike) -> Window:
@@ -538,12 +526,7 @@ def window(over_line: ArrayLike, under_line: ArrayLike) -> Window:
     first = np.asarray(low // 100 + 1)
     last = np.asarray(-(-high // 100) - 1)
     size = np.asarray(np.maximum(0, last - first + 1))
-    return Window(first, last, size, np.stack([*_around(low), *_around(high)], axis=-1))
-
-
-def points(over_line: Integers, under_line: Integers) -> Integers:
-    """Only the points of `window`, for flat columns and without checks."""
-    return _points(over_line, under_line)
+    return Window(first, last, size, points(low.flatten(), high.flatten()).reshape(*low.shape, 4))
 
 
 def settle_over(line: ArrayLike, odds: ArrayLike, number: ArrayLike) -> Floats:
@@ -639,14 +622,11 @@ class Shapes(NamedTuple):
             raise ValueError(f"kind must be one of {sorted(KINDS.values())}, got {np.unique(kinds).tolist()}")
         if not np.all((tables >= 0) & (tables < len(rows))):
             raise ValueError(f"table must be from 0 to {len(rows) - 1}, got {np.unique(tables).tolist()}")
-        shape = np.broadcast_shapes(kinds.shape, scales.shape, levels.shape, tables.shape)
-        return cls(
-            _spread(kinds, shape),
-            _spread(scales, shape),
-            _spread(levels, shape),
-            _spread(tables, shape),
-            rows,
-        )
+        return cls._make((*np.broadcast_arrays(kinds, scales, levels, tables), rows))
+
+    def flat(self, shape: tuple[int, ...]) -> "Shapes":
+        """Flat columns of the shapes broadcast to `shape`."""
+        return Shapes._make((*_flat(shape, *self[:4]), self.weights))
 
 
 def fit(shapes: Shapes, line: ArrayLike, prob: ArrayLike) -> Floats:
@@ -674,25 +654,12 @@ def fit(shapes: Shapes, line: ArrayLike, prob: ArrayLike) -> Floats:
     lines = _whole(line, "line")
     probs = np.asarray(prob, dtype=np.float64)
     shape = np.broadcast_shapes(shapes.kind.shape, lines.shape, probs.shape)
-    found = fit_columns(_columns(shapes, shape), _spread(lines, shape).ravel(), _spread(probs, shape).ravel())
-    return found.reshape(shape)
+    return fit_columns(shapes.flat(shape), *_flat(shape, lines, probs)).reshape(shape)
 
 
 def fit_columns(shapes: Shapes, line: Integers, prob: Floats) -> Floats:
     """`fit` for callers that keep their own flat columns, each as long as the others; nothing is checked."""
     return _fit(shapes.kind, shapes.scale, shapes.level, shapes.table, shapes.weights, line, prob)
-
-
-def _columns(shapes: Shapes, shape: tuple[int, ...]) -> Shapes:
-    """Flat columns of shapes broadcast to `shape`."""
-    kind, scale, level, table = shapes.kind, shapes.scale, shapes.level, shapes.table
-    return Shapes(
-        _spread(kind, shape).ravel(),
-        _spread(scale, shape).ravel(),
-        _spread(level, shape).ravel(),
-        _spread(table, shape).ravel(),
-        shapes.weights,
-    )
 
 
 def tail(shapes: Shapes, location: ArrayLike, points: ArrayLike) -> Floats:
@@ -715,11 +682,8 @@ def tail(shapes: Shapes, location: ArrayLike, points: ArrayLike) -> Floats:
     at = _whole(points, "points")
     locations = np.asarray(location, dtype=np.float64)
     shape = np.broadcast_shapes(shapes.kind.shape, locations.shape, at.shape[:-1])
-    found = tail_columns(
-        _columns(shapes, shape),
-        _spread(locations, shape).ravel(),
-        _spread(at, (*shape, at.shape[-1])).reshape(-1, at.shape[-1]),
-    )
+    rows = _flat((*shape, at.shape[-1]), at)[0].reshape(-1, at.shape[-1])
+    found = tail_columns(shapes.flat(shape), _flat(shape, locations)[0], rows)
     return found.reshape(*shape, at.shape[-1])
 
 
@@ -775,14 +739,8 @@ def evaluate(
     low, high = _whole(over_line, "over_line"), _whole(under_line, "under_line")
     d1, d2 = decimal_odds(over_odds), decimal_odds(under_odds)
     shape = np.broadcast_shapes(low.shape, high.shape, d1.shape, d2.shape, curve.shape[:-1])
-    found = evaluate_columns(
-        _spread(low, shape).ravel(),
-        _spread(high, shape).ravel(),
-        _spread(d1, shape).ravel(),
-        _spread(d2, shape).ravel(),
-        _spread(curve, (*shape, 4)).reshape(-1, 4),
-    )
-    return Middle(*(column.reshape(shape) for column in found))
+    columns = [*_flat(shape, low, high, d1, d2), _flat((*shape, 4), curve)[0].reshape(-1, 4)]
+    return Middle._make(column.reshape(shape) for column in evaluate_columns(*columns))
 
 
 def evaluate_columns(
@@ -803,26 +761,6 @@ def promising(
     out = np.empty(of.size, np.int64)
     n = _promising(over_line, under_line, over_odds, under_odds, tail, of, least, out)
     return out[:n]
-
-
-def key_numbers(over_line: ArrayLike, under_line: ArrayLike, keys: ArrayLike) -> NDArray[np.bool_]:
-    """Whether each key number lies strictly between the lines: one column per key.
-
-    Parameters
-    ----------
-    over_line, under_line : array_like of int
-        Lines in hundredths.
-    keys : array_like of int
-        Whole numbers, signed: a margin of 3 is key on both sides, so 3 and -3.
-
-    Examples
-    --------
-    >>> key_numbers([-350, 250], [250, 650], [-7, -3, 3, 7]).tolist()
-    [[False, True, False, False], [False, False, True, False]]
-    """
-    n = 100 * _whole(keys, "keys")
-    low, high = (np.expand_dims(_whole(line, "line"), -1) for line in (over_line, under_line))
-    return (low < n) & (n < high)
 
 
 def quality(ev: ArrayLike, prob: ArrayLike, source: ArrayLike, age: ArrayLike) -> Floats:

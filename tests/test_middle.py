@@ -14,7 +14,6 @@ from oddsengine.middle import (
     Shapes,
     evaluate,
     fit,
-    key_numbers,
     mass,
     quality,
     settle_over,
@@ -376,13 +375,7 @@ class TestShapes:
                 Shapes.of(KINDS["margin"], 12.0, 0.0, 0, weights)
 
 
-class TestKeysAndQuality:
-    @given(LINES, LINES)
-    def test_keys(self, low: int, high: int) -> None:
-        keys = [-7, -3, 0, 3, 7]
-        wanted = [key in naive_maths.inside(low, high) for key in keys]
-        assert key_numbers(low, high, keys).tolist() == wanted
-
+class TestQuality:
     @given(st.floats(-0.5, 0.5), st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(0.0, 900.0))
     def test_quality_twin(self, ev: float, prob: float, source: float, age: float) -> None:
         assert quality(ev, prob, source, age) == pytest.approx(naive_maths.quality(ev, prob, source, age), abs=1e-9)
