@@ -21,7 +21,7 @@ from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
 from oddsengine.closing_consensus import Vote, Votes, closing_logits, located, votes_at
-from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words, grown
+from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words, dtype_of, grown
 from oddsengine.detect import Wants, market_fair
 from oddsengine.engine import Engine
 from oddsengine.find import board as finder
@@ -89,11 +89,6 @@ class _Due(NamedTuple):
 class _Mirror:
     """The last pre-match price of each slot of the board."""
 
-    COLUMNS = (
-        ("id", np.uint64), ("odds", np.float64), ("american", np.float64), ("seen", np.int64), ("changed", np.int64),
-        ("shut", np.int64),
-    )  # fmt: skip
-
     id: Words
     odds: Floats
     american: Floats
@@ -102,11 +97,11 @@ class _Mirror:
     shut: Longs  # time when it left, `_OPEN` while available
 
     def __init__(self) -> None:
-        for name, dtype in self.COLUMNS:
-            setattr(self, name, np.zeros(0, dtype))
+        for name, column in _Mirror.__annotations__.items():
+            setattr(self, name, np.zeros(0, dtype_of(column)))
 
     def room_for(self, slots: int) -> None:
-        for name, _ in self.COLUMNS:
+        for name in _Mirror.__annotations__:
             setattr(self, name, grown(getattr(self, name), slots))
 
     def take(self, board: Board, slots: Ints, begins: Longs, now: int) -> None:

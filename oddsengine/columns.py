@@ -1,6 +1,6 @@
 """Flat columns shared by boards, kernels and queries: types, growth, and the value of a missing time."""
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,11 @@ NO_TIME = np.iinfo(np.int64).min
 """Value of a missing time."""
 SECOND = 1_000_000
 """A second in microseconds."""
+
+
+def dtype_of(column: Any) -> Any:
+    """Return the dtype of the elements of a type of column, such as `Longs`."""
+    return get_args(get_args(column)[1])[0]
 
 
 def grown(column: npt.NDArray[Any], size: int, fill: float = 0) -> npt.NDArray[Any]:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
+from oddsengine.columns import grown
 from oddsengine.groups import Bytes, Floats, Ints, Longs, Words
 
 EV, ARBITRAGE, LOW_HOLD, MIDDLE = range(4)
@@ -24,6 +25,7 @@ _ONE = np.uint64(1)
 
 _COMPACT = 1 << 12  # places; smaller tables are not worth it
 _COLUMNS = ("id", "kind", "unit", "legs", "figures", "shown", "born", "following")
+_UNUSED = {"unit": -1, "legs": -1, "following": -1}  # in places that are not used
 
 
 class Hits(NamedTuple):
@@ -214,39 +216,20 @@ class OpenTable:
         self.top = 0
         self.spares = 0
         self._free = list(range(8))  # rows of `head`
+        self.id: Words = np.empty(0, np.uint64)
+        self.kind: Bytes = np.empty(0, np.uint8)
+        self.unit: Ints = np.empty(0, np.int32)
+        self.legs: Ints = np.empty((0, LEGS), np.int32)
+        self.figures: Floats = np.empty((0, FIGURES))
+        self.shown: Words = np.empty(0, np.uint64)
+        self.born: Longs = np.empty(0, np.int64)
+        self.following: Ints = np.empty(0, np.int32)
+        self.spare: Ints = np.empty(0, np.int32)
         self._room(256)
 
     def _room(self, n: int) -> None:
-        old = self.__dict__.get("id")
-        have = 0 if old is None else old.size
-        if n <= have:
-            return
-        n = max(n, have + have // 2)
-        fresh: dict[str, npt.NDArray[np.generic]] = {
-            "id": np.zeros(n, np.uint64),
-            "kind": np.zeros(n, np.uint8),
-            "unit": np.full(n, -1, np.int32),
-            "legs": np.full((n, LEGS), -1, np.int32),
-            "figures": np.zeros((n, FIGURES)),
-            "shown": np.zeros(n, np.uint64),
-            "born": np.zeros(n, np.int64),
-            "following": np.full(n, -1, np.int32),
-            "spare": np.zeros(n, np.int32),
-        }
-        for name, column in fresh.items():
-            if have:
-                column[:have] = self.__dict__[name]
-            self.__dict__[name] = column
-
-    id: Words
-    kind: Bytes
-    unit: Ints
-    legs: Ints
-    figures: Floats
-    shown: Words
-    born: Longs
-    following: Ints
-    spare: Ints
+        for name in (*_COLUMNS, "spare"):
+            setattr(self, name, grown(getattr(self, name), n, _UNUSED.get(name, 0)))
 
     def _heads(self, rows: int, units: int) -> None:
         """Allocate for this many views and units."""
@@ -283,7 +266,7 @@ class OpenTable:
         to[used] = np.arange(used.size)
         self.head = to[self.head]
         for name in _COLUMNS:
-            self.__dict__[name] = self.__dict__[name][used]
+            setattr(self, name, getattr(self, name)[used])
         self.following = to[self.following]
         self.spare = np.zeros(used.size, np.int32)
         self.top, self.spares = used.size, 0

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from oddsengine.board.levels import Levels
+from oddsengine.board.rows import COLUMNS
 from oddsengine.board.state import EventNotice
 from oddsengine.engine import Delayed, Engine
 from oddsengine.momentum import Memory
@@ -35,7 +36,7 @@ def dump(engine: Engine) -> dict[str, Any]:
             "watched": board._watched, "said": {id_: list(texts) for id_, texts in board._notices.items()},
             "rejected": board.rejected, "tidy_at": board._tidy_at, "top": rows.top,
             "rows": {
-                name: _plain(getattr(rows, name)[: rows.top]) for name, *_ in rows.COLUMNS if name not in _DERIVED
+                name: _plain(getattr(rows, name)[: rows.top]) for name in COLUMNS if name not in _DERIVED
             },
             "spare": _plain(rows.spare[: rows.spares]), "levels": [_plain(column) for column in rows.levels],
             "links": {str(slot): link for slot, link in enumerate(rows.links) if link is not None},

@@ -16,7 +16,7 @@ from test_live_review import ARB, NOW, interrupted, quote
 import oddsengine as oe
 from oddsengine.board import state as board_state
 from oddsengine.board.names import Column
-from oddsengine.board.rows import Rows
+from oddsengine.board.rows import COLUMNS
 from oddsengine.engine import Engine
 from oddsengine.layout import FREE
 from oddsengine.query import Filter, Index
@@ -46,7 +46,7 @@ def alike(engine: Engine, *, failed: bool = False) -> None:
         held = np.flatnonzero(mine.rows.state[: mine.rows.top] != FREE)
         assert other.rows.top == mine.rows.top
         assert (other.rows.state[: mine.rows.top] == mine.rows.state[: mine.rows.top]).all()
-        for name, _ in Rows.COLUMNS:
+        for name in COLUMNS:
             if name not in UNSEEN and not (failed and name in JUDGED):
                 np.testing.assert_array_equal(getattr(other.rows, name)[held], getattr(mine.rows, name)[held], name)
         texts = [{at: text for at, text in enumerate(board.rows.links) if text} for board in (mine, other)]

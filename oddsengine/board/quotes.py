@@ -28,7 +28,7 @@ from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs
 from oddsengine.identity import WORDING, Wording
 from oddsengine.layout import LIVE, MISMATCH, SUSPENDED
 from oddsengine.markets import times
-from oddsengine.schema import MOST_CHARACTERS, NONE_REJECTED, OddsError, OddsTable, check_odds
+from oddsengine.schema import MOST_CHARACTERS, NONE_REJECTED, ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
 LINKS = (
     "id", "deep_link", "sportsbook_name", "external_event_id", "market_id", "selection_id", "max_bet",
@@ -63,47 +63,17 @@ class Quotes(NamedTuple):
 _Text = Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]
 
 
-class _Plain(msgspec.Struct, gc=False):
-    """A row that needs no conversion; the wording first, in its own order, then its line."""
-
-    event_id: _Text | None = None
-    sport: _Text | None = None
-    league: _Text | None = None
-    home_team: _Text | None = None
-    away_team: _Text | None = None
-    market_type: _Text | None = None
-    market_segment: _Text | None = None
-    selection: _Text | None = None
-    selection_type: _Text | None = None
-    player_name: _Text | None = None
-    stat_category: _Text | None = None
-    team_side: _Text | None = None
-    line: float | None = None
-    sportsbook: _Text | None = None
-    odds_decimal: float | None = None
-    odds_american: float | None = None
-    event_start_time: Any = None
-    last_seen_at: Any = None
-    timestamp: Any = None
-    odds_changed_at: Any = None
-    is_live: bool | None = None
-    is_active: bool | None = None
-    rejected_upstream: bool | None = None
-    id: _Text | None = None
-    deep_link: _Text | None = None
-    sportsbook_name: _Text | None = None
-    external_event_id: _Text | None = None
-    market_id: _Text | None = None
-    selection_id: _Text | None = None
-    max_bet: float | None = None
-    is_main_line: bool | None = None
-    is_alternate_line: bool | None = None
-    volume: float | None = None
-    volume_24h: float | None = None
-    open_interest: float | None = None
-    exchange_token_id: _Text | None = None
-
-
+_KINDS: dict[type[pl.DataType], Any] = {
+    pl.String: _Text | None, pl.Float64: float | None, pl.Boolean: bool | None, pl.Datetime: Any,
+}  # fmt: skip
+_MOMENTS = ("last_seen_at", "timestamp", "odds_changed_at", "event_start_time")
+_FIELDS = (
+    *WORDING, "line", "sportsbook", "odds_decimal", "odds_american", *_MOMENTS, "is_live", "is_active",
+    "rejected_upstream", *LINKS,
+)  # fmt: skip
+_SCHEMA = {**ODDS_SCHEMA, "timestamp": ODDS_SCHEMA["last_seen_at"]}
+_Plain: Any = msgspec.defstruct("_Plain", [(name, _KINDS[type(_SCHEMA[name])], None) for name in _FIELDS], gc=False)
+"""A row that needs no conversion."""
 _decoder = msgspec.json.Decoder(list[_Plain])
 _encoder = msgspec.json.Encoder()
 _wording = attrgetter(*WORDING, "line")
@@ -113,8 +83,7 @@ _NUMBERS = (*_PRICE, "max_bet", "volume", "volume_24h", "open_interest")
 
 @cache
 def _fields() -> Fields:
-    moments = ("last_seen_at", "timestamp", "odds_changed_at", "event_start_time")
-    return Fields(WORDING, "sportsbook", _PRICE, moments, LINKS, MOST_CHARACTERS)
+    return Fields(WORDING, "sportsbook", _PRICE, _MOMENTS, LINKS, MOST_CHARACTERS)
 
 
 class QuoteReader:
@@ -194,7 +163,7 @@ class QuoteReader:
             np.where(seen == NO_TIME, stamp, seen), changed, start, flags, linked, NONE_REJECTED, None, scanned,
         )  # fmt: skip
 
-    def _rows(self, text: bytes, span: Longs) -> list[_Plain]:
+    def _rows(self, text: bytes, span: Longs) -> list[Any]:
         """Decode some rows of a text to objects."""
         return _decoder.decode(b"[" + b",".join([text[a:b] for a, b in span.tolist()]) + b"]")
 
@@ -305,7 +274,7 @@ def _prices(odds, american, flags, bad, mismatch):
             bad[i] = 1
 
 
-def _unwritable(rows: Sequence[_Plain]) -> bool:
+def _unwritable(rows: Sequence[Any]) -> bool:
     """Whether any number cannot be represented in JSON."""
     columns = (np.array(list(map(attrgetter(name), rows)), np.float64) for name in _NUMBERS)
     return any(np.isinf(column).any() for column in columns)

@@ -6,13 +6,14 @@ looked up by *key* (the code of the term times 2^16, plus the code of the book) 
 history of the prices seen (`levels`), which sets the flag `FLAP`.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
 from oddsengine.board.levels import Levels, full, look_at
+from oddsengine.columns import dtype_of
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
 from oddsengine.layout import FLAP, FREE, GONE, LIVE, MISMATCH, ON, SUSPENDED
 
@@ -30,68 +31,37 @@ MOVED = PRICE | LIVENESS | STATUS | NEW
 class Rows:
     """The columns, and hash tables of rows by key and by id. Only `Board` writes to them."""
 
-    COLUMNS: tuple[tuple[str, Any], ...] = (
-        ("key", np.int64),
-        ("id", np.uint64),
-        ("odds", np.float64),
-        ("american", np.float64),  # as given; nan if it is derived from `odds`
-        ("seen", np.int64),
-        ("changed", np.int64),
-        ("start", np.int64),
-        ("moved", np.int64),  # when it last changed on the board or was removed
-        ("renewed", np.int64),  # when its last quote was applied
-        ("state", np.uint8),
-        ("flags", np.uint8),
-        ("unit", np.int32),
-        ("member", np.uint8),  # 1: in that unit's list
-        ("reason", np.uint8),  # code of identity or of the guard that rejected it last, 0 if none did
-        ("rejected", np.uint8),  # why it cannot be bet; unlike `reason`, 0 for markets that are only not compared
-        ("judged", np.int64),  # when `rejected` last changed
-        ("not_reference", np.uint8),
-        ("doubt", np.uint8),
-        ("mark", np.uint32),  # of what its market depended on at the last search; see `changes`
-        ("close_mark", np.uint32),  # of what its estimate depended on outside its market
-        ("close", np.float64),  # estimated closing probability of its outcome then; see `fair_close.remember`
-        ("level", np.uint16),  # newest price level, a probability in 65535ths; see `levels`
-        ("level_time", np.uint16),  # second at which it was last seen, modulo 2^16
-        ("level_look", np.uint8),  # number of that look, modulo 2^8
-        ("looks", np.uint8),  # number of looks, modulo 2^8
-        ("same", np.uint8),  # consecutive looks at the same price, up to 255
-        ("depth", np.uint8),  # levels in use
-        ("record", np.int32),  # place of the earlier levels in `levels`, -1 if there are none
-    )
-
     key: Longs
     id: Words
     odds: Floats
-    american: Floats
+    american: Floats  # as given; nan if it is derived from `odds`
     seen: Longs
     changed: Longs
     start: Longs
-    moved: Longs
-    renewed: Longs
+    moved: Longs  # when it last changed on the board or was removed
+    renewed: Longs  # when its last quote was applied
     state: Bytes
     flags: Bytes
     unit: Ints
-    member: Bytes
-    reason: Bytes
-    rejected: Bytes
-    judged: Longs
+    member: Bytes  # 1: in that unit's list
+    reason: Bytes  # code of identity or of the guard that rejected it last, 0 if none did
+    rejected: Bytes  # why it cannot be bet; unlike `reason`, 0 for markets that are only not compared
+    judged: Longs  # when `rejected` last changed
     not_reference: Bytes
     doubt: Bytes
-    mark: npt.NDArray[np.uint32]
-    close_mark: npt.NDArray[np.uint32]
-    close: Floats
-    level: npt.NDArray[np.uint16]
-    level_time: npt.NDArray[np.uint16]
-    level_look: Bytes
-    looks: Bytes
-    same: Bytes
-    depth: Bytes
-    record: Ints
+    mark: npt.NDArray[np.uint32]  # of what its market depended on at the last search; see `changes`
+    close_mark: npt.NDArray[np.uint32]  # of what its estimate depended on outside its market
+    close: Floats  # estimated closing probability of its outcome then; see `fair_close.remember`
+    level: npt.NDArray[np.uint16]  # newest price level, a probability in 65535ths; see `levels`
+    level_time: npt.NDArray[np.uint16]  # second at which it was last seen, modulo 2^16
+    level_look: Bytes  # number of that look, modulo 2^8
+    looks: Bytes  # number of looks, modulo 2^8
+    same: Bytes  # consecutive looks at the same price, up to 255
+    depth: Bytes  # levels in use
+    record: Ints  # place of the earlier levels in `levels`, -1 if there are none
 
     def __init__(self, room: int = 1024) -> None:
-        for name, dtype in self.COLUMNS:
+        for name, dtype in COLUMNS.items():
             setattr(self, name, np.zeros(room, dtype))
         self.levels = Levels.none()
         self.links: list[str | None] = []
@@ -107,7 +77,7 @@ class Rows:
         need = self.top + more
         if need > self.key.size:
             size = max(need, self.key.size + self.key.size // 4)
-            for name, dtype in self.COLUMNS:
+            for name, dtype in COLUMNS.items():
                 old = getattr(self, name)
                 new = np.empty(size, dtype)
                 new[: old.size] = old
@@ -153,6 +123,10 @@ class Rows:
         self.spare = np.concatenate((kept, slots.astype(np.int32)))
         self.spares = self.spare.size
         # Freed rows stay in both tables, as places that match nothing, until the tables are rebuilt.
+
+
+COLUMNS = {name: dtype_of(column) for name, column in Rows.__annotations__.items()}
+"""Dtypes of the columns of `Rows`."""
 
 
 class Quoted(NamedTuple):

@@ -4,7 +4,7 @@
 books a caller may see, and which opportunities are shown, is decided from what `gather` returns.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
@@ -16,7 +16,20 @@ from oddsengine.board.changes import ELSEWHERE, reach
 from oddsengine.board.facts import Facts
 from oddsengine.board.levels import Levels
 from oddsengine.board.names import Names
-from oddsengine.board.rows import LATE, LIVENESS, MOVED, NEW, SEEN, STATUS, UNKNOWN, Quoted, Rows, _apply, row_ids
+from oddsengine.board.rows import (
+    COLUMNS,
+    LATE,
+    LIVENESS,
+    MOVED,
+    NEW,
+    SEEN,
+    STATUS,
+    UNKNOWN,
+    Quoted,
+    Rows,
+    _apply,
+    row_ids,
+)
 from oddsengine.board.units import Units
 from oddsengine.detect import Scope
 from oddsengine.fair_close import Board as Estimated
@@ -63,7 +76,6 @@ class Applied(NamedTuple):
     gone: Ints  # removed slots
     late: int
     unknown: int  # suspended quotes without a price, for unknown rows
-    aged: bool  # a new whole second has begun
     regrouped: bool  # rows were assigned to other units, because an event is of another sport or league
 
 
@@ -247,7 +259,7 @@ class Board:
         rows = self.rows
         slots = rows.find(batch.quoted.key)
         slots = slots[slots >= 0]
-        columns = [getattr(rows, name)[slots] for name, _ in Rows.COLUMNS]
+        columns = [getattr(rows, name)[slots] for name in COLUMNS]
         records = rows.record[slots]
         levels = rows.levels.taken(records[records >= 0])
         facts = {name: getattr(self, name) for name in ("now", "moment", "_watched", "_notices", "rejected")}
@@ -267,7 +279,7 @@ class Board:
             rows.links[slot] = link
         rows.state[past.top : rows.top] = FREE
         rows.state[past.spare] = FREE
-        for (name, _), column in zip(Rows.COLUMNS, past.columns, strict=True):
+        for name, column in zip(COLUMNS, past.columns, strict=True):
             getattr(rows, name)[past.slots] = column
         records = rows.record[past.slots]
         rows.levels.put_back(records[records >= 0], past.levels)
@@ -332,8 +344,7 @@ class Board:
         gone = self._removals(batch, slots)
         self._drop(gone, batch.now)
         self._take_notices(batch)
-        aged = self._time(batch.now)
-        left = self._left if aged else gone[:0]
+        left = self._left if self._time(batch.now) else gone[:0]
         touched = slots[(what & MOVED) != 0]
         again = slots[what == SEEN]
         # A duplicate's time may decide which of two equal prices is used.
@@ -348,7 +359,7 @@ class Board:
             self._refuse(batch.rejected)
         if unknown:
             self._refuse({"bad_price": unknown})
-        return Applied(slots, what, np.concatenate((gone, left)), late, unknown, aged, regrouped)
+        return Applied(slots, what, np.concatenate((gone, left)), late, unknown, regrouped)
 
     def _quotes(self, quoted: Quoted, now: int, known: int) -> tuple[Ints, Bytes]:
         rows, limits = self.rows, self.limits
@@ -722,8 +733,3 @@ class Board:
     def on(self) -> Ints:
         """Slots of all rows on the board."""
         return np.flatnonzero(self.rows.state[: self.rows.top] == ON).astype(np.int32)
-
-
-def keys(terms: Iterable[int], books: Iterable[int]) -> Longs:
-    """Keys of rows by the codes of their term and book."""
-    return (np.array(list(terms), np.int64) << BOOK_BITS) | np.array(list(books), np.int64)
