@@ -455,11 +455,10 @@ def pair_legs(view: Offers, who: Longs, low: Longs, high: Longs) -> Legs:
 def _choose(view: Offers, who: Longs, low: Longs, high: Longs, most: int, *, distinct: bool) -> Legs:
     rows, totals = np.empty((low.size, most), np.int32), np.empty(low.size)
     if low.size:
-        g, limits = view.groups, view.limits
+        g = view.groups
         _legs(
             who, low, high, g.segments, g.rows, view.live, g.book, view.net, view.reason, view.wanted, g.seen,
-            view.timed, since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6),
-            round(limits.stale_prematch_gap_s * 1e6), distinct, rows, totals,
+            *timing(view), distinct, rows, totals,
             np.empty(g.row.size, np.int32), np.empty(most + 1, np.int64), np.empty(most, np.int32),
         )  # fmt: skip
     return Legs(rows, totals)
@@ -509,15 +508,14 @@ def sharing(view: Offers, who: Longs, market: Longs, legs: Ints) -> tuple[Longs,
 
     The first legs of all cases are first; the rows of leg `i` are those from `ends[i]` to `ends[i + 1]`.
     """
-    g, limits = view.groups, view.limits
+    g = view.groups
     side, case = np.nonzero(legs.T >= 0)
     segment = g.segments[market[case]] + side
     ends = np.zeros(legs.size + 1, np.int64)
     rows = np.empty(int((g.rows[segment + 1] - g.rows[segment]).sum()), np.int32)
     _share(
         who, market, legs, g.segments, g.rows, g.book, view.net, view.reason, view.wanted, g.seen, view.live,
-        view.timed, since(view, limits.stale_live_leg_s), round(limits.stale_live_gap_s * 1e6),
-        round(limits.stale_prematch_gap_s * 1e6), ends, rows,
+        *timing(view), ends, rows,
     )  # fmt: skip
     return ends, rows[: ends[-1]]
 
@@ -767,22 +765,25 @@ def _close_edges(
     return found
 
 
+def _room(g: Groups, markets: Longs) -> Edges:
+    """Columns for all prices of some markets."""
+    n = int((g.rows[g.segments[markets + 1]] - g.rows[g.segments[markets]]).sum())
+    numbers = np.empty((3, n))
+    ends = np.empty(n, np.int64), np.empty(n, np.uint8)
+    return Edges._make((np.empty(n, np.int64), np.empty(n, np.int32), *numbers, *ends))
+
+
 def edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edges:
     """All offers of a caller in some markets with an edge of at least the caller's `least` (a fraction)."""
     if view.close is None:
         return sharp_edges(view, who, markets, least)
-    g = view.groups
-    size = int((g.rows[g.segments[markets + 1]] - g.rows[g.segments[markets]]).sum())
-    out = Edges(
-        np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size), np.empty(size), np.empty(size),
-        np.empty(size, np.int64), np.empty(size, np.uint8),
-    )  # fmt: skip
-    n = 0
-    if size:
+    g, n = view.groups, 0
+    out = _room(g, markets)
+    if out.row.size:
         n = _close_edges(
             who, markets, g.segments, g.rows, g.book, view.net, view.reason, view.wanted, view.suspects,
             np.uint8(CODES["outlier"]), g.seen, view.doubt, view.live, view.timed,
-            since(view, view.limits.stale_live_leg_s), 1.0 + least, g.twin, view.close.row, view.close.width,
+            oldest_live(view), 1.0 + least, g.twin, view.close.row, view.close.width,
             view.close.segment, *out,
         )  # fmt: skip
     return Edges._make(column[:n] for column in out)
@@ -833,24 +834,18 @@ def close_candidates(view: Offers, least: Floats, markets: Bytes) -> tuple[Longs
 
 def sharp_edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edges:
     """As `edges`, over the references in order of preference, whatever the method."""
-    g = view.groups
-    limits = view.limits
-    size = int((g.rows[g.segments[markets + 1]] - g.rows[g.segments[markets]]).sum())
-    caller, row = np.empty(size, np.int64), np.empty(size, np.int32)
-    fair, width, gap, seen = np.empty(size), np.empty(size), np.empty(size), np.empty(size, np.int64)
-    doubt = np.empty(size, np.uint8)
-    n = 0
-    if size:
+    g, limits, n = view.groups, view.limits, 0
+    out = _room(g, markets)
+    if out.row.size:
         books = view.traits.feed.size
         n = _edges(
             who, markets, g.segments, g.rows, g.book, view.traits.feed, view.net, view.reason, view.wanted, g.seen,
             view.own, view.width, view.trusted, view.doubt, view.reference, view.fair, view.weight, view.member,
-            view.counted, view.weighted, view.live, view.timed, since(view, limits.stale_live_leg_s),
-            round(limits.stale_live_gap_s * 1e6), round(limits.stale_prematch_gap_s * 1e6),
-            limits.reference_floor, limits.reference_wide + limits.epsilon, 1.0 + least, g.twin, g.market,
-            caller, row, fair, width, gap, seen, doubt, np.empty(books, np.int32), np.empty(books),
+            view.counted, view.weighted, view.live, *timing(view), limits.reference_floor,
+            limits.reference_wide + limits.epsilon, 1.0 + least, g.twin, g.market, *out,
+            np.empty(books, np.int32), np.empty(books),
         )  # fmt: skip
-    return Edges(caller[:n], row[:n], fair[:n], width[:n], gap[:n], seen[:n], doubt[:n])
+    return Edges._make(column[:n] for column in out)
 
 
 @kernel
@@ -929,9 +924,16 @@ def unconfirmed(view: FairPrices, rows: Ints) -> npt.NDArray[np.bool_]:
     return np.asarray(((rows >= 0) & (view.doubt[np.maximum(rows, 0)] != 0)).any(axis=1))
 
 
-def since(view: FairPrices, seconds: float) -> int:
-    """The time some seconds before now, microseconds; the earliest possible time if now is unknown."""
-    return int(NO_TIME) if view.now == NO_TIME else view.now - round(seconds * 1e6)
+def oldest_live(view: FairPrices) -> int:
+    """The time since which a live leg must have been seen; the earliest possible time if now is unknown."""
+    return int(NO_TIME) if view.now == NO_TIME else view.now - round(view.limits.stale_live_leg_s * 1e6)
+
+
+def timing(view: FairPrices) -> tuple[bool, int, int, int]:
+    """Whether legs must be close in time; `oldest_live`; and the gaps allowed between live and pre-match legs."""
+    limits = view.limits
+    gaps = round(limits.stale_live_gap_s * 1e6), round(limits.stale_prematch_gap_s * 1e6)
+    return view.timed, oldest_live(view), *gaps
 
 
 def ages(now: int, seen: npt.NDArray[np.int64]) -> Floats:

@@ -210,7 +210,7 @@ def close_edges(v: Offers, who: Longs, markets: Longs, least: npt.NDArray[np.flo
     for c, m in zip(who.tolist(), markets.tolist(), strict=True):
         live = bool(v.live[m])
         allowed = {0, CODES["outlier"]} if v.suspects[c] and not live else {0}
-        oldest = detect.since(v, v.limits.stale_live_leg_s) if v.timed and live else NO_TIME
+        oldest = detect.oldest_live(v) if v.timed and live else NO_TIME
         for s in range(g.segments[m], g.segments[m + 1]):
             others, t = [], int(g.twin[s]) if g.twin.size else s
             while t != s:
