@@ -50,8 +50,9 @@ class Opportunities(NamedTuple):
     set_aside: dict[str, int]
 
 
-def _number(name: str, value: float | None, least: float = -np.inf, *, optional: bool = False) -> None:
-    if not (value is None and optional) and not (isinstance(value, Real) and least <= value < np.inf):
+def check_number(name: str, value: float | None, least: float = -np.inf, *, optional: bool = False) -> None:
+    """Raise if a parameter is not a finite number of at least some number, or None if that is allowed."""
+    if not (value is None and optional) and not (isinstance(value, Real) and least <= value and abs(value) < np.inf):
         floor = "" if least == -np.inf else f" of at least {least:g}"
         raise ValueError(f"{name} must be {'None or ' if optional else ''}a finite number{floor}, got {value!r}")
 
@@ -133,10 +134,10 @@ def find_ev(
     >>> found.select("sportsbook", "selection", pl.col("ev_percentage").round(2)).rows()
     [('fanduel', 'Over', 5.0)]
     """
-    _number("min_ev", min_ev)
-    _number("max_ev", max_ev, optional=True)
+    check_number("min_ev", min_ev)
+    check_number("max_ev", max_ev, optional=True)
     prepared = prepare(odds, guards, now)
-    wants = Wants.of(min_ev=min_ev, max_profit=_cap())
+    wants = Wants.of(min_ev=min_ev, max_profit=100.0 * catalog.thresholds().arbitrage_cap)
     question = board.ask(prepared, books, sharp, method, commission, wants, include=include)
     return ev.rows(question, ev.find(question), max_ev)
 
@@ -184,8 +185,8 @@ def find_arbitrage(
     >>> find_arbitrage(odds).select("line", pl.col("profit_percent").round(2)).rows()
     [(220.5, 3.73)]
     """
-    _number("min_profit", min_profit, -99.0)
-    _number("max_profit", max_profit, optional=True)
+    check_number("min_profit", min_profit, -99.0)
+    check_number("max_profit", max_profit, optional=True)
     prepared = prepare(odds, guards, now)
     wants = Wants.of(min_profit=min_profit, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants)
@@ -234,7 +235,7 @@ def find_low_hold(
     >>> find_low_hold(odds).select("line", pl.col("hold_percentage").round(2)).rows()
     [(220.5, 0.51)]
     """
-    _number("max_hold", max_hold, 0.0)
+    check_number("max_hold", max_hold, 0.0)
     prepared = prepare(odds, guards, now)
     question = board.ask(prepared, books, sharp, method, commission, Wants.of(max_hold=max_hold))
     return low_hold.rows(question, low_hold.find(question))
@@ -289,9 +290,9 @@ def find_middles(
     >>> find_middles(odds).select("middle_numbers", "is_guaranteed_profit").rows()
     [([45, 46, 47], False)]
     """
-    _number("min_size", min_size, 0.0)
-    _number("min_ev", min_ev, optional=True)
-    _number("max_profit", max_profit, optional=True)
+    check_number("min_size", min_size, 0.0)
+    check_number("min_ev", min_ev, optional=True)
+    check_number("max_profit", max_profit, optional=True)
     prepared = prepare(odds, guards, now)
     least = -np.inf if min_ev is None else min_ev
     wants = Wants.of(min_middle_ev=least, min_size=min_size, max_profit=max_profit)
@@ -358,13 +359,13 @@ def find_all(
     >>> found.ev.height, found.arbitrage.height, found.low_hold.height, found.middles.height, found.set_aside
     (1, 1, 0, 0, {})
     """
-    _number("min_ev", min_ev)
-    _number("max_ev", max_ev, optional=True)
-    _number("min_profit", min_profit, -99.0)
-    _number("max_hold", max_hold, 0.0)
-    _number("min_size", min_size, 0.0)
-    _number("min_middle_ev", min_middle_ev, optional=True)
-    _number("max_profit", max_profit, optional=True)
+    check_number("min_ev", min_ev)
+    check_number("max_ev", max_ev, optional=True)
+    check_number("min_profit", min_profit, -99.0)
+    check_number("max_hold", max_hold, 0.0)
+    check_number("min_size", min_size, 0.0)
+    check_number("min_middle_ev", min_middle_ev, optional=True)
+    check_number("max_profit", max_profit, optional=True)
     prepared = odds if isinstance(odds, Prepared) else prepare(odds, guards, now)
     wants = Wants.of(
         min_ev=min_ev, min_profit=min_profit, max_profit=max_profit, max_hold=max_hold,
@@ -397,10 +398,6 @@ def find_all(
         if cut:
             counts[name] = cut
     return Opportunities(frames[0], frames[1], frames[2], frames[3], counts)
-
-
-def _cap() -> float:
-    return catalog.thresholds().arbitrage_cap * 100.0
 
 
 def set_aside(prepared: Prepared) -> dict[str, int]:

@@ -65,6 +65,13 @@ def _shape(*values: Any) -> middle.Shapes:
     return middle.Shapes.of(*values)
 
 
+def _margin_shape(scores: catalog.Scores, level: float) -> middle.Shapes:
+    """Return the shape of a margin of points."""
+    assert scores.margin is not None
+    weights = ((1.0, *(scores.key_weights if scores.margin.name == "normal_key" else ())),)
+    return _shape(middle.MARGIN, scores.margin.sd, level, 0, weights)
+
+
 class Factor(NamedTuple):
     """Independent scenarios, and their effect on bets."""
 
@@ -129,7 +136,7 @@ def factors(table: OddsTable, prob: Floats, error: Floats, odds: Floats) -> list
 
 def _coupled(parts: list[Factor], odds: Floats) -> Factor:
     """Couple factors with unknown correlation, such that their most profitable scenarios coincide."""
-    order = [np.argsort(-_profit(part, odds), kind="stable") for part in parts]
+    order = [np.argsort(-profits(part.share, odds[part.bets]).sum(axis=1), kind="stable") for part in parts]
     ends = [np.cumsum(part.prob[by]) for part, by in zip(parts, order, strict=True)]
     marks = np.unique(np.concatenate([*ends, [0.0, 1.0]]).clip(0.0, 1.0))
     marks = marks[np.append(np.diff(marks) > _SAME, True)]  # merge values that differ by rounding only
@@ -143,9 +150,9 @@ def _coupled(parts: list[Factor], odds: Floats) -> Factor:
     return _gathered(mass / mass.sum(), np.concatenate(share, axis=1), np.concatenate([part.bets for part in parts]))
 
 
-def _profit(factor: Factor, odds: Floats) -> Floats:
-    earned = np.where(factor.share > 0.0, factor.share * (odds[factor.bets] - 1.0), factor.share)
-    return np.asarray(earned.sum(axis=1), dtype=np.float64)
+def profits(share: Floats, odds: Floats) -> Floats:
+    """Return the profit per unit staked, from the share of the stake won or lost."""
+    return np.asarray(np.where(share > 0.0, share * (odds - 1.0), share))
 
 
 def _has_law(identity: Identity, ladder: int) -> bool:
@@ -409,12 +416,9 @@ def _score_lays(identity: Identity, by_market: Mapping[int, Mapping[int, float]]
         x, t = h - a, h + a
     else:
         spread, wide = scores.margin.sd, scores.total.sd
-        key = scores.margin.name == "normal_key"
         margins = np.arange(math.floor(apart - _SPREADS * spread), math.ceil(apart + _SPREADS * spread) + 1)
         totals = np.arange(math.floor(mean - _SPREADS * wide), math.ceil(mean + _SPREADS * wide) + 1)
-        weights = ((1.0, *scores.key_weights),) if key else ((1.0,),)
-        shape = _shape(middle.MARGIN, spread, level, 0, weights)
-        of_margin = np.maximum(middle.mass(shape, apart, margins), 0.0)
+        of_margin = np.maximum(middle.mass(_margin_shape(scores, level), apart, margins), 0.0)
         of_total = np.maximum(middle.mass(_shape(middle.NORMAL, wide), mean, totals), 0.0)
         of_margin, margins = _cut(of_margin, margins, [line[m] for m, k in kinds.items() if k.family != "total"])
         of_total, totals = _cut(of_total, totals, [line[m] for m, k in kinds.items() if k.family == "total"])
@@ -515,9 +519,7 @@ def _located(
         if counts:
             shape = middle.Shapes.of(middle.SKELLAM, max(scores.margin.variance_ratio * mean, 0.5), level)
         else:
-            key = scores.margin.name == "normal_key"
-            weights = ((1.0, *scores.key_weights),) if key else ((1.0,),)
-            shape = _shape(middle.MARGIN, scores.margin.sd, level, 0, weights)
+            shape = _margin_shape(scores, level)
         apart = _or(float(middle.fit(shape, line[margin[0]], margin[1])), 0.0)
         if counts:
             apart = min(max(apart, -0.95 * mean), 0.95 * mean)

@@ -18,7 +18,7 @@ from oddsengine.arbitrage import joint_stakes
 from oddsengine.columns import Floats, Longs
 from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.kelly import kelly
-from oddsengine.outcomes import factors
+from oddsengine.outcomes import factors, profits
 from oddsengine.portfolio import Games, Limits, best_stakes, growth, shrink, whole_steps
 from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
@@ -139,7 +139,7 @@ def kelly_portfolio(
         error = np.full(prob.size, np.nan)
     parts = factors(table, prob, error, odds)
     order = np.concatenate([np.empty(0, np.int64), *(part.bets for part in parts)]).astype(np.int64)
-    games = Games.of([(part.prob, _gains(part.share, odds[part.bets])) for part in parts])
+    games = Games.of([(part.prob, profits(part.share, odds[part.bets])) for part in parts])
     scale = bankroll * fraction
     limits = _limits(frame, table, max_bet, max_book, max_event, scale, order)
     stakes = best_stakes(games, limits)
@@ -236,11 +236,6 @@ def _bets(frame: pl.DataFrame, at: Longs | None = None) -> tuple[OddsTable, Floa
     error = column("fair_error", "finite and 0 or more", below, np.inf)
     column("max_bet", "0 or more", below, np.nan)
     return table, prob, error, np.where(np.isnan(net), table["odds_decimal"].to_numpy(), net)
-
-
-def _gains(share: Floats, odds: Floats) -> Floats:
-    """Return the profit per unit staked, (scenarios, bets), from the share of the stake won or lost."""
-    return np.where(share > 0.0, share * (odds - 1.0), share)
 
 
 def _by_book(

@@ -35,7 +35,8 @@ from oddsengine.columns import SECOND, Floats
 from oddsengine.engine import Engine
 from oddsengine.find.board import Sharp
 from oddsengine.frames import IntoFrame, to_polars
-from oddsengine.outcomes import settled
+from oddsengine.opportunities import check_number
+from oddsengine.outcomes import profits, settled
 from oddsengine.stakes import bet_table, kelly_portfolio
 from oddsengine.update import Update
 
@@ -142,14 +143,10 @@ class Strategy:
             raise ValueError(f"size must be above 0 and at most 1, got {self.size!r}")
         if not (isinstance(self.step, Real) and 0.0 < self.step < np.inf):
             raise ValueError(f"step must be a finite number above 0, got {self.step!r}")
-        for name in ("min_ev", "min_odds"):
-            if not (isinstance(value := getattr(self, name), Real) and abs(value) < np.inf):
-                raise ValueError(f"{name} must be a finite number, got {value!r}")
+        check_number("min_ev", self.min_ev)
+        check_number("min_odds", self.min_odds)
         for name, least in _OPTIONAL.items():
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, Real) and least <= value < np.inf):
-                floor = "" if least == -np.inf else f" of at least {least:g}"
-                raise ValueError(f"{name} must be None or a finite number{floor}, got {value!r}")
+            check_number(name, getattr(self, name), least, optional=True)
         for name in ("sports", "markets"):
             if isinstance(value := getattr(self, name), str):
                 raise ValueError(f"{name} must be a list of names, got {value!r}")
@@ -375,8 +372,7 @@ def _gains(trades: pl.DataFrame, scores: Mapping[str, tuple[float, float]]) -> F
     table = bet_table(trades)
     nothing = (np.nan, np.nan)
     home, away = np.array([scores.get(event, nothing) for event in trades["event_id"].to_list()], np.float64).T
-    share = settled(table, home, away)
-    return np.asarray(np.where(share > 0.0, share * (trades["net_odds"].to_numpy() - 1.0), share))
+    return profits(settled(table, home, away), trades["net_odds"].to_numpy())
 
 
 class Summary(NamedTuple):
@@ -428,7 +424,7 @@ class Backtest:
         """Summary figures."""
         bets = self.bets
         settled = bets.drop_nulls("gain")
-        events = settled["event_id"].rank("dense").to_numpy().astype(np.int64) - 1
+        events = _codes(settled)
         n = int(events.max(initial=-1)) + 1
         stakes, gains = settled["stake"].to_numpy(), settled["gain"].to_numpy()
         # Sums within events suffice; a row per event and a column per bet would be mostly empty.
@@ -475,11 +471,8 @@ class Backtest:
 
 
 def _codes(bets: pl.DataFrame) -> Any:
-    return (
-        bets["event_id"].rank("dense").fill_null(0).to_numpy().astype(np.int64) - 1
-        if bets.height
-        else np.empty(0, np.int64)
-    )
+    """Return the events of bets as codes from 0."""
+    return np.unique(bets["event_id"].fill_null("").to_numpy(), return_inverse=True)[1]
 
 
 def _mean(column: pl.Series) -> float:

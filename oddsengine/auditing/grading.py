@@ -6,7 +6,7 @@ import polars as pl
 from oddsengine import catalog, fair_close
 from oddsengine.closing_consensus import closing_logits, votes_at
 from oddsengine.find.board import hashes, prepare
-from oddsengine.outcomes import settle
+from oddsengine.outcomes import profits, settle
 from oddsengine.stakes import bet_table
 
 THRESHOLDS = (0.0, 1.0, 2.0, 3.0, 5.0)
@@ -128,5 +128,5 @@ def _won(shown: pl.DataFrame, results: pl.DataFrame | None) -> pl.Series:
         ]
     )  # fmt: skip
     odds = shown["net_odds"].to_numpy()
-    won = (1.0 + np.where(gain > 0.0, gain * (odds - 1.0), gain)) / odds
+    won = (1.0 + profits(gain, odds)) / odds
     return pl.Series(np.where(gain == 0.0, np.nan, won)).fill_nan(None)
