@@ -297,19 +297,19 @@ class Engine:
         self._entering.clear()  # an unfinished search starts again
         for view in self._awake.values():
             view.open = self.opened.add()
-        self._published = len(board.names.wordings), len(board.names.books)
         self._begin_again()
 
     def _begin_again(self) -> None:
         """Show readers a board that was not reached by a step."""
-        self._number, self._now, self._replica = self._board.number, self._board.now, None
+        board = self._board
+        self._number, self._now, self._replica = board.number, board.now, None
+        self._published = len(board.names.wordings), len(board.names.books)
 
     def restored(self, number: int) -> None:
         """Continue from a restored board, with the given step number."""
         board = self._board
         board.number = number
         self._begin_again()
-        self._published = len(board.names.wordings), len(board.names.books)
         self._search_again()
         for delayed in self._delayed.values():
             delayed.restart(copy.deepcopy(board))
@@ -810,9 +810,11 @@ class Engine:
             self._wake(view)  # waits for whoever wakes it, if it is not yet shown
 
     @contextmanager
-    def still(self) -> Iterator[Board]:
-        """Lock the board, so that no step begins; verdicts may be from an earlier step."""
+    def still(self, *, judged: bool = False) -> Iterator[Board]:
+        """Lock the board, so that no step begins; without `judged`, verdicts may be from an earlier step."""
         with self._lock:
+            if judged:
+                self._settle()
             yield self._board
 
     @property
@@ -891,13 +893,6 @@ class Engine:
                     f"the board delayed by {delayed.seconds:g} s {delayed.fail(error)}: {error!r}",
                     RuntimeWarning, stacklevel=4,
                 )  # fmt: skip
-
-    @contextmanager
-    def judged(self) -> Iterator[Board]:
-        """Lock the board for reading, with up-to-date verdicts."""
-        with self._lock:
-            self._settle()
-            yield self._board
 
     def keep_judged(self) -> None:
         """Judge in every step from now on, so that each update lists all changed verdicts (`Update.judged`).
@@ -1177,7 +1172,6 @@ class Delayed(Engine):
         """Start from the board at the time this engine was created."""
         self._board = board
         self._begin_again()
-        self._published = len(board.names.wordings), len(board.names.books)
         board.units.dirty[board.units.size > 0] = 1
         if not self._samples:  # no view here uses the estimator
             board.momentum = Memory()

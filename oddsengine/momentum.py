@@ -308,16 +308,13 @@ class Memory:
         of = np.repeat(np.arange(kept.size), size)
         begin = np.cumsum(size) - size
         at = self._start[kept][of] + np.arange(of.size) - begin[of]
-        for name in ("_book", "_line", "_x"):
-            old = getattr(self, name)
-            more = np.zeros((pool, *old.shape[1:]), old.dtype)
-            more[: at.size] = old[at]
-            setattr(self, name, more)
-        for name in ("_of", "_base", "_value", "_sampled", "_latest", "_start", "_size", "_room"):
-            old = getattr(self, name)
-            more = np.zeros((room, *old.shape[1:]), old.dtype)
-            more[: kept.size] = old[kept]
-            setattr(self, name, more)
+        by_ladder = ("_of", "_base", "_value", "_sampled", "_latest", "_start", "_size", "_room")
+        for names, stay, most in ((("_book", "_line", "_x"), at, pool), (by_ladder, kept, room)):
+            for name in names:
+                old = getattr(self, name)
+                more = np.zeros((most, *old.shape[1:]), old.dtype)
+                more[: stay.size] = old[stay]
+                setattr(self, name, more)
         self._start[: kept.size], self._room[: kept.size] = begin, size
         self.used, self.end = kept.size, at.size
         table = 1 << (3 * room // 2).bit_length()

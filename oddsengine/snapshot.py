@@ -29,7 +29,7 @@ _DERIVED = {"unit", "member", "mark", "close_mark", "close"}
 
 def dump(engine: Engine) -> dict[str, Any]:
     """Serialise an engine for msgpack and JSON; arrays become dtype, shape and bytes."""
-    with engine.judged() as board:
+    with engine.still(judged=True) as board:
         rows, names = board.rows, board.names
         return {
             "form": FORM, "number": board.number, "now": board.now, "moment": board.moment,

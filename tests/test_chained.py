@@ -121,7 +121,7 @@ def rows(engine: Engine) -> dict[tuple[Any, ...], tuple[Any, ...]]:
 
 def rejected(engine: Engine) -> dict[str, str]:
     """Rows that are rejected, and by which guard, by what they are of."""
-    with engine.judged() as board:
+    with engine.still(judged=True) as board:
         slots = board.on()
         frame, verdicts = board.facts(slots).frame(), board.rows.reason[slots]
     named = zip(frame.select(*KEY).iter_rows(), verdicts.tolist(), strict=True)

@@ -48,15 +48,10 @@ class Facts(NamedTuple):
     def of(cls, rows: Rows, names: Names, slots: Ints, agree: int) -> "Facts":
         """Copy some distinct slots; `agree` is the number of consecutive looks that confirm a price."""
         slots = np.sort(slots)
-        links = rows.links
-        own: list[str | None] = []
-        if links:
-            n = len(links)
-            own = [links[s] if s < n else None for s in slots.tolist()]
         return cls(
             slots, rows.key[slots], rows.id[slots], rows.odds[slots], rows.american[slots], rows.seen[slots],
             rows.changed[slots], rows.start[slots], rows.moved[slots], rows.flags[slots], rows.rejected[slots],
-            (rows.same[slots] >= agree).view(np.uint8), own, names.wordings, names.books,
+            (rows.same[slots] >= agree).view(np.uint8), rows.links_of(slots), names.wordings, names.books,
         )  # fmt: skip
 
     def places(self, slots: Ints | Longs) -> Longs:

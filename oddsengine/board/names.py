@@ -7,13 +7,14 @@ smaller set when most terms are no longer used.
 
 import copy
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
+from oddsengine.columns import grown
 from oddsengine.fair_close import Estimator, estimator
 from oddsengine.find.ids import Hashes, ladders, word, words
 from oddsengine.groups import Groups, Ints, Words, checksum
@@ -25,6 +26,7 @@ from oddsengine.traits import Kind, Traits, traits
 from oddsengine.twins import Rules, rules
 
 _NO_LINE = CODES["no_line"]
+T = TypeVar("T")
 
 
 class Column:
@@ -41,10 +43,7 @@ class Column:
 
     def append(self, value: Any) -> None:
         """Add one value (or row of values)."""
-        if self.size == self._data.shape[0]:
-            grown = np.zeros((self.size + max(256, self.size // 2), *self._data.shape[1:]), self._data.dtype)
-            grown[: self.size] = self._data
-            self._data = grown
+        self._data = grown(self._data, self.size + 1)
         self._data[self.size] = value
         self.size += 1
 
@@ -175,12 +174,7 @@ class Names:
         self._event_hash = Column(np.uint64)
         for subject in self.subjects:
             self._subject_hash.append(word(subject))
-        self._forms: Forms | None = None
-        self._formed = (-1, -1, -1)
-        self._estimator: Estimator | None = None
-        self._estimated = (-1, -1, -1, -1, -1)
-        self._twins: Rules | None = None
-        self._twinned = (-1, -1, -1)
+        self._resolved: dict[str, tuple[Hashable, Any]] = {}  # tables for the kinds and events, and for which
         self._subject_codes: dict[str, int] = {"": 0, "\x00home": 1, "\x00away": 2}
         self.kinds: list[Kind] = []
         self._kind_codes: dict[Kind, int] = {}
@@ -209,16 +203,13 @@ class Names:
         fresh.numbering = fresh.wordings
         return fresh
 
-    def _term_columns(self) -> tuple[Column, ...]:
-        return (
-            self.event, self.pair, self.league, self.turned, self.place, self.other, self.units, self.id, self.stem,
-            self.tie, self.published,
-        )  # fmt: skip
-
     @property
     def terms_held(self) -> int:
         """Number of terms that are complete in all columns."""
-        columns = self._term_columns()
+        columns = (
+            self.event, self.pair, self.league, self.turned, self.place, self.other, self.units, self.id, self.stem,
+            self.tie, self.published,
+        )  # fmt: skip
         return min(len(self.wordings), *(column.size for column in columns))
 
     # ---- books and market names ----
@@ -280,26 +271,28 @@ class Names:
     @property
     def forms(self) -> Forms:
         """Distributions of the kinds in the sports of the events."""
-        now = len(self.kinds), len(self.events), self._moves
-        if self._forms is None or self._formed != now:
-            self._forms, self._formed = forms(self.kinds, self.sports), now
-        return self._forms
+        return self._current("forms", lambda: forms(self.kinds, self.sports))
 
     @property
     def twins(self) -> Rules:
         """Outcomes of the kinds that settle on the same fact in the sports of the events."""
-        now = len(self.kinds), len(self.events), self._moves
-        if self._twins is None or self._twinned != now:
-            self._twins, self._twinned = rules(self.kinds, self.sports), now
-        return self._twins
+        return self._current("twins", lambda: rules(self.kinds, self.sports))
 
     def estimator(self, table: catalog.FairTable) -> Estimator:
         """The estimator's table, resolved for the kinds, events and books."""
-        now = len(self.kinds), len(self.events), len(self.books), id(table), self._moves
-        if self._estimator is None or self._estimated != now:
-            self._estimator = estimator(self.kinds, self.sports, self.sorted_books(), table)
-            self._estimated = now
-        return self._estimator
+        return self._current(
+            "estimator",
+            lambda: estimator(self.kinds, self.sports, self.sorted_books(), table),
+            len(self.books),
+            id(table),
+        )
+
+    def _current(self, name: str, make: Callable[[], T], *more: Hashable) -> T:
+        """A table for the kinds and the sports of the events, made again once these, or `more`, have changed."""
+        now = len(self.kinds), len(self.events), self._moves, *more
+        if name not in self._resolved or self._resolved[name][0] != now:
+            self._resolved[name] = now, make()
+        return cast(T, self._resolved[name][1])
 
     def event_hashes(self, groups: Groups) -> Words:
         """Hashes of the events' ids, per ladder."""

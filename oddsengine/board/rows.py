@@ -110,6 +110,11 @@ class Rows:
         _find(ids.view(np.int64), self.id.view(np.int64), self.state, self.by_id, out)
         return out
 
+    def links_of(self, slots: Ints) -> list[str | None]:
+        """The own texts of some rows; empty if no row on the board has any."""
+        links, n = self.links, len(self.links)
+        return [links[s] if s < n else None for s in slots.tolist()] if links else []
+
     def release(self, slots: Ints) -> None:
         """Free the slots of removed rows."""
         if not slots.size:

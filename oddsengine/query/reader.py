@@ -429,9 +429,7 @@ class BoardReader:
 
     def _own_fields(self, slots: Ints, out: npt.NDArray[np.int8]) -> None:
         """Apply the main-line flags given by sources."""
-        links, n = self.board.rows.links, len(self.board.rows.links)
-        for at, slot in enumerate(slots.tolist()):
-            link = links[slot] if slot < n else None
+        for at, link in enumerate(self.board.rows.links_of(slots)):
             if link is None or link.endswith(_UNSAID):
                 continue
             own = OwnTexts.read(link)
@@ -451,11 +449,7 @@ class BoardReader:
         )  # fmt: skip
         raw, size = out.tobytes(), 7 * out.itemsize
         content: list[Any] = [raw[at : at + size] for at in range(0, len(raw), size)]
-        links = rows.links
-        if links:
-            n = len(links)
-            content = [(state, links[s] if s < n else None) for state, s in zip(content, slots.tolist(), strict=True)]
-        return content
+        return list(zip(content, rows.links_of(slots), strict=True)) if rows.links else content
 
     def take(self, slots: Ints) -> OddsRows:
         rows = self.board.rows
@@ -463,14 +457,11 @@ class BoardReader:
         term = key >> BOOK_BITS
         if (start == NO_TIME).any():
             start = np.where(start == NO_TIME, self.index.begin[self.board.names.event.values[term]], start)
-        links: list[str | None] | None = None
-        if rows.links:
-            n = len(rows.links)
-            links = [rows.links[s] if s < n else None for s in slots.tolist()]
         return OddsRows(
             term.tolist(), (key & BOOK_MASK).tolist(), rows.id[slots], rows.odds[slots], rows.american[slots],
             rows.seen[slots], rows.changed[slots], start, rows.moved[slots], rows.flags[slots],
-            rows.rejected[slots], self.main(slots).tolist(), links, self.terms.texts, self.index.books,
+            rows.rejected[slots], self.main(slots).tolist(), rows.links_of(slots) or None, self.terms.texts,
+            self.index.books,
         )  # fmt: skip
 
     # ---- order and pages ----
