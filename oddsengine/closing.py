@@ -400,8 +400,6 @@ def closing_lines(
         reference = v.reference[of]
     hashed = mix(question.hashes.ladder[g.ladder[of]], g.threshold[of].astype(np.int64), g.side.astype(np.int64))
     source = prepared.table["row"].gather(g.row).to_numpy().astype(np.int64) - 1
-    named = np.array([*prepared.identity.books, "", "consensus"], dtype=object)
-    sharp = named[np.where(reference == -2, len(named) - 1, reference)]
     read = pl.DataFrame(
         {
             "place": source,
@@ -409,7 +407,7 @@ def closing_lines(
             "fair_probability": fair,
             "own_probability": v.own,
             "outcome": hashed,
-            "sharp_book": pl.Series(sharp, dtype=pl.String),
+            "sharp_book": question.labels.books[reference],
         }
     ).with_columns(
         pl.col("fair_probability", "own_probability").fill_nan(None),

@@ -227,10 +227,9 @@ def _bounded(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
 def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
     """Cast columns with another dtype, recording invalid values."""
     read = []
-    signed = _signed(frame)
-    if signed is not None:
-        faults.add(signed, "odds_decimal", _AMERICAN, "bad_price")
     came = frame.schema
+    if came.get("odds_decimal") == pl.String:
+        faults.add(frame["odds_decimal"].str.contains(r"^\s*\+"), "odds_decimal", _AMERICAN, "bad_price")
     for name, dtype in ODDS_SCHEMA.items():
         if name not in came or came[name] == dtype:
             continue
@@ -246,13 +245,6 @@ def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
             faults.add(lost & ~is_empty(given), name, reason, "bad_value")
         read.append(made)
     return frame.with_columns(read) if read else frame
-
-
-def _signed(frame: pl.DataFrame) -> pl.Series | None:
-    """Flag decimal prices written with a plus sign; None if they are not text."""
-    if "odds_decimal" not in frame.columns or frame.schema["odds_decimal"] != pl.String:
-        return None
-    return frame["odds_decimal"].str.contains(r"^\s*\+")
 
 
 def _american(table: pl.DataFrame) -> pl.Series:
@@ -280,11 +272,6 @@ def _filled(frame: pl.DataFrame) -> pl.DataFrame:
             column = column.fill_nan(None)
         columns.append(column)
     return pl.DataFrame([*columns, *(frame.get_column(name) for name in (*extra, "row"))])
-
-
-def _decimal_of(american: pl.Series) -> pl.Series:
-    """Convert American odds to decimal; null if invalid."""
-    return pl.Series(american_to_decimal(_numbers(american)), nan_to_null=True)
 
 
 def _numbers(column: pl.Series) -> npt.NDArray[np.float64]:
@@ -381,7 +368,7 @@ class _Faults:
         none = decimal.is_null() & american.is_null()
         field = "odds_decimal" if "odds_decimal" in self._frame.columns else "odds_american"
         self.add(none, field, "no price given", "bad_price")
-        made = _decimal_of(american)
+        made = pl.Series(american_to_decimal(_numbers(american)), nan_to_null=True)
         near = decimal.is_null() & ((made <= 1.0) | (made > _MOST) | made.is_null())
         self.add(near, "odds_american", _NO_AMERICAN, "bad_price")
 

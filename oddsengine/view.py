@@ -421,14 +421,12 @@ def _case_rows(kind: Any) -> Callable[[Question, Words | None], pl.DataFrame]:
 
     def rows(question: Question, ids: Words | None) -> pl.DataFrame:
         hits = kind.find(question)
-        found: pl.DataFrame = kind.rows(question, hits if ids is None else hits.only(_among(hits.legs.id, ids)))
+        if ids is not None:
+            hits = hits.only(np.flatnonzero(np.isin(hits.legs.id, ids)))
+        found: pl.DataFrame = kind.rows(question, hits)
         return found
 
     return rows
-
-
-def _among(all_ids: Words, ids: Words) -> Longs:
-    return np.flatnonzero(np.isin(all_ids, ids))
 
 
 def _since(frame: pl.DataFrame, born: dict[str, int]) -> pl.DataFrame:

@@ -49,7 +49,11 @@ class Closes:
                 return
             if names is not self._names:
                 self._names = names
-                self._held = [_Rows(facts, look, _codes(names, facts)) for facts, look, _ in self._held]
+                codes = names.event_codes  # -1 if the event is gone
+                self._held = [
+                    _Rows(facts, look, np.array([codes.get(text[0] or "", -1) for text in facts.texts], np.int32))
+                    for facts, look, _ in self._held
+                ]
             soon &= (rows.state[: rows.top] == ON) & ((rows.flags[: rows.top] & (LIVE | SUSPENDED)) == 0)
             slots = np.flatnonzero(soon).astype(np.int32)
             event = names.event.values[rows.key[slots] >> BOOK_BITS]
@@ -74,8 +78,3 @@ class Closes:
             for facts, look, _ in parts
         )
         return whole.filter(pl.col("look") == pl.col("look").max().over("event_id"))
-
-
-def _codes(names: Names, facts: Facts) -> Any:
-    """Return the event codes of rows; -1 if the event is gone."""
-    return np.array([names.event_codes.get(text[0] or "", -1) for text in facts.texts], np.int32)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from oddsengine import catalog
-from oddsengine.auditing import Audit, audit, calibrate
+from oddsengine.auditing import audit, calibrate
 from oddsengine.auditing.picture import reliability
 from oddsengine.auditing.progress import Progress
 from oddsengine.commands.output import echo
+from oddsengine.tables import write_table
 
 _SHOWN = (".parquet", ".ndjson", ".jsonl")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -26,7 +27,7 @@ def audit_command(arguments: argparse.Namespace) -> None:
             fair=_table(arguments.fair), hours=arguments.hours, progress=lambda count: progress(None, count),
         )  # fmt: skip
     if arguments.shown is not None:
-        _write(result, arguments.shown)
+        write_table(result.shown, arguments.shown)
     if arguments.plot is not None:
         Path(arguments.plot).write_text(reliability(result.shown, arguments.hours), encoding="utf-8")
     if arguments.json:
@@ -80,13 +81,6 @@ def _table(path: str | None) -> catalog.FairTable | None:
         return None
     with Path(path).open("rb") as file:
         return catalog.amended_fair_table(tomllib.load(file))
-
-
-def _write(result: Audit, path: str) -> None:
-    if path.endswith(".parquet"):
-        result.shown.write_parquet(path)
-    else:
-        result.shown.write_ndjson(path)
 
 
 def toml(content: dict[str, Any], path: str = "") -> str:

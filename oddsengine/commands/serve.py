@@ -5,7 +5,6 @@ import os
 import sys
 from contextlib import ExitStack
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from oddsengine.commands.output import echo, service_needed
 
@@ -34,13 +33,9 @@ def serve_command(arguments: argparse.Namespace) -> None:
             )
         make_folder(settings)
         learn(settings)
-        _warn(settings, demo=arguments.demo)
+        if not arguments.demo and not settings.feeds:
+            sys.stderr.write(f"oddsengine: {settings.file} has no feeds, so the board stays empty; try --demo\n")
         serve(settings, environ, demonstration=arguments.demo, announce=_announce)
-
-
-def _warn(settings: Any, *, demo: bool) -> None:
-    if not demo and not settings.feeds:
-        sys.stderr.write(f"oddsengine: {settings.file} has no feeds, so the board stays empty; try --demo\n")
 
 
 def _announce(text: str) -> None:

@@ -113,7 +113,8 @@ def read(data: bytes) -> SeasonFile:
         quotes += _quotes(game, day, columns, cells, places, refused)
     if not games:
         raise FeedError(f"not a file of {_SOURCE}: it has no valid line")
-    return SeasonFile(tuple(games.values()), _frame(quotes), pl.DataFrame(results, schema=_RESULTS), refused)
+    prices = pl.DataFrame(quotes, schema=_FRAME).sort("last_seen_at", maintain_order=True)
+    return SeasonFile(tuple(games.values()), prices, pl.DataFrame(results, schema=_RESULTS), refused)
 
 
 def price_columns(header: list[str]) -> list[PriceColumn]:
@@ -272,10 +273,6 @@ _FRAME: dict[str, Any] = {
     **dict.fromkeys(("event_start_time", "last_seen_at"), pl.Datetime("us", "UTC")),
     "closing": pl.Boolean,
 }
-
-
-def _frame(quotes: list[dict[str, Any]]) -> pl.DataFrame:
-    return pl.DataFrame(quotes, schema=_FRAME).sort("last_seen_at", maintain_order=True)
 
 
 def _number(text: str) -> float | None:

@@ -19,7 +19,7 @@ from oddsengine import fair_close
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.detect import market_fair
 from oddsengine.find import board, ev
-from oddsengine.find.board import Prepared, Question
+from oddsengine.find.board import CONSENSUS, NOBODY, Prepared, Question
 from oddsengine.reasons import CODES, NAMES
 
 FAIR_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -32,8 +32,6 @@ FAIR_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "guard": pl.String,
 }
 """The columns that `fair` adds."""
-
-_NONE, _CONSENSUS = -1, -2  # codes of references, as in `detect`
 
 
 class Estimates(NamedTuple):
@@ -58,18 +56,18 @@ def estimate(question: Question) -> Estimates:
         prob[row] = hits.fair
         sharpest = fair_close.sharpest(v.board.of, v.board.ballot, v.traits, g.market.astype(np.int64), g.book)
         error = prob * (1.0 - prob) * v.close.se[g.ladder[g.market]]
-        return Estimates(prob, error, np.where(np.isnan(prob), _NONE, sharpest), row[~over], row[over])
+        return Estimates(prob, error, np.where(np.isnan(prob), NOBODY, sharpest), row[~over], row[over])
     prob = np.full(n, np.nan)
-    markets = np.flatnonzero(v.reference != _NONE)
+    markets = np.flatnonzero(v.reference != NOBODY)
     whole = np.full((v.reference.size, v.widest), np.nan)
     whole[markets] = market_fair(v, markets)
     reference = v.reference[g.market]
     # A member of the consensus needs other members to have a fair price of its own.
-    member = (reference == _CONSENSUS) & (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own)
+    member = (reference == CONSENSUS) & (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own)
     rest = np.flatnonzero(~member)
     prob[rest] = whole[g.market[rest], g.side[rest]]
     prob[row] = hits.fair
-    return Estimates(prob, _errors(question, prob), np.where(np.isnan(prob), _NONE, reference), row[~over], row[over])
+    return Estimates(prob, _errors(question, prob), np.where(np.isnan(prob), NOBODY, reference), row[~over], row[over])
 
 
 def _errors(question: Question, prob: Floats) -> Floats:
@@ -102,7 +100,6 @@ def columns(question: Question) -> pl.DataFrame:
     v, g = question.view, question.view.groups
     prepared: Prepared = question.prepared
     estimates = estimate(question)
-    books = pl.Series([*prepared.identity.books, "consensus"], dtype=pl.String)
     edge = np.full(g.row.size, np.nan)
     edge[estimates.judged] = estimates.prob[estimates.judged] * v.net[estimates.judged] - 1.0
     verdict = np.asarray(prepared.identity.verdict).copy()
@@ -115,14 +112,13 @@ def columns(question: Question) -> pl.DataFrame:
         out[g.row] = values
         return board.nullable(out)
 
-    code = np.full(height, _NONE)
+    code = np.full(height, NOBODY)
     code[g.row] = estimates.reference
-    named = pl.Series(np.where(code == _CONSENSUS, books.len() - 1, code))
     return board.frame(
         {
             "fair_probability": placed(estimates.prob),
             "fair_error": placed(estimates.error),
-            "reference": books.gather(named.set(named == _NONE, None)),
+            "reference": question.labels.books[code],
             "hold": placed(np.where(prepared.guarded.reason == 0, v.width, np.nan)),
             "ev": placed(edge),
             "net_odds": placed(v.net),

@@ -47,6 +47,7 @@ from oddsengine.futures.identity import ANY_OTHER
 from oddsengine.futures.sheets import Sheet
 from oddsengine.futures.winners import fair
 from oddsengine.groups import Floats, Longs, mix
+from oddsengine.traits import feeds
 
 REASONS = ("", "unusable", "stale", "other_field", "book_sum", "outlier", "ev_cap")
 UNUSABLE, STALE, OTHER_FIELD, BOOK_SUM, OUTLIER, EV_CAP = range(1, 7)
@@ -154,14 +155,12 @@ def _outliers(sheet: Sheet, net: Floats, left: Bools) -> tuple[Bools, Bools]:
     """Flag prices too generous or too low compared with the median of the other feeds; one book per feed."""
     limits = catalog.thresholds()
     generous, too_low = np.zeros(net.shape, np.bool_), np.zeros(net.shape, np.bool_)
-    feeds = [catalog.book(book).feed or f"={book}" for book in sheet.books]
-    names = sorted(set(feeds))
-    feed = np.array([names.index(one) for one in feeds], np.int64)
+    feed = feeds(sheet.books)
     q = np.where(left, 1.0 / net, np.nan)
-    voices = np.full((net.shape[0], len(names)), np.nan)
-    for j in range(len(feeds) - 1, -1, -1):
+    voices = np.full(net.shape, np.nan)
+    for j in range(feed.size - 1, -1, -1):
         voices[left[:, j], feed[j]] = q[left[:, j], j]
-    for f in range(len(names)):
+    for f in set(feed.tolist()):
         others = np.delete(voices, f, axis=1)
         enough = (~np.isnan(others)).sum(axis=1) >= limits.outlier_others
         if not enough.any():
@@ -213,9 +212,8 @@ def _edges(sheet: Sheet, net: Floats, left: Bools, probs: Floats, reference: int
     """Compute the edge of each remaining price of feeds other than the reference's."""
     if reference < 0:
         return np.full(net.shape, np.nan)
-    feed = [catalog.book(book).feed or f"={book}" for book in sheet.books]
-    other = np.array([one != feed[reference] for one in feed], np.bool_)
-    return np.asarray(np.where(left & other, probs[:, None] * net - 1.0, np.nan))
+    feed = feeds(sheet.books)
+    return np.asarray(np.where(left & (feed != feed[reference]), probs[:, None] * net - 1.0, np.nan))
 
 
 def _best(net: Floats, left: Bools) -> Longs:
@@ -237,10 +235,9 @@ def _arbitrage(sheet: Sheet, net: Floats, best: Longs) -> tuple[FieldArbitrage |
     if not implied < 1.0:
         return None, False
     book = best[sheet.place]
-    feeds = {catalog.book(sheet.books[at]).feed or f"={sheet.books[at]}" for at in book.tolist()}
     profit = 1.0 / implied - 1.0
     capped = profit > limits.arbitrage_cap + limits.epsilon
-    if capped or len(feeds) < 2:
+    if capped or np.unique(feeds(sheet.books)[book]).size < 2:
         return None, capped
     odds = net[sheet.place, book]
     share = 1.0 / odds / (implied * sheet.places)

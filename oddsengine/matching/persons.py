@@ -205,8 +205,8 @@ def match_player(name: str, known_names: Iterable[str]) -> Player:
     if name in names:
         return Player(name, SURE, "the same name", (name,))
     plain = catalog.normalise(name)
-    fits = sorted(((SURE if catalog.normalise(text) == plain else same(name, text), text) for text in names), key=_rank)
-    fits = [fit for fit in fits if fit[0] >= _ACCEPT]
+    scored = ((SURE if catalog.normalise(text) == plain else same(name, text), text) for text in names)
+    fits = sorted((fit for fit in scored if fit[0] >= _ACCEPT), key=lambda fit: (-fit[0], fit[1]))
     if not fits:
         return Player(None, 0.0, "no name fits")
     best, match = fits[0]
@@ -215,10 +215,6 @@ def match_player(name: str, known_names: Iterable[str]) -> Player:
     if len(rivals) > 1:
         return Player(None, best, "fits more than one name", rivals)
     return Player(match, best, "the same name" if best == SURE else "names alike", (match,))
-
-
-def _rank(fit: tuple[float, str]) -> tuple[float, str]:
-    return -fit[0], fit[1]
 
 
 def partners(text: str) -> tuple[str, ...]:

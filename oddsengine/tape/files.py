@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -68,13 +68,10 @@ def _catalogued(folder: Path) -> list[Segment]:
     if not path.is_file():
         return []
     try:
-        return msgspec.convert([_listed(entry) for entry in json.loads(path.read_bytes())["segments"]], list[Segment])
+        listed = json.loads(path.read_bytes())["segments"]
+        return msgspec.convert([[entry[name] for name in Segment._fields] for entry in listed], list[Segment])
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise TapeError(f"{path} cannot be read ({error}); delete it to read the tape from its segments") from None
-
-
-def _listed(entry: dict[str, Any]) -> list[Any]:
-    return [entry[name] for name in Segment._fields]
 
 
 def survey(folder: Path) -> Files:
