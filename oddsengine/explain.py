@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.catalog import FairTable
+from oddsengine.columns import spans
 from oddsengine.detect import Wants, ages, market_fair
 from oddsengine.find import arbitrage, board, ev, ids, low_hold, middles
 from oddsengine.find.board import Question, Sharp, prepare
@@ -220,7 +221,7 @@ def _explanation(question: Question, kind: str, opportunity: dict[str, Any], mar
         ],
         schema={"line": pl.Float64, "outcome": pl.String, "fair_probability": pl.Float64},
     )
-    rows = np.concatenate([np.arange(g.rows[g.segments[m]], g.rows[g.segments[m + 1]]) for m in markets])
+    rows = spans(g.rows[g.segments[markets]], g.rows[g.segments[markets + 1]])
     return Explanation(
         kind,
         opportunity,

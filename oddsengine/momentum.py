@@ -13,6 +13,7 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.catalog import FairTable
+from oddsengine.columns import spans
 from oddsengine.fair_close import Votes, clip
 from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs, Words, checksum, mix
 
@@ -305,9 +306,7 @@ class Memory:
         size = self._size[kept].astype(np.int64)
         room, pool = kept.size + ladders, int(size.sum()) + entries
         room, pool = room + room // 4 + 512, pool + pool // 4 + 4096
-        of = np.repeat(np.arange(kept.size), size)
-        begin = np.cumsum(size) - size
-        at = self._start[kept][of] + np.arange(of.size) - begin[of]
+        at = spans(self._start[kept], self._start[kept] + size)
         by_ladder = ("_of", "_base", "_value", "_sampled", "_latest", "_start", "_size", "_room")
         for names, stay, most in ((("_book", "_line", "_x"), at, pool), (by_ladder, kept, room)):
             for name in names:
@@ -315,7 +314,7 @@ class Memory:
                 more = np.zeros((most, *old.shape[1:]), old.dtype)
                 more[: stay.size] = old[stay]
                 setattr(self, name, more)
-        self._start[: kept.size], self._room[: kept.size] = begin, size
+        self._start[: kept.size], self._room[: kept.size] = np.cumsum(size) - size, size
         self.used, self.end = kept.size, at.size
         table = 1 << (3 * room // 2).bit_length()
         self._keys, self._slot = np.zeros(table, np.uint64), np.zeros(table, np.int32)

@@ -7,6 +7,7 @@ faster.
 import numpy as np
 
 from oddsengine._jit import kernel
+from oddsengine.columns import grown, spans
 from oddsengine.groups import NO_TIME, Ints, Longs
 from oddsengine.layout import enrol
 
@@ -26,11 +27,8 @@ class Units:
 
     def count(self, units: int) -> None:
         """Allocate columns for this many units."""
-        if units > self.start.size:
-            more = max(units, 2 * self.start.size) - self.start.size
-            for name in ("start", "size", "room", "dirty", "until", "wake"):
-                old = getattr(self, name)
-                setattr(self, name, np.concatenate((old, np.full(more, NO_TIME if name == "wake" else 0, old.dtype))))
+        for name in ("start", "size", "room", "dirty", "until", "wake"):
+            setattr(self, name, grown(getattr(self, name), units, NO_TIME if name == "wake" else 0))
 
     def enrol(self, slots: Ints, unit: Ints) -> None:
         """Add rows to the lists of their units; `unit` is the column of all rows."""
@@ -51,9 +49,7 @@ class Units:
 
     def rows(self, units: Longs) -> Ints:
         """Slots of all rows in some units."""
-        size = self.size[units]
-        at = np.repeat(self.start[units] - (np.cumsum(size) - size), size) + np.arange(int(size.sum()))
-        return self.pool[at]
+        return self.pool[spans(self.start[units], self.start[units] + self.size[units])]
 
     def _wider(self, units: Ints, size: Ints) -> Ints:
         """New room for each list that is too small for its size, else 0."""
