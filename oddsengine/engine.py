@@ -1164,7 +1164,6 @@ class Delayed(Engine):
                 self._sleep(view)
             self.opened, self._board = OpenTable(), Board(self._off, self._board.limits)
             self._writes.clear()
-            self._published = 0, 0
             self._begin_again()
             return "is empty, and starts again from a copy that is old enough"
 
