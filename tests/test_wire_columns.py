@@ -26,7 +26,8 @@ from oddsengine_service.wire.opportunities import Ev, HoldSide, Leg, LowHold, Mi
 
 SCHEMAS = {"ev": EV_SCHEMA, "arbitrage": ARBITRAGE_SCHEMA, "low_hold": LOW_HOLD_SCHEMA, "middles": MIDDLES_SCHEMA}
 SIX = {"odds_decimal", "decimal", "fair_probability", "implied_probability", "probability", "middle_probability",
-       "kelly_percent", "push_probability", "prob_positive", "kelly_shrunk", "odds_decimal_net"}  # fmt: skip
+       "kelly_percent", "push_probability", "prob_positive", "kelly_shrunk", "odds_decimal_net",
+       "key_number_probability"}  # fmt: skip
 AMERICAN = {"odds_american", "no_vig_odds", "american"}
 BOOKS = {"sportsbook", "book"}
 OTHER_NAMES = {
@@ -171,8 +172,13 @@ def field_of(name: str, kind: Any, row: Mapping[str, Any], value: Any, other: Ma
     if name in AMERICAN:
         return american(value)
     if float in kinds:
-        return rounded(value, 6 if name in SIX or name == "key_number_probability" else 4)
+        return rounded(value, digits_of(name))
     return moment(value) if isinstance(value, datetime) else value
+
+
+def digits_of(name: str) -> int:
+    """How many decimal places a number has."""
+    return 2 if name in AMERICAN else 6 if name in SIX else 4
 
 
 def differences(want: Any, got: Any, at: str = "") -> list[Any]:
@@ -184,9 +190,9 @@ def differences(want: Any, got: Any, at: str = "") -> list[Any]:
     if isinstance(want, list) and isinstance(got, list) and len(want) == len(got):
         return [each for one, other in zip(want, got, strict=True) for each in differences(one, other, at)]
     if isinstance(want, float) and isinstance(got, float | int):
-        close = math.isclose(want, got, rel_tol=1e-9, abs_tol=1.01e-6)
-        last_digit = 0.0101 if at.endswith(("american", "no_vig_odds")) else 0.000101
-        return [] if (close or abs(want - got) <= last_digit) and str(got) != "-0.0" else [(at, want, got)]
+        digits = digits_of(at.rpartition(".")[2])
+        close = math.isclose(want, got, rel_tol=1e-9, abs_tol=1.01 * 10.0**-digits)
+        return [] if close and round(got, digits) == got and str(got) != "-0.0" else [(at, want, got)]
     if isinstance(want, float) and not math.isfinite(want):
         return [] if got is None else [(at, want, got)]
     return [] if want == got else [(at, want, got)]
