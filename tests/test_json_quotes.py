@@ -2,18 +2,24 @@
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import product
 from typing import Any
 
 import msgspec
+import naive_scan
 import numpy as np
 import pytest
-from effort import less
+from effort import less, some
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from oddsengine.board import scan
 from oddsengine.board.names import Names
-from oddsengine.board.quotes import QuoteReader, Quotes, _frame
+from oddsengine.board.quotes import _PRICE, LINKS, QuoteReader, Quotes, _fields, _frame
+from oddsengine.board.rows import REJECTED
+from oddsengine.groups import NO_TIME
+from oddsengine.identity import WORDING
+from oddsengine.layout import LIVE, SUSPENDED
 from oddsengine.schema import OddsError
 
 ROW = {
@@ -233,3 +239,65 @@ def test_many_texts_are_told_apart() -> None:
     terms, _ = door.codes(door.read(text, names), names)
     assert np.unique(terms).size == 9000
     assert (door.read(text, names).term == terms).all()
+
+
+# ---- the kernel alone, beside its twin ----
+
+LIST = b"""[{"event_id": "e", "selection": "X", "sportsbook": "a", "line": -2.5, "odds_decimal": 1.9, "is_live": true,
+\t"last_seen_at": "2026-02-08T10:00:59.25Z", "deep_link": "u", "x": -1.5e3, "y": false, "league": ""},\r
+{"event_id": "e", "selection": "X", "sportsbook": "a", "line": -0.0, "odds_decimal": null, "is_live": null},
+{"odds_american": 12E+1, "is_active":false , "z":"v","rejected_upstream"\t:true, "timestamp" : "2024-02-29 23:59-0530"}
+ ] """
+BYTES = b'"{}[],:-+.019eEtTfnuaZ/ \t\n\r\x00\x08\x0b\x0c\x0e\x1f!\x7f\xff'
+MOMENTS = ("last_seen_at", "timestamp", "odds_changed_at", "event_start_time")
+TWIN = naive_scan.Fields((*WORDING, "sportsbook"), _PRICE, MOMENTS, ("is_live", "is_active", "rejected_upstream"))
+NO_CODES = scan.Codes()
+
+
+def check_scanned(text: bytes, terms: dict[Any, tuple[int, ...]]) -> None:
+    """Compare with the twin; `terms` are the hashes of the terms so far."""
+    got, rows = scan.scan(text, _fields(), NO_CODES, NO_CODES), naive_scan.scan(text, TWIN)
+    if got is None or rows is None:
+        assert got is rows, text
+        return
+    whole = [json.loads(text[a:b]) for a, b in got.span.tolist()]
+    assert [list(row) for row in whole] == [list(row) for row in rows], text
+    np.testing.assert_array_equal(got.numbers, [[naive_scan.number(row, name) for name in _PRICE] for row in rows])
+    flags = [
+        LIVE * (row.get("is_live") is True) + SUSPENDED * (row.get("is_active") is False)
+        + REJECTED * (row.get("rejected_upstream") is True)
+        for row in rows
+    ]  # fmt: skip
+    moments = [[row.get(name) for name in MOMENTS] for row in rows]
+    assert got.flags.tolist() == flags, text
+    assert [[None if at == NO_TIME else at for at in row] for row in got.moments.tolist()] == moments, text
+    assert got.other.tolist() == [any(row.get(name) is not None for name in LINKS) for row in rows], text
+    for row, term, book in zip(rows, got.term_hash.tolist(), got.book_hash.tolist(), strict=True):
+        key = (*(row.get(name) or "" for name in WORDING), row.get("line"))
+        assert terms.setdefault(key, tuple(term)) == tuple(term), text
+        assert terms.setdefault(row.get("sportsbook") or "", tuple(book)) == tuple(book), text
+
+
+def test_every_byte_of_a_text_counts() -> None:
+    """Each byte is gone, another one, or has one before it: either both read the same, or neither reads it."""
+    terms: dict[Any, tuple[int, ...]] = {}
+    check_scanned(LIST, terms)
+    assert len(terms) == 5
+    for at in range(len(LIST)):
+        check_scanned(LIST[:at], terms)
+        check_scanned(LIST[:at] + LIST[at + 1 :], terms)
+        for byte in some(BYTES[at % 4 :: 4], less(99, 4)):
+            check_scanned(LIST[:at] + bytes([byte]) + LIST[at + 1 :], terms)
+            check_scanned(LIST[:at] + bytes([byte]) + LIST[at:], terms)
+    hashes = list(terms.values())
+    assert len(set(hashes)) == len(hashes)
+
+
+@pytest.mark.parametrize("name", [*ROW, *MOMENTS, "line", "odds_american", "is_live", "is_active", "x"])
+def test_the_last_value_of_a_repeated_field_counts(name: str) -> None:
+    """Whatever came before it, and whatever a field may not have."""
+    values = ('"e"', '""', '"2026-02-08T10:00:00Z"', "1.5", "-0.0", "12345678901234567890.5", "true", "false", "null",
+              "[]", "{}", "nul", "tru", "falsy", "-", "1.")  # fmt: skip
+    for first, second in product(values, values):
+        if name != "line" or "5678" not in first + second:  # a line of many digits is read by the slower parser
+            check_scanned(f'[{{"{name}": {first}, "{name}": {second}}}, {{"{name}": {second}}}]'.encode(), {})
