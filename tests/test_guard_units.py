@@ -1,5 +1,6 @@
 """The guards on arrays alone: parts of a board judged by themselves, and each place where a guard could fire found."""
 
+import math
 import os
 import random
 from typing import Any, NamedTuple
@@ -109,16 +110,24 @@ def test_a_contest_is_judged_alone(rows: list[Row], off: set[str], now: int, cho
 
 
 def biased(seed: int) -> list[Row]:
-    """Props of one game, one book generous on many of them, lines missing here and there."""
+    """Props of one game, one book generous on one side of many of them, lines missing here and there."""
     rng = random.Random(seed)
     rows = []
-    for player in range(rng.randint(4, 9)):
+    for player in range(rng.randint(7, 11)):
         for line in rng.sample((18.5, 19.5, 20.5), rng.randint(1, 3)):
             for book in ("a", "b", "betrivers", "unibet", "c", "d", "e"):
                 if rng.random() < 0.7:
-                    over = rng.choice((1.8, 1.9, 1.95, 2.0)) + rng.choice((0.0, 0.25, 0.4)) * (book == "a")
-                    rows += prop(book, f"Player {player}", line, over, 1.0 / (1.04 - 1.0 / over))
+                    odds = rng.choice((1.8, 1.9, 1.95, 2.0)) + rng.choice((0.0, 0.25, 0.25, 0.3, 0.4)) * (book == "a")
+                    sides = odds, 1.0 / (1.04 - 1.0 / odds)
+                    rows += prop(book, f"Player {player}", line, *(reversed(sides) if seed % 2 else sides))
     return rows
+
+
+@pytest.mark.parametrize("seed", [6, 7, 9, 10])
+def test_a_book_that_is_generous_with_one_side_of_its_props(seed: int) -> None:
+    rows = biased(seed)
+    assert CODES["bias"] in alone(frame(rows), NONE_OFF, NOW, random.Random(seed)).reason
+    check_rejected(rows, EVERY_GUARD, scan(rows, EVERY_GUARD, NOW))
 
 
 def test_contests_are_judged_alone_and_as_their_twin_on_boards_where_every_guard_fires() -> None:
@@ -193,6 +202,24 @@ def test_measures_of_age_and_start() -> None:
     assert not verdicts(odds, start=start, off=off, now=NO_TIME)
 
 
+@pytest.mark.parametrize("q", [0.04, 0.2, 0.5, 0.8, 0.96])
+@pytest.mark.parametrize("more", [{}, {"is_live": True}, {"market_segment": "1st_half"}])
+@pytest.mark.parametrize("books", ["abc", "abcdef"])
+def test_how_far_a_price_may_be_from_the_others(books: str, more: dict[str, Any], q: float) -> None:
+    """Few other books are compared by `few_witnesses`, several by `outlier`; main lines are pre-match and full-game."""
+    base = LIMITS.outlier_other if more else LIMITS.outlier_main
+    bound = base + LIMITS.outlier_slope / (q * (1.0 - q))
+    for gap in (bound + 1e-6, bound - 1e-6, -bound + 1e-6, -bound - 1e-6):
+        judged = 1.0 + (1.0 / q - 1.0) * math.exp(gap)
+        odds = table(*(total(book, 220.5, judged if book == "a" else 1.0 / q, None, **more) for book in books))
+        identity, facts = read(odds)
+        found = judge(identity.groups, identity.traits, *facts, NONE_OFF, NOW, LIMITS)
+        rejected, doubtful, low = gap > bound and len(books) > 3, gap > bound and len(books) == 3, gap < -bound
+        assert found.reason.tolist() == [CODES["outlier"] * rejected, *[0] * (len(books) - 1)]
+        assert found.doubt.tolist() == [doubtful, *[0] * (len(books) - 1)]
+        assert found.not_reference.tolist() == [low and len(books) > 3, *[0] * (len(books) - 1)]
+
+
 @pytest.mark.parametrize("books", ["abc", "abcde"])
 def test_a_price_exactly_at_a_bound_is_within_it(books: str) -> None:
     """Few other books are compared by `few_witnesses`, several by `outlier`."""
@@ -200,6 +227,12 @@ def test_a_price_exactly_at_a_bound_is_within_it(books: str) -> None:
     limits = LIMITS._replace(outlier_main=0.0, outlier_other=0.0, outlier_slope=0.0)
     found = judge(identity.groups, identity.traits, *facts, NONE_OFF, NOW, limits)
     assert not any([*found.reason, *found.not_reference, *found.doubt])
+
+
+def test_a_market_of_nothing_but_prices_that_flap() -> None:
+    odds = table(total("a", 220.5, 1.9, 1.9), total("a", 221.5, 2.0, 1.8))
+    flap = np.array([1, 1, 0, 0], np.uint8)
+    assert verdicts(odds, flap=flap) == dict.fromkeys((0, 1), (CODES["flap"], 1.0))
 
 
 def test_a_dear_market_in_a_ladder_that_goes_for_a_cheap_one() -> None:

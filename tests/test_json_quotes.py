@@ -20,7 +20,7 @@ from oddsengine.board.rows import REJECTED
 from oddsengine.groups import NO_TIME
 from oddsengine.identity import WORDING
 from oddsengine.layout import LIVE, SUSPENDED
-from oddsengine.schema import OddsError
+from oddsengine.schema import MOST_CHARACTERS, OddsError
 
 ROW = {
     "event_id": "e", "sport": "tennis", "home_team": "X", "away_team": "Y", "market_type": "moneyline",
@@ -258,7 +258,7 @@ def check_scanned(text: bytes, terms: dict[Any, tuple[int, ...]]) -> None:
     """Compare with the twin; `terms` are the hashes of the terms so far."""
     got, rows = scan.scan(text, _fields(), NO_CODES, NO_CODES), naive_scan.scan(text, TWIN)
     if got is None or rows is None:
-        assert got is rows, text
+        assert (got is None) is (rows is None), text
         return
     whole = [json.loads(text[a:b]) for a, b in got.span.tolist()]
     assert [list(row) for row in whole] == [list(row) for row in rows], text
@@ -291,6 +291,13 @@ def test_every_byte_of_a_text_counts() -> None:
             check_scanned(LIST[:at] + bytes([byte]) + LIST[at:], terms)
     hashes = list(terms.values())
     assert len(set(hashes)) == len(hashes)
+
+
+@pytest.mark.parametrize("name", TWIN.texts)
+def test_a_text_has_a_greatest_length(name: str) -> None:
+    for size, supported in ((MOST_CHARACTERS, True), (MOST_CHARACTERS + 1, False)):
+        got = scan.scan(json.dumps([{name: "x" * size}]).encode(), _fields(), NO_CODES, NO_CODES)
+        assert (got is not None) is supported
 
 
 @pytest.mark.parametrize("name", [*ROW, *MOMENTS, "line", "odds_american", "is_live", "is_active", "x"])

@@ -598,6 +598,14 @@ def test_keys_of_another_store_are_taken(store: KeyStore, folder: Path, tmp_path
     other.close()
 
 
+def test_a_closed_store_holds_no_file(folder: Path) -> None:
+    store = opened(folder)
+    store.close()
+    for file in (store._reader, store._writer):
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            file.execute("SELECT 1")
+
+
 def test_a_read_waits_less_for_a_lock_than_a_change(store: KeyStore) -> None:
     waits = [file.execute("PRAGMA busy_timeout").fetchone()[0] for file in (store._reader, store._writer)]
     assert waits == [250, 5000]
@@ -611,6 +619,30 @@ def test_a_folder_that_cannot_be_written_is_named(store: KeyStore, tmp_path: Pat
         with pytest.raises(StoreError) as refused, store._translated():
             raise error
         assert str(refused.value).endswith("/gone must be a folder that can be written") is named
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        *dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_SNAPSHOT, sqlite3.SQLITE_LOCKED), 503).items(),
+        *dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_CANTOPEN), 503).items(),
+        (sqlite3.SQLITE_PERM, 503), (sqlite3.SQLITE_FULL, 507), (sqlite3.SQLITE_CORRUPT, None), (None, None),
+    ],
+)  # fmt: skip
+def test_what_a_caller_hears_of_a_broken_database(store: KeyStore, code: int | None, status: int | None) -> None:
+    """A database that will work again has a status of its own; another error is one of ours."""
+    error = sqlite3.DatabaseError("no")
+    if code is not None:
+        error.sqlite_errorcode = code
+    with pytest.raises(KeysError) as refused, store._translated():
+        raise error
+    assert isinstance(refused.value, StoreError) is (status is not None)
+    if isinstance(refused.value, StoreError):
+        problem = refused.value.problem()
+        name = "unavailable" if status == 503 else "insufficient_storage"
+        assert (problem.status, problem.code, problem.extra.get("retry_after")) == (
+            status, name, 1 if status == 503 else None,
+        )  # fmt: skip
 
 
 # ---- the demonstration ----

@@ -100,6 +100,19 @@ def test_keys_of_one_account_share_its_minute(clock: Clock) -> None:
     assert limits.take("acme", 300).remaining == 300 - 14
 
 
+@pytest.mark.parametrize(("who", "left"), [
+    ("address 2001:db8::1", 7), ("address 2001:db8::2:3", 7), ("address 2001:db8::9%eth0", 7), ("2001:db8::1", 9),
+    ("failed 2001:db8::1", 9), ("address 2001:db8:0:1::1", 9), ("address 2001:db8::", 7), ("address 1.2.3.4", 8),
+    ("address ::ffff:1.2.3.4", 8), ("address 1.2.3.5", 9), ("address nowhere", 9),
+])  # fmt: skip
+def test_addresses_of_one_network_share_its_minute(clock: Clock, who: str, left: int) -> None:
+    limits = Limits(clock=clock)
+    for each in ("address 2001:db8::1", "address 2001:db8::ff:1", "address 1.2.3.4"):
+        limits.take(each, 10)
+    assert limits.room(who, 10).remaining == left + 1
+    assert limits.take(who, 10).remaining == left
+
+
 def test_requests_to_other_processes_count_in_their_minute(clock: Clock) -> None:
     limits = Limits(clock=clock)
     limits.elsewhere["acme"], limits.elsewhere_minute = 7, int(clock.at) // 60
@@ -299,6 +312,17 @@ def test_two_nodes_add_to_one_file(file: Path, clock: Clock) -> None:
     assert one.used("acme") == two.used("acme") == Used(12, 12, 12)
     one.close()
     two.close()
+
+
+def test_totals_of_all_processes_only_rise(file: Path, clock: Clock) -> None:
+    usage, today = Usage(file, 60.0, clock), int(clock()) // 86_400
+    usage.add("acme", clock())
+    usage.flush()
+    for total, known in ((5, 5), (3, 5), (7, 7)):
+        usage.take({("acme", today): total, ("other", today): 2})
+        assert usage.totals() == {("acme", today): known, ("other", today): 2}
+        assert usage.used("acme").today == known
+    usage.close()
 
 
 @pytest.mark.usefixtures("often")

@@ -44,6 +44,7 @@ def refused(served: Served, query: str, headers: dict[str, str] | None = None) -
 
 
 @example([MOST_ROWS // 2 - 1, MOST_ROWS // 2], 5)  # they just fit
+@example([MOST_ROWS // 2, MOST_ROWS // 2], 5)  # one byte too many
 @example([MOST_ROWS, MOST_ROWS // 2 - 1, MOST_ROWS // 2], 5)  # and so do these after others
 @given(
     st.lists(st.sampled_from([0, 1, 9, MOST_ROWS // 3, MOST_ROWS // 2 - 1, MOST_ROWS]), max_size=9), st.integers(1, 5)

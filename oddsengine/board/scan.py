@@ -387,16 +387,16 @@ def _scan(
     """Parse a list of objects. Returns the numbers of rows and of long numbers, or -1 if anything is unsupported."""
     key, pair = np.empty(2, np.uint64), np.empty(2)
     seen = np.full((3, 64), -1)  # fields of the previous row, in order: offset and size of the name, field
-    n, n_long = 0, 0
+    n, n_long, unsupported = 0, 0, (-1, 0)
     at = _blank(text, 0)
     if at >= text.size or text[at] != 91:
-        return -1, 0
+        return unsupported
     at = _blank(text, at + 1)
     if at < text.size and text[at] == 93:
         return (0 if _blank(text, at + 1) == text.size else -1), 0
     while True:
         if at >= text.size or text[at] != 123:
-            return -1, 0
+            return unsupported
         span[n, 0] = at
         for k in range(hashes.shape[0]):
             hashes[k, 0], hashes[k, 1] = np.uint64(0), np.uint64(0)
@@ -409,7 +409,7 @@ def _scan(
         at = _blank(text, at + 1)
         while True:
             if at >= text.size or text[at] != 34:
-                return -1, 0
+                return unsupported
             at += 1
             if nth < seen[0].size and seen[1, nth] >= 0 and _same(text, at, seen[0, nth], seen[1, nth]):
                 at += seen[1, nth]
@@ -418,7 +418,7 @@ def _scan(
                 first = at
                 at = _string(text, at, key)
                 if at < 0:
-                    return -1, 0
+                    return unsupported
                 field = np.int64(key[0] & np.uint64(255))
                 while f_keys[field] != key[0] and f_keys[field] != np.uint64(0):
                     field = (field + 1) & 255
@@ -429,14 +429,14 @@ def _scan(
             kind, place = f_kind[field], f_place[field]
             at = _blank(text, at + 1)
             if at >= text.size or text[at] != 58:
-                return -1, 0
+                return unsupported
             at = _blank(text, at + 1)
             if at >= text.size:
-                return -1, 0
+                return unsupported
             if not known:
                 at = _skip(text, at, pair)
                 if at < 0:
-                    return -1, 0
+                    return unsupported
             elif _word(text, at, 110, 117, 108, 108):
                 at += 4
                 if kind == 0:
@@ -452,11 +452,11 @@ def _scan(
                     flags[n] &= ~np.uint8(place)
             elif kind == 0:
                 if text[at] != 34:
-                    return -1, 0
+                    return unsupported
                 first = at + 1
                 at = _string(text, first, key)
                 if at < 0 or at - first > most:
-                    return -1, 0
+                    return unsupported
                 hashes[place, 0], hashes[place, 1] = key[0], key[1]
                 if at == first:  # an empty text counts as null
                     hashes[place, 0], hashes[place, 1] = np.uint64(0), np.uint64(0)
@@ -464,35 +464,35 @@ def _scan(
             elif kind == 1:
                 first = at
                 if text[at] != 45 and not 48 <= text[at] <= 57:
-                    return -1, 0
+                    return unsupported
                 at = _number(text, at, pair)
                 if at < 0:
-                    return -1, 0
+                    return unsupported
                 numbers[n, place] = pair[0]
                 for j in range(row_long, n_long):
                     if long[j, 1] == place:
                         long[j, 1] = -1
                 if pair[1] != 0.0:
                     if place == 0 or n_long == long.shape[0]:  # a line, which is part of the term
-                        return -1, 0
+                        return unsupported
                     long[n_long, 0], long[n_long, 1], long[n_long, 2], long[n_long, 3] = n, place, first, at
                     n_long += 1
             elif kind == 2:
                 if text[at] != 34:
-                    return -1, 0
+                    return unsupported
                 first = at + 1
                 at = _close(text, first)
                 if at < 0:
-                    return -1, 0
+                    return unsupported
                 moments[n, place] = _moment(text, first, at)
                 if moments[n, place] == _BAD:
-                    return -1, 0
+                    return unsupported
                 at += 1
             elif kind < 5:
                 yes = _word(text, at, 116, 114, 117, 101)
                 at = _skip(text, at, pair) if yes or text[at] == 102 else -1
                 if at < 0:
-                    return -1, 0
+                    return unsupported
                 flags[n] &= ~np.uint8(place)
                 if yes == (kind == 3):
                     flags[n] |= np.uint8(place)
@@ -500,14 +500,14 @@ def _scan(
                 other[n] = 1
                 at = _skip(text, at, pair)
                 if at < 0:
-                    return -1, 0
+                    return unsupported
             at = _blank(text, at)
             if at >= text.size:
-                return -1, 0
+                return unsupported
             if text[at] == 125:
                 break
             if text[at] != 44:
-                return -1, 0
+                return unsupported
             at = _blank(text, at + 1)
         at += 1
         span[n, 1] = at
@@ -529,7 +529,7 @@ def _scan(
         if at < text.size and text[at] == 93:
             return (n if _blank(text, at + 1) == text.size else -1), n_long
         if at >= text.size or text[at] != 44:
-            return -1, 0
+            return unsupported
         at = _blank(text, at + 1)
 
 
