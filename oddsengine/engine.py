@@ -1112,7 +1112,8 @@ class Delayed(Engine):
         """Start again from a board of the leader, once it is old enough."""
         with self._lock:
             self._waiting.clear()
-            self._waiting.append(Waiting(board.number, board.now, board))
+            if board.number:  # before the first step there is nothing to start from
+                self._waiting.append(Waiting(board.number, board.now, board))
 
     def step(self, *_: Any, **__: Any) -> Update:
         """Raises TypeError: the past cannot be changed."""

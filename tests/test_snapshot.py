@@ -1,5 +1,6 @@
 """A restored engine goes on as the one that the snapshot was taken of."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -57,6 +58,15 @@ def test_goes_on_alike(seed: int, method: str) -> None:
     assert copy.table().equals(engine.table())
     first = copy.view(method=method).opportunities(("ev",)).ev
     assert first.equals(engine.view(method=method).opportunities(("ev",)).ev)
+
+
+def test_a_delayed_board_follows_an_engine_restored_from_before_its_first_step() -> None:
+    engine = Engine()
+    late = engine.delayed(5)
+    restore(engine, dump(Engine()))
+    for second in range(0, 12, 3):
+        engine.step([], datetime(2026, 2, 8, tzinfo=UTC) + timedelta(seconds=second))
+    assert (engine.number, late.number) == (4, 2)
 
 
 def test_what_does_not_fit_is_refused() -> None:
