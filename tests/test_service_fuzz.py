@@ -74,7 +74,8 @@ def operations(description: dict[str, Any], mode: schemathesis.GenerationMode) -
 def obey_descriptions(case: Any, tier: Tier) -> None:
     """Keep what no schema can say and the texts do: times in order, a tier's most ids of a batch, pairs of fields."""
     if case.path.startswith(("/alerts", "/bets", "/filters", "/marks")):
-        texts = {"time_zone": "UTC", "query": "min_ev=2", "settled_at": "2026-02-08T18:00:00Z"}
+        at = "2026-02-08T18:00:00Z"
+        texts = {"time_zone": "UTC", "query": "sport=basketball", "settled_at": at, "event_start_time": at}
         if isinstance(case.body, dict):
             some = {name: texts.get(name, plain(value)) for name, value in case.body.items() if name.isidentifier()}
             for pair in (("quiet_from", "quiet_to"), ("home_score", "away_score")):
@@ -86,7 +87,7 @@ def obey_descriptions(case: Any, tier: Tier) -> None:
     if case.path.startswith("/calculators"):
         numbers = {"odds": "2.1,2.2", "probabilities": "0.5,0.5", "limits": "100,100", "total": 100, "step": 1}
         case.query = {name: numbers.get(name, value) for name, value in (case.query or {}).items()}
-    for first, last in (("since", "until"), ("start_time", "end_time")):
+    for first, last in (("since", "until"), ("start_time", "end_time"), ("from", "to")):
         if first in case.query and last in case.query:
             case.query = {**case.query, last: case.query[first]}
     if case.path == "/odds/batch" and isinstance(case.body, dict):
@@ -131,6 +132,8 @@ def test_answers_conform_whatever_is_asked(
                 service.clock.pass_minute()
                 last[:] = [case.method, case.path, case.query, case.body]
                 answer = case.call(base_url=service.base, session=session, timeout=PATIENCE_S, allow_redirects=False)
+                if len(answer.request.url) > MOST_HEAD and answer.status_code == 431:  # of the server, not the endpoint
+                    return
                 statuses.add(answer.status_code)
                 last.append(answer.text[:300])
                 met.setdefault(case.path, set()).add(answer.status_code)
