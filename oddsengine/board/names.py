@@ -92,8 +92,9 @@ class Votes:
 
     def count(self, came: Ints, went: Ints) -> Ints:
         """Count rows that come and go, by the codes of their answers; return their events with several answers."""
-        np.add.at(self.rows.values, came, 1)
-        np.add.at(self.rows.values, went, -1)
+        one = np.int32(1)  # of the column's type: others are converted one element at a time
+        np.add.at(self.rows.values, came, one)
+        np.subtract.at(self.rows.values, went, one)
         events = self.event.values[np.concatenate((came, went))]
         contested: Ints = events[self.many.values[events] != 0]
         return contested
