@@ -158,7 +158,9 @@ def stamp(function: Any, options: str) -> bytes:
     import numba  # noqa: PLC0415
 
     digest = hashlib.blake2b(digest_size=_DIGEST)
-    for part in (numba.__version__, llvmlite.__version__, np.__version__, sys.version, options):
+    config: Any = numba.config
+    settings = options, config.BOUNDSCHECK, config.OPT, config.DEBUGINFO_DEFAULT  # of the environment, except options
+    for part in (numba.__version__, llvmlite.__version__, np.__version__, sys.version, settings):
         digest.update(f"{part}\n".encode())
     for part in _parts(function, set()):
         digest.update(part)

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
 
+import numba
 import pytest
 from forking import ran
 
@@ -272,7 +273,7 @@ def outer(*, added: int = 1, options: str = "", before: str = "", limit: int = 3
     return found
 
 
-def test_the_stamp_changes_with_everything_that_a_kernel_is_compiled_from() -> None:
+def test_the_stamp_changes_with_everything_that_a_kernel_is_compiled_from(monkeypatch: pytest.MonkeyPatch) -> None:
     same = stamp(outer(), "")
     assert stamp(outer(), "") == same
     assert stamp(outer(before="# moved\n\n"), "") == same, "but not with where it stands"
@@ -281,6 +282,8 @@ def test_the_stamp_changes_with_everything_that_a_kernel_is_compiled_from() -> N
         stamp(outer(limit=4), ""),
     ]  # fmt: skip
     assert len({same, *changed}) == 5
+    monkeypatch.setattr(numba.config, "BOUNDSCHECK", 1)
+    assert stamp(outer(), "") not in {same, *changed}, "NUMBA_BOUNDSCHECK=1 finds kernels without such checks"
 
 
 def test_the_stamp_is_the_same_in_every_process() -> None:
