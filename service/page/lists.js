@@ -318,7 +318,7 @@ class Lists {
     if (!rows.length) body.append(el("tr", { class: "empty", role: "row" }, el("td", { colspan: columns.length, role: "cell" }, this.#empty(none))));
     if (focused && !focused.isConnected) $("panel-list").focus({ preventScroll: true });
     const all = this.shown[this.kind].size;
-    write($("summary"), !may(this.kind) ? "" : `${stalled() ? "Not live: these may be out of date. " : ""}${found.length + this.folded === all ? all : `${found.length + this.folded} of ${all}`} open${this.folded ? `, ${this.folded} of them the same price at a sister book` : ""}${this.paused ? ", paused" : this.still ? ", rows hold still while you are among them" : ""}`);
+    write($("summary"), !may(this.kind) ? "" : `${stalled() ? "Not live: these may be out of date. " : ""}${found.length + this.folded === all ? all : `${found.length + this.folded} of ${all}`} open${this.folded ? `, ${this.folded} of them at a sister book for the same price` : ""}${this.paused ? ", paused" : this.still ? "; rows stay in place while you use the list" : ""}`);
     $("pages").hidden = last === 0;
     write($("where"), found.length ? `${page * PAGE + 1} to ${page * PAGE + rows.length} of ${found.length}` : "");
     $("before").disabled = page === 0;
