@@ -1159,6 +1159,11 @@ class Delayed(Engine):
             again, self.failure = bool(self.failure), repr(error)
             if not again:
                 return "tries again after the next step"
+            self._empty()
+            return "is empty, and starts again from a copy that is old enough"
+
+    def _empty(self) -> None:
+        with self._lock:
             self._waiting.clear()
             self._entering.clear()
             for view in list(self._awake.values()):
@@ -1166,7 +1171,9 @@ class Delayed(Engine):
             self.opened, self._board = OpenTable(), Board(self._off, self._board.limits)
             self._writes.clear()
             self._begin_again()
-            return "is empty, and starts again from a copy that is old enough"
+            for delayed in self._delayed.values():  # it does not get the batches until the copy
+                delayed.failure = self.failure
+                delayed._empty()
 
     def _begin(self, board: Board) -> None:
         """Start from the board at the time this engine was created."""

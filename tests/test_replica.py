@@ -3,7 +3,7 @@
 import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -336,6 +336,24 @@ def test_a_delayed_board_that_fails_twice_is_empty_until_it_starts_again(monkeyp
     engine.step(now=NOW + timedelta(seconds=11))
     assert late.number == 9
     alike(late)
+
+
+def test_a_board_delayed_behind_one_that_starts_again_misses_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    late = engine.delayed(2.0)
+    later = late.delayed(2.0)
+    states = {0: engine.state_hash(views=False)}
+    for second in range(20):
+        fails = second in (6, 7)
+        if fails:
+            monkeypatch.setattr(late._board, "apply", lambda *_: 1 / 0)
+        with pytest.warns(RuntimeWarning, match="delayed by 2 s") if fails else nullcontext():
+            # X changes in a batch that fails, and not again.
+            engine.step([quote("X", 2.0 if second < 5 else 3.0)] * (second in (0, 5)), NOW + timedelta(seconds=second))
+        states[engine.number] = engine.state_hash(views=False)
+        assert later.state_hash(views=False) == states[later.number], second
+        assert bool(later.failure) is (7 <= second < 13), second
+    assert (engine.number, late.number, later.number) == (20, 18, 16)
 
 
 def test_a_step_that_is_interrupted_anywhere_is_shown_whole_or_not_at_all() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import io
 import math
 import threading
+import time
 from datetime import UTC, datetime
 
 import msgspec
@@ -153,6 +154,25 @@ def test_a_round_of_writing_waits_for_a_step_but_not_for_long(
                 await asyncio.sleep(0.001)
         assert client.text.count(b'"id"') == 2
         assert isinstance(await asyncio.to_thread(done.exception, 20), ZeroDivisionError if fails else type(None))
+
+    asyncio.run(run())
+
+
+def test_a_round_of_writing_waits_as_long_for_a_step_in_a_busy_event_loop() -> None:
+    """The time counts, not how often the loop had the time to look."""
+
+    async def run() -> None:
+        lines, group = lines_and_group(SSE)
+        client = Client()
+        admitted(lines, group, SSE, client)
+        lines._node.stepping = True
+        lines.deliver([(group, 2, [moved("a", 2)])], 2)
+        turns = 0
+        while b'"id":"a"' not in client.text:
+            time.sleep(sending.GIVE_WAY_S)
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns <= 4
 
     asyncio.run(run())
 

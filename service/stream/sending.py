@@ -244,22 +244,24 @@ class Lines:
         """Send pending data."""
         self._hand_out()
         due, self._due = self._due, []
-        self._write_to(due, 0.0, 0)
+        self._write_to(due, 0.0, 0.0, None)
 
-    def _write_to(self, due: Sequence[Subscriber], spent: float, waited: int) -> None:
+    def _write_to(self, due: Sequence[Subscriber], spent: float, waited: float, since: float | None) -> None:
         """Write to subscribers; then pause for as long as that took, so that more is joined.
 
         It is interrupted while a step runs, because writing to a thousand streams would make the step twice as long,
-        and every few milliseconds for other tasks.
+        and every few milliseconds for other tasks. `since` is when it was interrupted for a step, if it was.
         """
         began = time.perf_counter()
+        waited += began - since if since is not None else 0.0
         self._flushing = False
         for place, subscriber in enumerate(due):
-            waits = self._node.stepping and waited * _LOOK_S < GIVE_WAY_S
-            if waits or (place and time.perf_counter() - began > _PART_S):
+            waits = self._node.stepping and waited < GIVE_WAY_S
+            now = time.perf_counter()
+            if waits or (place and now - began > _PART_S):
                 self._flushing = True
-                spent += time.perf_counter() - began
-                self._loop.call_later(_LOOK_S if waits else 0.0, self._write_to, due[place:], spent, waited + waits)
+                rest = due[place:], spent + now - began, waited, now if waits else None
+                self._loop.call_later(_LOOK_S if waits else 0.0, self._write_to, *rest)
                 return
             if subscriber.size:
                 subscriber.flush()
