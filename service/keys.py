@@ -532,7 +532,7 @@ def _fixed(now: datetime) -> dict[str, Record]:
         terms = Terms(tier.id, streaming=tier.rank >= TIERS["pro"].rank)
         name = DEMO + tier.id
         out[name] = Record(
-            name, name, f"demonstration of {tier.id}", terms, active=True, created_at=now, updated_at=now, used=None
+            name, name, f"demo of the {tier.id} tier", terms, active=True, created_at=now, updated_at=now, used=None
         )
     return out
 

@@ -53,8 +53,8 @@ def choices(name: str, doc: str, allowed: Sequence[str], **more: Any) -> Param:
     def read(name: str, value: str) -> tuple[str, ...]:
         out = _words(name, value)
         if unknown := [word for word in out if word not in allowed]:
-            several = "a list of " if len(allowed) > 1 else ""
-            raise invalid(f"{name} must be {several}{', '.join(allowed)}, got {quoted(unknown[0])}")
+            each = "one or more of " if len(allowed) > 1 else ""
+            raise invalid(f"{name} must be {each}{', '.join(allowed)}, got {quoted(unknown[0])}")
         return out
 
     one = "|".join(allowed)
@@ -191,7 +191,7 @@ def parse(query: bytes, params: Declared) -> tuple[dict[str, Any], list[str]]:
             if param.name in texts and texts[param.name] != value:
                 if not param.several:
                     raise invalid(
-                        f"{param.name} must be given once, got {quoted(texts[param.name])} and {quoted(value)}"
+                        f"{param.name} must not be repeated, got {quoted(texts[param.name])} and {quoted(value)}"
                     )
                 texts[param.name] += f",{value}"
             else:
@@ -200,8 +200,13 @@ def parse(query: bytes, params: Declared) -> tuple[dict[str, Any], list[str]]:
         values[name] = params.read(given[name], value)
     for param in params.required:
         if values[param.name] is None:
-            raise invalid(f"{param.name} must be given ({param.doc.rstrip('.')}), got nothing", param.missing)
+            raise invalid(f"{param.name} is required: {_lowered(param.doc.rstrip('.'))}", param.missing)
     return values, ignored
+
+
+def _lowered(text: str) -> str:
+    """A description without its capital letter."""
+    return text[:1].lower() + text[1:]
 
 
 def _pairs(query: bytes) -> list[tuple[str, str]]:

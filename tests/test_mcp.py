@@ -228,7 +228,7 @@ def test_margins_are_removed_and_stakes_computed(service: Running) -> None:
         ("kelly", {"probability": 0.5, "odds": "1.9,2.1"}, "odds must be a single price, that of one bet, got 2"),
         ("devig", {"odds": ",".join(["1.9"] * 41)}, "odds must have at most 40 prices, got 41"),
         ("what_was_rejected", {}, "at least one of event, sport, league, market or sportsbook must be given"),
-        ("compare_odds", {}, "event must be given (Id of one event, see /events), got nothing"),
+        ("compare_odds", {}, "event is required: the id of an event, from /events"),
         ("get_weather", {}, "unknown tool"),
     ],
 )

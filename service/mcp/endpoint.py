@@ -13,6 +13,7 @@ from oddsengine_service.app import BASE
 from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Endpoint, no_answer
 from oddsengine_service.middleware.access import limited
+from oddsengine_service.mismatch import mismatch
 from oddsengine_service.problems import Problem, quoted, wrong_method
 from oddsengine_service.request import read_body
 from oddsengine_service.responses import RawResponse, json_response
@@ -153,9 +154,10 @@ def rejection(body: bytes) -> RawResponse | None:
         status = 200
         msgspec.convert(message.get("params") or {}, params)
     except msgspec.ValidationError as error:
-        code, text = INVALID_REQUEST, f"message is not valid JSON-RPC 2.0: {error}"
+        code, text = INVALID_REQUEST, mismatch(str(error), message, Message, "JSON-RPC 2.0 message")
         if status == 200:
-            code, text = INVALID_PARAMS, f"params of {message['method']} do not match the schema: {error}"
+            code, method = INVALID_PARAMS, message["method"]
+            text = mismatch(str(error), message.get("params") or {}, _PARAMS[method], f"params of {method}")
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         code, text = PARSE_ERROR, f"message is not valid JSON: {error}"
     else:

@@ -36,9 +36,9 @@ from oddsengine_service.wire.numbers import americans as american
 MOST_POINTS = 500  # of one price
 MOST_LINES = 5_000  # per page of closing lines; one event may have more
 _TAG, _HISTORICAL = "Odds", "Historical"
-_EVENT_ID = text("event_id", "Id of one event, as /events lists it.", required=True, aliases=("event",))
+_EVENT_ID = text("event_id", "The id of an event, from /events.", required=True, aliases=("event",))
 _DATE = replace(filters.DATE, default="today")
-_ONE_EVENT = text("event", "Id of one event, as /events lists it.", required=True, aliases=("event_id",))
+_ONE_EVENT = text("event", "The id of an event, from /events.", required=True, aliases=("event_id",))
 
 
 class ClosingLine(msgspec.Struct, gc=False):

@@ -364,7 +364,7 @@ endpoints = (
     ),
     Endpoint(
         "/odds/comparison", comparison, "Prices of one event by market type", "Odds", OddsLists,
-        (text("event", "Id of one event, see /events.", required=True, aliases=("event_id",)), MARKET, SPORTSBOOK),
+        (text("event", "The id of an event, from /events.", required=True, aliases=("event_id",)), MARKET, SPORTSBOOK),
         doc="At most 5,000 prices; `truncated` in `meta` is true if there are more: filter by `market` or "
         "`sportsbook`, or page through `/events/{eventId}/odds`.",
     ),
@@ -376,7 +376,7 @@ endpoints = (
     Endpoint(
         "/odds/delta", delta, "Prices that changed since a time", "Odds", Delta,
         (
-            moment("since", "Board time: `server_time` of the previous answer.", required=True),
+            moment("since", "A time of the board: the `server_time` of the previous delta.", required=True),
             *FILTERS, *PAGES, CURSOR, SEEN,
         ),
         doc="Prices that changed or whose `rejection` changed after `since`, and prices removed since then. Removals "

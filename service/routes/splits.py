@@ -106,7 +106,7 @@ endpoints = (
     Endpoint(
         "/splits/history", history, "History of betting splits", _TAG, SplitsHistory,
         (
-            text("event_id", "Id of one event, as /events lists it.", required=True, missing="invalid_request"),
+            text("event_id", "The id of an event, from /events.", required=True, missing="invalid_request"),
             SPORTSBOOK,
             time_param("start_time", "First moment: RFC 3339 or Unix seconds.", unix=True),
             time_param("end_time", "Last moment, not before `start_time`: RFC 3339 or Unix seconds.", unix=True),

@@ -154,7 +154,7 @@ endpoints = (
         "/opportunities/explain/{opportunityId}", explanation, "What stands behind an opportunity", TAG,
         Data[dict[str, Any]],
         (
-            text("event_id", "Id of its event.", required=True), SPORTSBOOK,
+            text("event_id", "The id of its event.", required=True), SPORTSBOOK,
             text("devig_book", "Reference book, as on the +EV list."),
             choice("devig_method", "De-vig method, as on the +EV list.", tuple(DEVIG_METHODS)),
         ),
