@@ -105,7 +105,7 @@ class StoreError(KeysError):
         """The problem as reported to callers, without the name of the file."""
         if self.full:
             return Problem(507, "insufficient_storage", "no space left to store keys; nothing was changed")
-        message = f"the key database is unavailable and nothing was changed; try again in {_RETRY_S:g} s"
+        message = f"the key database is unavailable and nothing was changed; retry in {_RETRY_S:g} s"
         return Problem(503, "unavailable", message, retry_after=int(_RETRY_S))
 
 

@@ -98,7 +98,7 @@ class Sender:
             checked(url.host, _port(url), private=self.private)
         elif scheme == "mailto" or scheme in _SERVICES:
             if apprise is None:
-                raise ValueError("this node lacks what Telegram, Discord and mail need: install oddsengine[alerts]")
+                raise ValueError("Telegram, Discord and mail need the package apprise; install oddsengine[alerts]")
             if scheme == "mailto" and not self._mail:
                 raise ValueError("this node has no mail server; its operator sets alerts.mail_env")
             if self._service(target) is None:

@@ -66,7 +66,7 @@ class Mcp:
         if not room.allowed:
             raise limited(room, "messages")
         if not self._api.node.ready:
-            raise Problem(503, "not_ready", "the node is starting; try again in a few seconds")
+            raise Problem(503, "not_ready", "the node is starting; retry in a few seconds")
         body = await read_body(receive, MOST_BODY, "a message")
         kind = request.given.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if kind != b"application/json":

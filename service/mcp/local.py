@@ -33,8 +33,8 @@ def _decimal(words: str, form: str | None) -> list[float]:
         form = "decimal"
     elif form is None:
         raise invalid(
-            "format must be american (-110, +150) or decimal (1.91, 2.5) for odds that can be read both ways, got "
-            f"nothing for {quoted(words)}"
+            f"odds {quoted(words)} may be American or decimal: set format to american (-110, +150) "
+            "or decimal (1.91, 2.5)"
         )
     out = []
     for word in given:
@@ -104,7 +104,7 @@ def _explain(context: Context) -> Any:
 
 def _rejected(context: Context) -> Any:
     if not any(context.query[name] for name in ("event", "sport", "league", "sportsbook", "market")):
-        raise invalid("at least one of event, sport, league, market or sportsbook must be given, got none")
+        raise invalid("at least one of event, sport, league, market or sportsbook is required")
     unknown: dict[str, list[str]] = {}
     with index_of(context).reader(judged=True) as reader:
         slots = reader.rejected(reader.rows(filter_of(context, reader.now), unknown))

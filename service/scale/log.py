@@ -184,7 +184,9 @@ class SharedLog:
                     await asyncio.sleep(_AGAIN_S)
                     continue
                 if bounds.last < after or (bounds.first > after + 1 and bounds.last > after and not self._latest):
-                    raise LostError(f"{self.name} holds {bounds.first} to {bounds.last}, and {after + 1} was to come")
+                    raise LostError(
+                        f"{self.name} holds messages {bounds.first} to {bounds.last}; the next to read is {after + 1}"
+                    )
                 config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=after + 1)
                 messages = await self._js.subscribe(
                     self._subjects, stream=self.name, ordered_consumer=True, config=config, idle_heartbeat=1.0

@@ -446,7 +446,7 @@ class Member(Collector):
         try:
             reply = self.link.call(self.link.client.request(subject, msgspec.json.encode(splits), _ASK_S), _ASK_S + 1)
         except TROUBLE as error:
-            raise Problem(503, "unavailable", "the writer does not answer; try again in 5 s", retry_after=5) from error
+            raise Problem(503, "unavailable", "the writer does not respond; retry in 5 s", retry_after=5) from error
         return int(reply.data)
 
     async def _take_splits(self, message: Any) -> None:
