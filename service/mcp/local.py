@@ -120,7 +120,7 @@ def _rejected(context: Context) -> Any:
 
 
 def _tool(name: str, answer: Any, params: Sequence[Param]) -> Endpoint:
-    return Endpoint(f"/mcp/{name}", answer, name, _TAG, None, params, lasts="never")
+    return Endpoint(f"/mcp/{name}", answer, name, _TAG, None, params, cache="never")
 
 
 DEVIG = _tool(

@@ -104,7 +104,7 @@ _CHANCE = number("probability", "Fair probability, 0 to 1.", 0.0, 1.0, default=0
 
 
 def _calculator(name: str, answer: Any, summary: str, *params: Param) -> Endpoint:
-    return Endpoint(f"/calculators/{name}", answer, summary, _TAG, Data[Figures], params, lasts="never")
+    return Endpoint(f"/calculators/{name}", answer, summary, _TAG, Data[Figures], params, cache="never")
 
 
 endpoints = (

@@ -67,10 +67,10 @@ def states_of_sport(context: Context) -> Any:
 endpoints = (
     Endpoint(
         "/gamestate", states, "Game states", _TAG, Data[Games], (SPORT, LEAGUE, EVENT, LIVE),
-        feature=_FEATURE, lasts="never", doc=_DOC,
+        feature=_FEATURE, cache="never", doc=_DOC,
     ),
     Endpoint(
         "/gamestate/{sport}", states_of_sport, "Game states of one sport", _TAG, Data[Games],
-        (LEAGUE, EVENT, LIVE), feature=_FEATURE, lasts="never", doc=_DOC,
+        (LEAGUE, EVENT, LIVE), feature=_FEATURE, cache="never", doc=_DOC,
     ),
 )  # fmt: skip

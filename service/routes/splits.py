@@ -101,7 +101,7 @@ endpoints = (
             SPORT, LEAGUE, SPORTSBOOK, EVENT,
             words("market", "spread, total or moneyline: only events with splits for one of them."), LIMIT, OFFSET,
         ),
-        feature="splits", lasts="never",
+        feature="splits", cache="never",
     ),
     Endpoint(
         "/splits/history", history, "History of betting splits", _TAG, SplitsHistory,
@@ -112,12 +112,12 @@ endpoints = (
             time_param("end_time", "Last moment, not before `start_time`: RFC 3339 or Unix seconds.", unix=True),
             _HISTORY,
         ),
-        feature="splits", lasts="never",
+        feature="splits", cache="never",
         doc=f"Snapshots are five minutes apart and available for {KEPT_S // 3600} hours. The response has the newest "
         "`limit` matches, oldest first; `meta.total` counts all matches.",
     ),
     Endpoint(
         "/splits", post, "Post betting splits", _TAG, Data[SplitsStored], method="POST", key="none", body=SplitsPosted,
-        lasts="never", doc="For an operator's source: `Authorization: Bearer` with the token of the settings.",
+        cache="never", doc="For an operator's source: `Authorization: Bearer` with the token of the settings.",
     ),
 )  # fmt: skip

@@ -283,7 +283,7 @@ add-on, and counts towards the same limit."""
 
 endpoints = (
     Endpoint(
-        "/ws", refuse_plain, "Open a WebSocket", "Streaming", None, _PARAMS, query_key=True, lasts="never", status=101,
+        "/ws", refuse_plain, "Open a WebSocket", "Streaming", None, _PARAMS, query_key=True, cache="never", status=101,
         errors=(426,), doc=_DOC,
     ),
 )  # fmt: skip

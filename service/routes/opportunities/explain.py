@@ -158,7 +158,7 @@ endpoints = (
             text("devig_book", "Reference book, as on the +EV list."),
             choice("devig_method", "De-vig method, as on the +EV list.", tuple(DEVIG_METHODS)),
         ),
-        lasts="never",
+        cache="never",
         doc="All prices of the market with their age, role and own fair probability; the source of the fair price; "
         "prices that were not used and why; and, for +EV bets, the history of the fair probability (`fair_line`).",
     ),
