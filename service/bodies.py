@@ -16,7 +16,7 @@ MOST_BODY = 1 << 20
 async def body_of(kind: Any, request: Request, receive: Receive) -> Any:
     """Read and decode a body. Raises `Problem` 400, 408, 413 or 415."""
     raw = await read_body(receive, MOST_BODY, "request body")
-    raw = _unpacked(raw, request.given.get(b"content-encoding", b"").strip().lower())
+    raw = _unpacked(raw, request.received.get(b"content-encoding", b"").strip().lower())
     if not raw:
         raise invalid("request body must be a JSON object, got an empty body")
     try:

@@ -45,7 +45,7 @@ class Mcp:
                 return
             await self._run()
             request.status = 200
-            key = request.given_key(in_query=True)
+            key = request.credential(in_query=True)
             await self._manager.handle_request({**scope, "key": key}, _replay(body, receive), send)
         except Problem as problem:
             await self._api.requests.refuse(request, problem, send)
@@ -68,7 +68,7 @@ class Mcp:
         if not self._api.node.ready:
             raise Problem(503, "not_ready", "the node is starting; retry in a few seconds")
         body = await read_body(receive, MOST_BODY, "a message")
-        kind = request.given.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        kind = request.received.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if kind != b"application/json":
             got = quoted(kind.decode("latin-1"))
             raise Problem(415, "validation_error", f"content-type must be application/json, got {got}")
