@@ -242,7 +242,7 @@ class Engine:
                     board.take_back()
                     self._mend()
                 else:
-                    self._look_again()
+                    self._recompute()
                     self._pass_on(batch)
                     self._follow()
                 raise
@@ -289,7 +289,7 @@ class Engine:
         self._board.mend()
         self.opened.rehome(self._board.rows.unit)
 
-    def _look_again(self) -> None:
+    def _recompute(self) -> None:
         board = self._board
         board.mend()
         board.rebuild()
@@ -297,9 +297,9 @@ class Engine:
         self._entering.clear()  # an unfinished search starts again
         for view in self._awake.values():
             view.open = self.opened.add()
-        self._begin_again()
+        self._reset_readers()
 
-    def _begin_again(self) -> None:
+    def _reset_readers(self) -> None:
         """Show readers a board that was not reached by a step."""
         board = self._board
         self._number, self._now, self._replica = board.number, board.now, None
@@ -309,12 +309,12 @@ class Engine:
         """Continue from a restored board, with the given step number."""
         board = self._board
         board.number = number
-        self._begin_again()
-        self._search_again()
+        self._reset_readers()
+        self._restart_searches()
         for delayed in self._delayed.values():
             delayed.restart(copy.deepcopy(board))
 
-    def _search_again(self) -> None:
+    def _restart_searches(self) -> None:
         """Make every active view search the whole board again."""
         self._entering.clear()
         for view in list(self._awake.values()):
@@ -1165,17 +1165,17 @@ class Delayed(Engine):
                 self._sleep(view)
             self.opened, self._board = OpenTable(), Board(self._off, self._board.limits)
             self._writes.clear()
-            self._begin_again()
+            self._reset_readers()
             return "is empty, and starts again from a copy that is old enough"
 
     def _begin(self, board: Board) -> None:
         """Start from the board at the time this engine was created."""
         self._board = board
-        self._begin_again()
+        self._reset_readers()
         board.units.dirty[board.units.size > 0] = 1
         if not self._samples:  # no view here uses the estimator
             board.momentum = Memory()
-        self._search_again()
+        self._restart_searches()
 
 
 _FIRST, _LAST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)

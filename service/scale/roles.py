@@ -1,7 +1,7 @@
 """The two roles: a gateway follows the log and serves requests; a writer follows until it gets the lease, then leads.
 
 Whenever the state of a process is in doubt, it discards its node and starts again as a follower
-(`Service.begin_again`): if the log is another one, a step was rejected, the lease was lost, or the state differs from
+(`Service.restart`): if the log is another one, a step was rejected, the lease was lost, or the state differs from
 the writer's.
 """
 
@@ -111,7 +111,7 @@ class Member(Collector):
 
     def run(self, service: "Service", feed: "Callable[[Service], None]") -> None:
         """Follow, and feed the board while this process leads; in a thread, until the node closes."""
-        self._over = service.begin_again
+        self._over = service.restart
         if not self.leads:
             self._streams_of = service
         try:

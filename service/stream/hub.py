@@ -237,10 +237,10 @@ class Stream:
                     self._begin_reads()
             except Exception as error:
                 self._log.failure(b"-", "(stream)", error)
-                self._begin_anew()
+                self._reset()
             del job  # it may refer to a watch
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         """End every stream after an internal error: clients reconnect and get a fresh snapshot."""
         for watch in self._watches.values():
             watch.close()
@@ -616,7 +616,7 @@ class Stream:
                 read()
             except Exception as error:
                 self._log.failure(b"-", "(stream)", error)
-                self._jobs.put(self._begin_anew)
+                self._jobs.put(self._reset)
             del read  # it refers to a watch
 
     def _make(self, making: _Making) -> None:
