@@ -243,7 +243,7 @@ class Engine:
                     self._mend()
                 else:
                     self._recompute()
-                    self._pass_on(batch)
+                    self._forward(batch)
                     self._follow()
                 raise
         try:
@@ -262,9 +262,9 @@ class Engine:
             self.opened.rehome(board.rows.unit)
         self._tell(replica.completed(board.number, board.names.wordings, renumbered=tidied))
         self._published = len(board.names.wordings), len(board.names.books)
-        self._pass_on(batch)
+        self._forward(batch)
 
-    def _pass_on(self, batch: Batch) -> None:
+    def _forward(self, batch: Batch) -> None:
         """Give the batch of the last step to the delayed boards."""
         for delayed in self._delayed.values():
             delayed.receive(batch, self._board.number)

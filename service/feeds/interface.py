@@ -132,12 +132,12 @@ class InterfaceSource(_Upstream):
 
     async def _receive(self, hub: Hub, backoff: Backoff, event: ServerSentEvent) -> None:
         payload = await parsed(self.feed, hub, event.data, self._reader.read, event.event, event.data)
-        await self._pass_on(hub, payload)
+        await self._forward(hub, payload)
         if self._reader.ready:
             backoff.reset()
             hub.caught_up(self.feed.name)
 
-    async def _pass_on(self, hub: Hub, payload: Payload) -> None:
+    async def _forward(self, hub: Hub, payload: Payload) -> None:
         if payload.quotes or payload.removed or payload.games:
             await hub.deliver(self.feed.name, payload)
         elif self._reader.ready:  # so far there was only a greeting
