@@ -441,7 +441,7 @@ class Board:
             everything = np.arange(rows.top, dtype=np.int32)
             missing = np.empty(rows.top, np.int32)
             for book, event in batch.complete:
-                code = names.known_book(book)
+                code = names.find_book(book)
                 if code is None:
                     continue
                 among = everything

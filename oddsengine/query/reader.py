@@ -215,7 +215,7 @@ class BoardReader:
 
     def _at_book(self, slots: Ints, book: str) -> Ints:
         names, rows = self.board.names, self.board.rows
-        code = names.known_book(book)
+        code = names.find_book(book)
         if code is None:
             return np.empty(0, np.int32)
         own: Ints = slots[(rows.key[slots] & BOOK_MASK) == code]

@@ -337,7 +337,7 @@ def history(context: Context) -> Any:
         mask = mask & terms.by_selection(query["selection"])
     books_named = book_ids(terms.names.books)
     wanted = np.array([books is None or name in books for name in books_named], bool)
-    if unknown_words := [w for w in query["sportsbook"] or () if not values.known_book(w) and w not in books_named]:
+    if unknown_words := [w for w in query["sportsbook"] or () if not values.is_book(w) and w not in books_named]:
         missing["sportsbook"] = unknown_words
     begins = np.searchsorted(np.sort(moves.row, kind="stable"), np.arange(term.size + 1))
     order = np.argsort(moves.row, kind="stable")
