@@ -220,7 +220,7 @@ class Engine:
             told = len(self._writes)
             try:
                 applied = board.apply(batch)
-                self._tell(replica.applied(batch))
+                self._enqueue(replica.applied(batch))
                 if applied.regrouped:
                     self.opened.rehome(board.rows.unit)
                 idle = self._idle()
@@ -260,7 +260,7 @@ class Engine:
             self._sleep(view)
         if tidied := board.tidy():
             self.opened.rehome(board.rows.unit)
-        self._tell(replica.completed(board.number, board.names.wordings, renumbered=tidied))
+        self._enqueue(replica.completed(board.number, board.names.wordings, renumbered=tidied))
         self._published = len(board.names.wordings), len(board.names.books)
         self._forward(batch)
 
@@ -275,12 +275,12 @@ class Engine:
             return
         for searched in search.searched:
             self.opened.commit(searched.rows, search.some.units, searched.hits, searched.difference, now)
-            self._tell(replica.searched(searched.rows, search.some.units, searched.hits, searched.difference, now))
+            self._enqueue(replica.searched(searched.rows, search.some.units, searched.hits, searched.difference, now))
         if search.changes is not None:
             remember(search.changes, search.some, self._board.rows)
         if search.sampled is not None:
             self._board.momentum.commit(search.sampled)
-            self._tell(replica.moved(search.sampled, self._board.momentum))
+            self._enqueue(replica.moved(search.sampled, self._board.momentum))
         if search.estimates is not None:
             fair_close.remember(*search.estimates, self._board.rows.close)
 
@@ -450,7 +450,7 @@ class Engine:
         rejected = reason.copy()
         rejected[g.row.size :] = self._alone(some.out, some.why)
         board.judge(slots, guarded, reason, rejected)
-        self._tell(replica.judged(slots, guarded, reason, rejected))
+        self._enqueue(replica.judged(slots, guarded, reason, rejected))
         board.watch_gaps(some, guarded.reason)
         return guarded
 
@@ -746,7 +746,7 @@ class Engine:
         row = view.open.row
         view.sleep()
         if row >= 0:
-            self._tell(replica.dropped(view, row))
+            self._enqueue(replica.dropped(view, row))
 
     @property
     def guards(self) -> dict[str, float | bool]:
@@ -853,7 +853,7 @@ class Engine:
                     found = self._replica = Replica(self._board, self.opened, rows)
         return found
 
-    def _tell(self, write: Write) -> None:
+    def _enqueue(self, write: Write) -> None:
         """The replica has to repeat a write."""
         if self._replica is not None:
             self._writes.append(write)
@@ -876,7 +876,7 @@ class Engine:
             self._writes, self._replica = [], None
         elif self._replica is not None and self._writes:
             self._writes, writes = [], self._writes
-            self._replica.tell(writes)
+            self._replica.enqueue(writes)
 
     def _follow(self) -> None:
         """Repeat on the replica and on delayed boards what was written; an error there is no error of a step."""
@@ -927,11 +927,11 @@ class Engine:
             if entering is None or entering.names is not board.names or entering.table is not self.opened:
                 if view.wanted.method == CLOSE and not self._samples:
                     self._samples, board.momentum = True, Memory()
-                    self._tell(replica.sampling)
+                    self._enqueue(replica.sampling)
                 self._settle()
                 self._drop(view)
                 view.open = self.opened.add()
-                self._tell(replica.added(view.open.row))
+                self._enqueue(replica.added(view.open.row))
                 units = np.flatnonzero(board.units.size[: board.names.unit_event.size])
                 entering = Entering(view, units, board.names, self.opened)
             units = entering.units
@@ -946,7 +946,7 @@ class Engine:
             view.awake = True
             self._awake[view.wanted] = view
             places = view.open.places()
-            self._tell(replica.woken(view, view.open.row, places, self.opened.born[places]))
+            self._enqueue(replica.woken(view, view.open.row, places, self.opened.born[places]))
             self._note("wake", view)
             return True
 

@@ -59,7 +59,7 @@ class Replica:
         self._due: deque[Sequence[Write]] = deque()
         self.broken = False  # whether repeating writes failed
 
-    def tell(self, writes: Sequence[Write]) -> None:
+    def enqueue(self, writes: Sequence[Write]) -> None:
         """Writes to repeat together, in order."""
         self._due.append(writes)
 
