@@ -77,7 +77,7 @@ class Link:
             raise
 
     @property
-    def gone_s(self) -> float:
+    def disconnected_s(self) -> float:
         """Seconds since the connection was lost; 0 while connected."""
         return 0.0 if self.lost_at is None else max(0.0, self.loop.time() - self.lost_at)
 

@@ -139,7 +139,7 @@ class SharedLog:
         headers = {"epoch": str(epoch), "Nats-Msg-Id": ident, "Nats-Expected-Last-Sequence": str(after)}
         until = time.monotonic() + _UNSTORED_S
         while True:
-            if self._link.gone_s:
+            if self._link.disconnected_s:
                 until = time.monotonic() + _UNSTORED_S
             elif time.monotonic() > until:
                 raise UnstoredError(f"{self.name} stored nothing for {_UNSTORED_S:g} s: {self.trouble}")
@@ -160,7 +160,7 @@ class SharedLog:
                 ) from None
             except TROUBLE as error:
                 self.trouble = str(error) or type(error).__name__
-                if not self._link.gone_s:
+                if not self._link.disconnected_s:
                     await self._exists()
             else:
                 if stored.seq != after + 1:

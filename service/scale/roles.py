@@ -80,7 +80,7 @@ class Member(Collector):
     def collect(self) -> Iterable[Metric]:
         """Metrics of this process's position in the log."""
         yield GaugeMetricFamily(
-            "oddsengine_log_connected", "Whether there is a connection to the log", not self.link.gone_s
+            "oddsengine_log_connected", "Whether there is a connection to the log", not self.link.disconnected_s
         )
         leads = GaugeMetricFamily("oddsengine_log_leads", "Whether this process writes the log", labels=["shard"])
         leads.add_metric([self.scale.shard], self.outbox is not None)
@@ -263,7 +263,7 @@ class Member(Collector):
         node = self.node
         while True:
             await asyncio.sleep(0.5)
-            gone, waiting = self.link.gone_s, 0.0 if self.outbox is None else self.outbox.waiting_s
+            gone, waiting = self.link.disconnected_s, 0.0 if self.outbox is None else self.outbox.waiting_s
             if gone:
                 node.report("log", f"no connection for {gone:.0f} s")
             elif waiting > _SLOW_S:

@@ -114,7 +114,7 @@ class Stream:
         self._always = False  # clients of other gateways may resume
         self._followed = 0.0  # when there last were price subscribers
         self._since: int | None = None  # all changes are remembered from this update on
-        self._heard_at: deque[tuple[float, int]] = deque()
+        self._update_times: deque[tuple[float, int]] = deque()
         self._lost: deque[tuple[int, TermIndex, list[RowChanges]]] = deque()
         self._removed_games: deque[tuple[int, str]] = deque()
         self._marks: dict[int, Marks] = {}  # by number of the update
@@ -152,7 +152,7 @@ class Stream:
 
     def resumable(self, wants: Subscription, global_seq: int | None) -> Subscription:
         """The subscription with `since` if the missed events can be sent; thread-safe."""
-        first, known = self._since, tuple(self._heard_at)
+        first, known = self._since, tuple(self._update_times)
         if global_seq is None or not known:
             return wants
         number, now = self.lines.number_of(global_seq), time.monotonic()
@@ -172,8 +172,8 @@ class Stream:
     async def reach(self, global_seq: int | None) -> bool:
         """Wait for an update that a client got from another gateway; False after five seconds."""
         until = time.monotonic() + _REACH_S
-        while global_seq is not None and self._heard_at:
-            if not 0 < self.lines.number_of(global_seq) - self._heard_at[-1][1] < _NEAR:
+        while global_seq is not None and self._update_times:
+            if not 0 < self.lines.number_of(global_seq) - self._update_times[-1][1] < _NEAR:
                 break
             if time.monotonic() > until:
                 return False
@@ -245,7 +245,7 @@ class Stream:
         for watch in self._watches.values():
             watch.close()
         self._mirror, self._following, self._since = None, False, None
-        for remembered in (self._pending_reads, self._heard_at, self._lost, self._removed_games):
+        for remembered in (self._pending_reads, self._update_times, self._lost, self._removed_games):
             remembered.clear()
         for table in (self._prices, self._opportunities, self._watches, self._games, self._coming, self._making):
             table.clear()
@@ -285,14 +285,14 @@ class Stream:
         now = time.monotonic()
         if moves.relabelled is not None and self._following:  # a replay cannot say which rows left a filter by it
             self._since = moves.number + 1
-        self._heard_at.append((now, moves.number))
+        self._update_times.append((now, moves.number))
         if any(rows.term.size for rows in moves.lost):
             self._lost.append((moves.number, moves.terms, moves.lost))
-        if now - self._heard_at[0][0] < REPLAY_S + 2 * _SLACK_S:
+        if now - self._update_times[0][0] < REPLAY_S + 2 * _SLACK_S:
             return
-        while self._heard_at[0][0] < now - REPLAY_S - _SLACK_S:
-            self._heard_at.popleft()
-        oldest = self._heard_at[0][1]
+        while self._update_times[0][0] < now - REPLAY_S - _SLACK_S:
+            self._update_times.popleft()
+        oldest = self._update_times[0][1]
         logs: tuple[deque[Any], ...] = (self._lost, self._removed_games)
         for log in logs:
             while log and log[0][0] < oldest:
@@ -434,7 +434,7 @@ class Stream:
             engine.keep_judged()
             with self._index.reader(judged=True) as reader:
                 self._mirror = Mirror(reader)
-                self._heard_at.append((time.monotonic(), reader.number))
+                self._update_times.append((time.monotonic(), reader.number))
 
     def _begin_following(self) -> None:
         """Remember price changes from now on."""
