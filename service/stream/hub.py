@@ -26,7 +26,7 @@ from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies, for
 from oddsengine_service.stream.games import Games
 from oddsengine_service.stream.moves import Form, Moves
 from oddsengine_service.stream.opportunities import OpportunityFilter, OpportunityGroup, ViewKey
-from oddsengine_service.stream.prices import Missed, Prices, Taken, nothing
+from oddsengine_service.stream.prices import BoardFrames, Missed, Prices, nothing
 from oddsengine_service.stream.sending import Group, Lines
 from oddsengine_service.stream.subscriber import Subscriber
 from oddsengine_service.stream.watch import OpportunityId, ViewSnapshot, Watch
@@ -582,7 +582,7 @@ class Stream:
         for group in [group for group in self._opportunities.values() if group.idle is not None]:
             self._close_opportunities(group)
 
-    def _begin(self, subscribers: list[tuple[Subscriber, Subscription]], taken: Taken) -> None:
+    def _begin(self, subscribers: list[tuple[Subscriber, Subscription]], taken: BoardFrames) -> None:
         """Send new subscribers their snapshot: prices of one update, and other open items."""
         made: dict[Group, list[bytes]] = {}
         heard = self._mirror.number if self._mirror is not None else 0
