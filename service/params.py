@@ -84,7 +84,7 @@ def number(name: str, doc: str, low: float = -LARGEST, high: float = LARGEST, **
         except ValueError:
             parsed = float("nan")
         if not low <= parsed <= high or not value.isascii() or "_" in value:
-            raise invalid(f"{name} must be a number from {low:,.10g} to {high:,.10g}, got {quoted(value)}")
+            raise invalid(f"{name} must be a number from {low:,.15g} to {high:,.15g}, got {quoted(value)}")
         return parsed
 
     return Param(name, read, {"type": "number", "minimum": low, "maximum": high}, doc, **more)

@@ -31,7 +31,7 @@ def _numbers(context: Context, name: str, low: float, high: float) -> list[float
         values = []
     if not 1 <= len(values) <= _MOST or not all(low < value < high for value in values):
         got = quoted(context.query[name])
-        raise invalid(f"{name} must be 1 to {_MOST} numbers between {low:g} and {high:g}, got {got}")
+        raise invalid(f"{name} must be 1 to {_MOST} numbers between {low:g} and {high:,.10g}, got {got}")
     return values
 
 
