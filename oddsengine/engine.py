@@ -239,7 +239,7 @@ class Engine:
             except BaseException:
                 del self._writes[told:]
                 if board.number == number:
-                    board.take_back()
+                    board.undo()
                     self._mend()
                 else:
                     self._recompute()
