@@ -78,7 +78,7 @@ class _Making:
         return all(subscriber.gone for subscriber in tuple(self.waiting))
 
 
-_Held = tuple[str, Wire, str]  # account, format and hash of a subscription whose snapshot was sent
+_ResumeKey = tuple[str, Wire, str]  # account, format and hash of a subscription whose snapshot was sent
 
 
 class _PendingRead(NamedTuple):
@@ -118,7 +118,7 @@ class Stream:
         self._lost: deque[tuple[int, TermIndex, list[RowChanges]]] = deque()
         self._removed_games: deque[tuple[int, str]] = deque()
         self._marks: dict[int, Marks] = {}  # by number of the update
-        self._resumable: Counter[_Held] = Counter()  # open, or ended while a client may resume
+        self._resumable: Counter[_ResumeKey] = Counter()  # open, or ended while a client may resume
         node.followers.append(self._on_update)
         for work in (self._run, self._read_all):
             threading.Thread(target=work, name="stream", daemon=True).start()
@@ -190,15 +190,15 @@ class Stream:
         """Let clients resume a subscription whose snapshot was sent."""
         self._release(subscriber)
         if not subscriber.gone:
-            subscriber.held = (subscriber.account, subscriber.wire, subscription)
-            self._resumable[subscriber.held] += 1
+            subscriber.resume_key = (subscriber.account, subscriber.wire, subscription)
+            self._resumable[subscriber.resume_key] += 1
 
     def _release(self, subscriber: Subscriber) -> None:
-        held, subscriber.held = subscriber.held, None
+        held, subscriber.resume_key = subscriber.resume_key, None
         if held is not None:
             self._loop.call_later(REPLAY_S, self._forget, held)
 
-    def _forget(self, held: _Held) -> None:
+    def _forget(self, held: _ResumeKey) -> None:
         self._resumable[held] -= 1
         if not self._resumable[held]:
             del self._resumable[held]
