@@ -264,7 +264,7 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
         node.futures.state(fields)
         member = service.member
         hub = Hub(
-            node, Matcher(), clock=node.clock.now, kept=quarantine(settings, secrets), overrides=overrides,
+            node, Matcher(), clock=node.clock.now, payloads=quarantine(settings, secrets), overrides=overrides,
             games=node.games, futures=node.futures,
             on_decision=None if member is None or member.outbox is None else member.outbox.add,
             most_quotes=None if member is None or member.outbox is None else member.outbox.most_quotes,

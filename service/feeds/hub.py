@@ -108,7 +108,7 @@ class Hub:
         Its events are the engine's.
     clock
         The time, UTC; None takes it from the payloads.
-    kept
+    payloads
         Where payloads that failed to parse are saved; None discards them.
     overrides
         A file of an operator's decisions about games; changes are applied at once.
@@ -124,13 +124,13 @@ class Hub:
     """
 
     def __init__(
-        self, writer: Writer, matcher: Matcher, *, clock: Clock | None, kept: PayloadQuarantine | None = None,
+        self, writer: Writer, matcher: Matcher, *, clock: Clock | None, payloads: PayloadQuarantine | None = None,
         overrides: Path | None = None, games: Games | None = None, futures: Futures | None = None,
         on_decision: Callable[..., None] | None = None, most_quotes: int | None = None,
     ) -> None:  # fmt: skip
         self.engine, self._writer, self._most_quotes = writer.engine, writer, most_quotes
         self._on_decision, self._decided = on_decision, dict[tuple[str, str], Decision]()
-        self._matcher, self._clock, self._kept = matcher, clock, kept
+        self._matcher, self._clock, self._payloads = matcher, clock, payloads
         self._standing, self._futures = games, Futures() if futures is None else futures
         self.tracks: dict[str, Track] = {}
         self.games: dict[tuple[str, str], SourceGame] = {}  # by source and its id
@@ -256,9 +256,9 @@ class Hub:
 
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
         """Save a body that failed to parse."""
-        if self._kept is not None:
+        if self._payloads is not None:
             try:
-                await asyncio.to_thread(self._kept.keep, source, body, reason, self.now())
+                await asyncio.to_thread(self._payloads.keep, source, body, reason, self.now())
             except OSError as error:
                 if self._throttle.is_due(f"{source} kept", str(error), self.now()):
                     _log.warning("feeds.%s: a payload that failed to parse could not be saved: %s", source, error)
