@@ -43,7 +43,7 @@ from oddsengine.momentum import Memory, Sampled
 from oddsengine.open_opportunities import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.references import CLOSE, fair_prices
-from oddsengine.replica import Replica, Shown, Write
+from oddsengine.replica import ReadState, Replica, Write
 from oddsengine.schema import BAD_ROW_SCHEMA, NONE_REJECTED
 from oddsengine.timestamps import micros, time_of
 from oddsengine.update import Change, Update
@@ -779,7 +779,7 @@ class Engine:
         return self._off
 
     @contextmanager
-    def shown(self, *, judged: bool = True) -> Iterator[Shown]:
+    def shown(self, *, judged: bool = True) -> Iterator[ReadState]:
         """The state after the last step, for readers; it does not change until the end of the with statement.
 
         With `judged` false, verdicts may be those of an earlier step.
@@ -792,10 +792,10 @@ class Engine:
         with self._lock:
             if judged:
                 self._settle()
-            yield Shown(self._board, self.opened, {view: view.open.row for view in self._awake.values()})
+            yield ReadState(self._board, self.opened, {view: view.open.row for view in self._awake.values()})
 
     @contextmanager
-    def reading(self, view: View) -> Iterator[Shown]:
+    def reading(self, view: View) -> Iterator[ReadState]:
         """As `shown`; the view is active meanwhile."""
         while True:
             if not view.awake:
