@@ -61,7 +61,7 @@ class Subscription(NamedTuple):
         return blake2b(repr((filters, self.form, self.seen)).encode(), digest_size=6).hexdigest()
 
 
-class _Making:
+class _PendingWatch:
     """A watch that is read for the first time, and the subscribers that wait for it."""
 
     def __init__(self, view: ViewKey, account: str, replaced: Watch | None) -> None:
@@ -70,7 +70,7 @@ class _Making:
         self.waiting: list[Subscriber] = []
         self.watch: Watch | None = None
         self.unread: list[OpportunityId] = []
-        self.found = ViewSnapshot({}, 0, 0)
+        self.snapshot = ViewSnapshot({}, 0, 0)
 
     @property
     def abandoned(self) -> bool:
@@ -98,7 +98,7 @@ class Stream:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._snapshots = ThreadPoolExecutor(1, thread_name_prefix="stream")
         self._reads = Turns()
-        self._making: dict[ViewKey, _Making] = {}
+        self._making: dict[ViewKey, _PendingWatch] = {}
         self._mirror: Mirror | None = None
         self._prices: dict[Hashable, Prices] = {}
         self._opportunities: dict[tuple[OpportunityFilter, Wire], OpportunityGroup] = {}
@@ -482,7 +482,7 @@ class Stream:
             if reason:
                 self._refuse(subscriber, reason)
             else:
-                making = self._making[view] = _Making(view, account, self._only(subscriber))
+                making = self._making[view] = _PendingWatch(view, account, self._only(subscriber))
                 making.waiting.append(subscriber)
                 self._reads.put(account, lambda: self._make(making))
             return False
@@ -519,18 +519,18 @@ class Stream:
                 return group.watch
         return None
 
-    def _register(self, making: _Making, watch: Watch) -> None:
+    def _register(self, making: _PendingWatch, watch: Watch) -> None:
         """Pass updates to a watch before it is read, so that none is missed."""
         if self._making.get(making.view) is making:
             self._watches[making.view] = watch
         else:
             watch.close()
 
-    def _made(self, making: _Making, watch: Watch) -> None:
+    def _made(self, making: _PendingWatch, watch: Watch) -> None:
         """Admit the subscribers that waited for a watch, unless others still need the watch that it replaces."""
         if self._making.get(making.view) is not making:
             return
-        watch.fill(making.found)
+        watch.fill(making.snapshot)
         del self._making[making.view]
         refused: list[tuple[Subscriber, str]] = []
         for subscriber in making.waiting:
@@ -542,7 +542,7 @@ class Stream:
         for subscriber, reason in refused:
             self._refuse(subscriber, reason)
 
-    def _unmade(self, making: _Making) -> None:
+    def _unmade(self, making: _PendingWatch) -> None:
         """Drop a watch that has no waiters or exceeds a limit of its account."""
         if self._making.get(making.view) is not making:
             return
@@ -551,7 +551,7 @@ class Stream:
         for subscriber in making.waiting:
             self._advance(subscriber)
 
-    def _close_unused(self, making: _Making) -> None:
+    def _close_unused(self, making: _PendingWatch) -> None:
         if making.watch is not None and not making.watch.members:
             making.watch.close()
             self._watches.pop(making.view, None)
@@ -619,7 +619,7 @@ class Stream:
                 self._jobs.put(self._reset)
             del read  # it refers to a watch
 
-    def _make(self, making: _Making) -> None:
+    def _make(self, making: _PendingWatch) -> None:
         """Start watching a view, or read the next part of it."""
         watch, account = making.watch, making.account
         if making.abandoned or (
@@ -630,12 +630,12 @@ class Stream:
         if watch is None:
             watch = making.watch = Watch(self._node.engine, self._node.method, *making.view, account=account)
             self._jobs.put(lambda: self._register(making, watch))
-            making.found = making.found._replace(before=self._node.engine.number)
+            making.snapshot = making.snapshot._replace(before=self._node.engine.number)
             making.unread = watch.ids()
         some, making.unread = making.unread[:PART], making.unread[PART:]
         part = watch.read(some)
-        making.found.open.update(part.open)
-        making.found = making.found._replace(number=part.number)
+        making.snapshot.open.update(part.open)
+        making.snapshot = making.snapshot._replace(number=part.number)
         if making.unread:
             self._reads.put(account, lambda: self._make(making), first=True)
         else:
