@@ -153,7 +153,7 @@ class InterfaceSource(_Upstream):
         while True:
             await asyncio.sleep(wait)
             wait = feed.freshen
-            seen = not self._reader.ready or self._reader.says_seen
+            seen = not self._reader.ready or self._reader.reports_seen
             hub.conflict(feed.name, too_slow(feed, seen=seen))
             if seen:
                 continue
