@@ -17,7 +17,7 @@ MOST_QUERY = 16_384  # bytes of a query string
 MOST_FIELDS = 200
 MOST_TEXT = 200  # characters of one value
 MOST_WORDS = 500
-LARGEST = 1e9  # of a number that has no limits of its own
+LARGEST = 1e9  # of a number without declared limits
 _MOST_CACHED, _MOST_CACHED_TEXT = 1_000, 40  # parsed values of an endpoint, and their characters
 
 
@@ -44,7 +44,7 @@ TEXT_PATTERN, NAME_PATTERN = r"^[^\x00]*$", r"^[^\x00]*[^\x00\s][^\x00]*$"
 
 def words(name: str, doc: str, **more: Any) -> Param:
     kind = {"type": "string", "pattern": WORDS_PATTERN}
-    return Param(name, _words, kind, doc + " Several are separated by commas.", several=True, **more)
+    return Param(name, _words, kind, doc + " Comma-separated.", several=True, **more)
 
 
 def choices(name: str, doc: str, allowed: Sequence[str], **more: Any) -> Param:
@@ -59,7 +59,7 @@ def choices(name: str, doc: str, allowed: Sequence[str], **more: Any) -> Param:
 
     one = "|".join(allowed)
     kind = {"type": "string", "pattern": f"^({one})(,({one})){{0,{MOST_WORDS - 1}}}$"}
-    return Param(name, read, kind, doc + " Several are separated by commas.", several=True, **more)
+    return Param(name, read, kind, doc + " Comma-separated.", several=True, **more)
 
 
 def text(name: str, doc: str, **more: Any) -> Param:

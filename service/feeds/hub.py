@@ -188,9 +188,9 @@ class Hub:
                 await source.run(self)
                 return
             except Exception as error:
-                failure = Failure(f"an error of ours: {type(error).__name__}: {error}")
+                failure = Failure(f"internal error: {type(error).__name__}: {error}")
                 if self._throttle.is_due(f"{source.feed.name} stopped", str(failure), self.now()):
-                    _log.exception("feeds.%s stopped by an error of ours", source.feed.name)
+                    _log.exception("feeds.%s stopped by an internal error", source.feed.name)
                 self.failed(source.feed.name, failure)
                 await asyncio.sleep(backoff.wait(failure))
 

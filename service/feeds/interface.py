@@ -143,7 +143,7 @@ class InterfaceSource(_Upstream):
         elif self._reader.ready:  # so far there was only a greeting
             hub.alive(self.feed.name)
         errors = self._reader.errors.total()
-        hub.warn(self.feed.name, f"the upstream reported {errors} errors of its own" if errors else "")
+        hub.warn(self.feed.name, f"the upstream reported {errors} errors" if errors else "")
         self._reader.errors.clear()
 
     async def _freshen(self, web: Web, hub: Hub) -> None:

@@ -74,7 +74,7 @@ class AccountLimits(msgspec.Struct):
 
 
 class Account(msgspec.Struct):
-    """What this key may do."""
+    """Rights of this key."""
 
     key_id: str
     tier: str
@@ -244,8 +244,8 @@ def rotate(context: Context) -> Any:
 
 _TAG = "Account"
 endpoints = (
-    Endpoint("/account", account, "What this key may do", _TAG, Data[Account], cache="never"),
-    Endpoint("/account/usage", usage, "What the account used", _TAG, Data[AccountUsage], cache="never"),
+    Endpoint("/account", account, "Rights of this key", _TAG, Data[Account], cache="never"),
+    Endpoint("/account/usage", usage, "Usage of the account", _TAG, Data[AccountUsage], cache="never"),
     Endpoint(
         "/account/keys", keys, "All keys of the account", _TAG, Data[list[Key]], cache="never",
         doc="Includes revoked keys. Secrets are returned only when a key is created or rotated.",
@@ -261,6 +261,6 @@ endpoints = (
     Endpoint(
         "/account/keys/{id}/rotate", rotate, "Rotate a key", _TAG, Data[RotatedKey], method="POST",
         cache="never",
-        doc="The old secret stops working within a second. It must not have more rights than the key of the request.",
+        doc="The old secret stops working within a second. The key must not have more rights than that of the request.",
     ),
 )  # fmt: skip

@@ -108,14 +108,14 @@ def _calculator(name: str, answer: Any, summary: str, *params: Param) -> Endpoin
 
 
 endpoints = (
-    _calculator("arbitrage", arbitrage, "Stakes of an arbitrage", _ODDS, _TOTAL, _STEP,
+    _calculator("arbitrage", arbitrage, "Stakes for an arbitrage", _ODDS, _TOTAL, _STEP,
                 text("limits", "Maximum stake at each book, separated by commas.")),
     _calculator("hedge", hedge, "Hedge a bet", _STAKE, _PRICE, _AGAINST),
-    _calculator("middle", middle, "Stakes of a middle", _TOTAL, _PRICE, _AGAINST, _CHANCE),
+    _calculator("middle", middle, "Stakes for a middle", _TOTAL, _PRICE, _AGAINST, _CHANCE),
     _calculator("boost", boost, "EV of a boosted price", _PRICE,
                 number("boost", "Boost of the winnings in percent.", 0.0, 10_000.0, default=50.0), _CHANCE),
-    _calculator("free-bet", free_bet, "Worth of a free bet", _STAKE, _PRICE, _AGAINST,
+    _calculator("free-bet", free_bet, "Value of a free bet", _STAKE, _PRICE, _AGAINST,
                 flag("returned", "True if the stake is paid back with the winnings.", default=False)),
-    _calculator("parlay", parlay, "Several bets as one", _ODDS,
+    _calculator("parlay", parlay, "Combine bets into a parlay", _ODDS,
                 text("probabilities", "Fair probabilities of all legs, 0 to 1, separated by commas.", required=True)),
 )  # fmt: skip

@@ -427,9 +427,9 @@ endpoints = (
         "/odds/closing", closing, "Closing lines of one event", _TAG, ClosingAnswer, (_EVENT_ID, SPORTSBOOK, MARKET),
         cache="never", errors=(404,),
         doc="The last price of every book before the event began: at its start, or when it first went live. Prices "
-        "removed more than five minutes before are not included. `fair_probability` is the sharp reference's then. "
-        "An event without closing lines has empty `books`, a null `captured_at`, and the reason in `meta.reason`; an "
-        "unknown event is a 404.",
+        "removed more than five minutes before are not included. `fair_probability` is that of the sharp reference at "
+        "that time. An event without closing lines has empty `books`, a null `captured_at`, and the reason in "
+        "`meta.reason`; an unknown event is a 404.",
     ),
     Endpoint(
         "/odds/history", history, "Price history of one event", _TAG, Page[Movement],

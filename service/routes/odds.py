@@ -71,7 +71,8 @@ FILTERS = (SPORT, LEAGUE, SPORTSBOOK, MARKET, EVENT, LIVE)
 PAGES = (LIMIT, OFFSET)
 SEEN = flag(
     "seen",
-    "true: also report prices that were only seen again, and on streams suspended ones; for nodes that relay prices.",
+    "true: also report prices that were seen again unchanged, and on streams suspended ones; for nodes that relay "
+    "prices.",
 )
 CURSOR = Param(
     "cursor", _cursor,

@@ -108,8 +108,8 @@ endpoints = (
         (
             text("event_id", "The id of an event, from /events.", required=True, missing="invalid_request"),
             SPORTSBOOK,
-            time_param("start_time", "First moment: RFC 3339 or Unix seconds.", unix=True),
-            time_param("end_time", "Last moment, not before `start_time`: RFC 3339 or Unix seconds.", unix=True),
+            time_param("start_time", "Start of the period: RFC 3339 or Unix seconds.", unix=True),
+            time_param("end_time", "End of the period, not before `start_time`: RFC 3339 or Unix seconds.", unix=True),
             _HISTORY,
         ),
         feature="splits", cache="never",

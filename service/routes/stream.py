@@ -44,7 +44,7 @@ _ECHOED = ("sportsbook", "sport", "league", "event", "market")
 
 
 _CHANNEL = choices(
-    "channel", f"Channels: some of {', '.join(CHANNELS)}.", CHANNELS, default=("opportunities",),
+    "channel", f"Channels: any of {', '.join(CHANNELS)}.", CHANNELS, default=("opportunities",),
     aliases=("channels", "type"),
 )  # fmt: skip
 RESUME = flag("resume", "True to receive the events since the last one received, if that is at most two minutes ago.")

@@ -1,4 +1,4 @@
-"""The connection to the NATS servers, in a thread with an event loop of its own.
+"""The connection to the NATS servers, in a thread with its own event loop.
 
 Both the thread that steps and the loop that serves requests may be busy for a while; leases and acknowledgements must
 not wait for them.

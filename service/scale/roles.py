@@ -269,7 +269,7 @@ class Member(Collector):
             elif waiting > _SLOW_S:
                 node.report("log", f"steps have waited for {waiting:.0f} s: {self.board.trouble or 'no answer'}")
             elif self.records.waiting_s > _SLOW_S and self.outbox is not None:
-                node.report("log", f"closing lines wait to be stored: {self.past.trouble or 'no answer'}")
+                node.report("log", f"closing lines are waiting to be stored: {self.past.trouble or 'no answer'}")
             else:
                 node.report("log", "")
             if self.outbox is not None:
@@ -362,7 +362,7 @@ class Member(Collector):
                 async with asyncio.timeout(self.scale.lease_s / 2.5):
                     if not await lease.renew():
                         self._lease = None
-                        self._over("the lease is somebody else's")
+                        self._over("another writer holds the lease")
                         return
                 renewed_at = time.monotonic()
             except TROUBLE:

@@ -40,7 +40,7 @@ _CLOSE = {401: BAD_KEY, 403: NO_STREAMING, 429: TOO_MANY, 503: 1013}
 _POLICY = 1008
 
 _PARAMS: tuple[Param, ...] = (
-    choices("channels", f"Some of {', '.join(CHANNELS)}; all that the tier has if none is given.", CHANNELS),
+    choices("channels", f"Any of {', '.join(CHANNELS)}; default: all that the tier includes.", CHANNELS),
     SPORT, SPORTSBOOK, LEAGUE, MARKET, replace(EVENT, name="event_id", aliases=("event",)),
     MIN_EV, MIN_PROFIT, MIN_ODDS, MAX_ODDS, filters.STATE, filters.INCLUDE,
     flag("resume", "True to receive the events since `from_seq` instead of a snapshot.", default=False),

@@ -151,7 +151,7 @@ def explanation(context: Context) -> Any:
 
 endpoints = (
     Endpoint(
-        "/opportunities/explain/{opportunityId}", explanation, "What stands behind an opportunity", TAG,
+        "/opportunities/explain/{opportunityId}", explanation, "Explain an opportunity", TAG,
         Data[dict[str, Any]],
         (
             text("event_id", "The id of its event.", required=True), SPORTSBOOK,
