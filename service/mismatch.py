@@ -61,7 +61,8 @@ def mismatch(error: str, value: Any, kind: Any, whole: str) -> str:
         came = _described(value, steps) or text.removeprefix("Invalid enum value ")
         return f"invalid {whole}: {wrong} {one_of([str(each) for each in _values(hint)])}, got {came}"
     if pattern := re.fullmatch("Expected `str` matching regex (.*)", text, re.DOTALL):
-        return f"invalid {whole}: {wrong} a string that matches {pattern[1]}, got {_described(value, steps)}"
+        form = f"such as {example!r}" if (example := _example(hint)) else f"that matches {pattern[1]}"
+        return f"invalid {whole}: {wrong} a string {form}, got {_described(value, steps)}"
     if text == "Invalid RFC3339 encoded datetime":
         return f"invalid {whole}: {wrong} {_TYPES['datetime']}, got {_described(value, steps)}"
     if expected := _EXPECTED.fullmatch(text):
@@ -115,13 +116,20 @@ def _hint(kind: Any, steps: list[tuple[str, str]]) -> Any:
     for key, _ in steps:
         struct = _struct(kind)
         if key:
-            kind = get_type_hints(struct).get(key) if struct is not None else None
+            kind = get_type_hints(struct, include_extras=True).get(key) if struct is not None else None
     return kind
 
 
 def _struct(hint: Any) -> Any:
     """The struct in the type of a field, such as that of a list's items."""
     return hint if isinstance(hint, type(msgspec.Struct)) else next(filter(None, map(_struct, get_args(hint))), None)
+
+
+def _example(hint: Any) -> Any:
+    """An example of a type with a pattern; None if it has none."""
+    if isinstance(hint, msgspec.Meta):
+        return hint.examples[0] if hint.examples else None
+    return next(filter(None, map(_example, get_args(hint))), None)
 
 
 def _values(hint: Any) -> list[Any]:

@@ -104,7 +104,8 @@ class Sender:
             if self._service(target) is None:
                 raise ValueError(f"a target is not a valid {scheme} address")
         else:
-            raise ValueError(f"a target must begin with https://, tgram://, discord:// or mailto:, got {scheme[:20]!r}")
+            got = repr(scheme[:20]) if scheme else "no scheme"
+            raise ValueError(f"a target must begin with https://, tgram://, discord:// or mailto:, got {got}")
 
     def send(self, target: str, title: str, lines: list[str], rows: list[Any]) -> None:
         """Send one message. Raises `ValueError` if it could not be delivered."""

@@ -213,6 +213,8 @@ def test_margins_are_removed_and_stakes_computed(service: Running) -> None:
             {"probability": 0.5, "odds": "150"},
             "may be American or decimal: set format to american (-110, +150)",
         ),
+        ("kelly", {"probability": 0.5, "odds": "evens"}, "odds must be American (-110, +150) or decimal (1.91, 2.5)"),
+        ("devig", {"odds": "1.9,"}, "prices, separated by commas, got ''"),
         ("devig", {"odds": "2,2"}, "may be American or decimal: set format to american (-110, +150)"),
         ("devig", {"odds": "1.9,2.0", "format": "american"}, "american: -100 or less"),
         ("devig", {"odds": "-110,-110", "format": "decimal"}, "decimal: more than 1"),

@@ -329,6 +329,7 @@ def test_an_unknown_field_within_a_body_is_refused(service: Running, spread: dic
     ("/bets", {"stake": -1}, "stake must be a number above 0, got -1"),
     ("/bets", {"kind": "lay"}, "kind must be one of ev, arbitrage, low_hold, middles, other, got 'lay'"),
     ("/account/keys", {"name": "x" * 101}, "name must be a string of at most 100 characters, got 101 characters"),
+    ("/alerts", {"filter": "x", "quiet_from": "9"}, "quiet_from must be a string such as '23:00', got '9'"),
     ("/bets", {"event_start_time": "noon"},
      "event_start_time must be a time (RFC 3339, such as 2026-02-08T18:00:00Z), got 'noon'"),
 ])  # fmt: skip
@@ -360,7 +361,7 @@ def test_a_message_names_the_parameter_what_came_and_what_is_allowed(service: Ru
             ("GET", "/odds?group_by=sport", "group_by must be event, got 'sport'"),
             ("GET", "/odds?include=all", "include must be refs, got 'all'"),
             ("GET", "/odds?state=xx", "state must be one of "),
-            ("GET", "/odds/delta", "since is required: a time of the board"),
+            ("GET", "/odds/delta", "since is required: a time of the board, such as"),
             ("POST", "/odds", "method must be one of GET, HEAD for /api/v1/odds, got POST"),
             ("GET", "/odds/batch", "method must be POST for /api/v1/odds/batch, got GET"),
             ("BREW", "/odds", "method must be one of DELETE, GET, HEAD, PATCH, POST, PUT for this server, got BREW"),

@@ -377,7 +377,7 @@ endpoints = (
     Endpoint(
         "/odds/delta", delta, "Prices that changed since a time", "Odds", Delta,
         (
-            moment("since", "A time of the board: the `server_time` of the previous delta.", required=True),
+            moment("since", "A time of the board, such as the `server_time` of the previous delta.", required=True),
             *FILTERS, *PAGES, CURSOR, SEEN,
         ),
         doc="Prices that changed or whose `rejection` changed after `since`, and prices removed since then. Removals "
