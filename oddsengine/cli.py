@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import oddsengine
 from oddsengine.clv import GROUPINGS
 from oddsengine.commands import audit, board, catalog, clv, feeds, keys, mcp, price, serve, tape, watch
+from oddsengine.commands.layout import printable
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.reading import ODDS_FORMATS
 from oddsengine.tables import reason_of
@@ -597,8 +598,8 @@ def _run(words: Sequence[str]) -> int:
 def _reason(error: ValueError | OSError) -> str:
     """Describe an error in one line."""
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {reason_of(error)}"
-    return re.sub(r" \(os error \d+\)", "", " ".join(str(error).split()))
+        return printable(f"{error.filename}: {reason_of(error)}")
+    return printable(re.sub(r" \(os error \d+\)", "", " ".join(str(error).split())))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -365,6 +365,16 @@ def test_empty_table(run: Run, tmp_path: Path) -> None:
     assert out.count("(0)\nnone\n") == 4
 
 
+@pytest.mark.parametrize("command", ["scan", "audit", "markets"])
+def test_an_error_has_no_control_characters_of_a_file(run: Run, command: str, tmp_path: Path) -> None:
+    file = tmp_path / "odds.csv"
+    file.write_text("\x1b[2Jred," + "x" * 5000 + "\n1,2\n", encoding="utf-8")
+    code, _, err = run(command, str(file))
+    assert code == 2
+    assert "?[2Jred" in sentence(err)
+    assert err.removesuffix("\n").isprintable()
+
+
 # ---- complaints ----
 
 BAD = [

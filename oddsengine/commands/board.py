@@ -42,7 +42,7 @@ def _read(arguments: argparse.Namespace) -> OddsTable:
     if table.rejected.height and not table.height:
         row, field, value, reason, _ = table.rejected.row(0)
         raise ValueError(
-            f"{path}: none of the {table.rejected.height:,} rows is valid; row {row}: {field} {value!r}, {reason}"
+            f"{path}: no valid row among {table.rejected.height:,}; row {row}: {field} {(value or '')[:80]!r}, {reason}"
         )
     return table
 
