@@ -16,8 +16,10 @@ from typing import Any, NoReturn
 import oddsengine
 from oddsengine.clv import GROUPINGS
 from oddsengine.commands import audit, board, catalog, clv, feeds, keys, mcp, price, serve, tape, watch
+from oddsengine.commands.layout import printable
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.reading import ODDS_FORMATS
+from oddsengine.tables import reason_of
 from oddsengine.tape import SYNC
 
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
@@ -86,9 +88,29 @@ def _moment(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not abs(number) < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}")
+    return number
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+    return number
+
+
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a whole number from 0 up, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, got {text!r}")
     return int(text)
 
 
@@ -227,9 +249,9 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
         ("min-middle-ev", 0.0, "minimum EV of middles"),
     ):
         note = "" if default is None else f" (default {default:g})"
-        least.add_argument(f"--{name}", type=float, default=default, metavar="PCT", help=f"{text}, percent{note}")
+        least.add_argument(f"--{name}", type=_number, default=default, metavar="PCT", help=f"{text}, percent{note}")
     least.add_argument(
-        "--min-size", type=float, default=0.0, metavar="PTS", help="minimum distance between the lines of a middle"
+        "--min-size", type=_number, default=0.0, metavar="PTS", help="minimum distance between the lines of a middle"
     )
 
 
@@ -281,8 +303,8 @@ def _add_kelly(commands: Any) -> None:
     which.add_argument("--prob", metavar="P", help="probability of one bet")
     which.add_argument("--probs", metavar="P,P", help="of outcomes that exclude each other")
     parser.add_argument("--odds", required=True, metavar="PRICE[,PRICE]")
-    parser.add_argument("--fraction", type=float, default=1.0, help="part of the full stake, above 0 (default 1)")
-    parser.add_argument("--bankroll", type=float, help="show money too")
+    parser.add_argument("--fraction", type=_number, default=1.0, help="part of the full stake, above 0 (default 1)")
+    parser.add_argument("--bankroll", type=_number, help="show money too")
     _add_format(parser, "json", "csv")
 
 
@@ -290,8 +312,8 @@ def _add_stakes(commands: Any) -> None:
     parser = commands.add_parser("stakes", help="stakes with the same payout for every outcome", epilog=_PRICES)
     parser.set_defaults(run=price.stakes_command)
     parser.add_argument("odds", nargs="+", metavar="PRICE", help="the best price of each outcome")
-    parser.add_argument("--total", type=float, default=100.0, help="total stake (default 100)")
-    parser.add_argument("--step", type=float, help="round stakes to multiples of this, maximising the worst case")
+    parser.add_argument("--total", type=_number, default=100.0, help="total stake (default 100)")
+    parser.add_argument("--step", type=_number, help="round stakes to multiples of this, maximising the worst case")
     _add_format(parser, "json", "csv")
 
 
@@ -351,7 +373,7 @@ def _add_compact(commands: Any) -> None:
     parser = commands.add_parser("compact", help="merge the files of each past day and sport of an archive into one")
     parser.set_defaults(run=tape.compact_command)
     parser.add_argument(
-        "--keep-hours", type=float, default=168.0, metavar="H",
+        "--keep-hours", type=_number, default=168.0, metavar="H",
         help="delete replaced files that are older than this (default: 168)",
     )  # fmt: skip
     _add_dest(parser)
@@ -421,7 +443,7 @@ def _add_history(parser: argparse.ArgumentParser, nargs: str | None = None) -> N
     parser.add_argument("history", metavar="HISTORY", nargs=nargs, help=_HISTORY)
     parser.add_argument("--fair", metavar="FILE", help="constants written by calibrate (default: those of the catalog)")
     parser.add_argument(
-        "--hours", type=_speed, default=72.0, metavar="H", help="maximum hours before the start (default 72)"
+        "--hours", type=_positive, default=72.0, metavar="H", help="maximum hours before the start (default 72)"
     )
 
 
@@ -439,7 +461,7 @@ def _add_feeds(commands: Any) -> None:
         action = actions.add_parser(name, help=text, epilog=_CHECKED if name == "check" else None)
         _add_shared(action, "--config")
         action.add_argument(
-            "--seconds", type=_speed, default=20.0, metavar="N", help="time limit per feed (default 20)"
+            "--seconds", type=_positive, default=20.0, metavar="N", help="time limit per feed (default 20)"
         )
         _add_format(action, "json")
         if name == "unmapped":
@@ -539,7 +561,7 @@ def _add_watch(commands: Any) -> None:
     parser.add_argument("--books", type=_names, metavar="BOOK,...", help="only these books")
     parser.add_argument("--filter", default="", metavar="WORDS", help="initial filter")
     parser.add_argument(
-        "--every", type=float, metavar="SECONDS", help="seconds between refreshes (default 1, for a node 5)"
+        "--every", type=_positive, metavar="SECONDS", help="seconds between refreshes (default 1, for a node 5)"
     )
 
 
@@ -568,10 +590,16 @@ def _run(words: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except (ValueError, OSError) as error:
-        text = " ".join(str(error).split())
-        print(f"oddsengine {arguments.command}: {text}", file=sys.stderr)
+        print(f"oddsengine {arguments.command}: {_reason(error)}", file=sys.stderr)
         return 2
     return 0
+
+
+def _reason(error: ValueError | OSError) -> str:
+    """Describe an error in one line."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return printable(f"{error.filename}: {reason_of(error)}")
+    return printable(re.sub(r" \(os error \d+\)", "", " ".join(str(error).split())))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

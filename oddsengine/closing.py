@@ -139,7 +139,7 @@ class Store(Protocol):
     def put(self, close: Close) -> None:
         """Store the close of an event; one without lines ends the wait of its bets, and changes no other close."""
 
-    def take_back(self, event_id: str) -> None:
+    def discard(self, event_id: str) -> None:
         """Delete the close of an event that has not started after all."""
 
 
@@ -229,7 +229,7 @@ class ClosingRecorder:
         codes = names.event_codes
         for id_ in [id_ for id_ in self._closed if id_ in codes and waits[codes[id_]]]:
             del self._closed[id_]
-            self._run(partial(self.store.take_back, id_))
+            self._run(partial(self.store.discard, id_))
         closing = (begun & ~off & (status != CANCELLED)) | (status == IN_PLAY) | (status == ENDED)
         batches: dict[int, list[tuple[str, int, Ints]]] = {}
         unpriced = []

@@ -638,7 +638,7 @@ def devig_groups(odds: npt.ArrayLike, offsets: npt.ArrayLike, method: str = "pow
     if prices.ndim != 1 or bounds.ndim != 1:
         raise ValueError(f"odds and offsets must be 1-D, got {prices.ndim}-D and {bounds.ndim}-D")
     if bounds.size == 0 or bounds[0] != 0 or bounds[-1] != prices.size or (bounds[1:] < bounds[:-1]).any():
-        raise ValueError(f"offsets must start at 0, never fall, and end at the number of odds, {prices.size}")
+        raise ValueError(f"offsets must start at 0, not decrease, and end at the number of odds, {prices.size}")
     out = np.empty_like(prices)
     _fair(prices, bounds, method, out)
     return out

@@ -43,7 +43,7 @@ from oddsengine.momentum import Memory, Sampled
 from oddsengine.open_opportunities import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.references import CLOSE, fair_prices
-from oddsengine.replica import Replica, Shown, Write
+from oddsengine.replica import ReadState, Replica, Write
 from oddsengine.schema import BAD_ROW_SCHEMA, NONE_REJECTED
 from oddsengine.timestamps import micros, time_of
 from oddsengine.update import Change, Update
@@ -220,7 +220,7 @@ class Engine:
             told = len(self._writes)
             try:
                 applied = board.apply(batch)
-                self._tell(replica.applied(batch))
+                self._enqueue(replica.applied(batch))
                 if applied.regrouped:
                     self.opened.rehome(board.rows.unit)
                 idle = self._idle()
@@ -239,11 +239,11 @@ class Engine:
             except BaseException:
                 del self._writes[told:]
                 if board.number == number:
-                    board.take_back()
+                    board.undo()
                     self._mend()
                 else:
-                    self._look_again()
-                    self._pass_on(batch)
+                    self._recompute()
+                    self._forward(batch)
                     self._follow()
                 raise
         try:
@@ -260,11 +260,11 @@ class Engine:
             self._sleep(view)
         if tidied := board.tidy():
             self.opened.rehome(board.rows.unit)
-        self._tell(replica.completed(board.number, board.names.wordings, renumbered=tidied))
+        self._enqueue(replica.completed(board.number, board.names.wordings, renumbered=tidied))
         self._published = len(board.names.wordings), len(board.names.books)
-        self._pass_on(batch)
+        self._forward(batch)
 
-    def _pass_on(self, batch: Batch) -> None:
+    def _forward(self, batch: Batch) -> None:
         """Give the batch of the last step to the delayed boards."""
         for delayed in self._delayed.values():
             delayed.receive(batch, self._board.number)
@@ -275,12 +275,12 @@ class Engine:
             return
         for searched in search.searched:
             self.opened.commit(searched.rows, search.some.units, searched.hits, searched.difference, now)
-            self._tell(replica.searched(searched.rows, search.some.units, searched.hits, searched.difference, now))
+            self._enqueue(replica.searched(searched.rows, search.some.units, searched.hits, searched.difference, now))
         if search.changes is not None:
             remember(search.changes, search.some, self._board.rows)
         if search.sampled is not None:
             self._board.momentum.commit(search.sampled)
-            self._tell(replica.moved(search.sampled, self._board.momentum))
+            self._enqueue(replica.moved(search.sampled, self._board.momentum))
         if search.estimates is not None:
             fair_close.remember(*search.estimates, self._board.rows.close)
 
@@ -289,7 +289,7 @@ class Engine:
         self._board.mend()
         self.opened.rehome(self._board.rows.unit)
 
-    def _look_again(self) -> None:
+    def _recompute(self) -> None:
         board = self._board
         board.mend()
         board.rebuild()
@@ -297,9 +297,9 @@ class Engine:
         self._entering.clear()  # an unfinished search starts again
         for view in self._awake.values():
             view.open = self.opened.add()
-        self._begin_again()
+        self._reset_readers()
 
-    def _begin_again(self) -> None:
+    def _reset_readers(self) -> None:
         """Show readers a board that was not reached by a step."""
         board = self._board
         self._number, self._now, self._replica = board.number, board.now, None
@@ -309,12 +309,12 @@ class Engine:
         """Continue from a restored board, with the given step number."""
         board = self._board
         board.number = number
-        self._begin_again()
-        self._search_again()
+        self._reset_readers()
+        self._restart_searches()
         for delayed in self._delayed.values():
             delayed.restart(copy.deepcopy(board))
 
-    def _search_again(self) -> None:
+    def _restart_searches(self) -> None:
         """Make every active view search the whole board again."""
         self._entering.clear()
         for view in list(self._awake.values()):
@@ -450,7 +450,7 @@ class Engine:
         rejected = reason.copy()
         rejected[g.row.size :] = self._alone(some.out, some.why)
         board.judge(slots, guarded, reason, rejected)
-        self._tell(replica.judged(slots, guarded, reason, rejected))
+        self._enqueue(replica.judged(slots, guarded, reason, rejected))
         board.watch_gaps(some, guarded.reason)
         return guarded
 
@@ -746,7 +746,7 @@ class Engine:
         row = view.open.row
         view.sleep()
         if row >= 0:
-            self._tell(replica.dropped(view, row))
+            self._enqueue(replica.dropped(view, row))
 
     @property
     def guards(self) -> dict[str, float | bool]:
@@ -779,7 +779,7 @@ class Engine:
         return self._off
 
     @contextmanager
-    def shown(self, *, judged: bool = True) -> Iterator[Shown]:
+    def shown(self, *, judged: bool = True) -> Iterator[ReadState]:
         """The state after the last step, for readers; it does not change until the end of the with statement.
 
         With `judged` false, verdicts may be those of an earlier step.
@@ -792,10 +792,10 @@ class Engine:
         with self._lock:
             if judged:
                 self._settle()
-            yield Shown(self._board, self.opened, {view: view.open.row for view in self._awake.values()})
+            yield ReadState(self._board, self.opened, {view: view.open.row for view in self._awake.values()})
 
     @contextmanager
-    def reading(self, view: View) -> Iterator[Shown]:
+    def reading(self, view: View) -> Iterator[ReadState]:
         """As `shown`; the view is active meanwhile."""
         while True:
             if not view.awake:
@@ -853,7 +853,7 @@ class Engine:
                     found = self._replica = Replica(self._board, self.opened, rows)
         return found
 
-    def _tell(self, write: Write) -> None:
+    def _enqueue(self, write: Write) -> None:
         """The replica has to repeat a write."""
         if self._replica is not None:
             self._writes.append(write)
@@ -876,7 +876,7 @@ class Engine:
             self._writes, self._replica = [], None
         elif self._replica is not None and self._writes:
             self._writes, writes = [], self._writes
-            self._replica.tell(writes)
+            self._replica.enqueue(writes)
 
     def _follow(self) -> None:
         """Repeat on the replica and on delayed boards what was written; an error there is no error of a step."""
@@ -927,11 +927,11 @@ class Engine:
             if entering is None or entering.names is not board.names or entering.table is not self.opened:
                 if view.wanted.method == CLOSE and not self._samples:
                     self._samples, board.momentum = True, Memory()
-                    self._tell(replica.sampling)
+                    self._enqueue(replica.sampling)
                 self._settle()
                 self._drop(view)
                 view.open = self.opened.add()
-                self._tell(replica.added(view.open.row))
+                self._enqueue(replica.added(view.open.row))
                 units = np.flatnonzero(board.units.size[: board.names.unit_event.size])
                 entering = Entering(view, units, board.names, self.opened)
             units = entering.units
@@ -946,7 +946,7 @@ class Engine:
             view.awake = True
             self._awake[view.wanted] = view
             places = view.open.places()
-            self._tell(replica.woken(view, view.open.row, places, self.opened.born[places]))
+            self._enqueue(replica.woken(view, view.open.row, places, self.opened.born[places]))
             self._note("wake", view)
             return True
 
@@ -1160,7 +1160,7 @@ class Delayed(Engine):
             if not again:
                 return "tries again after the next step"
             self._empty()
-            return "is empty, and starts again from a copy that is old enough"
+            return "is empty, and starts over from a copy that is old enough"
 
     def _empty(self) -> None:
         with self._lock:
@@ -1170,7 +1170,7 @@ class Delayed(Engine):
                 self._sleep(view)
             self.opened, self._board = OpenTable(), Board(self._off, self._board.limits)
             self._writes.clear()
-            self._begin_again()
+            self._reset_readers()
             for delayed in self._delayed.values():  # it does not get the batches until the copy
                 delayed.failure = self.failure
                 delayed._empty()
@@ -1178,11 +1178,11 @@ class Delayed(Engine):
     def _begin(self, board: Board) -> None:
         """Start from the board at the time this engine was created."""
         self._board = board
-        self._begin_again()
+        self._reset_readers()
         board.units.dirty[board.units.size > 0] = 1
         if not self._samples:  # no view here uses the estimator
             board.momentum = Memory()
-        self._search_again()
+        self._restart_searches()
 
 
 _FIRST, _LAST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)

@@ -141,7 +141,7 @@ def enabled(guards: Guards) -> frozenset[int]:
     unknown = [str(name) for name in names if name not in GUARDS]
     if isinstance(guards, str) or unknown:
         came = guards if isinstance(guards, str) else ", ".join(sorted(unknown))
-        raise ValueError(f"guards takes a list of guard names; {came!r} is not one of {', '.join(GUARDS)}")
+        raise ValueError(f"guards must be a list of {', '.join(GUARDS)}, got {came!r}")
     return frozenset(CODES[name] for name in names)
 
 

@@ -23,7 +23,7 @@ from oddsengine.open_opportunities import Difference, Hits, OpenSet, OpenTable
 from oddsengine.timestamps import time_of
 
 
-class Shown(NamedTuple):
+class ReadState(NamedTuple):
     """What readers see: a board, and what its active views have open."""
 
     board: Board
@@ -45,21 +45,21 @@ class Shown(NamedTuple):
         return OpenSet(self.opened, self.rows.get(view, -1))
 
 
-Write = Callable[[Shown], None]
+Write = Callable[[ReadState], None]
 
 
 class Replica:
     """A copy of an engine's board and open opportunities."""
 
     def __init__(self, board: Board, opened: OpenTable, rows: Mapping[Any, int]) -> None:
-        self._shown = Shown(copy.deepcopy(board), copy.deepcopy(opened), dict(rows))
+        self._shown = ReadState(copy.deepcopy(board), copy.deepcopy(opened), dict(rows))
         self._shown.board.names.numbering = board.names.wordings
         self._lock = threading.RLock()
         self._readers = 0  # nested reads of the thread that holds the lock
         self._due: deque[Sequence[Write]] = deque()
         self.broken = False  # whether repeating writes failed
 
-    def tell(self, writes: Sequence[Write]) -> None:
+    def enqueue(self, writes: Sequence[Write]) -> None:
         """Writes to repeat together, in order."""
         self._due.append(writes)
 
@@ -72,7 +72,7 @@ class Replica:
                 self._lock.release()
 
     @contextmanager
-    def reading(self) -> Iterator[Shown | None]:
+    def reading(self) -> Iterator[ReadState | None]:
         """The latest state, which does not change until the end of the with statement; None if this copy is broken."""
         with self._lock:
             self._repeat()
@@ -119,7 +119,7 @@ class Replica:
 def applied(batch: Batch) -> Write:
     """A batch was applied."""
 
-    def write(shown: Shown) -> None:
+    def write(shown: ReadState) -> None:
         if shown.board.repeat(batch).regrouped:
             shown.opened.rehome(shown.board.rows.unit)
 
@@ -140,14 +140,14 @@ def moved(sampled: Sampled, memory: Memory) -> Write:
     """Momentum changed."""
     books = memory.books()
 
-    def write(shown: Shown) -> None:
+    def write(shown: ReadState) -> None:
         shown.board.momentum.rename(books)
         shown.board.momentum.commit(sampled)
 
     return write
 
 
-def sampling(shown: Shown) -> None:
+def sampling(shown: ReadState) -> None:
     """Momentum is sampled from now on."""
     shown.board.momentum = Memory()
 
@@ -155,7 +155,7 @@ def sampling(shown: Shown) -> None:
 def added(row: int) -> Write:
     """A view got a row of the open table."""
 
-    def write(shown: Shown) -> None:
+    def write(shown: ReadState) -> None:
         made = shown.opened.add().row
         assert made == row, f"the replica gave row {made} to a view, the engine {row}"
 
@@ -165,7 +165,7 @@ def added(row: int) -> Write:
 def woken(view: Any, row: int, places: Ints, born: Longs) -> Write:
     """A view became active."""
 
-    def write(shown: Shown) -> None:
+    def write(shown: ReadState) -> None:
         shown.opened.born[places] = born
         shown.rows[view] = row
 
@@ -175,7 +175,7 @@ def woken(view: Any, row: int, places: Ints, born: Longs) -> Write:
 def dropped(view: Any, row: int) -> Write:
     """A view was suspended."""
 
-    def write(shown: Shown) -> None:
+    def write(shown: ReadState) -> None:
         shown.rows.pop(view, None)
         shown.opened.drop(row)
 
@@ -185,7 +185,7 @@ def dropped(view: Any, row: int) -> Write:
 def completed(number: int, numbering: list[Wording], *, renumbered: bool) -> Write:
     """A step was completed; `numbering` identifies its codes of terms, see `Names`."""
 
-    def write(shown: Shown) -> None:
+    def write(shown: ReadState) -> None:
         board = shown.board
         board.keep()
         board.number = number

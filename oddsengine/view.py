@@ -51,7 +51,7 @@ from oddsengine.references import (
     fair_prices,
     view_spec,
 )
-from oddsengine.replica import Shown
+from oddsengine.replica import ReadState
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.tails import Forms
 
@@ -189,10 +189,10 @@ class Host(Protocol):
     def opened(self) -> OpenTable:
         """The open opportunities of its views."""
 
-    def reading(self, view: "View") -> AbstractContextManager[Shown]:
+    def reading(self, view: "View") -> AbstractContextManager[ReadState]:
         """The state after the last step, in which a view is active; it does not change meanwhile."""
 
-    def shown(self) -> AbstractContextManager[Shown]:
+    def shown(self) -> AbstractContextManager[ReadState]:
         """The same, whether or not the view is active."""
 
     def set_aside(self) -> dict[str, int]:

@@ -1,5 +1,5 @@
-"""The service around the engine: what fetches, what serves, and the settings of both.
+"""The service around the engine: feeds, the HTTP API, and the settings of both.
 
-The library computes and never fetches; here is everything that has a clock, a socket or an environment.
-Reading order: `settings`, `feeds`.
+The library computes and never fetches; everything that needs a clock, a socket or the environment is here.
+Reading order: `settings`, `server`, `node`, `app`, `endpoints`, `routes`, `stream`, `feeds`.
 """

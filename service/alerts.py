@@ -32,7 +32,7 @@ SENDERS, SHARE_S = 32, 15.0  # accounts served at once; seconds per account and 
 REMEMBERED_S = 6 * 3600.0  # for this long after an opportunity was last open
 _FILTER = "filter"  # begins an error that is not a target's
 FIRST_RETRY_S, LAST_RETRY_S = 30.0, 3600.0
-Clock = Annotated[str, Meta(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+Clock = Annotated[str, Meta(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$", examples=["23:00"])]
 Target = Annotated[str, Meta(min_length=1, max_length=1000)]
 _Improve = Annotated[float, Meta(gt=0.0, le=1000.0, description="Percentage points after which one is sent again.")]
 

@@ -80,7 +80,7 @@ class Api:
         if endpoint.path == HEALTH:  # not queued: the threads may be busy for seconds
             return self._health(request)
 
-        shared = self.node.shared_records if endpoint.lasts == "records" else None
+        shared = self.node.shared_records if endpoint.cache == "records" else None
         if shared is not None and endpoint.method == "GET":
             await shared.current()
         elif shared is not None:

@@ -28,6 +28,7 @@ SHARES: dict[Result, float] = {"won": 1.0, "half_won": 0.5, "push": 0.0, "half_l
 Odds = Annotated[float, Meta(gt=1.0, le=100_000.0)]
 Stake = Annotated[float, Meta(gt=0.0, le=1e12)]
 Text = Annotated[str, Meta(max_length=200)]
+_Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Note = Annotated[str, Meta(max_length=1000)]
 Probability = Annotated[float, Meta(gt=0.0, lt=1.0)]
 _Finite = Annotated[float, Meta(ge=-1e6, le=1e6)]
@@ -36,8 +37,8 @@ _Finite = Annotated[float, Meta(ge=-1e6, le=1e6)]
 class NewBet(Body, kw_only=True):
     """A bet as placed; it is identified by the same fields as rows of `/odds`."""
 
-    sportsbook: Text
-    selection: Text
+    sportsbook: _Name
+    selection: _Name
     odds_decimal: Annotated[Odds, Meta(description="The price taken.")]
     stake: Stake
     event_id: Text | None = None
@@ -78,6 +79,8 @@ class BetChanges(Body, kw_only=True):
 class Bet(NewBet, kw_only=True, forbid_unknown_fields=False):
     """A bet with its close, result and profit."""
 
+    sportsbook: Text  # older bets may have none
+    selection: Text
     id: str
     placed_at: datetime
     result: Annotated[Result | None, Meta(description="Null while it is open.")] = None

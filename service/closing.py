@@ -181,7 +181,7 @@ class Closings:
             if self._puts % _PRUNED_EVERY == 1:
                 self._prune(base, close.captured_at)
 
-    def take_back(self, event_id: str) -> None:
+    def discard(self, event_id: str) -> None:
         """Discard the close of an event that was postponed."""
         with self._writing() as base:
             base.execute("DELETE FROM closes WHERE event_id = ?", (event_id,))

@@ -30,7 +30,7 @@ class Connections:
         self._log, self._trusted, self._clock = log, frozenset(trusted), clock
         self._open: dict[str, int] = {}
         self._total = 0
-        self._refused, self._said = 0, -_LOG_S
+        self._refused, self._logged_at = 0, -_LOG_S
 
     def enter(self, address: str) -> None:
         """Count a connection; call `leave` when it closes.
@@ -59,9 +59,9 @@ class Connections:
     def _refuse(self, address: str, reason: str) -> None:
         self._refused += 1
         now = self._clock()
-        if now - self._said >= _LOG_S:
+        if now - self._logged_at >= _LOG_S:
             self._log.event("connections refused", address=address, reason=reason, count=self._refused)
-            self._refused, self._said = 0, now
+            self._refused, self._logged_at = 0, now
 
 
 def _files() -> int:

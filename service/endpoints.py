@@ -44,7 +44,7 @@ class Endpoint:
     """One method of one path.
 
     `answer` runs in a worker thread and returns an `Answer`, or a value that is encoded as JSON. A key is `needed`,
-    `optional` or `none`; `query_key` allows it in the query. `lasts` says what the response depends on in addition to
+    `optional` or `none`; `query_key` allows it in the query. `cache` says what the response depends on in addition to
     the request and the caller's rights: the `board` version, or more (`never`: not cached; `records`: what the key
     stores, which in a cluster the writer changes; neither is cached).
     """
@@ -60,7 +60,7 @@ class Endpoint:
     query_key: bool = False
     feature: str = ""
     body: type[msgspec.Struct] | None = None
-    lasts: str = "board"
+    cache: str = "board"
     status: int = 200
     errors: Sequence[int] = ()  # statuses in addition to those implied by the declaration
     doc: str = ""
@@ -70,7 +70,7 @@ class Endpoint:
 
     @property
     def cacheable(self) -> bool:
-        return self.lasts not in ("never", "records")
+        return self.cache not in ("never", "records")
 
     def response(self, context: Context) -> Answer:
         """The encoded response."""

@@ -116,8 +116,8 @@ def unknown_ids(query: Any, seen: Callable[[], BoardIds]) -> dict[str, list[str]
 
 _KNOWN: dict[str, tuple[Callable[[str], bool], Callable[[BoardIds], Collection[str]]]] = {
     "sport": (lambda word: catalog.sport(word).id in catalog.sports(), lambda seen: seen.sports),
-    "league": (values.known_league, lambda seen: seen.leagues),
-    "sportsbook": (values.known_book, lambda seen: seen.books),
-    "add_sportsbook": (values.known_book, lambda seen: seen.books),
-    "market": (values.known_market, lambda seen: seen.markets),
+    "league": (values.is_league, lambda seen: seen.leagues),
+    "sportsbook": (values.is_book, lambda seen: seen.books),
+    "add_sportsbook": (values.is_book, lambda seen: seen.books),
+    "market": (values.is_market, lambda seen: seen.markets),
 }

@@ -105,7 +105,7 @@ class StoreError(KeysError):
         """The problem as reported to callers, without the name of the file."""
         if self.full:
             return Problem(507, "insufficient_storage", "no space left to store keys; nothing was changed")
-        message = f"the key database is unavailable and nothing was changed; try again in {_RETRY_S:g} s"
+        message = f"the key database is unavailable and nothing was changed; retry in {_RETRY_S:g} s"
         return Problem(503, "unavailable", message, retry_after=int(_RETRY_S))
 
 
@@ -188,7 +188,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Made:
+class CreatedKey:
     """A newly created key; its secret cannot be read again."""
 
     record: Record
@@ -328,7 +328,7 @@ class KeyStore:
         with self._writing_lock, self._translated():
             return self._own(self._writer, ident, by)
 
-    def create(self, account: str, terms: Terms, name: str = "") -> Made:
+    def create(self, account: str, terms: Terms, name: str = "") -> CreatedKey:
         """Create a key with any terms; for the operator."""
         if not _ACCOUNT.fullmatch(account) or account.startswith(DEMO):
             raise UnfitError(
@@ -339,7 +339,7 @@ class KeyStore:
         with self._writing() as writer:
             return self._insert(writer, account, terms, name)
 
-    def create_like(self, by: Caller, tier: str | None, name: str) -> Made:
+    def create_like(self, by: Caller, tier: str | None, name: str) -> CreatedKey:
         """Create a key with the rights of the caller's key, or those of a lower tier."""
         tier = by.tier.id if tier is None else tier
         name = _named(name)
@@ -357,7 +357,7 @@ class KeyStore:
             record = self._changeable(writer, ident, by)
             return self._change(writer, ident, active=False) if record.active else self._changed(writer, ident)
 
-    def rotate(self, ident: str, by: Caller | None = None) -> Made:
+    def rotate(self, ident: str, by: Caller | None = None) -> CreatedKey:
         """Rotate a key; the old secret stops working."""
         with self._writing() as writer:
             record = self._changeable(writer, ident, by)
@@ -366,7 +366,7 @@ class KeyStore:
             if by is not None and not _within(record.caller, self._asking(writer, by).caller):
                 raise BeyondError(f"key {quoted(record.id)} has more rights than the API key of this request")
             key = _new_key(record.id)
-            return Made(self._change(writer, record.id, hash=self._hash(key)), key)
+            return CreatedKey(self._change(writer, record.id, hash=self._hash(key)), key)
 
     def retier(self, ident: str, **changed: Any) -> Record:
         """Change fields of a key's `Terms`; for the operator."""
@@ -423,7 +423,7 @@ class KeyStore:
 
     # ---- helpers ----
 
-    def _insert(self, writer: sqlite3.Connection, account: str, terms: Terms, name: str) -> Made:
+    def _insert(self, writer: sqlite3.Connection, account: str, terms: Terms, name: str) -> CreatedKey:
         (active,) = writer.execute("SELECT count(*) FROM keys WHERE account = ? AND active", (account,)).fetchone()
         if active >= MOST_ACTIVE:
             raise UnfitError(f"limit of {active} keys per account reached; revoke one first")
@@ -436,7 +436,7 @@ class KeyStore:
         ident, now = key.partition(".")[0], int(self._clock())
         values = (self._hash(key), ident, account, name, *_columns(terms).values(), True, now, now, None)
         writer.execute(f"INSERT INTO keys ({_COLUMNS}) VALUES ({', '.join('?' * len(values))})", values)
-        return Made(self._changed(writer, ident), key)
+        return CreatedKey(self._changed(writer, ident), key)
 
     def _own(self, connection: sqlite3.Connection, ident: str, by: Caller | None) -> Record:
         record = self._fixed.get(ident)
@@ -532,7 +532,7 @@ def _fixed(now: datetime) -> dict[str, Record]:
         terms = Terms(tier.id, streaming=tier.rank >= TIERS["pro"].rank)
         name = DEMO + tier.id
         out[name] = Record(
-            name, name, f"demonstration of {tier.id}", terms, active=True, created_at=now, updated_at=now, used=None
+            name, name, f"demo of the {tier.id} tier", terms, active=True, created_at=now, updated_at=now, used=None
         )
     return out
 

@@ -52,7 +52,7 @@ class Histogram:
 
 
 class Metrics(Collector):
-    """The metrics, in a registry of their own."""
+    """The metrics, in their own registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

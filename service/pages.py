@@ -17,7 +17,7 @@ from oddsengine_service.tiers import TIERS, required
 
 _PARTS = Path(__file__).with_name("page")
 _SCRIPTS = (  # one module, in this order
-    "text.js", "stream.js", "asker.js", "games.js", "stakes.js", "filters.js", "lists.js", "places.js", "board.js",
+    "text.js", "stream.js", "poller.js", "games.js", "stakes.js", "filters.js", "lists.js", "places.js", "board.js",
     "details.js", "tracker.js", "alerts.js", "page.js", "controls.js",
 )  # fmt: skip
 _STYLE = """

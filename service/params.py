@@ -17,7 +17,7 @@ MOST_QUERY = 16_384  # bytes of a query string
 MOST_FIELDS = 200
 MOST_TEXT = 200  # characters of one value
 MOST_WORDS = 500
-LARGEST = 1e9  # of a number that has no limits of its own
+LARGEST = 1e9  # of a number without declared limits
 _MOST_CACHED, _MOST_CACHED_TEXT = 1_000, 40  # parsed values of an endpoint, and their characters
 
 
@@ -44,7 +44,7 @@ TEXT_PATTERN, NAME_PATTERN = r"^[^\x00]*$", r"^[^\x00]*[^\x00\s][^\x00]*$"
 
 def words(name: str, doc: str, **more: Any) -> Param:
     kind = {"type": "string", "pattern": WORDS_PATTERN}
-    return Param(name, _words, kind, doc + " Several are separated by commas.", several=True, **more)
+    return Param(name, _words, kind, doc + " Comma-separated.", several=True, **more)
 
 
 def choices(name: str, doc: str, allowed: Sequence[str], **more: Any) -> Param:
@@ -53,13 +53,13 @@ def choices(name: str, doc: str, allowed: Sequence[str], **more: Any) -> Param:
     def read(name: str, value: str) -> tuple[str, ...]:
         out = _words(name, value)
         if unknown := [word for word in out if word not in allowed]:
-            several = "a list of " if len(allowed) > 1 else ""
-            raise invalid(f"{name} must be {several}{', '.join(allowed)}, got {quoted(unknown[0])}")
+            each = "one or more of " if len(allowed) > 1 else ""
+            raise invalid(f"{name} must be {each}{', '.join(allowed)}, got {quoted(unknown[0])}")
         return out
 
     one = "|".join(allowed)
     kind = {"type": "string", "pattern": f"^({one})(,({one})){{0,{MOST_WORDS - 1}}}$"}
-    return Param(name, read, kind, doc + " Several are separated by commas.", several=True, **more)
+    return Param(name, read, kind, doc + " Comma-separated.", several=True, **more)
 
 
 def text(name: str, doc: str, **more: Any) -> Param:
@@ -84,7 +84,7 @@ def number(name: str, doc: str, low: float = -LARGEST, high: float = LARGEST, **
         except ValueError:
             parsed = float("nan")
         if not low <= parsed <= high or not value.isascii() or "_" in value:
-            raise invalid(f"{name} must be a number from {low:,.10g} to {high:,.10g}, got {quoted(value)}")
+            raise invalid(f"{name} must be a number from {low:,.15g} to {high:,.15g}, got {quoted(value)}")
         return parsed
 
     return Param(name, read, {"type": "number", "minimum": low, "maximum": high}, doc, **more)
@@ -191,7 +191,7 @@ def parse(query: bytes, params: Declared) -> tuple[dict[str, Any], list[str]]:
             if param.name in texts and texts[param.name] != value:
                 if not param.several:
                     raise invalid(
-                        f"{param.name} must be given once, got {quoted(texts[param.name])} and {quoted(value)}"
+                        f"{param.name} must not be repeated, got {quoted(texts[param.name])} and {quoted(value)}"
                     )
                 texts[param.name] += f",{value}"
             else:
@@ -200,8 +200,13 @@ def parse(query: bytes, params: Declared) -> tuple[dict[str, Any], list[str]]:
         values[name] = params.read(given[name], value)
     for param in params.required:
         if values[param.name] is None:
-            raise invalid(f"{param.name} must be given ({param.doc.rstrip('.')}), got nothing", param.missing)
+            raise invalid(f"{param.name} is required: {_lowered(param.doc.rstrip('.'))}", param.missing)
     return values, ignored
+
+
+def _lowered(text: str) -> str:
+    """A description without its capital letter."""
+    return text[:1].lower() + text[1:]
 
 
 def _pairs(query: bytes) -> list[tuple[str, str]]:

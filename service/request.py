@@ -39,7 +39,7 @@ class Request:
         self.headers: Headers = [(b"x-request-id", ident)]
         pairs = scope["headers"]
         given: dict[bytes, bytes] = dict(pairs)  # the last of each name
-        self.given = given
+        self.received = given
         self.etag = given.get(b"if-none-match", b"")
         codings = given.get(b"accept-encoding", b"")
         self.codings = (codings if len(given) == len(pairs) else _list(b"accept-encoding", pairs))[:200]
@@ -48,7 +48,7 @@ class Request:
 
     @property
     def host(self) -> bytes:
-        return self.given.get(b"host", b"")
+        return self.received.get(b"host", b"")
 
     @property
     def account(self) -> str:
@@ -70,14 +70,14 @@ class Request:
 
     def word(self) -> str:
         """Bearer token of an endpoint that does not use a key."""
-        return bearer(self.given.get(b"authorization", b"")).decode("latin-1")
+        return bearer(self.received.get(b"authorization", b"")).decode("latin-1")
 
-    def given_key(self, *, in_query: bool) -> bytes | None:
+    def credential(self, *, in_query: bool) -> bytes | None:
         """The key: `X-API-Key`, a bearer token, or `api_key` in the query if allowed; empty ones count as missing.
 
         An `Authorization` header of another scheme is ignored; it may be for a proxy.
         """
-        if key := self.given.get(b"x-api-key") or bearer(self.given.get(b"authorization", b"")):
+        if key := self.received.get(b"x-api-key") or bearer(self.received.get(b"authorization", b"")):
             return key
         return _query_key(self.query) or None if in_query and b"api_key=" in self.query else None
 

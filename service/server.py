@@ -106,7 +106,7 @@ class Service:
         self.ends = contextlib.ExitStack()  # closed at the end
         self.member: Member | None = None  # set for a process of a cluster
         self.loop: asyncio.AbstractEventLoop  # the loop that serves requests
-        self.again = ""  # reason to rebuild the node
+        self.restart_reason = ""  # reason to rebuild the node
         self.exit: Callable[[], None] = lambda: None  # stops the server
         self._run = run
         self.site = Site(self.api, log, self.metrics, self._metrics_token, self.origin)
@@ -164,10 +164,10 @@ class Service:
         self.log.close()
         await send({"type": "lifespan.shutdown.complete"})
 
-    def begin_again(self, reason: str) -> None:
+    def restart(self, reason: str) -> None:
         """Discard this node and continue with a new one."""
-        if not self.again and not self.node.closing.is_set():
-            self.again = reason
+        if not self.restart_reason and not self.node.closing.is_set():
+            self.restart_reason = reason
             self.node.ready, self.node.waits_for = False, reason
             self.log.event("restarts", reason=reason)
             self.exit()
@@ -264,7 +264,7 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
         node.futures.state(fields)
         member = service.member
         hub = Hub(
-            node, Matcher(), clock=node.clock.now, kept=quarantine(settings, secrets), overrides=overrides,
+            node, Matcher(), clock=node.clock.now, payloads=quarantine(settings, secrets), overrides=overrides,
             games=node.games, futures=node.futures,
             on_decision=None if member is None or member.outbox is None else member.outbox.add,
             most_quotes=None if member is None or member.outbox is None else member.outbox.most_quotes,
@@ -440,7 +440,7 @@ def _serve(
         service.log.close()
         at = f"{options.host} port {options.port}"
         raise ValueError(f"cannot listen on {at}: it is in use, or not an address of this machine")
-    return service.again
+    return service.restart_reason
 
 
 def _shared(host: str, port: int) -> socket.socket:

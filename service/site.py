@@ -88,8 +88,8 @@ class Site:
 
     async def _measured(self, request: Request) -> RawResponse:
         if not self._token:
-            raise Problem(404, "not_found", "metrics are on a listener of their own; see [service] metrics_port")
-        if not allowed(request.given.get(b"authorization", b"").decode("latin-1"), self._token):
+            raise Problem(404, "not_found", "metrics are served on a separate port; see [service] metrics_port")
+        if not allowed(request.received.get(b"authorization", b"").decode("latin-1"), self._token):
             raise Problem(401, "unauthorized", UNAUTHORIZED)
         return _page(CONTENT_TYPE, self._metrics.text())
 

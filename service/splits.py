@@ -70,11 +70,11 @@ class Splits:
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, str], Series] = OrderedDict()
+        self._series: OrderedDict[tuple[str, str], Series] = OrderedDict()
         self.on_change: Callable[..., None] = lambda *_: None  # called with each accepted record, for a log
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._series)
 
     def put(self, record: SplitsGiven, now: datetime) -> bool:
         """Add a record. Returns False if it is not newer than the last one, or too old to be stored."""
@@ -83,31 +83,31 @@ class Splits:
             return False
         key = record.event_id, catalog.book(record.sportsbook).id
         with self._lock:
-            series = self._known.get(key)
+            series = self._series.get(key)
             if series is not None and series.times and time <= series.times[-1]:
                 return False
             self.on_change("splits", record, now)
             if series is None:
-                series = self._known[key] = Series(record)
+                series = self._series[key] = Series(record)
             series.put(time, _numbers(record))
             series.about = record
-            self._known.move_to_end(key)
-            while len(self._known) > self._most:
-                self._known.popitem(last=False)
+            self._series.move_to_end(key)
+            while len(self._series) > self._most:
+                self._series.popitem(last=False)
             return True
 
     def dump(self) -> list[Any]:
         with self._lock:
             return [
                 [*key, series.about, series.times.tobytes(), series.values.tobytes()]
-                for key, series in self._known.items()
+                for key, series in self._series.items()
             ]
 
     def restore(self, state: Iterable[Any]) -> None:
         with self._lock:
-            self._known.clear()
+            self._series.clear()
             for event, book, about, times, values in state:
-                series = self._known[event, book] = Series(msgspec.convert(about, SplitsGiven))
+                series = self._series[event, book] = Series(msgspec.convert(about, SplitsGiven))
                 series.times.frombytes(times)
                 series.values.frombytes(values)
 
@@ -117,7 +117,7 @@ class Splits:
         with self._lock:
             self._tidy(last)
             rows = []
-            for (event, book), series in self._known.items():
+            for (event, book), series in self._series.items():
                 place = bisect_right(series.times, last) - 1
                 if place >= 0:
                     rows.append(_game(event, book, series, place))
@@ -132,7 +132,7 @@ class Splits:
         with self._lock:
             entries = [
                 (series.times[place], book, series.at(place))
-                for (event_id, book), series in self._known.items()
+                for (event_id, book), series in self._series.items()
                 if event_id == event and (books is None or book in books)
                 for place in range(bisect_left(series.times, first), bisect_right(series.times, last))
             ]
@@ -140,8 +140,8 @@ class Splits:
         return [_entry(*each) for each in entries]
 
     def _tidy(self, now: int) -> None:
-        for key in [key for key, series in self._known.items() if series.times[-1] < now - KEPT_S * SECOND]:
-            del self._known[key]
+        for key in [key for key, series in self._series.items() if series.times[-1] < now - KEPT_S * SECOND]:
+            del self._series[key]
 
 
 # ---- conversion between records and numbers ----

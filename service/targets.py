@@ -98,13 +98,14 @@ class Sender:
             checked(url.host, _port(url), private=self.private)
         elif scheme == "mailto" or scheme in _SERVICES:
             if apprise is None:
-                raise ValueError("this node lacks what Telegram, Discord and mail need: install oddsengine[alerts]")
+                raise ValueError("Telegram, Discord and mail need the package apprise; install oddsengine[alerts]")
             if scheme == "mailto" and not self._mail:
                 raise ValueError("this node has no mail server; its operator sets alerts.mail_env")
             if self._service(target) is None:
                 raise ValueError(f"a target is not a valid {scheme} address")
         else:
-            raise ValueError(f"a target must begin with https://, tgram://, discord:// or mailto:, got {scheme[:20]!r}")
+            got = repr(scheme[:20]) if scheme else "no scheme"
+            raise ValueError(f"a target must begin with https://, tgram://, discord:// or mailto:, got {got}")
 
     def send(self, target: str, title: str, lines: list[str], rows: list[Any]) -> None:
         """Send one message. Raises `ValueError` if it could not be delivered."""

@@ -87,7 +87,7 @@ def test_numbers_that_are_none(run: Run, tmp_path: Path) -> None:
 
 def test_a_line_never_ends_between_a_guard_and_its_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "terminal", lambda: 40)
-    text = output.wrapped(["29 set aside: ambiguous_moneyline 1,202, ladder 8, one_team_lines 8, bias 6"])
+    text = output.wrapped(["29 rejected: ambiguous_moneyline 1,202, ladder 8, one_team_lines 8, bias 6"])
     assert text.count("\n") > 0
     assert [line for line in text.splitlines()[1:] if re.fullmatch(r"\s*[\d,]+,?( .*)?", line)] == []
     assert re.sub(r"\s+", " ", text).endswith("ladder 8, one_team_lines 8, bias 6")
@@ -167,7 +167,7 @@ def test_scan_shows_every_kind_and_what_was_set_aside(run: Run) -> None:
         assert title in out
     assert re.search(r"1,955 rows read: 12 books, 10 events, as of 2026-10-24T15:00:00Z; \d+\.\d\d s", out)
     assert "4 invalid: bad_price 2, bad_value 1, missing_value 1" in out
-    assert re.search(r"\d+ set aside: price_mismatch 1, side_conflict 1, .*ambiguous_moneyline 2\n", out)
+    assert re.search(r"\d+ rejected: price_mismatch 1, side_conflict 1, .*ambiguous_moneyline 2\n", out)
     assert "1 above the plausibility cap: profit_cap 1" in out
     assert "\x1b" not in out
 
@@ -365,6 +365,16 @@ def test_empty_table(run: Run, tmp_path: Path) -> None:
     assert out.count("(0)\nnone\n") == 4
 
 
+@pytest.mark.parametrize("command", ["scan", "audit", "markets"])
+def test_an_error_has_no_control_characters_of_a_file(run: Run, command: str, tmp_path: Path) -> None:
+    file = tmp_path / "odds.csv"
+    file.write_text("\x1b[2Jred," + "x" * 5000 + "\n1,2\n", encoding="utf-8")
+    code, _, err = run(command, str(file))
+    assert code == 2
+    assert "?[2Jred" in sentence(err)
+    assert err.removesuffix("\n").isprintable()
+
+
 # ---- complaints ----
 
 BAD = [
@@ -384,7 +394,11 @@ BAD = [
     (("scan", "--sample", "--sharp", "pinnacle=3,circa"), "a weight for every book or for none"),
     (("scan", "--sample", "--commission", "bet365"), "expected book=number, got 'bet365'"),
     (("scan", "--sample", "--commission", "bet365=2"), "from 0 to below 1"),
-    (("scan", "--sample", "--min-ev", "nan"), "min_ev must be a finite number"),
+    (("scan", "--sample", "--min-ev", "nan"), "argument --min-ev: expected a number, got 'nan'"),
+    (("scan", "--sample", "--min-ev", "x"), "argument --min-ev: expected a number, got 'x'"),
+    (("audit", "gone.parquet"), "oddsengine audit: No such file or directory: gone.parquet"),
+    (("keys", "import", "gone"), "gone: no such file or directory"),
+    (("watch", "--sample", "--every", "0"), "expected a number above 0, got '0'"),
     (("scan", "--sample", "--min-ev", "much"), "'much'"),
     (("scan", "--sample", "--now", "later"), "2026-02-08T18:00:00Z, got 'later'"),
     (("scan", "--sample", "--limit", "-1"), "-1"),

@@ -692,7 +692,7 @@ def test_what_was_shown_is_graded_by_the_other_books_and_by_the_result() -> None
     by_fanduel = desk.closings.by_book(desk.closings.bets(), "fanduel").filter(pl.col("id") == shown["id"])
     assert by_fanduel["closing"].to_list() == pytest.approx([devig([1.85, 1.0 / (1.04 - 1.0 / 1.85)], "power")[0]])
     assert set(desk.closings.by_book(desk.closings.bets(), "pinnacle")["state"]) == {"without_close"}
-    desk.closings.take_back("e")
+    desk.closings.discard("e")
     assert {row["others"] for row in desk.bets()} == {None}
 
 

@@ -20,7 +20,7 @@ from local_servers import Answering, Request, game, http, new_hub, now, prices, 
 
 from oddsengine.cli import main
 from oddsengine_service.feeds.documents import football_data, table
-from oddsengine_service.feeds.hub import Hub, RepeatedMessages
+from oddsengine_service.feeds.hub import Hub, MessageThrottle
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.retry import Backoff, Failure
 from oddsengine_service.feeds.secrets import Secrets
@@ -286,7 +286,7 @@ def test_the_same_payload_is_kept_once(tmp_path: Path) -> None:
 
 
 def test_a_reason_is_said_once_and_again_after_a_while() -> None:
-    saying, start = RepeatedMessages(), now()
+    saying, start = MessageThrottle(), now()
     assert saying.is_due("feeds.a", "down", start)
     assert not saying.is_due("feeds.a", "down", start + timedelta(minutes=9))
     assert saying.is_due("feeds.b", "down", start)

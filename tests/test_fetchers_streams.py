@@ -473,8 +473,8 @@ def test_recorded_lines_are_read_in_order_of_time(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(lines((30_000, late)) + b"{no line\n")
 
     async def check() -> None:
-        kept = PayloadQuarantine(tmp_path / "kept", 5, 10_000, Secrets())
-        hub = Hub(Writer(Engine()), Matcher(), clock=None, kept=kept)
+        payloads = PayloadQuarantine(tmp_path / "kept", 5, 10_000, Secrets())
+        hub = Hub(Writer(Engine()), Matcher(), clock=None, payloads=payloads)
         source = BetfairFiles(BetfairHistory(name="h", kind="betfair_history", path=str(tmp_path)))
         await hub.run([source])
         assert hub.engine.number == 3

@@ -38,7 +38,7 @@ def small(seed: int, pauses: Sequence[float] = PAUSES) -> Feed:
 # ---- as it was ----
 
 
-class Shown(NamedTuple):
+class ReadState(NamedTuple):
     """All that an engine and one view of it show."""
 
     number: int
@@ -50,13 +50,13 @@ class Shown(NamedTuple):
     found: oe.Opportunities
 
 
-def shown(engine: Engine, view: View) -> Shown:
+def shown(engine: Engine, view: View) -> ReadState:
     table, removed = engine.table().sort("row_id"), engine.removed().sort("id")
     ids, found = view.ids(), view.opportunities()
-    return Shown(engine.number, engine.moment, table, removed, engine.events(), ids, found)
+    return ReadState(engine.number, engine.moment, table, removed, engine.events(), ids, found)
 
 
-def same(ours: Shown, theirs: Shown, *, detected: bool = True) -> None:
+def same(ours: ReadState, theirs: ReadState, *, detected: bool = True) -> None:
     assert (ours.number, ours.moment) == (theirs.number, theirs.moment)
     for name in ("table", "removed", "events"):
         assert_frame_equal(getattr(ours, name), getattr(theirs, name), check_exact=True)
@@ -72,7 +72,7 @@ def same(ours: Shown, theirs: Shown, *, detected: bool = True) -> None:
 @given(SEEDS, st.sampled_from([0.4, 1.0, 5.0, 30.0, 600.0]), st.integers(-1, 3))
 def test_delayed_shows_the_past(seed: int, seconds: float, asked: int) -> None:
     """Asked for before the first step or after a few; what was before that is never shown."""
-    engine, past = Engine(), list[tuple[int, Shown]]()
+    engine, past = Engine(), list[tuple[int, ReadState]]()
     view = engine.view(**WIDE, keep=True)
     late, late_view = _delayed(engine, seconds) if asked < 0 else (None, None)
     said = small(seed, pauses=(0.0, 0.2, 0.4, 1.0, 4.0, 5.0, 29.0, 30.0, 300.0, 601.0))
@@ -399,7 +399,7 @@ class Refuses:
 class Held(NamedTuple):
     """All that an engine shows, its moment and its hash too."""
 
-    shown: Shown
+    shown: ReadState
     other: dict[str, list[str]]
     aside: dict[str, int]
     awake: frozenset[ViewKey]

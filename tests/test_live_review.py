@@ -377,7 +377,7 @@ def test_names_are_whole_wherever_a_change_of_them_is_interrupted(inside: Callab
     assert at > 2
 
 
-@pytest.mark.parametrize("inside", [Engine._commit, Engine._pass_on, Engine._follow, Delayed.receive, Delayed.catch_up])
+@pytest.mark.parametrize("inside", [Engine._commit, Engine._forward, Engine._follow, Delayed.receive, Delayed.catch_up])
 def test_a_delayed_board_gets_every_batch_once_wherever_a_step_is_interrupted(inside: Callable[..., Any]) -> None:
     def steps() -> Iterator[dict[str, Any]]:
         for second in range(9):

@@ -93,8 +93,8 @@ def test_values(query: str | dict[str, Any], values: dict[str, Any]) -> None:
     ({"books": "x" * (MOST_TEXT + 1)}, "books must have at most 200 characters, got 201"),
     ({"name": "x" * (MOST_TEXT + 1)}, "name must have at most 200 characters, got 201"),
     ("name=%00", "name must not contain NUL characters"),
-    ("name=a&name=b", "name must be given once, got 'a' and 'b'"),
-    ("sports=tennis,golf", "sports must be a list of tennis, soccer, got 'golf'"),
+    ("name=a&name=b", "name must not be repeated, got 'a' and 'b'"),
+    ("sports=tennis,golf", "sports must be one or more of tennis, soccer, got 'golf'"),
     ("live=2", "live must be true or false, got '2'"),
     ("edge=1_0", "edge must be a number from -1,000,000,000 to 1,000,000,000, got '1_0'"),
     ("edge=1000000001", "edge must be a number from -1,000,000,000 to 1,000,000,000, got '1000000001'"),
@@ -144,7 +144,7 @@ def test_what_is_required(code: str) -> None:
     params = Declared([text(name, "Some id.", required=True, **more), text("other", "Other.")])
     assert read(f"{name}=x", params) == ({name: "x"}, [])
     for query in ("", "other=x", f"{name}=+"):
-        with pytest.raises(Problem, match=rf"^{name} must be given \(Some id\), got nothing$") as caught:
+        with pytest.raises(Problem, match=rf"^{name} is required: some id$") as caught:
             read(query, params)
         assert caught.value.code == code
 

@@ -20,7 +20,7 @@ from oddsengine.board.rows import COLUMNS
 from oddsengine.engine import Engine
 from oddsengine.layout import FREE
 from oddsengine.query import Filter, Index
-from oddsengine.replica import Replica, Shown
+from oddsengine.replica import ReadState, Replica
 from oddsengine.simulate import World
 from oddsengine.view import View
 
@@ -154,10 +154,10 @@ def nothing() -> Iterator[None]:
 
 
 @contextmanager
-def held_up(engine: Engine) -> Iterator[Shown]:
+def held_up(engine: Engine) -> Iterator[ReadState]:
     """Another thread reads meanwhile."""
     begun, end = threading.Event(), threading.Event()
-    seen: list[Shown] = []
+    seen: list[ReadState] = []
 
     def read() -> None:
         with engine.shown() as shown:

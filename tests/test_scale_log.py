@@ -229,7 +229,7 @@ def test_a_log_that_seems_shorter_is_waited_for(links: tuple[Link, Link], monkey
         link.call(log.append(b"%d" % at, at, 1))
     assert following.result(60.0) == [(5, 1, b"4")]
     monkeypatch.setattr(log_module, "_LATE_S", 0.2)
-    with pytest.raises(LostError, match="holds 1 to 5, and 8 was to come"):
+    with pytest.raises(LostError, match="holds messages 1 to 5; the next to read is 8"):
         other.call(taken(follower.follow(7), 1), 60.0)
 
 

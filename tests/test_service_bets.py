@@ -64,6 +64,13 @@ def changed(client: httpx.Client, bet: dict[str, Any], **changes: Any) -> dict[s
     return bet
 
 
+@pytest.mark.parametrize("field", ["sportsbook", "selection"])
+def test_a_bet_is_on_something_at_some_book(client: httpx.Client, field: str) -> None:
+    answer = client.post("/bets", json={**BET, field: ""})
+    message = f"invalid request body: {field} must be a string of at least 1 character, got 0 characters"
+    assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
+
+
 def test_a_bet_is_placed_settled_and_deleted(client: httpx.Client) -> None:
     bet = placed(client)
     assert (bet["result"], bet["profit"], bet["ev_percent"]) == (None, None, 5.0)

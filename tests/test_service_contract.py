@@ -289,19 +289,24 @@ CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}
 # body, status, code, part of the message
 MESSAGES: list[tuple[Any, int, int, str]] = [
     ("{", 400, -32700, "message is not valid JSON"),
-    ([], 400, -32600, "Expected `object`, got `array`"),
-    ({}, 400, -32600, "missing required field `jsonrpc`"),
-    ([CALL], 400, -32600, "Expected `object`, got `array`"),
-    ({**CALL, "jsonrpc": "1.0"}, 400, -32600, "Invalid enum value '1.0' - at `$.jsonrpc`"),
-    ({**CALL, "method": 5}, 400, -32600, "Expected `str`, got `int` - at `$.method`"),
-    ({**CALL, "id": {}}, 400, -32600, "Expected `int | str | null`, got `object` - at `$.id`"),
-    ({**CALL, "params": [1]}, 400, -32600, "`$.params`"),
-    (CALL, 200, -32602, "missing required field `name`"),
-    ({**CALL, "params": {"name": 5}}, 200, -32602, "Expected `str`, got `int` - at `$.name`"),
-    ({**CALL, "params": {"name": "kelly", "arguments": []}}, 200, -32602, "got `array` - at `$.arguments`"),
-    ({**CALL, "method": "initialize", "params": {}}, 200, -32602, "missing required field `protocolVersion`"),
-    ({**CALL, "method": "tools/list", "params": {"cursor": 5}}, 200, -32602, "got `int` - at `$.cursor`"),
-]
+    ([], 400, -32600, "invalid JSON-RPC 2.0 message: expected an object, got an array"),
+    ({}, 400, -32600, "jsonrpc is required"),
+    ([CALL], 400, -32600, "expected an object, got an array"),
+    ({**CALL, "jsonrpc": "1.0"}, 400, -32600, "jsonrpc must be 2.0, got '1.0'"),
+    ({**CALL, "method": 5}, 400, -32600, "method must be a string, got 5"),
+    ({**CALL, "id": {}}, 400, -32600, "id must be a whole number or a string or null, got an object"),
+    ({**CALL, "params": [1]}, 400, -32600, "params must be an object or null, got an array"),
+    (CALL, 200, -32602, "invalid params of tools/call: name is required"),
+    ({**CALL, "params": {"name": 5}}, 200, -32602, "name must be a string, got 5"),
+    (
+        {**CALL, "params": {"name": "kelly", "arguments": []}},
+        200,
+        -32602,
+        "arguments must be an object or null, got an array",
+    ),
+    ({**CALL, "method": "initialize", "params": {}}, 200, -32602, "protocolVersion is required"),
+    ({**CALL, "method": "tools/list", "params": {"cursor": 5}}, 200, -32602, "cursor must be a string or null, got 5"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("body", "status", "code", "part"), MESSAGES)

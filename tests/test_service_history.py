@@ -391,7 +391,7 @@ def test_what_cannot_be_asked_of_movement(stage: Stage) -> None:
     strange = answer(HISTORY, stage.node, {"event": stage.world.fixtures[0].id, "sportsbook": "zork", "market": "zork"})
     assert strange["meta"]["unknown"] == {"market": ["zork"], "sportsbook": ["zork"]}
     for query, text in (
-        ({}, "event must be given"),
+        ({}, "event is required"),
         ({"event": "e", "since": "2026-02-08T18:00:00Z", "until": "2026-02-08T17:00:00Z"}, "until must not be before"),
         ({"event": "e", "since": "yesterday"}, "since must be a time"),
         ({"event": "e", "limit": 201}, "limit must be"),

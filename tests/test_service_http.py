@@ -300,12 +300,12 @@ def test_an_unknown_field_of_a_body_is_refused(service: Running, endpoint: Endpo
     [
         (
             {"colour": "red"},
-            "unknown field 'colour' in the request body at $.splits[0].spread; "
+            "unknown field 'colour' in the request body at splits[0].spread; "
             "allowed: away_odds, home_odds, handle_pct, bets_pct",
         ),
         (
             {"handle_pct": {"draw": 1.0}},
-            "unknown field 'draw' in the request body at $.splits[0].spread.handle_pct; allowed: away, home",
+            "unknown field 'draw' in the request body at splits[0].spread.handle_pct; allowed: away, home",
         ),
     ],
 )
@@ -317,6 +317,26 @@ def test_an_unknown_field_within_a_body_is_refused(service: Running, spread: dic
         headers = {"Authorization": f"Bearer {SPLITS_TOKEN}"}
         answer = client.post("/splits", json={"splits": [record]}, headers=headers)
     assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
+
+
+@pytest.mark.parametrize(("path", "body", "message"), [
+    ("/odds/batch", {}, "event_ids is required"),
+    ("/odds/batch", [], "expected an object, got an array"),
+    ("/odds/batch", None, "expected an object, got null"),
+    ("/odds/batch", {"event_ids": "x"}, "event_ids must be an array, got 'x'"),
+    ("/odds/batch", {"event_ids": [], "market": 5}, "market must be a string or null, got 5"),
+    ("/deeplinks/batch", {"ids": ["a", 1]}, "ids[1] must be a string, got 1"),
+    ("/bets", {"stake": -1}, "stake must be a number above 0, got -1"),
+    ("/bets", {"kind": "lay"}, "kind must be one of ev, arbitrage, low_hold, middles, other, got 'lay'"),
+    ("/account/keys", {"name": "x" * 101}, "name must be a string of at most 100 characters, got 101 characters"),
+    ("/alerts", {"filter": "x", "quiet_from": "9"}, "quiet_from must be a string such as '23:00', got '9'"),
+    ("/bets", {"event_start_time": "noon"},
+     "event_start_time must be a time (RFC 3339, such as 2026-02-08T18:00:00Z), got 'noon'"),
+])  # fmt: skip
+def test_a_field_of_a_body_is_described_in_terms_of_json(service: Running, path: str, body: Any, message: str) -> None:
+    with service.client() as client:
+        answer = client.post(path, content=json.dumps(body))
+    assert (answer.status_code, answer.json()["error"]["message"]) == (400, f"invalid request body: {message}")
 
 
 @pytest.mark.parametrize(
@@ -341,10 +361,11 @@ def test_a_message_names_the_parameter_what_came_and_what_is_allowed(service: Ru
             ("GET", "/odds?group_by=sport", "group_by must be event, got 'sport'"),
             ("GET", "/odds?include=all", "include must be refs, got 'all'"),
             ("GET", "/odds?state=xx", "state must be one of "),
-            ("GET", "/odds/delta", "since must be given (Board time: `server_time` of the previous answer), got"),
+            ("GET", "/odds/delta", "since is required: a time of the board, such as"),
             ("POST", "/odds", "method must be one of GET, HEAD for /api/v1/odds, got POST"),
             ("GET", "/odds/batch", "method must be POST for /api/v1/odds/batch, got GET"),
             ("BREW", "/odds", "method must be one of DELETE, GET, HEAD, PATCH, POST, PUT for this server, got BREW"),
+            ("POST", "/odds/batch", "request body must be a JSON object, got an empty body"),
             ("DELETE", "/mcp", "method must be POST for /api/v1/mcp, got DELETE"),
         ):
             assert client.request(method, path).json()["error"]["message"].startswith(message)

@@ -821,7 +821,7 @@ KEY_FIELDS = {"id", "id_masked", "name", "tier", "is_active", "created_at", "upd
 
 
 def test_every_endpoint_is_never_kept_and_needs_a_key() -> None:
-    assert {(one.lasts, one.key, one.query_key) for one in api.endpoints} == {("never", "needed", False)}
+    assert {(one.cache, one.key, one.query_key) for one in api.endpoints} == {("never", "needed", False)}
     assert len(ENDPOINTS) == 6
 
 

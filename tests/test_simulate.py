@@ -573,5 +573,9 @@ def test_worlds_that_cannot_be(name: str, value: float) -> None:
     words: dict[str, Any] = {"events": 1, name: value}
     with pytest.raises(ValueError, match=f"{name} must be a finite number"):
         oe.World(1, **words)
+    seeds: list[Any] = [-1, 1.5, "x", True]
+    for seed in seeds:
+        with pytest.raises(ValueError, match=f"seed must be a whole number of at least 0, got {seed!r}"):
+            World(seed)
     with pytest.raises(ValueError, match="seconds must be a finite number of at least 0, got nan"):
         list(oe.World(1, events=1).run(math.nan))

@@ -52,7 +52,7 @@ class Plain:
         head = await reader.readuntil(b"\r\n\r\n")
         there, out = await asyncio.open_connection("127.0.0.1", self._upstream)
         out.write(head)
-        passing = asyncio.ensure_future(self._pass_on(there, writer))
+        passing = asyncio.ensure_future(self._forward(there, writer))
         leaving = asyncio.ensure_future(reader.read())  # until the client goes
         await asyncio.wait([passing, leaving], return_when=asyncio.FIRST_COMPLETED)
         passing.cancel()
@@ -60,7 +60,7 @@ class Plain:
         for each in (out, writer):
             each.close()
 
-    async def _pass_on(self, there: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(self, there: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await there.readuntil(b"\r\n\r\n")).lower()
         writer.write(head)
         at_once = b"x-accel-buffering: no\r\n" in head and b"no-transform" in head

@@ -18,7 +18,7 @@ from oddsengine_service.node import Node
 from oddsengine_service.stream import sending
 from oddsengine_service.stream.events import SSE, Resumable, StreamEvent, Wire
 from oddsengine_service.stream.moves import Form
-from oddsengine_service.stream.prices import Prices, Taken
+from oddsengine_service.stream.prices import BoardFrames, Prices
 from oddsengine_service.stream.sending import Lines
 from oddsengine_service.stream.sse import frame
 from oddsengine_service.stream.subscriber import Subscriber
@@ -55,7 +55,7 @@ def admitted(lines: Lines, group: Prices, wire: Wire, client: Client) -> Subscri
     """A subscriber that has its snapshot of update 1."""
     subscriber = lines.enter(client, "account", "key", lambda: True, wire, [])
     lines.register(group, subscriber, 0)
-    lines.admit(subscriber, Taken(1, [], b"data: complete\n\n"), [], 0, 1)
+    lines.admit(subscriber, BoardFrames(1, [], b"data: complete\n\n"), [], 0, 1)
     return subscriber
 
 

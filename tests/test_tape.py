@@ -527,7 +527,7 @@ def test_cut_anywhere_in_the_last_block(small: tuple[Path, list[str]], listed: b
             continue
         assert tape.torn is not None
         assert tape.torn.startswith(f"{file} is torn at byte {start:,}")
-        assert (f"the {cut - start:,} bytes from there are not a whole block" in tape.torn) == (cut > start)
+        assert (f"the {cut - start:,} bytes from there are not a complete block" in tape.torn) == (cut > start)
         assert ("catalogue.json knows of 1 steps more" in tape.torn) == listed
         if cut % 50 == 0:
             assert len(list(tape)) == 2
@@ -581,7 +581,7 @@ def test_zeros_at_the_end_are_torn_and_zeros_in_the_middle_are_damage(small: tup
     data = file.read_bytes()
     file.write_bytes(data + bytes(5000))
     tape = Tape(path)
-    assert tape.torn == f"{file} is torn at byte {len(data):,}: the 5,000 bytes from there are not a whole block"
+    assert tape.torn == f"{file} is torn at byte {len(data):,}: the 5,000 bytes from there are not a complete block"
     assert replay(tape).state_hash() == hashes[2]
     start, end = blocks_of(data)[1]
     file.write_bytes(data[:start] + bytes(end - start) + data[end:])

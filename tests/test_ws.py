@@ -288,6 +288,21 @@ def test_what_cannot_be_understood_is_answered_with_an_error(served: Served, sai
     client.close()
 
 
+def test_fields_without_a_meaning_are_listed(served: Served) -> None:
+    """A misspelled filter would otherwise send the whole board without a word."""
+    client = listen(served, channels="odds", event_id="nowhere", colour="red")
+    assert client.answers[0]["meta"]["ignored"] == ["colour"]
+    client.socket.send(json.dumps({
+        "type": "subscribe", "channels": ["odds"], "colour": 1, "filters": {"event_id": ["nowhere"], "eventIds": ["x"]},
+    }))  # fmt: skip
+    wait_for(lambda: len(client.answers) == 2)
+    assert client.answers[1]["meta"]["ignored"] == ["colour", "filters.event_id"]
+    client.say("subscribe", channels=["odds"])
+    wait_for(lambda: len(client.answers) == 3)
+    assert "ignored" not in client.answers[2].get("meta", {})
+    client.close()
+
+
 def test_a_channel_above_the_tier_is_refused_and_the_old_ones_go_on(served: Served) -> None:
     client = listen(served, "hobby", channels="odds,arbitrage")
     assert client.samples["connected"]["books"]["max"] == 5

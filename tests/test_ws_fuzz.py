@@ -160,7 +160,34 @@ def test_handshakes_that_are_none(served: Served, other: SocketClient, line: str
             except ConnectionError:
                 pass
         assert answer.split()[1] in status.split(), answer
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"], answer
     calm(other)
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "code", "why"),
+    [
+        ("", b"400", "validation_error", "missing Sec-WebSocket-Key header"),
+        ("Sec-WebSocket-Key: x\r\n", b"400", "validation_error", "invalid Sec-WebSocket-Key header: x"),
+    ],
+)
+def test_a_failed_handshake_is_an_error_like_all_others(
+    served: Served, more: str, status: bytes, code: str, why: str
+) -> None:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE_S) as client:
+        client.sendall(
+            f"GET {BASE}/ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Version: 13\r\n{more}\r\n".encode()
+        )
+        answer = b""
+        while data := client.recv(65_536):
+            answer += data
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.split()[1] == status
+    assert b"application/json" in head
+    error = json.loads(body)["error"]
+    assert (error["code"], error["docs"]) == (code, f"http://x/docs#{code}")
+    assert error["message"].startswith(f"invalid WebSocket handshake: {why}")
 
 
 def test_a_flood_of_pings_is_cut_off(served: Served, other: SocketClient) -> None:

@@ -35,6 +35,7 @@ from oddsengine.tables import scan_table
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
 OPENINGS = ("division", "date", "home", "away", "book", "open_home", "open_draw", "open_away")
 _MARKETS = {"spread": "point_spread", "total": "total_points"}
+_SHOWN = 40  # columns, and characters of each, in an error
 _CLOCKS = ("recorded_at", "last_seen_at")  # time at which a row was known; the first that exists
 _NO_BOOKS = ("market_average", "market_best")
 _SIDES = {"home": "Home", "draw": "Draw", "away": "Away"}
@@ -97,9 +98,10 @@ def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> Hist
     if columns >= {"sportsbook", "event_id", "market_type", "selection"} and columns & set(_CLOCKS):
         width = max(round(every * 1e6), 1)
         return quotes(table, width) if isinstance(table, pl.DataFrame) else lazy_quotes(table, width)
+    came = ", ".join(name[:_SHOWN] for name in sorted(columns)[:_SHOWN])
     raise ValueError(
         f"a history must have the columns of price intervals ({', '.join(SPELLS)}), of opening and closing odds "
-        f"({', '.join(OPENINGS)}) or of an odds table with last_seen_at, got {', '.join(sorted(columns))}"
+        f"({', '.join(OPENINGS)}) or of an odds table with last_seen_at, got {came or 'none'}"
     )
 
 

@@ -54,7 +54,7 @@ class Levels(NamedTuple):
             self.spare[: self.used[1]].copy(), self.used.copy(),
         )  # fmt: skip
 
-    def put_back(self, records: Ints, past: "Levels") -> None:
+    def undo(self, records: Ints, past: "Levels") -> None:
         """Undo all changes since some records were `taken`, the only ones that were changed."""
         for name in ("level", "time", "look", "returned", "returns"):
             getattr(self, name)[records] = getattr(past, name)

@@ -254,7 +254,7 @@ class Names:
             self._name_rank = _ranks(self.market_names)
         return self._name_rank
 
-    def known_book(self, name: str) -> int | None:
+    def find_book(self, name: str) -> int | None:
         """Code of a book, or None if it was never quoted."""
         return self.book_codes.get(name, self.book_codes.get("\x00" + catalog.book(name).id))
 

@@ -248,7 +248,7 @@ class Board:
         try:
             return self._apply(batch, self._undo.slots.size)
         except BaseException:
-            self.take_back()
+            self.undo()
             raise
 
     def repeat(self, batch: Batch) -> Applied:
@@ -265,7 +265,7 @@ class Board:
         facts = {name: getattr(self, name) for name in ("now", "moment", "_watched", "_notices", "rejected")}
         return Undo(slots, columns, levels, rows.top, rows.spare[: rows.spares].copy(), [], [], {}, facts)
 
-    def take_back(self) -> None:
+    def undo(self) -> None:
         """Undo the last batch; slow, and meant for failures after it was applied."""
         past, rows = self._undo, self.rows
         if past is None:
@@ -282,7 +282,7 @@ class Board:
         for name, column in zip(COLUMNS, past.columns, strict=True):
             getattr(rows, name)[past.slots] = column
         records = rows.record[past.slots]
-        rows.levels.put_back(records[records >= 0], past.levels)
+        rows.levels.undo(records[records >= 0], past.levels)
         rows.top, rows.spare, rows.spares = past.top, past.spare, past.spare.size
         for name, value in past.facts.items():
             setattr(self, name, value)
@@ -441,7 +441,7 @@ class Board:
             everything = np.arange(rows.top, dtype=np.int32)
             missing = np.empty(rows.top, np.int32)
             for book, event in batch.complete:
-                code = names.known_book(book)
+                code = names.find_book(book)
                 if code is None:
                     continue
                 among = everything

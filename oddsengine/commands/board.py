@@ -42,7 +42,7 @@ def _read(arguments: argparse.Namespace) -> OddsTable:
     if table.rejected.height and not table.height:
         row, field, value, reason, _ = table.rejected.row(0)
         raise ValueError(
-            f"{path}: none of the {table.rejected.height:,} rows is valid; row {row}: {field} {value!r}, {reason}"
+            f"{path}: no valid row among {table.rejected.height:,}; row {row}: {field} {(value or '')[:80]!r}, {reason}"
         )
     return table
 
@@ -132,16 +132,16 @@ def _no_fair_price(arguments: argparse.Namespace, table: OddsTable) -> list[str]
 
 
 def _summary(table: OddsTable, counts: Mapping[str, int], now: Any, seconds: float) -> list[str]:
-    door = dict(sorted(table.rejected["guard"].value_counts().iter_rows()))
+    invalid = dict(sorted(table.rejected["guard"].value_counts().iter_rows()))
     results = {name: counts[name] for name in ("ev_cap", "profit_cap") if name in counts}
-    guards = {n: counts.get(n, 0) - door.get(n, 0) for n in NAMES if n not in results}
+    guards = {n: counts.get(n, 0) - invalid.get(n, 0) for n in NAMES if n not in results}
     guards = {name: n for name, n in guards.items() if n > 0}
     books, events = (table[name].n_unique() for name in ("sportsbook", "event_id"))
     lines = [
         f"{table.height + table.rejected.height:,} rows read: {books} books, {events} events, "
         f"as of {now or 'an unknown time'}; {seconds:.2f} s",
-        f"{table.rejected.height:,} invalid" + _listed(door),
-        f"{sum(guards.values()):,} set aside" + _listed(guards),
+        f"{table.rejected.height:,} invalid" + _listed(invalid),
+        f"{sum(guards.values()):,} rejected" + _listed(guards),
     ]
     if results:
         lines.append(f"{sum(results.values()):,} above the plausibility cap" + _listed(results))

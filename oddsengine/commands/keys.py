@@ -13,7 +13,7 @@ from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import echo, service_needed, terminal
 
 if TYPE_CHECKING:
-    from oddsengine_service.keys import KeyStore, Made, Record
+    from oddsengine_service.keys import CreatedKey, KeyStore, Record
 
 _LIST = (
     Column("Id"), Column("Account", least=12), Column("Name", drop=3, least=8), Column("Tier"),
@@ -32,7 +32,7 @@ def keys_command(arguments: argparse.Namespace) -> None:
     if arguments.action not in ("create", "import") and not file.exists() and settings.scale is None:
         if arguments.action != "list":
             raise ValueError(f"{file} does not exist; create a key with `oddsengine keys create`")
-        _say_list([], arguments)
+        _print_list([], arguments)
         return
     make_folder(settings)
     if settings.scale is None:
@@ -52,20 +52,20 @@ def _create(store: "KeyStore", arguments: argparse.Namespace) -> None:
     from oddsengine_service.keys import Terms  # noqa: PLC0415
 
     terms = Terms(arguments.tier, _features(arguments), arguments.streaming, arguments.rate, arguments.streams)
-    _say_made(store.create(arguments.account, terms, arguments.name), arguments)
+    _print_created(store.create(arguments.account, terms, arguments.name), arguments)
 
 
 def _list(store: "KeyStore", arguments: argparse.Namespace) -> None:
     records = store.list(arguments.account)
-    _say_list([record for record in records if record.active or arguments.all], arguments)
+    _print_list([record for record in records if record.active or arguments.all], arguments)
 
 
 def _revoke(store: "KeyStore", arguments: argparse.Namespace) -> None:
-    _say_record(store.revoke(_ident(arguments)), "revoked", arguments)
+    _print_record(store.revoke(_ident(arguments)), "revoked", arguments)
 
 
 def _rotate(store: "KeyStore", arguments: argparse.Namespace) -> None:
-    _say_made(store.rotate(_ident(arguments)), arguments)
+    _print_created(store.rotate(_ident(arguments)), arguments)
 
 
 def _tier(store: "KeyStore", arguments: argparse.Namespace) -> None:
@@ -77,7 +77,7 @@ def _tier(store: "KeyStore", arguments: argparse.Namespace) -> None:
             changed[name] = None if getattr(arguments, name) == "tier" else getattr(arguments, name)
     if arguments.features is not None:
         changed["features"] = None if arguments.features == ["tier"] else _features(arguments)
-    _say_record(store.retier(_ident(arguments), **changed), "changed", arguments)
+    _print_record(store.retier(_ident(arguments), **changed), "changed", arguments)
 
 
 def _export(store: "KeyStore", arguments: argparse.Namespace) -> None:
@@ -138,30 +138,30 @@ def _plain(record: "Record") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _say_json(records: Any) -> None:
+def _print_json(records: Any) -> None:
     echo(json.dumps(records, indent=2, ensure_ascii=False) + "\n")
 
 
-def _say_made(made: "Made", arguments: argparse.Namespace) -> None:
+def _print_created(made: "CreatedKey", arguments: argparse.Namespace) -> None:
     if arguments.json:
-        _say_json({**_plain(made.record), "key": made.key})
+        _print_json({**_plain(made.record), "key": made.key})
         return
     record = made.record
     echo(f"{made.key}\n\n{record.id} of {record.account}: tier {record.terms.tier}. {_SHOWN_ONCE}\n")
 
 
-def _say_record(record: "Record", action: str, arguments: argparse.Namespace) -> None:
+def _print_record(record: "Record", action: str, arguments: argparse.Namespace) -> None:
     if arguments.json:
-        _say_json(_plain(record))
+        _print_json(_plain(record))
         return
     caller = record.caller
     echo(f"{action} {record.id} of {record.account}: tier {caller.tier.id}, {caller.rate:,} requests per minute, "
         f"{caller.streams} streams\n")  # fmt: skip
 
 
-def _say_list(records: "list[Record]", arguments: argparse.Namespace) -> None:
+def _print_list(records: "list[Record]", arguments: argparse.Namespace) -> None:
     if arguments.json:
-        _say_json([_plain(record) for record in records])
+        _print_json([_plain(record) for record in records])
         return
     groups = [
         [[

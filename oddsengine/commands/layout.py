@@ -44,7 +44,8 @@ def width_of(text: str) -> int:
     return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
 
 
-def _clean(text: str) -> str:
+def printable(text: str) -> str:
+    """A text without control characters, which could change the terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
@@ -128,7 +129,7 @@ def table(
     for group in groups:
         for at, cells in enumerate(group):
             hide = width is not None and at > 0
-            rows.append(["" if hide and c.shared else _clean(t) for c, t in zip(columns, cells, strict=True)])
+            rows.append(["" if hide and c.shared else printable(t) for c, t in zip(columns, cells, strict=True)])
     natural = [max([len(c.title), *(width_of(row[i]) for row in rows)]) for i, c in enumerate(columns)]
     wide = dict(enumerate(natural)) if width is None else _fitted(columns, natural, width)
 

@@ -254,7 +254,7 @@ MARKETS = Report(
         Column("Event", least=16), Column("Period", drop=2), Column("Family"), Column("Subject", least=10),
         Column("Line", right=True), Column("Books", right=True), Column("Complete", right=True, drop=4),
         Column("All sides", drop=3), Column("Main"), Column("Live", drop=1), Column("Prices", right=True, drop=5),
-        Column("Aside", right=True), Column("Which", least=12, drop=9),
+        Column("Rejected", right=True), Column("Book ids", least=12, drop=9),
     ],
     _markets,
 )  # fmt: skip

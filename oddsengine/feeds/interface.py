@@ -272,7 +272,7 @@ class InterfaceStream:
         self._held: dict[str, dict[str, Any]] = {}
         self._before: dict[str, Any] = {}  # ids of earlier connections not listed by this one, with their lines
         self.ready = False  # the snapshot is complete
-        self.says_seen = False  # the upstream sends `odds:seen`
+        self.reports_seen = False  # the upstream sends `odds:seen`
         self.errors: Counter[str] = Counter()  # error codes sent by the upstream
 
     @property
@@ -293,7 +293,7 @@ class InterfaceStream:
         if event == "odds:removed":
             return self._remove(removed_ids(data))
         if event == "connected":
-            self.says_seen = decode(_said, data, _SOURCE).seen
+            self.reports_seen = decode(_said, data, _SOURCE).seen
             self._before |= {id_: row.get("line") for id_, row in self._held.items()}
             self._held, self.ready = {}, False
         elif event == "snapshot:complete":

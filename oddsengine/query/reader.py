@@ -26,7 +26,7 @@ from oddsengine.odds import quoted_american
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
 from oddsengine.query.scan import best, between, mark_main_lines, page_between, prices, scan, states
 from oddsengine.query.terms import TermIndex, TermTexts
-from oddsengine.replica import Shown
+from oddsengine.replica import ReadState
 from oddsengine.update import Update
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Marks(NamedTuple):
 class BoardReader:
     """Queries on a board that does not change meanwhile."""
 
-    def __init__(self, index: "Index", shown: Shown) -> None:
+    def __init__(self, index: "Index", shown: ReadState) -> None:
         self.index, self.board, self._shown = index, shown.board, shown
         self.terms = index.terms
 
@@ -215,7 +215,7 @@ class BoardReader:
 
     def _at_book(self, slots: Ints, book: str) -> Ints:
         names, rows = self.board.names, self.board.rows
-        code = names.known_book(book)
+        code = names.find_book(book)
         if code is None:
             return np.empty(0, np.int32)
         own: Ints = slots[(rows.key[slots] & BOOK_MASK) == code]

@@ -273,7 +273,7 @@ class TermIndex:
         for name in names:
             matches = [at for at, place in enumerate(column.texts) if values.in_league((name,), *place)]
             codes.update(matches)
-            if not matches and not values.known_league(name):
+            if not matches and not values.is_league(name):
                 missing.append(name)
         return column.among(codes), missing
 

@@ -126,17 +126,17 @@ def chosen(words: Sequence[str], selections: Iterable[tuple[Text, Text]]) -> lis
 # ---- catalog lookups ----
 
 
-def known_book(word: str) -> bool:
+def is_book(word: str) -> bool:
     """Whether the catalog has a book."""
     return catalog.book(word).id in catalog.books()
 
 
 @lru_cache(maxsize=4096)
-def known_league(word: str) -> bool:
+def is_league(word: str) -> bool:
     """Whether the catalog has a league, in any sport."""
     return any(catalog.league(word, sport).id in catalog.leagues() for sport in ("", *catalog.sports()))
 
 
-def known_market(word: str) -> bool:
+def is_market(word: str) -> bool:
     """Whether the catalog has a market type or a category."""
     return word.lower() in catalog.categories() or word in catalog.listings() or catalog.market_type(word).usable

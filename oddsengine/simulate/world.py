@@ -124,6 +124,8 @@ class World:
             if not (low <= value <= high and value < np.inf):
                 allowed = "above 0" if low == _LEAST else "from 0 to 1" if high == 1.0 else "of at least 0"
                 raise ValueError(f"{name} must be a finite number {allowed}, got {value!r}")
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
         streams = [np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(6)]
         setting, playing, thinking, self._feed, troubling, telling = streams
         self._start, self._tick, self._time = start, tick, 0.0

@@ -107,7 +107,7 @@ def survey(folder: Path) -> Files:
         lost = 0 if listed is None else _lost(path, listed, empty, blocks)
         if lost or cut:
             torn = f"{path} is torn at byte {segment.bytes:,}"
-            torn += f": the {cut:,} bytes from there are not a whole block" if cut else ""
+            torn += f": the {cut:,} bytes from there are not a complete block" if cut else ""
             torn += f"{';' if cut else ':'} {CATALOGUE} knows of {lost:,} steps more" if lost else ""
     return Files(segments, blocks, torn)
 

@@ -93,7 +93,7 @@ class BetfairSource:
                     continue
                 payload = await parsed(feed, hub, line, reader.read, line)
                 self._moment = payload.moment or self._moment
-                await self._pass_on(hub, payload)
+                await self._forward(hub, payload)
                 if reader.clk:
                     backoff.reset()
                     hub.caught_up(feed.name)
@@ -108,7 +108,7 @@ class BetfairSource:
             quotes = [row | {"last_seen_at": self._moment} for row in payload.quotes]
             await hub.deliver(self.feed.name, payload._replace(quotes=quotes))
 
-    async def _pass_on(self, hub: Hub, payload: Payload) -> None:
+    async def _forward(self, hub: Hub, payload: Payload) -> None:
         if payload.quotes or payload.removed or payload.games:
             await hub.deliver(self.feed.name, payload)
         else:
@@ -191,7 +191,7 @@ class BetfairSource:
             return
         hub.expect(feed.name, "names", _ALWAYS_S)
         hub.alive(feed.name, "names")
-        await self._pass_on(hub, payload)
+        await self._forward(hub, payload)
 
 
 def _line(**fields: Any) -> bytes:

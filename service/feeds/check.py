@@ -74,7 +74,7 @@ async def _try(settings: Settings, feed: Feed, environ: Mapping[str, str], secre
     except SettingsError as error:
         return Checked(feed.name, feed.kind, "down", str(error), 0, 0, (), (), ())
     clock = None if feed.kind in HISTORY else Clock().now
-    hub = Hub(Writer(Engine()), Matcher(), clock=clock, kept=quarantine(settings, secrets))
+    hub = Hub(Writer(Engine()), Matcher(), clock=clock, payloads=quarantine(settings, secrets))
     track = hub.add(feed)
     running = asyncio.create_task(made.run(hub))
     caught_up = asyncio.create_task(track.caught_up.wait())

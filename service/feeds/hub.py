@@ -55,18 +55,18 @@ class Source(Protocol):
         """Fetch until there is no more data, or until cancelled."""
 
 
-class RepeatedMessages:
+class MessageThrottle:
     """The last message on each subject, and its time."""
 
     def __init__(self) -> None:
-        self._said: dict[str, tuple[str, datetime]] = {}
+        self._logged: dict[str, tuple[str, datetime]] = {}
 
     def is_due(self, about: str, text: str, now: datetime) -> bool:
         """Whether to log a message: it is new, or was last logged long ago."""
-        last = self._said.get(about)
+        last = self._logged.get(about)
         if last is not None and last[0] == text and timedelta(0) <= now - last[1] < _AGAIN:
             return False
-        self._said[about] = text, now
+        self._logged[about] = text, now
         return True
 
 
@@ -108,7 +108,7 @@ class Hub:
         Its events are the engine's.
     clock
         The time, UTC; None takes it from the payloads.
-    kept
+    payloads
         Where payloads that failed to parse are saved; None discards them.
     overrides
         A file of an operator's decisions about games; changes are applied at once.
@@ -124,19 +124,19 @@ class Hub:
     """
 
     def __init__(
-        self, writer: Writer, matcher: Matcher, *, clock: Clock | None, kept: PayloadQuarantine | None = None,
+        self, writer: Writer, matcher: Matcher, *, clock: Clock | None, payloads: PayloadQuarantine | None = None,
         overrides: Path | None = None, games: Games | None = None, futures: Futures | None = None,
         on_decision: Callable[..., None] | None = None, most_quotes: int | None = None,
     ) -> None:  # fmt: skip
         self.engine, self._writer, self._most_quotes = writer.engine, writer, most_quotes
         self._on_decision, self._decided = on_decision, dict[tuple[str, str], Decision]()
-        self._matcher, self._clock, self._kept = matcher, clock, kept
+        self._matcher, self._clock, self._payloads = matcher, clock, payloads
         self._standing, self._futures = games, Futures() if futures is None else futures
         self.tracks: dict[str, Track] = {}
         self.games: dict[tuple[str, str], SourceGame] = {}  # by source and its id
         self._players: dict[str, dict[str, str]] = {}  # our event -> player as quoted -> canonical name
         self._rows = RowIds()
-        self._saying = RepeatedMessages()
+        self._throttle = MessageThrottle()
         self._overrides, self._overridden = overrides, -1
         self._forgot = self.now()
         self._counted = self.now() - _COUNT_EVERY
@@ -188,9 +188,9 @@ class Hub:
                 await source.run(self)
                 return
             except Exception as error:
-                failure = Failure(f"an error of ours: {type(error).__name__}: {error}")
-                if self._saying.is_due(f"{source.feed.name} stopped", str(failure), self.now()):
-                    _log.exception("feeds.%s stopped by an error of ours", source.feed.name)
+                failure = Failure(f"internal error: {type(error).__name__}: {error}")
+                if self._throttle.is_due(f"{source.feed.name} stopped", str(failure), self.now()):
+                    _log.exception("feeds.%s stopped by an internal error", source.feed.name)
                 self.failed(source.feed.name, failure)
                 await asyncio.sleep(backoff.wait(failure))
 
@@ -212,7 +212,7 @@ class Hub:
             self._overridden = stamp
             decided = parse_overrides(self._overrides.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, OverrideError) as error:
-            if self._saying.is_due("overrides", str(error), self.now()):
+            if self._throttle.is_due("overrides", str(error), self.now()):
                 _log.warning("%s: %s; the previous overrides stay in use", self._overrides, error)
             return
         await self._writer.written(self._reload, decided)
@@ -256,11 +256,11 @@ class Hub:
 
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
         """Save a body that failed to parse."""
-        if self._kept is not None:
+        if self._payloads is not None:
             try:
-                await asyncio.to_thread(self._kept.keep, source, body, reason, self.now())
+                await asyncio.to_thread(self._payloads.keep, source, body, reason, self.now())
             except OSError as error:
-                if self._saying.is_due(f"{source} kept", str(error), self.now()):
+                if self._throttle.is_due(f"{source} kept", str(error), self.now()):
                     _log.warning("feeds.%s: a payload that failed to parse could not be saved: %s", source, error)
 
     def expect(self, source: str, part: str, within: float, *, polled: bool = False) -> None:
@@ -280,7 +280,7 @@ class Hub:
         track.has_failed.set()
         track.part(part).failed(failure, self.now())
         place = f"feeds.{source}" + (f" ({part})" if part else "")
-        if self._saying.is_due(place, str(failure), self.now()):
+        if self._throttle.is_due(place, str(failure), self.now()):
             _log.warning("%s: %s", place, failure)
 
     def warn(self, source: str, reason: str) -> None:
@@ -362,7 +362,7 @@ class Hub:
         """Apply new overrides; prices are removed from events they no longer belong to."""
         moved = []
         changed = self._matcher.reload(overrides)
-        self._say_decided((source, event) for source, event, _ in changed)
+        self._report_decisions((source, event) for source, event, _ in changed)
         for source, event, match in changed:
             known = self.games.get((source, event))
             if known is not None and known.event is not None and known.event != match.event_id:
@@ -459,10 +459,10 @@ class Hub:
                 doubtful.add(event)
             else:
                 ours[event] = match.event_id
-        self._say_decided((source, event) for event in games)
+        self._report_decisions((source, event) for event in games)
         return ours, doubtful
 
-    def _say_decided(self, games: Iterable[tuple[str, str]]) -> None:
+    def _report_decisions(self, games: Iterable[tuple[str, str]]) -> None:
         """Report new decisions on some games, before a step uses them."""
         if self._on_decision is None:
             return
@@ -476,7 +476,7 @@ class Hub:
     def _moved(self, source: str, named: Iterable[str], ours: Mapping[str, str]) -> list[tuple[str, str]]:
         """Books whose prices leave an event because a game was matched to another one; also of other sources."""
         changed = self._matcher.changes()
-        self._say_decided((other, event) for other, event, _ in changed)
+        self._report_decisions((other, event) for other, event, _ in changed)
         matches = [((source, event), ours.get(event)) for event in named]
         matches += [((other, event), match.event_id) for other, event, match in changed]
         left: dict[tuple[str, str], str] = {}

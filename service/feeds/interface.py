@@ -132,18 +132,18 @@ class InterfaceSource(_Upstream):
 
     async def _receive(self, hub: Hub, backoff: Backoff, event: ServerSentEvent) -> None:
         payload = await parsed(self.feed, hub, event.data, self._reader.read, event.event, event.data)
-        await self._pass_on(hub, payload)
+        await self._forward(hub, payload)
         if self._reader.ready:
             backoff.reset()
             hub.caught_up(self.feed.name)
 
-    async def _pass_on(self, hub: Hub, payload: Payload) -> None:
+    async def _forward(self, hub: Hub, payload: Payload) -> None:
         if payload.quotes or payload.removed or payload.games:
             await hub.deliver(self.feed.name, payload)
         elif self._reader.ready:  # so far there was only a greeting
             hub.alive(self.feed.name)
         errors = self._reader.errors.total()
-        hub.warn(self.feed.name, f"the upstream reported {errors} errors of its own" if errors else "")
+        hub.warn(self.feed.name, f"the upstream reported {errors} errors" if errors else "")
         self._reader.errors.clear()
 
     async def _freshen(self, web: Web, hub: Hub) -> None:
@@ -153,7 +153,7 @@ class InterfaceSource(_Upstream):
         while True:
             await asyncio.sleep(wait)
             wait = feed.freshen
-            seen = not self._reader.ready or self._reader.says_seen
+            seen = not self._reader.ready or self._reader.reports_seen
             hub.conflict(feed.name, too_slow(feed, seen=seen))
             if seen:
                 continue

@@ -22,7 +22,7 @@ _LARGE = 100_000  # bytes; parsing larger bodies would block the event loop
 T = TypeVar("T")
 
 
-class Failure(Exception):  # noqa: N818  it is expected, and no error of ours
+class Failure(Exception):  # noqa: N818  it is expected, and not a bug
     """A failed request; the message is for the operator and contains no secrets."""
 
     def __init__(self, reason: str, *, wait: float | None = None, fatal: bool = False) -> None:

@@ -13,6 +13,7 @@ from oddsengine_service.app import BASE
 from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Endpoint, no_answer
 from oddsengine_service.middleware.access import limited
+from oddsengine_service.mismatch import mismatch
 from oddsengine_service.problems import Problem, quoted, wrong_method
 from oddsengine_service.request import read_body
 from oddsengine_service.responses import RawResponse, json_response
@@ -44,7 +45,7 @@ class Mcp:
                 return
             await self._run()
             request.status = 200
-            key = request.given_key(in_query=True)
+            key = request.credential(in_query=True)
             await self._manager.handle_request({**scope, "key": key}, _replay(body, receive), send)
         except Problem as problem:
             await self._api.requests.refuse(request, problem, send)
@@ -65,9 +66,9 @@ class Mcp:
         if not room.allowed:
             raise limited(room, "messages")
         if not self._api.node.ready:
-            raise Problem(503, "not_ready", "the node is starting; try again in a few seconds")
+            raise Problem(503, "not_ready", "the node is starting; retry in a few seconds")
         body = await read_body(receive, MOST_BODY, "a message")
-        kind = request.given.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        kind = request.received.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if kind != b"application/json":
             got = quoted(kind.decode("latin-1"))
             raise Problem(415, "validation_error", f"content-type must be application/json, got {got}")
@@ -153,9 +154,10 @@ def rejection(body: bytes) -> RawResponse | None:
         status = 200
         msgspec.convert(message.get("params") or {}, params)
     except msgspec.ValidationError as error:
-        code, text = INVALID_REQUEST, f"message is not valid JSON-RPC 2.0: {error}"
+        code, text = INVALID_REQUEST, mismatch(str(error), message, Message, "JSON-RPC 2.0 message")
         if status == 200:
-            code, text = INVALID_PARAMS, f"params of {message['method']} do not match the schema: {error}"
+            code, method = INVALID_PARAMS, message["method"]
+            text = mismatch(str(error), message.get("params") or {}, _PARAMS[method], f"params of {method}")
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         code, text = PARSE_ERROR, f"message is not valid JSON: {error}"
     else:
@@ -173,6 +175,6 @@ class Reply(msgspec.Struct):
 
 ENDPOINT = Endpoint(
     "/mcp", no_answer, "Call tools (Model Context Protocol)", "MCP", Reply, method="POST", query_key=True,
-    body=Message, lasts="never", doc="Streamable HTTP: one JSON-RPC message a POST, answered in JSON; without "
+    body=Message, cache="never", doc="Streamable HTTP: one JSON-RPC message per POST, a JSON response, no "
     "sessions. Each tool call counts as one request.",
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """Tools without an endpoint: explanations of opportunities, rejected prices, and two calculations."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,18 +24,22 @@ _FORMAT = choice(
     "format", "How the odds are written; required only if they can be read both ways: 150, but not -110, +150, 1.91.",
     ("american", "decimal"),
 )  # fmt: skip
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 
 
 def _decimal(words: str, form: str | None) -> list[float]:
     given = words.split(",")
+    if form is None and (strange := [word for word in given if not _NUMBER.fullmatch(word.strip())]):
+        allowed = "American (-110, +150) or decimal (1.91, 2.5) prices"
+        raise invalid(f"odds must be {allowed}, separated by commas, got {quoted(strange[0].strip())}")
     if form is None and any(word.strip()[:1] in ("-", "+") for word in given):
         form = "american"
     elif form is None and all("." in word for word in given):
         form = "decimal"
     elif form is None:
         raise invalid(
-            "format must be american (-110, +150) or decimal (1.91, 2.5) for odds that can be read both ways, got "
-            f"nothing for {quoted(words)}"
+            f"odds {quoted(words)} may be American or decimal: set format to american (-110, +150) "
+            "or decimal (1.91, 2.5)"
         )
     out = []
     for word in given:
@@ -104,7 +109,7 @@ def _explain(context: Context) -> Any:
 
 def _rejected(context: Context) -> Any:
     if not any(context.query[name] for name in ("event", "sport", "league", "sportsbook", "market")):
-        raise invalid("at least one of event, sport, league, market or sportsbook must be given, got none")
+        raise invalid("at least one of event, sport, league, market or sportsbook is required")
     unknown: dict[str, list[str]] = {}
     with index_of(context).reader(judged=True) as reader:
         slots = reader.rejected(reader.rows(filter_of(context, reader.now), unknown))
@@ -120,7 +125,7 @@ def _rejected(context: Context) -> Any:
 
 
 def _tool(name: str, answer: Any, params: Sequence[Param]) -> Endpoint:
-    return Endpoint(f"/mcp/{name}", answer, name, _TAG, None, params, lasts="never")
+    return Endpoint(f"/mcp/{name}", answer, name, _TAG, None, params, cache="never")
 
 
 DEVIG = _tool(
@@ -141,7 +146,7 @@ EXPLAIN = _tool(
     "explain_opportunity", _explain,
     (
         text("id", "The opportunity's `id`, as returned by a find_ tool.", required=True),
-        text("event_id", "Its `event_id`, from the same row.", required=True), SPORTSBOOK,
+        text("event_id", "The opportunity's `event_id`, from the same row.", required=True), SPORTSBOOK,
     ),
 )  # fmt: skip
 REJECTED = _tool(

@@ -68,7 +68,7 @@ async def call(api: "Api", name: str, arguments: Mapping[str, Any], scope: Mappi
         }
     )  # fmt: skip
     if key := scope.get("key"):
-        request.given[b"x-api-key"] = key
+        request.received[b"x-api-key"] = key
     try:
         api.access.admit(request, endpoint)
         words, row_range = query(tool, endpoint, arguments)

@@ -43,10 +43,10 @@ def serve_file(read: Callable[[], Any], log: Any) -> None:
 
 def serve_node(address: str, key: str) -> None:
     """Forward calls to a node until the client disconnects."""
-    asyncio.run(_pass_on(address.rstrip("/"), key))
+    asyncio.run(_forward(address.rstrip("/"), key))
 
 
-async def _pass_on(address: str, key: str) -> None:
+async def _forward(address: str, key: str) -> None:
     address = address if address.endswith("/mcp") else f"{address.removesuffix(BASE)}{BASE}/mcp"
     headers = {"X-API-Key": key} if key else {}
     async with (

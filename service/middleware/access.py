@@ -52,11 +52,11 @@ class Access:
         Problem
             401; 429 for an address that sends many invalid keys.
         """
-        key = request.given_key(in_query=endpoint.query_key)
+        key = request.credential(in_query=endpoint.query_key)
         if key is None:
             if endpoint.key == "needed":
                 message = "API key required: send it as X-API-Key or Authorization: Bearer"
-                if not endpoint.query_key and request.given_key(in_query=True) is not None:
+                if not endpoint.query_key and request.credential(in_query=True) is not None:
                     message += f"; {endpoint.path} does not accept api_key in the query"
                 raise Problem(401, _unauthorized(endpoint), message)
             return ANONYMOUS
@@ -72,7 +72,7 @@ class Access:
 
     def unrouted(self, request: Request) -> None:
         """Count a request to an unknown path, if it has a valid key."""
-        key = request.given_key(in_query=False)
+        key = request.credential(in_query=False)
         found = self._find(key) if key else None
         if found is not None:
             self._count(found, request)

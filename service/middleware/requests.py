@@ -43,7 +43,7 @@ class Requests:
             scope.setdefault("state", {})["request"] = request
             await self._app(scope, receive, send)
         except Problem as problem:
-            if problem.__cause__ is not None:  # an error of ours, reported to the caller in one sentence
+            if problem.__cause__ is not None:  # an internal error, reported to the caller in one sentence
                 self._log.failure(request.ident, request.path, problem.__cause__)
             await self.refuse(request, problem, send)
         except ConnectionError:  # the client has disconnected

@@ -47,7 +47,7 @@ function takePrices(name, payload) {
 }
 // +EV by a reference or a method of somebody's choice is asked for: the stream has the usual ones.
 let fairRows = [];
-const fair = new Asker((name, payload) => {
+const fair = new Poller((name, payload) => {
   if (name === "connected") fairRows = [];
   else if (name === "ev:detected") fairRows.push(...payload);
   else lists.replace("ev", fairRows);
@@ -197,7 +197,7 @@ async function learnRights() {
   const found = (await ask("/account"))?.data;
   rights = found ? { tier: found.tier, features: found.features, streams: found.streaming.enabled, delay: found.limits.odds_delay_seconds } : {};
   for (const each of [opportunities, prices]) each.close();
-  const Kind = rights.streams === false ? Asker : Listener;
+  const Kind = rights.streams === false ? Poller : Listener;
   opportunities = new Kind(takeList, showState);
   prices = new Kind(takePrices, showState);
   const parts = [];

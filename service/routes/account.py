@@ -74,7 +74,7 @@ class AccountLimits(msgspec.Struct):
 
 
 class Account(msgspec.Struct):
-    """What this key may do."""
+    """Rights of this key."""
 
     key_id: str
     tier: str
@@ -244,23 +244,23 @@ def rotate(context: Context) -> Any:
 
 _TAG = "Account"
 endpoints = (
-    Endpoint("/account", account, "What this key may do", _TAG, Data[Account], lasts="never"),
-    Endpoint("/account/usage", usage, "What the account used", _TAG, Data[AccountUsage], lasts="never"),
+    Endpoint("/account", account, "Rights of this key", _TAG, Data[Account], cache="never"),
+    Endpoint("/account/usage", usage, "Usage of the account", _TAG, Data[AccountUsage], cache="never"),
     Endpoint(
-        "/account/keys", keys, "All keys of the account", _TAG, Data[list[Key]], lasts="never",
+        "/account/keys", keys, "All keys of the account", _TAG, Data[list[Key]], cache="never",
         doc="Includes revoked keys. Secrets are returned only when a key is created or rotated.",
     ),
     Endpoint(
-        "/account/keys", create, "Create a key", _TAG, Data[Key], method="POST", body=NewKey, lasts="never", status=201,
+        "/account/keys", create, "Create a key", _TAG, Data[Key], method="POST", body=NewKey, cache="never", status=201,
         doc=f"The new key has the rights of the request's key, or of a lower tier: {', '.join(TIERS)}.",
     ),
     Endpoint(
-        "/account/keys/{id}", revoke, "Revoke a key", _TAG, Data[DeletedKey], method="DELETE", lasts="never",
+        "/account/keys/{id}", revoke, "Revoke a key", _TAG, Data[DeletedKey], method="DELETE", cache="never",
         doc="Permanent, and effective within a second. A key may revoke itself.",
     ),
     Endpoint(
         "/account/keys/{id}/rotate", rotate, "Rotate a key", _TAG, Data[RotatedKey], method="POST",
-        lasts="never",
-        doc="The old secret stops working within a second. It must not have more rights than the key of the request.",
+        cache="never",
+        doc="The old secret stops working within a second. The key must not have more rights than that of the request.",
     ),
 )  # fmt: skip

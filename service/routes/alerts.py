@@ -114,19 +114,19 @@ def test(context: Context) -> Any:
 
 endpoints = (
     Endpoint(
-        "/alerts", alerts, "Alerts of this key", _TAG, Data[list[Alert]], lasts="records",
+        "/alerts", alerts, "Alerts of this key", _TAG, Data[list[Alert]], cache="records",
         doc="Secrets in targets are masked.",
     ),
     Endpoint(
-        "/alerts", create, "Create an alert", _TAG, Data[Alert], method="POST", body=NewAlert, lasts="records",
+        "/alerts", create, "Create an alert", _TAG, Data[Alert], method="POST", body=NewAlert, cache="records",
         status=201, errors=(404,), doc="Sends matches of a saved filter: once per opportunity, again when it improves.",
     ),
     Endpoint(
         "/alerts/{alertId}", change, "Change an alert", _TAG, Data[Alert], method="PATCH", body=AlertChanges,
-        lasts="records", doc="A masked target leaves the stored one unchanged.",
+        cache="records", doc="A masked target leaves the stored one unchanged.",
     ),
     Endpoint(
-        "/alerts/{alertId}/test", test, "Send a test message", _TAG, Data[TestMessage], method="POST", lasts="records",
+        "/alerts/{alertId}/test", test, "Send a test message", _TAG, Data[TestMessage], method="POST", cache="records",
     ),
-    Endpoint("/alerts/{alertId}", delete, "Delete an alert", _TAG, Data[Deleted], method="DELETE", lasts="records"),
+    Endpoint("/alerts/{alertId}", delete, "Delete an alert", _TAG, Data[Deleted], method="DELETE", cache="records"),
 )  # fmt: skip

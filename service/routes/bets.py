@@ -113,17 +113,17 @@ endpoints = (
             choice("status", "Open or settled bets only.", ("open", "settled")),
             choice("format", "Response format.", ("json", "csv"), default="json"), LIMIT, OFFSET,
         ),
-        lasts="records", doc="Newest first. Bets are private to a key, even within an account.",
+        cache="records", doc="Newest first. Bets are private to a key, even within an account.",
     ),
     Endpoint(
-        "/bets", place, "Record a bet", _TAG, Data[Bet], method="POST", body=NewBet, lasts="records", status=201,
+        "/bets", place, "Record a bet", _TAG, Data[Bet], method="POST", body=NewBet, cache="records", status=201,
         doc="The closing line is added when the event begins, and the result when the game is over. Bets on props and "
         "periods have to be settled with PATCH.",
     ),
     Endpoint(
         "/bets/{betId}", change, "Change or settle a bet", _TAG, Data[Bet], method="PATCH", body=BetChanges,
-        lasts="records",
+        cache="records",
         doc="`home_score` and `away_score` settle the bet by the rules of its market; `result` alone overrides it.",
     ),
-    Endpoint("/bets/{betId}", delete, "Delete a bet", _TAG, Data[Deleted], method="DELETE", lasts="records"),
+    Endpoint("/bets/{betId}", delete, "Delete a bet", _TAG, Data[Deleted], method="DELETE", cache="records"),
 )  # fmt: skip

@@ -31,7 +31,7 @@ def _numbers(context: Context, name: str, low: float, high: float) -> list[float
         values = []
     if not 1 <= len(values) <= _MOST or not all(low < value < high for value in values):
         got = quoted(context.query[name])
-        raise invalid(f"{name} must be 1 to {_MOST} numbers between {low:g} and {high:g}, got {got}")
+        raise invalid(f"{name} must be 1 to {_MOST} numbers between {low:g} and {high:,.10g}, got {got}")
     return values
 
 
@@ -104,18 +104,18 @@ _CHANCE = number("probability", "Fair probability, 0 to 1.", 0.0, 1.0, default=0
 
 
 def _calculator(name: str, answer: Any, summary: str, *params: Param) -> Endpoint:
-    return Endpoint(f"/calculators/{name}", answer, summary, _TAG, Data[Figures], params, lasts="never")
+    return Endpoint(f"/calculators/{name}", answer, summary, _TAG, Data[Figures], params, cache="never")
 
 
 endpoints = (
-    _calculator("arbitrage", arbitrage, "Stakes of an arbitrage", _ODDS, _TOTAL, _STEP,
+    _calculator("arbitrage", arbitrage, "Stakes for an arbitrage", _ODDS, _TOTAL, _STEP,
                 text("limits", "Maximum stake at each book, separated by commas.")),
     _calculator("hedge", hedge, "Hedge a bet", _STAKE, _PRICE, _AGAINST),
-    _calculator("middle", middle, "Stakes of a middle", _TOTAL, _PRICE, _AGAINST, _CHANCE),
+    _calculator("middle", middle, "Stakes for a middle", _TOTAL, _PRICE, _AGAINST, _CHANCE),
     _calculator("boost", boost, "EV of a boosted price", _PRICE,
                 number("boost", "Boost of the winnings in percent.", 0.0, 10_000.0, default=50.0), _CHANCE),
-    _calculator("free-bet", free_bet, "Worth of a free bet", _STAKE, _PRICE, _AGAINST,
+    _calculator("free-bet", free_bet, "Value of a free bet", _STAKE, _PRICE, _AGAINST,
                 flag("returned", "True if the stake is paid back with the winnings.", default=False)),
-    _calculator("parlay", parlay, "Several bets as one", _ODDS,
+    _calculator("parlay", parlay, "Combine bets into a parlay", _ODDS,
                 text("probabilities", "Fair probabilities of all legs, 0 to 1, separated by commas.", required=True)),
 )  # fmt: skip

@@ -115,7 +115,7 @@ def _closest(leg: Leg, state: str) -> Link | None:
 endpoints = (
     Endpoint(
         "/deeplinks/batch", batch, "Links to many prices or opportunities", _TAG, Data[dict[str, str | None]],
-        method="POST", body=LinkRequest, lasts="never",
+        method="POST", body=LinkRequest, cache="never",
         doc="Null if an id is unknown, or its book is above the tier or has no pages.",
     ),
     Endpoint(
@@ -128,7 +128,7 @@ endpoints = (
                 kind={"type": "string", "maxLength": MOST_TEXT, "pattern": allowed_pattern()},
             ),
         ),
-        key="none", lasts="never", status=302,
+        key="none", cache="never", status=302,
         doc="302 with `X-Deep-Link-Type`: outcome, event or home, as close as the book's own ids allow. No key is "
         "needed. It never redirects to a host outside the catalog of books.",
     ),

@@ -15,9 +15,9 @@ from oddsengine_service.wire.games import Standing
 _TAG = "Game State"
 _FEATURE = "gamestate"
 _DOC = (
-    "Merged over all sources of a game: the score that most report, newer ones counting more; the most advanced "
-    "clock. `stale`: no source has reported for a minute. A game is listed from its first score until ten minutes "
-    "after its end."
+    "Merged over all sources of a game: the score that most of them report, newer reports counting more; the most "
+    "advanced clock. `stale`: no source has reported for a minute. A game is listed from its first score until ten "
+    "minutes after its end."
 )
 Games = dict[str, dict[str, Standing]]
 
@@ -67,10 +67,10 @@ def states_of_sport(context: Context) -> Any:
 endpoints = (
     Endpoint(
         "/gamestate", states, "Game states", _TAG, Data[Games], (SPORT, LEAGUE, EVENT, LIVE),
-        feature=_FEATURE, lasts="never", doc=_DOC,
+        feature=_FEATURE, cache="never", doc=_DOC,
     ),
     Endpoint(
         "/gamestate/{sport}", states_of_sport, "Game states of one sport", _TAG, Data[Games],
-        (LEAGUE, EVENT, LIVE), feature=_FEATURE, lasts="never", doc=_DOC,
+        (LEAGUE, EVENT, LIVE), feature=_FEATURE, cache="never", doc=_DOC,
     ),
 )  # fmt: skip

@@ -109,7 +109,7 @@ def health(context: Context) -> Any:
 
 endpoints = (
     Endpoint(
-        "/health", health, "Health check", "Health", Health, key="none", lasts="never",
+        "/health", health, "Health check", "Health", Health, key="none", cache="never",
         doc="503 with the same shape while the node starts, and when its data is too old to be used.",
     ),
 )  # fmt: skip

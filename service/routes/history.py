@@ -36,9 +36,9 @@ from oddsengine_service.wire.numbers import americans as american
 MOST_POINTS = 500  # of one price
 MOST_LINES = 5_000  # per page of closing lines; one event may have more
 _TAG, _HISTORICAL = "Odds", "Historical"
-_EVENT_ID = text("event_id", "Id of one event, as /events lists it.", required=True, aliases=("event",))
+_EVENT_ID = text("event_id", "The id of an event, from /events.", required=True, aliases=("event",))
 _DATE = replace(filters.DATE, default="today")
-_ONE_EVENT = text("event", "Id of one event, as /events lists it.", required=True, aliases=("event_id",))
+_ONE_EVENT = text("event", "The id of an event, from /events.", required=True, aliases=("event_id",))
 
 
 class ClosingLine(msgspec.Struct, gc=False):
@@ -337,7 +337,7 @@ def history(context: Context) -> Any:
         mask = mask & terms.by_selection(query["selection"])
     books_named = book_ids(terms.names.books)
     wanted = np.array([books is None or name in books for name in books_named], bool)
-    if unknown_words := [w for w in query["sportsbook"] or () if not values.known_book(w) and w not in books_named]:
+    if unknown_words := [w for w in query["sportsbook"] or () if not values.is_book(w) and w not in books_named]:
         missing["sportsbook"] = unknown_words
     begins = np.searchsorted(np.sort(moves.row, kind="stable"), np.arange(term.size + 1))
     order = np.argsort(moves.row, kind="stable")
@@ -425,11 +425,11 @@ def _groups(frame: pl.DataFrame) -> list[ClvGroup]:
 endpoints = (
     Endpoint(
         "/odds/closing", closing, "Closing lines of one event", _TAG, ClosingAnswer, (_EVENT_ID, SPORTSBOOK, MARKET),
-        lasts="never", errors=(404,),
+        cache="never", errors=(404,),
         doc="The last price of every book before the event began: at its start, or when it first went live. Prices "
-        "removed more than five minutes before are not included. `fair_probability` is the sharp reference's then. "
-        "An event without closing lines has empty `books`, a null `captured_at`, and the reason in `meta.reason`; an "
-        "unknown event is a 404.",
+        "removed more than five minutes before are not included. `fair_probability` is that of the sharp reference at "
+        "that time. An event without closing lines has empty `books`, a null `captured_at`, and the reason in "
+        "`meta.reason`; an unknown event is a 404.",
     ),
     Endpoint(
         "/odds/history", history, "Price history of one event", _TAG, Page[Movement],
@@ -438,7 +438,7 @@ endpoints = (
             moment("since", "Start time; the price in effect at that time is included."),
             moment("until", "End time, not before `since`."), LIMIT, OFFSET,
         ),
-        lasts="never",
+        cache="never",
         doc=f"One entry for each book, selection and line, in the order of the board; each has its opening price and "
         f"the newest {MOST_POINTS} points of the requested period. Times are when the board changed.",
     ),
@@ -448,7 +448,7 @@ endpoints = (
             _DATE, SPORT, LEAGUE, SPORTSBOOK, MARKET, EVENT,
             LIMIT, OFFSET,
         ),
-        lasts="never",
+        cache="never",
         doc="The closing lines of the events that started on a day, US Eastern time, sorted by start; each as in "
         f"`/odds/closing`. A page has at most {MOST_LINES:,} lines, so it may have fewer events than `limit`. They are "
         "available for 30 days.",
@@ -465,7 +465,7 @@ endpoints = (
                 "Grade by this book's own prices at the close, margin removed, instead of the node's reference.",
             ),
         ),
-        feature="ev", lasts="never",
+        feature="ev", cache="never",
         doc="CLV is the price, after commission, times the fair probability at the close, minus 1, in percent. "
         "Standard errors are clustered by event. Bets whose close has no reference are counted but not graded. "
         "`avg_others_clv` is by the close of all books except the bet's own and those that share its feed, because a "

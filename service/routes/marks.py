@@ -23,5 +23,5 @@ class Mark(Marking, kw_only=True, forbid_unknown_fields=False):
 
 endpoints = named(
     "/marks", "id", Mark, Marking, lambda new, name: Mark(id=name, hidden=new.hidden, note=new.note),
-    ("Hidden opportunities and notes of this key", "Hide an opportunity or note something", "Delete a mark"),
+    ("Hidden opportunities and notes of this key", "Hide an opportunity or add a note", "Delete a mark"),
 )  # fmt: skip

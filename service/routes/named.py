@@ -35,7 +35,7 @@ def named(
         return data(context, Deleted(deleted=True))
 
     return (
-        Endpoint(path, every, summaries[0], tag, Data[list[record_type]], lasts="records"),  # type: ignore[valid-type]
-        Endpoint(one, put, summaries[1], tag, Data[record_type], method="PUT", body=body_type, lasts="records"),  # type: ignore[valid-type]
-        Endpoint(one, delete, summaries[2], tag, Data[Deleted], method="DELETE", lasts="records"),
+        Endpoint(path, every, summaries[0], tag, Data[list[record_type]], cache="records"),  # type: ignore[valid-type]
+        Endpoint(one, put, summaries[1], tag, Data[record_type], method="PUT", body=body_type, cache="records"),  # type: ignore[valid-type]
+        Endpoint(one, delete, summaries[2], tag, Data[Deleted], method="DELETE", cache="records"),
     )

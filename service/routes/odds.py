@@ -71,7 +71,8 @@ FILTERS = (SPORT, LEAGUE, SPORTSBOOK, MARKET, EVENT, LIVE)
 PAGES = (LIMIT, OFFSET)
 SEEN = flag(
     "seen",
-    "true: also report prices that were only seen again, and on streams suspended ones; for nodes that relay prices.",
+    "true: also report prices that were seen again unchanged, and on streams suspended ones; for nodes that relay "
+    "prices.",
 )
 CURSOR = Param(
     "cursor", _cursor,
@@ -364,7 +365,7 @@ endpoints = (
     ),
     Endpoint(
         "/odds/comparison", comparison, "Prices of one event by market type", "Odds", OddsLists,
-        (text("event", "Id of one event, see /events.", required=True, aliases=("event_id",)), MARKET, SPORTSBOOK),
+        (text("event", "The id of an event, from /events.", required=True, aliases=("event_id",)), MARKET, SPORTSBOOK),
         doc="At most 5,000 prices; `truncated` in `meta` is true if there are more: filter by `market` or "
         "`sportsbook`, or page through `/events/{eventId}/odds`.",
     ),
@@ -376,7 +377,7 @@ endpoints = (
     Endpoint(
         "/odds/delta", delta, "Prices that changed since a time", "Odds", Delta,
         (
-            moment("since", "Board time: `server_time` of the previous answer.", required=True),
+            moment("since", "A time of the board, such as the `server_time` of the previous delta.", required=True),
             *FILTERS, *PAGES, CURSOR, SEEN,
         ),
         doc="Prices that changed or whose `rejection` changed after `since`, and prices removed since then. Removals "

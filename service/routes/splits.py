@@ -101,23 +101,23 @@ endpoints = (
             SPORT, LEAGUE, SPORTSBOOK, EVENT,
             words("market", "spread, total or moneyline: only events with splits for one of them."), LIMIT, OFFSET,
         ),
-        feature="splits", lasts="never",
+        feature="splits", cache="never",
     ),
     Endpoint(
         "/splits/history", history, "History of betting splits", _TAG, SplitsHistory,
         (
-            text("event_id", "Id of one event, as /events lists it.", required=True, missing="invalid_request"),
+            text("event_id", "The id of an event, from /events.", required=True, missing="invalid_request"),
             SPORTSBOOK,
-            time_param("start_time", "First moment: RFC 3339 or Unix seconds.", unix=True),
-            time_param("end_time", "Last moment, not before `start_time`: RFC 3339 or Unix seconds.", unix=True),
+            time_param("start_time", "Start of the period: RFC 3339 or Unix seconds.", unix=True),
+            time_param("end_time", "End of the period, not before `start_time`: RFC 3339 or Unix seconds.", unix=True),
             _HISTORY,
         ),
-        feature="splits", lasts="never",
+        feature="splits", cache="never",
         doc=f"Snapshots are five minutes apart and available for {KEPT_S // 3600} hours. The response has the newest "
         "`limit` matches, oldest first; `meta.total` counts all matches.",
     ),
     Endpoint(
         "/splits", post, "Post betting splits", _TAG, Data[SplitsStored], method="POST", key="none", body=SplitsPosted,
-        lasts="never", doc="For an operator's source: `Authorization: Bearer` with the token of the settings.",
+        cache="never", doc="For an operator's source: `Authorization: Bearer` with the token of the settings.",
     ),
 )  # fmt: skip

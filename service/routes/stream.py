@@ -44,7 +44,7 @@ _ECHOED = ("sportsbook", "sport", "league", "event", "market")
 
 
 _CHANNEL = choices(
-    "channel", f"Channels: some of {', '.join(CHANNELS)}.", CHANNELS, default=("opportunities",),
+    "channel", f"Channels: any of {', '.join(CHANNELS)}.", CHANNELS, default=("opportunities",),
     aliases=("channels", "type"),
 )  # fmt: skip
 RESUME = flag("resume", "True to receive the events since the last one received, if that is at most two minutes ago.")
@@ -69,7 +69,7 @@ async def stream(channel: str | None, api: "Api", request: "Request", receive: A
     channels = (channel,) if channel else query["channel"] or _CHANNEL.default
     wants = _wants(context, frozenset(channels))
     hub = hub_of(api)
-    last = query["last_event_id"] or request.given.get(b"last-event-id", b"").decode("latin-1")
+    last = query["last_event_id"] or request.received.get(b"last-event-id", b"").decode("latin-1")
     since = None
     if query["resume"]:
         wire = Resumable(wants.hash)
@@ -144,7 +144,7 @@ class Permit:
     @classmethod
     def of(cls, api: "Api", request: "Request") -> "Permit":
         """The permit of a request."""
-        secret = request.given_key(in_query=request.endpoint.query_key) or b""
+        secret = request.credential(in_query=request.endpoint.query_key) or b""
         return cls(api.node.keys, secret.decode("latin-1"), request.caller.account, request.caller.rights)
 
     def __call__(self) -> bool:

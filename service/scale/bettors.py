@@ -98,7 +98,7 @@ class SharedRecords:
     async def current(self) -> None:
         """Wait for everything stored by now; without a connection, the copy here is used as it is."""
         with suppress(LostError, *TROUBLE):
-            if not self._link.gone_s:
+            if not self._link.disconnected_s:
                 end = await asyncio.wrap_future(self._link.start(self._log.bounds()))
                 await self._reach(end.last)
 

@@ -32,7 +32,7 @@ class PendingClosings(Pending[bytes]):
     def put(self, close: Close) -> None:
         self._put("close", _plain(close))
 
-    def take_back(self, event_id: str) -> None:
+    def discard(self, event_id: str) -> None:
         """Discard the close of an event that was postponed."""
         self._put("take_back", event_id)
 
@@ -62,7 +62,7 @@ def store(closings: Closings, born: int, message: LogMessage) -> None:
     elif kind == "close":
         closings.put(Close(**_restored(value)))
     elif kind == "take_back":
-        closings.take_back(value)
+        closings.discard(value)
 
 
 def _plain(record: Bets | Close) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class Follower:
         a newer version.
         """
         if message.sequence != self.sequence + 1:
-            raise DivergedError(f"message {message.sequence} came after {self.sequence}")
+            raise DivergedError(f"expected message {self.sequence + 1}, got {message.sequence}")
         entries = unpacked(message.body)
         self.sequence = message.sequence
         if message.epoch < self.epoch:
@@ -103,7 +103,7 @@ class Follower:
         node, (kind, value) = self.node, entry
         if isinstance(value, Step):
             if value.number != node.engine.number + 1:
-                raise DivergedError(f"step {value.number} came after {node.engine.number}")
+                raise DivergedError(f"expected step {node.engine.number + 1}, got {value.number}")
             node.feed(value.batch)
         elif isinstance(value, Scores):
             node.games.put(value.readings, value.now, value.teams)

@@ -1,4 +1,4 @@
-"""The connection to the NATS servers, in a thread with an event loop of its own.
+"""The connection to the NATS servers, in a thread with its own event loop.
 
 Both the thread that steps and the loop that serves requests may be busy for a while; leases and acknowledgements must
 not wait for them.
@@ -77,7 +77,7 @@ class Link:
             raise
 
     @property
-    def gone_s(self) -> float:
+    def disconnected_s(self) -> float:
         """Seconds since the connection was lost; 0 while connected."""
         return 0.0 if self.lost_at is None else max(0.0, self.loop.time() - self.lost_at)
 

@@ -139,7 +139,7 @@ class SharedLog:
         headers = {"epoch": str(epoch), "Nats-Msg-Id": ident, "Nats-Expected-Last-Sequence": str(after)}
         until = time.monotonic() + _UNSTORED_S
         while True:
-            if self._link.gone_s:
+            if self._link.disconnected_s:
                 until = time.monotonic() + _UNSTORED_S
             elif time.monotonic() > until:
                 raise UnstoredError(f"{self.name} stored nothing for {_UNSTORED_S:g} s: {self.trouble}")
@@ -160,7 +160,7 @@ class SharedLog:
                 ) from None
             except TROUBLE as error:
                 self.trouble = str(error) or type(error).__name__
-                if not self._link.gone_s:
+                if not self._link.disconnected_s:
                     await self._exists()
             else:
                 if stored.seq != after + 1:
@@ -184,7 +184,9 @@ class SharedLog:
                     await asyncio.sleep(_AGAIN_S)
                     continue
                 if bounds.last < after or (bounds.first > after + 1 and bounds.last > after and not self._latest):
-                    raise LostError(f"{self.name} holds {bounds.first} to {bounds.last}, and {after + 1} was to come")
+                    raise LostError(
+                        f"{self.name} holds messages {bounds.first} to {bounds.last}; the next to read is {after + 1}"
+                    )
                 config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=after + 1)
                 messages = await self._js.subscribe(
                     self._subjects, stream=self.name, ordered_consumer=True, config=config, idle_heartbeat=1.0

@@ -95,7 +95,7 @@ class Outbox(Pending[Entry]):
 
     def _check(self, most: float) -> None:
         if self.waiting_s > most:
-            raise StalledError(f"the log has taken no step for {self.waiting_s:.0f} s")
+            raise StalledError(f"the log has accepted no step for {self.waiting_s:.0f} s")
 
     def _put(self, entry: Entry) -> None:
         with self._lock:

@@ -1,7 +1,7 @@
 """The two roles: a gateway follows the log and serves requests; a writer follows until it gets the lease, then leads.
 
 Whenever the state of a process is in doubt, it discards its node and starts again as a follower
-(`Service.begin_again`): if the log is another one, a step was rejected, the lease was lost, or the state differs from
+(`Service.restart`): if the log is another one, a step was rejected, the lease was lost, or the state differs from
 the writer's.
 """
 
@@ -80,7 +80,7 @@ class Member(Collector):
     def collect(self) -> Iterable[Metric]:
         """Metrics of this process's position in the log."""
         yield GaugeMetricFamily(
-            "oddsengine_log_connected", "Whether there is a connection to the log", not self.link.gone_s
+            "oddsengine_log_connected", "Whether there is a connection to the log", not self.link.disconnected_s
         )
         leads = GaugeMetricFamily("oddsengine_log_leads", "Whether this process writes the log", labels=["shard"])
         leads.add_metric([self.scale.shard], self.outbox is not None)
@@ -111,7 +111,7 @@ class Member(Collector):
 
     def run(self, service: "Service", feed: "Callable[[Service], None]") -> None:
         """Follow, and feed the board while this process leads; in a thread, until the node closes."""
-        self._over = service.begin_again
+        self._over = service.restart
         if not self.leads:
             self._streams_of = service
         try:
@@ -263,13 +263,13 @@ class Member(Collector):
         node = self.node
         while True:
             await asyncio.sleep(0.5)
-            gone, waiting = self.link.gone_s, 0.0 if self.outbox is None else self.outbox.waiting_s
+            gone, waiting = self.link.disconnected_s, 0.0 if self.outbox is None else self.outbox.waiting_s
             if gone:
                 node.report("log", f"no connection for {gone:.0f} s")
             elif waiting > _SLOW_S:
                 node.report("log", f"steps have waited for {waiting:.0f} s: {self.board.trouble or 'no answer'}")
             elif self.records.waiting_s > _SLOW_S and self.outbox is not None:
-                node.report("log", f"closing lines wait to be stored: {self.past.trouble or 'no answer'}")
+                node.report("log", f"closing lines are waiting to be stored: {self.past.trouble or 'no answer'}")
             else:
                 node.report("log", "")
             if self.outbox is not None:
@@ -362,7 +362,7 @@ class Member(Collector):
                 async with asyncio.timeout(self.scale.lease_s / 2.5):
                     if not await lease.renew():
                         self._lease = None
-                        self._over("the lease is somebody else's")
+                        self._over("another writer holds the lease")
                         return
                 renewed_at = time.monotonic()
             except TROUBLE:
@@ -446,7 +446,7 @@ class Member(Collector):
         try:
             reply = self.link.call(self.link.client.request(subject, msgspec.json.encode(splits), _ASK_S), _ASK_S + 1)
         except TROUBLE as error:
-            raise Problem(503, "unavailable", "the writer does not answer; try again in 5 s", retry_after=5) from error
+            raise Problem(503, "unavailable", "the writer does not respond; retry in 5 s", retry_after=5) from error
         return int(reply.data)
 
     async def _take_splits(self, message: Any) -> None:

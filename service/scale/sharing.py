@@ -217,7 +217,7 @@ class SharedUsage:
     async def _follow(self, after: int | None) -> int | None:
         """Copy totals after a place in the stream until none arrives for a while. Returns where to continue.
 
-        Each consumer gets a configuration of its own: the client writes into it when it recreates a consumer, which
+        Each consumer gets its own configuration: the client writes into it when it recreates a consumer, which
         fails for one that starts by time. Such a consumer therefore ends after its first message.
         """
         jetstream, by_time = self._link.client.jetstream(), after is None

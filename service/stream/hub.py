@@ -26,7 +26,7 @@ from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies, for
 from oddsengine_service.stream.games import Games
 from oddsengine_service.stream.moves import Form, Moves
 from oddsengine_service.stream.opportunities import OpportunityFilter, OpportunityGroup, ViewKey
-from oddsengine_service.stream.prices import Missed, Prices, Taken, nothing
+from oddsengine_service.stream.prices import BoardFrames, Missed, Prices, nothing
 from oddsengine_service.stream.sending import Group, Lines
 from oddsengine_service.stream.subscriber import Subscriber
 from oddsengine_service.stream.watch import OpportunityId, ViewSnapshot, Watch
@@ -61,7 +61,7 @@ class Subscription(NamedTuple):
         return blake2b(repr((filters, self.form, self.seen)).encode(), digest_size=6).hexdigest()
 
 
-class _Making:
+class _PendingWatch:
     """A watch that is read for the first time, and the subscribers that wait for it."""
 
     def __init__(self, view: ViewKey, account: str, replaced: Watch | None) -> None:
@@ -70,7 +70,7 @@ class _Making:
         self.waiting: list[Subscriber] = []
         self.watch: Watch | None = None
         self.unread: list[OpportunityId] = []
-        self.found = ViewSnapshot({}, 0, 0)
+        self.snapshot = ViewSnapshot({}, 0, 0)
 
     @property
     def abandoned(self) -> bool:
@@ -78,7 +78,7 @@ class _Making:
         return all(subscriber.gone for subscriber in tuple(self.waiting))
 
 
-_Held = tuple[str, Wire, str]  # account, format and hash of a subscription whose snapshot was sent
+_ResumeKey = tuple[str, Wire, str]  # account, format and hash of a subscription whose snapshot was sent
 
 
 class _PendingRead(NamedTuple):
@@ -98,7 +98,7 @@ class Stream:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._snapshots = ThreadPoolExecutor(1, thread_name_prefix="stream")
         self._reads = Turns()
-        self._making: dict[ViewKey, _Making] = {}
+        self._making: dict[ViewKey, _PendingWatch] = {}
         self._mirror: Mirror | None = None
         self._prices: dict[Hashable, Prices] = {}
         self._opportunities: dict[tuple[OpportunityFilter, Wire], OpportunityGroup] = {}
@@ -114,11 +114,11 @@ class Stream:
         self._always = False  # clients of other gateways may resume
         self._followed = 0.0  # when there last were price subscribers
         self._since: int | None = None  # all changes are remembered from this update on
-        self._heard_at: deque[tuple[float, int]] = deque()
+        self._update_times: deque[tuple[float, int]] = deque()
         self._lost: deque[tuple[int, TermIndex, list[RowChanges]]] = deque()
         self._removed_games: deque[tuple[int, str]] = deque()
         self._marks: dict[int, Marks] = {}  # by number of the update
-        self._resumable: Counter[_Held] = Counter()  # open, or ended while a client may resume
+        self._resumable: Counter[_ResumeKey] = Counter()  # open, or ended while a client may resume
         node.followers.append(self._on_update)
         for work in (self._run, self._read_all):
             threading.Thread(target=work, name="stream", daemon=True).start()
@@ -152,7 +152,7 @@ class Stream:
 
     def resumable(self, wants: Subscription, global_seq: int | None) -> Subscription:
         """The subscription with `since` if the missed events can be sent; thread-safe."""
-        first, known = self._since, tuple(self._heard_at)
+        first, known = self._since, tuple(self._update_times)
         if global_seq is None or not known:
             return wants
         number, now = self.lines.number_of(global_seq), time.monotonic()
@@ -172,8 +172,8 @@ class Stream:
     async def reach(self, global_seq: int | None) -> bool:
         """Wait for an update that a client got from another gateway; False after five seconds."""
         until = time.monotonic() + _REACH_S
-        while global_seq is not None and self._heard_at:
-            if not 0 < self.lines.number_of(global_seq) - self._heard_at[-1][1] < _NEAR:
+        while global_seq is not None and self._update_times:
+            if not 0 < self.lines.number_of(global_seq) - self._update_times[-1][1] < _NEAR:
                 break
             if time.monotonic() > until:
                 return False
@@ -190,15 +190,15 @@ class Stream:
         """Let clients resume a subscription whose snapshot was sent."""
         self._release(subscriber)
         if not subscriber.gone:
-            subscriber.held = (subscriber.account, subscriber.wire, subscription)
-            self._resumable[subscriber.held] += 1
+            subscriber.resume_key = (subscriber.account, subscriber.wire, subscription)
+            self._resumable[subscriber.resume_key] += 1
 
     def _release(self, subscriber: Subscriber) -> None:
-        held, subscriber.held = subscriber.held, None
+        held, subscriber.resume_key = subscriber.resume_key, None
         if held is not None:
             self._loop.call_later(REPLAY_S, self._forget, held)
 
-    def _forget(self, held: _Held) -> None:
+    def _forget(self, held: _ResumeKey) -> None:
         self._resumable[held] -= 1
         if not self._resumable[held]:
             del self._resumable[held]
@@ -237,15 +237,15 @@ class Stream:
                     self._begin_reads()
             except Exception as error:
                 self._log.failure(b"-", "(stream)", error)
-                self._begin_anew()
+                self._reset()
             del job  # it may refer to a watch
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         """End every stream after an internal error: clients reconnect and get a fresh snapshot."""
         for watch in self._watches.values():
             watch.close()
         self._mirror, self._following, self._since = None, False, None
-        for remembered in (self._pending_reads, self._heard_at, self._lost, self._removed_games):
+        for remembered in (self._pending_reads, self._update_times, self._lost, self._removed_games):
             remembered.clear()
         for table in (self._prices, self._opportunities, self._watches, self._games, self._coming, self._making):
             table.clear()
@@ -285,14 +285,14 @@ class Stream:
         now = time.monotonic()
         if moves.relabelled is not None and self._following:  # a replay cannot say which rows left a filter by it
             self._since = moves.number + 1
-        self._heard_at.append((now, moves.number))
+        self._update_times.append((now, moves.number))
         if any(rows.term.size for rows in moves.lost):
             self._lost.append((moves.number, moves.terms, moves.lost))
-        if now - self._heard_at[0][0] < REPLAY_S + 2 * _SLACK_S:
+        if now - self._update_times[0][0] < REPLAY_S + 2 * _SLACK_S:
             return
-        while self._heard_at[0][0] < now - REPLAY_S - _SLACK_S:
-            self._heard_at.popleft()
-        oldest = self._heard_at[0][1]
+        while self._update_times[0][0] < now - REPLAY_S - _SLACK_S:
+            self._update_times.popleft()
+        oldest = self._update_times[0][1]
         logs: tuple[deque[Any], ...] = (self._lost, self._removed_games)
         for log in logs:
             while log and log[0][0] < oldest:
@@ -434,7 +434,7 @@ class Stream:
             engine.keep_judged()
             with self._index.reader(judged=True) as reader:
                 self._mirror = Mirror(reader)
-                self._heard_at.append((time.monotonic(), reader.number))
+                self._update_times.append((time.monotonic(), reader.number))
 
     def _begin_following(self) -> None:
         """Remember price changes from now on."""
@@ -482,7 +482,7 @@ class Stream:
             if reason:
                 self._refuse(subscriber, reason)
             else:
-                making = self._making[view] = _Making(view, account, self._only(subscriber))
+                making = self._making[view] = _PendingWatch(view, account, self._only(subscriber))
                 making.waiting.append(subscriber)
                 self._reads.put(account, lambda: self._make(making))
             return False
@@ -519,18 +519,18 @@ class Stream:
                 return group.watch
         return None
 
-    def _register(self, making: _Making, watch: Watch) -> None:
+    def _register(self, making: _PendingWatch, watch: Watch) -> None:
         """Pass updates to a watch before it is read, so that none is missed."""
         if self._making.get(making.view) is making:
             self._watches[making.view] = watch
         else:
             watch.close()
 
-    def _made(self, making: _Making, watch: Watch) -> None:
+    def _made(self, making: _PendingWatch, watch: Watch) -> None:
         """Admit the subscribers that waited for a watch, unless others still need the watch that it replaces."""
         if self._making.get(making.view) is not making:
             return
-        watch.fill(making.found)
+        watch.fill(making.snapshot)
         del self._making[making.view]
         refused: list[tuple[Subscriber, str]] = []
         for subscriber in making.waiting:
@@ -542,7 +542,7 @@ class Stream:
         for subscriber, reason in refused:
             self._refuse(subscriber, reason)
 
-    def _unmade(self, making: _Making) -> None:
+    def _unmade(self, making: _PendingWatch) -> None:
         """Drop a watch that has no waiters or exceeds a limit of its account."""
         if self._making.get(making.view) is not making:
             return
@@ -551,7 +551,7 @@ class Stream:
         for subscriber in making.waiting:
             self._advance(subscriber)
 
-    def _close_unused(self, making: _Making) -> None:
+    def _close_unused(self, making: _PendingWatch) -> None:
         if making.watch is not None and not making.watch.members:
             making.watch.close()
             self._watches.pop(making.view, None)
@@ -582,7 +582,7 @@ class Stream:
         for group in [group for group in self._opportunities.values() if group.idle is not None]:
             self._close_opportunities(group)
 
-    def _begin(self, subscribers: list[tuple[Subscriber, Subscription]], taken: Taken) -> None:
+    def _begin(self, subscribers: list[tuple[Subscriber, Subscription]], taken: BoardFrames) -> None:
         """Send new subscribers their snapshot: prices of one update, and other open items."""
         made: dict[Group, list[bytes]] = {}
         heard = self._mirror.number if self._mirror is not None else 0
@@ -616,10 +616,10 @@ class Stream:
                 read()
             except Exception as error:
                 self._log.failure(b"-", "(stream)", error)
-                self._jobs.put(self._begin_anew)
+                self._jobs.put(self._reset)
             del read  # it refers to a watch
 
-    def _make(self, making: _Making) -> None:
+    def _make(self, making: _PendingWatch) -> None:
         """Start watching a view, or read the next part of it."""
         watch, account = making.watch, making.account
         if making.abandoned or (
@@ -630,12 +630,12 @@ class Stream:
         if watch is None:
             watch = making.watch = Watch(self._node.engine, self._node.method, *making.view, account=account)
             self._jobs.put(lambda: self._register(making, watch))
-            making.found = making.found._replace(before=self._node.engine.number)
+            making.snapshot = making.snapshot._replace(before=self._node.engine.number)
             making.unread = watch.ids()
         some, making.unread = making.unread[:PART], making.unread[PART:]
         part = watch.read(some)
-        making.found.open.update(part.open)
-        making.found = making.found._replace(number=part.number)
+        making.snapshot.open.update(part.open)
+        making.snapshot = making.snapshot._replace(number=part.number)
         if making.unread:
             self._reads.put(account, lambda: self._make(making), first=True)
         else:

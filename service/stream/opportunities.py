@@ -1,6 +1,6 @@
 """Opportunities for subscribers: which of a watch's open opportunities are open for a group.
 
-Groups have filters and thresholds of their own: what falls below those of a group expires there, but not for others.
+Each group has its own filters and thresholds: what falls below those of a group expires there, but not for others.
 """
 
 from collections.abc import Callable, Container, Mapping

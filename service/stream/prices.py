@@ -15,7 +15,7 @@ from oddsengine_service.stream.sse import OddsSeen, raw
 from oddsengine_service.wire.numbers import american, americans
 
 
-class Taken(NamedTuple):
+class BoardFrames(NamedTuple):
     """The board at one update as frames, and the frame that ends a snapshot."""
 
     number: int
@@ -145,7 +145,7 @@ class Prices:
     def _active(self, reader: BoardReader) -> Ints:
         return reader.active(reader.rows(self.wanted, {}))
 
-    def replay(self, missed: Missed, *, exact: bool) -> Taken | None:
+    def replay(self, missed: Missed, *, exact: bool) -> BoardFrames | None:
         """Rows that changed since an update, as they are now; from any thread.
 
         None if it has to be `exact`, and the board is already past the latest update.
@@ -175,21 +175,21 @@ class Prices:
             out += wire.removed(name, list(dict.fromkeys(lost)), total)
         rows_, ids = raw(rows_in(self.form)(here)), hexadecimal(here.id)
         out += wire.added(ids, rows_, [True] * len(ids), total, [here.books[book] for book in here.book])
-        return Taken(missed.number, bodies(out), wire.complete(names, total, resumed=True))
+        return BoardFrames(missed.number, bodies(out), wire.complete(names, total, resumed=True))
 
-    def take(self) -> Taken:
+    def take(self) -> BoardFrames:
         """A snapshot of the current rows; thread-safe."""
         with self._index.reader(judged=True) as reader:
             number = reader.number
             found = reader.take(reader.rows(self.wanted, {}) if self.seen else self._active(reader))
         rows = rows_in(self.form)(found)
         books = sorted({row["sportsbook"] for row in rows})
-        return Taken(number, self.wire.snapshot(rows), self.wire.complete(books, len(rows), resumed=False))
+        return BoardFrames(number, self.wire.snapshot(rows), self.wire.complete(books, len(rows), resumed=False))
 
 
-def nothing(wire: Wire = SSE, *, games: bool = False, resumed: bool = False) -> Taken:
+def nothing(wire: Wire = SSE, *, games: bool = False, resumed: bool = False) -> BoardFrames:
     """The snapshot of a subscription without prices."""
-    return Taken(0, [] if games or resumed else wire.empty(), wire.complete([], 0, resumed=resumed))
+    return BoardFrames(0, [] if games or resumed else wire.empty(), wire.complete([], 0, resumed=resumed))
 
 
 def _by_book(rows: RowChanges, at: Longs) -> Iterator[tuple[str, list[int]]]:

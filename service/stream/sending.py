@@ -13,7 +13,7 @@ from oddsengine_service.stream.backlog import Backlog
 from oddsengine_service.stream.events import StreamEvent, Wire, bodies
 from oddsengine_service.stream.games import Games
 from oddsengine_service.stream.opportunities import OpportunityGroup
-from oddsengine_service.stream.prices import Prices, Taken
+from oddsengine_service.stream.prices import BoardFrames, Prices
 from oddsengine_service.stream.sse import clock
 from oddsengine_service.stream.subscriber import Bounds, Subscriber
 
@@ -276,7 +276,7 @@ class Lines:
             known = subscriber.cohort.groups if subscriber.cohort is not None else frozenset()
             self._enroll(subscriber, known | {group})
 
-    def admit(self, subscriber: Subscriber, taken: Taken, frames: list[bytes], since: int, latest: int) -> None:
+    def admit(self, subscriber: Subscriber, taken: BoardFrames, frames: list[bytes], since: int, latest: int) -> None:
         """Send a subscriber its snapshot, or what it missed since an update, and the events after it."""
         if subscriber.gone or subscriber.waiting is None:
             return

@@ -59,19 +59,45 @@ class Subscriber:
     """A connection. `waiting` queues events while the snapshot is being prepared; None afterwards."""
 
     __slots__ = (
-        "_beginning", "_bounds", "_ending", "_pending", "_send", "_sent", "_since", "_taken", "_writing", "account",
-        "backlog", "check", "cohort", "gone", "groups", "handed", "held", "key", "number", "on_cut", "on_taken",
-        "requests", "size", "task", "transport", "turn", "waiting", "wants", "wire",
+        "_beginning",
+        "_bounds",
+        "_ending",
+        "_pending",
+        "_received",
+        "_send",
+        "_sent",
+        "_since",
+        "_writing",
+        "account",
+        "backlog",
+        "check",
+        "cohort",
+        "gone",
+        "groups",
+        "handed",
+        "key",
+        "number",
+        "on_caught_up",
+        "on_cut",
+        "requests",
+        "resume_key",
+        "size",
+        "task",
+        "transport",
+        "turn",
+        "waiting",
+        "wants",
+        "wire",
     )  # fmt: skip
 
     def __init__(
         self, send: Callable[[Any], Any], account: str, key: str, check: Callable[[], bool], bounds: Bounds,
-        on_cut: Callable[["Subscriber", str], None], on_taken: Callable[["Subscriber", Backlog], None],
+        on_cut: Callable[["Subscriber", str], None], on_caught_up: Callable[["Subscriber", Backlog], None],
         wire: Wire,
     ) -> None:  # fmt: skip
         self.wire = wire
         self.account, self.key, self.check = account, key, check
-        self.on_cut, self.on_taken, self._bounds = on_cut, on_taken, bounds
+        self.on_cut, self.on_caught_up, self._bounds = on_cut, on_caught_up, bounds
         self.wants: Any = None  # the subscription, only for the hub's thread
         self.requests: deque[tuple[Any, list[bytes] | None]] = deque()  # subscriptions to process, likewise
         self.waiting: list[tuple[int, list[StreamEvent]]] | None = []
@@ -79,7 +105,7 @@ class Subscriber:
         self.gone = self._ending = False
         self.size = self.number = 0  # bytes pending; the update of the snapshot
         self.groups: list[Any] = []
-        self.held: Any = None  # the subscription that its client may resume
+        self.resume_key: Any = None  # the subscription that its client may resume
         self.cohort: Any = None  # whose events it gets
         self.handed = 0  # batches that it was handed, or that are not for it, of all that were queued
         self.turn = 0
@@ -90,7 +116,7 @@ class Subscriber:
         self._pending: list[Piece] = []
         self._beginning = 0  # bytes of the snapshot still pending
         self._writing: asyncio.Task[None] | None = None
-        self._sent = self._taken = 0  # bytes sent; bytes received at the last check
+        self._sent = self._received = 0  # bytes sent; bytes received at the last check
         self._since = time.monotonic()  # when it last received something, or had nothing pending
 
     # ---- input ----
@@ -147,7 +173,7 @@ class Subscriber:
                 backlog, self.backlog = self.backlog, None
                 if backlog is None or self._ending:
                     break
-                self.on_taken(self, backlog)
+                self.on_caught_up(self, backlog)
                 continue
             if self.size <= WRITE:
                 body = b"".join(self._pending)
@@ -220,9 +246,9 @@ class Subscriber:
             return False
         left = _unsent(self.transport)
         taken = self._sent - left
-        if taken > self._taken or not (left or self._writing):  # slow, but not stalled
+        if taken > self._received or not (left or self._writing):  # slow, but not stalled
             self._since = now
-        self._taken = taken
+        self._received = taken
         return now - self._since > self._bounds.stalled
 
     def cut(self, reason: str) -> None:

@@ -57,7 +57,7 @@ class ListMeta(Counted, kw_only=True):
 
 
 class DataWith(msgspec.Struct, Generic[T, M], kw_only=True):
-    """The data envelope with a `meta` of its own."""
+    """The data envelope with its own `meta`."""
 
     success: bool
     data: T
@@ -75,7 +75,7 @@ class Deleted(msgspec.Struct):
 
 
 class PageWith(msgspec.Struct, Generic[T, M], kw_only=True):
-    """The paginated envelope with a `meta` of its own."""
+    """The paginated envelope with its own `meta`."""
 
     success: bool
     data: list[T]

@@ -6,16 +6,22 @@ frames that no application sees. Messages of the hub are sent as ready-made fram
 
 import logging
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.datastructures import Headers
+from websockets.http11 import Response
 
 from oddsengine_service.limits import Bucket
+from oddsengine_service.middleware.requests import refusal
+from oddsengine_service.problems import INTERNAL, Problem, masked, origin_of
 
 MOST_MESSAGE = 32 << 10  # bytes of one message from a client
 BURST = 256 << 10  # bytes that may arrive at once
 RATE = 16 << 10  # bytes per second
+_FAILED = "Failed to open a WebSocket connection: "
 
 _log = logging.getLogger("oddsengine.ws")
 _log.addHandler(logging.NullHandler())
@@ -29,6 +35,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **words: Any) -> None:
         super().__init__(*args, **words)
         self.logger = self.conn.logger = _log
+        self.conn.reject = self._reject  # type: ignore[method-assign]  # its errors are plain text
         self.release: Callable[[], None] | None = None  # called once the connection is closed
         self._bytes = Bucket(RATE, BURST, self.loop.time())
 
@@ -45,8 +52,21 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             return
         super().data_received(data)
         if self.conn.handshake_exc is not None and not self.handshake_initiated:  # the request line is too long
-            self.transport.write(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+            self.transport.write(self._reject(400, "the request line is too long").serialize())
             self.transport.close()
+
+    def _reject(self, status: int, text: str) -> Response:
+        """A handshake that failed, as an error in the form of all others."""
+        problem = Problem(status, "internal_error", INTERNAL)
+        if status < 500:
+            why = masked(text.removeprefix(_FAILED).rstrip(".\n"))[:200]
+            code = "upgrade_required" if status == 426 else "validation_error"
+            problem = Problem(status, code, f"invalid WebSocket handshake: {why}")
+        request = getattr(self, "request", None)
+        host = request.headers.get("Host", "") if request is not None else ""
+        whole = refusal(problem, origin_of(host.encode("latin-1", "replace")))
+        headers = {name.decode(): value.decode() for name, value in whole.headers}
+        return Response(status, HTTPStatus(status).phrase, Headers(headers | {"connection": "close"}), whole.body)
 
     def handle_ping(self) -> None:
         """Reply, unless the client does not read."""

@@ -18,7 +18,8 @@ from oddsengine_service.app import BASE
 from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.limits import Bucket
-from oddsengine_service.params import Param, choices, flag, text, whole
+from oddsengine_service.mismatch import decoded, mismatch
+from oddsengine_service.params import MOST_FIELDS, MOST_TEXT, Param, choices, flag, text, whole
 from oddsengine_service.problems import INTERNAL, Problem, invalid, quoted
 from oddsengine_service.routes.odds import EVENT, LEAGUE, MARKET, MAX_ODDS, MIN_ODDS, SPORT, SPORTSBOOK
 from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, Permit, hub_of, slot, unknown_ids, wants_of
@@ -39,7 +40,7 @@ _CLOSE = {401: BAD_KEY, 403: NO_STREAMING, 429: TOO_MANY, 503: 1013}
 _POLICY = 1008
 
 _PARAMS: tuple[Param, ...] = (
-    choices("channels", f"Some of {', '.join(CHANNELS)}; all that the tier has if none is given.", CHANNELS),
+    choices("channels", f"Any of {', '.join(CHANNELS)}; default: all that the tier includes.", CHANNELS),
     SPORT, SPORTSBOOK, LEAGUE, MARKET, replace(EVENT, name="event_id", aliases=("event",)),
     MIN_EV, MIN_PROFIT, MIN_ODDS, MAX_ODDS, filters.STATE, filters.INCLUDE,
     flag("resume", "True to receive the events since `from_seq` instead of a snapshot.", default=False),
@@ -167,36 +168,48 @@ class Session:
             raise invalid("messages must be text, got a binary message", "invalid_message")
         try:
             received = _decode(text)
+        except msgspec.ValidationError as error:
+            wrong = mismatch(str(error), decoded(text), Message, "message")
+            raise invalid(wrong, "invalid_message") from None
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-            raise invalid(f"messages must be JSON objects with a type: {error}", "invalid_message") from None
+            raise invalid(f"message is not valid JSON: {error}", "invalid_message") from None
         if received.type == "ping":
             self._send(message("pong"))
         elif received.type == "subscribe":
-            await self._subscribe(received)
+            await self._subscribe(received, _ignored(text))
         elif received.type in ("auth", "authenticate"):
             raise invalid("already authenticated during the handshake", "already_authenticated")
         else:
             raise invalid(f"type must be subscribe or ping, got {quoted(received.type)}", "unknown_message_type")
 
-    async def _subscribe(self, received: Message) -> None:
+    async def _subscribe(self, received: Message, ignored: list[str]) -> None:
         api, caller = self._api, self._caller
         if not received.channels:
-            raise invalid(f"channels must be a list of {', '.join(CHANNELS)}", "missing_channels")
+            raise invalid(f"channels is required: one or more of {', '.join(CHANNELS)}", "missing_channels")
         room = api.node.limits.take(caller.account, caller.rate)
         if not room.allowed:
             raise Problem(429, "rate_limited", f"{room.limit} requests per minute reached")
-        context = Context(caller, _query(received), {}, None, api.node.engine, api.node, ())
+        context = Context(caller, _query(received), {}, None, api.node.engine, api.node, ignored)
         wants = _wants(context)
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         if not self._socket.gone:
             hub_of(api).change(self._socket, wants, [_subscribed(context, wants, missing)])
 
 
+def _ignored(text: str) -> list[str]:
+    """The fields of a `subscribe` message that have no meaning, for `meta.ignored`."""
+    fields = msgspec.json.decode(text)
+    chosen = fields.get("filters") or {}
+    names = [name for name in fields if name not in Message.__struct_fields__]
+    names += [f"filters.{name}" for name in chosen if name not in Filters.__struct_fields__]
+    return [name[:MOST_TEXT] for name in names[:MOST_FIELDS]]
+
+
 def _query(received: Message) -> dict[str, Any]:
     """Convert a `subscribe` message to the equivalent query."""
     query, wanted = dict(_DEFAULTS), received.filters or Filters()
     if unknown := [word for word in received.channels or () if word not in CHANNELS]:
-        raise invalid(f"channels must be a list of {', '.join(CHANNELS)}, got {quoted(unknown[0])}")
+        raise invalid(f"channels must be one or more of {', '.join(CHANNELS)}, got {quoted(unknown[0])}")
     query["channels"] = tuple(dict.fromkeys(received.channels or ()))
     for name, param in _WORDS.items():
         words = getattr(wanted, name)
@@ -270,7 +283,7 @@ add-on, and counts towards the same limit."""
 
 endpoints = (
     Endpoint(
-        "/ws", refuse_plain, "Open a WebSocket", "Streaming", None, _PARAMS, query_key=True, lasts="never", status=101,
+        "/ws", refuse_plain, "Open a WebSocket", "Streaming", None, _PARAMS, query_key=True, cache="never", status=101,
         errors=(426,), doc=_DOC,
     ),
 )  # fmt: skip

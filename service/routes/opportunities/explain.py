@@ -151,14 +151,14 @@ def explanation(context: Context) -> Any:
 
 endpoints = (
     Endpoint(
-        "/opportunities/explain/{opportunityId}", explanation, "What stands behind an opportunity", TAG,
+        "/opportunities/explain/{opportunityId}", explanation, "Explain an opportunity", TAG,
         Data[dict[str, Any]],
         (
-            text("event_id", "Id of its event.", required=True), SPORTSBOOK,
+            text("event_id", "The id of its event.", required=True), SPORTSBOOK,
             text("devig_book", "Reference book, as on the +EV list."),
             choice("devig_method", "De-vig method, as on the +EV list.", tuple(DEVIG_METHODS)),
         ),
-        lasts="never",
+        cache="never",
         doc="All prices of the market with their age, role and own fair probability; the source of the fair price; "
         "prices that were not used and why; and, for +EV bets, the history of the fair probability (`fair_line`).",
     ),

@@ -112,7 +112,7 @@ def reference(context: Context, unknown: dict[str, list[str]]) -> tuple[bool, st
     if word is None:
         return True, None
     book = catalog.book(word)
-    if not values.known_book(word) and book.id not in _seen(context).books:
+    if not values.is_book(word) and book.id not in _seen(context).books:
         unknown["devig_book"] = [word]
         return False, None
     own = books_of(context.caller.tier.id)

@@ -1,9 +1,9 @@
-// For keys without streams: the same events, made of lists that are asked for again and again.
+// For keys without streams: the same events, made of lists that are polled.
 
 const EVERY_S = 15; // at the least
 const SHARE = 0.4; // of the requests a minute that the key has
 
-class Asker extends Listener {
+class Poller extends Listener {
   every = EVERY_S;
 
   // `parts`: paths, and the event that the rows of each become.
