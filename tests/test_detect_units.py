@@ -4,6 +4,7 @@ import random
 from collections.abc import Hashable, Mapping
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import polars as pl
 import pytest
 from boards import boards, frame, meant, random_board
 from hazards import NOW, Row
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rows import total
 from test_twin import BOOKS
@@ -306,3 +307,20 @@ def test_ids_are_hashes_of_columns(table: list[tuple[int, ...]], threshold: int,
     assert more.tolist() == mix(words["arb"], market, leg, 0, leg, 0, 0, 0, 0, 0).tolist()
     pairs = ids.of_pairs("middle", g, hashes, at, at[::-1].copy(), legs)
     assert pairs.tolist() == mix(words["middle"], market, market[::-1], leg, 0, leg, 0, 0, 0, 0, 0).tolist()
+
+
+@example(5.7e-5, 1e-6)
+@given(st.floats(1e-6, 0.9999), st.floats(-0.02, 0.02))
+def test_two_digits_of_a_probability(probability: float, change: float) -> None:
+    """Equal if the texts are; a tie differs from both sides."""
+    other = min(max(probability + change, 1e-6), 0.9999)
+    texts = [b"%.2g" % round(value, 6) for value in (probability, other)]
+    codes = [detect._two_digits(value) for value in (probability, other)]  # type: ignore[no-untyped-call]
+    same = codes[0] == codes[1]
+    ties = any(_tie(value) for value in (probability, other))
+    assert same == (texts[0] == texts[1]) or (ties and not same)
+
+
+def _tie(probability: float) -> bool:
+    digits = f"{Decimal(str(round(probability, 6))).normalize():e}".partition("e")[0].replace(".", "")
+    return len(digits) == 3 and digits[2] == "5"
