@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import random
 import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -82,16 +83,15 @@ class Board:
         known = fair_close.Times(changed, fair_close.starts(g, start, self.prepared.guarded.reason), self.minute)
         by_event = pushed if isinstance(pushed, dict) else {event: pushed or [0.0] * 3 for event in self.events}
         moved = None if pushed is None else np.array([by_event[event] for event in self.events])
-        self.fair = fair_close.estimate(
-            of, g, identity.traits, g.odds, self.prepared.guarded.reason, np.zeros(len(identity.books), np.uint8),
-            known, moved, ballot,
+        self.estimator = of
+        self.input = (
+            g, identity.traits, g.odds, self.prepared.guarded.reason, np.zeros(len(identity.books), np.uint8), known,
+            moved, ballot,
         )  # fmt: skip
+        self.fair = fair_close.estimate(of, *self.input)
         # The probability before anything is scaled for its flags.
         scaled = table._replace(scale=(1.0,) * len(table.scale))
-        self.plain = fair_close.estimate(
-            of._replace(table=scaled), g, identity.traits, g.odds, self.prepared.guarded.reason,
-            np.zeros(len(identity.books), np.uint8), known, moved, ballot,
-        )  # fmt: skip
+        self.plain = fair_close.estimate(of._replace(table=scaled), *self.input)
 
     def of(self, book: str, line: float | None = None, event: str = "e") -> list[float]:
         """The plain fair probabilities of a book's prices on a line (what outcome 0 must beat), by outcome."""
@@ -234,6 +234,36 @@ def test_it_is_its_twin(some: dict[str, Case]) -> None:
                 naive.width(prices, line, at, books, PARAMS), rel=1e-9, abs=1e-12
             )
         assert board.fair.se[ladder] == pytest.approx(naive.standard_error(at, PARAMS), nan_ok=True)
+
+
+@given(boards(), st.randoms())
+def test_what_is_known_is_reused_and_the_rest_estimated_where_needed(
+    some: dict[str, Case], chosen: random.Random
+) -> None:
+    board = board_of(some)
+    g, every = board.groups, board.fair
+    needed = np.array([chosen.choice([0, 1, 1, 2]) for _ in g.threshold], np.uint8)
+    known = np.array([chosen.choice([0.3, 0.4, 0.5, 0.0, math.nan]) for _ in board.rows])
+    kept = known.copy()
+    found = fair_close.estimate(board.estimator, *board.input, needed, known)
+    fair_close.remember(g, needed, found, kept)
+    expected = known.copy()
+    for m, need in enumerate(needed.tolist()):
+        segments = np.arange(g.segments[m], g.segments[m + 1])
+        rows = np.arange(g.rows[segments[0]], g.rows[segments[-1] + 1])
+        first = [int(g.row[g.rows[s]]) if g.rows[s] < g.rows[s + 1] else None for s in segments]
+        before = np.array([0.0 if at is None else known[at] for at in first])
+        wanted = every.segment[segments]
+        if need == 0:
+            wanted = np.full(segments.size, np.nan)
+        elif need == 1 and (before > 0.0).all():
+            wanted = before
+        np.testing.assert_array_equal(found.segment[segments], wanted)
+        np.testing.assert_array_equal(found.row[rows], every.row[rows] if need == 2 else np.full(rows.size, np.nan))
+        for at, value in zip(first, wanted.tolist(), strict=True):
+            if at is not None and need:
+                expected[at] = value
+    np.testing.assert_array_equal(kept, expected)
 
 
 # ---- laws ----
