@@ -535,6 +535,7 @@ def histories(draw: st.DrawFn, most: int = 3) -> list[Step]:
     lines, three = draw(st.sampled_from([1, most, most])), most > 1 and draw(st.integers(0, 3)) == 3
     keep = PARAMS["momentum"]["line_keep"]  # exactly there, the rounding of a de-vigged price decides
     x: st.SearchStrategy[Any] = st.floats(-0.8, 0.8).filter(lambda each: abs(abs(each) - keep) > 1e-9)
+    x = x | st.just(0.2)  # equal on several lines, or before and after a change of line
     for _ in range(draw(st.integers(1, 7))):
         for book in draw(st.sets(st.sampled_from((*SOME, "betonline", "lowvig")), max_size=4)):
             if lines == 1 and book in said and draw(st.integers(0, 5)) == 0:
@@ -542,7 +543,7 @@ def histories(draw: st.DrawFn, most: int = 3) -> list[Step]:
             elif three:
                 said[book] = {0.0: draw(st.tuples(x, x, x))}
             else:
-                where = st.sampled_from([8.5, 9.0, 10.5])
+                where = st.sampled_from([8.5, 9.0, 9.5, 11.0])
                 said[book] = draw(st.dictionaries(where, x, min_size=lines, max_size=lines))
         out.append((draw(st.sampled_from([3, 40, 90, 3600])), dict(said)))
     return out

@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import quote
 
 import msgspec
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -241,8 +242,10 @@ def test_keys_outlive_a_node(folder: Path) -> None:
 def test_without_its_pepper_the_file_is_refused(folder: Path, spoil: Callable[[Path], Any], sentence: str) -> None:
     opened(folder).close()
     spoil(folder / "keys.pepper")
-    with pytest.raises(KeysError, match=sentence):
+    with pytest.raises(KeysError, match=sentence) as refused:
         opened(folder)
+    assert refused.tb, "which keeps what was not closed open"
+    assert not [each for each in psutil.Process().open_files() if Path(each.path).parent == folder]
 
 
 def test_a_pepper_that_is_there_is_used(folder: Path) -> None:
