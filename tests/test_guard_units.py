@@ -193,6 +193,17 @@ def test_what_precedes_or_follows_a_case_does_not_matter(shift: int) -> None:
     assert set(every.reason.tolist()) == {0, *(CODES[name] for name in BOARD_GUARDS if name not in silent)}
 
 
+@pytest.mark.parametrize("exact", ["a", "e", "z"])
+def test_a_mid_price_is_seen_whatever_stands_beside_it(exact: str) -> None:
+    """Books with one side, with a margin, or with hardly less than one, before it and after it."""
+    less = 1.0 / (0.5 - 0.5 * LIMITS.mid_price_near)
+    sides = {"b": (1.9, None), "c": (2.0, less), "d": (1.9, 1.9), "f": (None, 1.9), "g": (2.0, less), "h": (1.9, 1.9)}
+    rows = [each for book, odds in {exact: (2.0, 2.0), **sides}.items() for each in total(book, 220.5, *odds)]
+    off = frozenset(CODES[name] for name in GUARDS if name != "mid_price_source")
+    expected = [at for at, each in enumerate(rows) if each["sportsbook"] in (exact, "c", "g")]
+    assert verdicts(table(*rows), off=off) == dict.fromkeys(expected, (CODES["mid_price_source"], 1.0))
+
+
 @pytest.mark.parametrize("generous", ["a", "c", "z"])
 @pytest.mark.parametrize("more", [-1, 0])
 def test_a_book_is_biased_over_enough_of_its_own_subjects(generous: str, more: int) -> None:
