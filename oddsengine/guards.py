@@ -236,9 +236,7 @@ def _exact(
         for k in range(whole.size):
             whole[k], exact[k] = 0, 0
         for m in range(markets[begin], markets[end]):
-            s = segments[m]
-            if segments[m + 1] - s != 2:
-                continue
+            s = segments[m]  # all markets of a kind have as many outcomes, here two
             i, j = rows[s], rows[s + 1]
             while i < rows[s + 1]:
                 first, k = i, book[i]

@@ -4,7 +4,7 @@ Constants come as the tables of fair.toml. It imports nothing of the package.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -22,8 +22,9 @@ class Price:
     book: str
     line: float  # what outcome 0 has to beat: the total, or minus the home handicap
     odds: tuple[float, ...]
-    seen: float
+    seen: float  # of the older side
     changed: float | None
+    latest: float = math.nan  # of the newer side
 
     @property
     def logits(self) -> list[float]:
@@ -67,6 +68,7 @@ class Ballot:
     seen: float
     sharp: float
     same: bool
+    margin: float
 
 
 def clip(x: float, limit: float) -> float:
@@ -77,10 +79,12 @@ def sigmoid(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x))
 
 
+def adds_up(price: Price, params: Params) -> bool:
+    return bool(params["vote"]["sum_low"] - 1e-9 <= price.total <= params["vote"]["sum_high"] + 1e-9)
+
+
 def may_vote(price: Price, at: Moment, params: Params) -> bool:
-    vote = params["vote"]
-    young = at.live or price.seen >= at.minute - vote["age_s"]
-    return bool(young and vote["sum_low"] - 1e-9 <= price.total <= vote["sum_high"] + 1e-9)
+    return adds_up(price, params) and bool(at.live or price.seen >= at.minute - params["vote"]["age_s"])
 
 
 def ballots(prices: Sequence[Price], line: float, but: str, at: Moment, books: Books, params: Params) -> list[Ballot]:
@@ -111,6 +115,7 @@ def ballots(prices: Sequence[Price], line: float, but: str, at: Moment, books: B
                 seen=min(p.seen for p in nearest),
                 sharp=books.sharp[nearest[0].book],
                 same=distance == 0.0,
+                margin=nearest[0].total - 1.0,
             )
         )
     return out
@@ -120,30 +125,38 @@ def agreeing(
     prices: Sequence[Price], judged: str, line: float, side: int, odds: float, books: Books, params: Params
 ) -> tuple[int, int]:
     """Feeds beside the judged book's with a vote on a line, and those by which a price of it has a positive EV."""
-    vote, voters = params["vote"], dict[str, Price]()
+    voters = dict[str, Price]()
     for price in sorted((p for p in prices if p.line == line), key=lambda p: p.book):
-        if vote["sum_low"] - 1e-9 <= price.total <= vote["sum_high"] + 1e-9:
+        if adds_up(price, params):
             voters.setdefault(books.feed[price.book], price)
     voters.pop(books.feed[judged], None)
     return len(voters), sum(power(list(p.odds))[side] * odds > 1.0 + 1e-9 for p in voters.values())
+
+
+def voting(
+    prices: Sequence[Price], judged: str | None, line: float, seen: float, at: Moment, books: Books, params: Params
+) -> list[Ballot]:
+    """The ballots that count: in play those not far behind the judged price, or behind the newest of them."""
+    votes = ballots(prices, line, judged or "", at, books, params)
+    if not at.live:
+        return votes
+    if judged is None:
+        seen = max((b.seen for b in votes), default=0.0)
+    return [b for b in votes if b.seen >= seen - params["vote"]["live_behind_s"]]
 
 
 def fair(
     prices: Sequence[Price], judged: str | None, line: float, seen: float, at: Moment, books: Books, params: Params
 ) -> list[float] | None:
     """Fair probabilities of a line for a judged book, or of the line itself; None where too few vote."""
-    votes = ballots(prices, line, judged or "", at, books, params)
-    if at.live:
-        if judged is None:
-            seen = max((b.seen for b in votes), default=0.0)
-        votes = [b for b in votes if b.seen >= seen - params["vote"]["live_behind_s"]]
+    votes = voting(prices, judged, line, seen, at, books, params)
     soft, sharp = [b for b in votes if b.sharp == 0.0], [b for b in votes if b.sharp > 0.0 and b.same]
     others = sum(b.same for b in soft)
     if others + len(sharp) < params["vote"]["others"]:
         return None
     most = max((b.sharp for b in sharp), default=0.0)
     mine = [p for p in prices if p.book == judged and p.line == line]
-    mine = [p for p in mine if params["vote"]["sum_low"] - 1e-9 <= p.total <= params["vote"]["sum_high"] + 1e-9]
+    mine = [p for p in mine if adds_up(p, params)]
     outcomes = len(prices[0].odds)
     logits = []
     for k in range(outcomes):
@@ -167,6 +180,36 @@ def fair(
     if outcomes == 2:
         return [chances[0], 1.0 - chances[0]]
     return [p / math.fsum(chances) for p in chances]
+
+
+def width(prices: Sequence[Price], line: float, at: Moment, books: Books, params: Params) -> float:
+    """The mean margin of the sharps on a line, or of all books there if none of them is sharp."""
+    votes = [b for b in ballots(prices, line, "", at, books, params) if b.same]
+    margins = [b.margin for b in votes if b.sharp > 0.0] or [b.margin for b in votes]
+    return math.fsum(margins) / max(len(margins), 1)
+
+
+def flags(votes: Sequence[Ballot], outcomes: int, odds: float, at: Moment, params: Params) -> set[str]:
+    """What is said of a price by its odds, its time and the votes on its line."""
+    of = params["flags"]
+    others, sharp = sum(b.same and b.sharp == 0.0 for b in votes), any(b.same and b.sharp > 0.0 for b in votes)
+    said = {
+        "thin": others <= of["thin_others"] and not (sharp and others),
+        "no_sharp": outcomes > 2 and not sharp,
+        "early": at.hours is not None and at.hours > of["early_h"],
+        "long": odds >= of["long_odds"],
+        "live": at.live,
+    }
+    return {name for name, true in said.items() if true}
+
+
+def shown(p: float, odds: float, flags: Container[str], params: Params) -> float:
+    """The probability at which a positive EV is what its flags leave of it."""
+    edge = p * odds - 1.0
+    for name, scale in params["flags"]["scale"].items() if edge > 0.0 else ():
+        if name in flags and (name != "live" or edge * 100.0 < params["flags"]["live_below"]):
+            edge *= scale
+    return (1.0 + edge) / odds
 
 
 def own_weight(book: str, others: int, most: float, soft: bool, books: Books, params: Params) -> float:

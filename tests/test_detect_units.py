@@ -4,6 +4,7 @@ import random
 from collections.abc import Hashable, Mapping
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import polars as pl
 import pytest
 from boards import boards, frame, meant, random_board
 from hazards import NOW, Row
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rows import total
 from test_twin import BOOKS
@@ -306,3 +307,67 @@ def test_ids_are_hashes_of_columns(table: list[tuple[int, ...]], threshold: int,
     assert more.tolist() == mix(words["arb"], market, leg, 0, leg, 0, 0, 0, 0, 0).tolist()
     pairs = ids.of_pairs("middle", g, hashes, at, at[::-1].copy(), legs)
     assert pairs.tolist() == mix(words["middle"], market, market[::-1], leg, 0, leg, 0, 0, 0, 0, 0).tolist()
+
+
+@example(5.7e-5, 1e-6)
+@given(st.floats(1e-6, 0.9999), st.floats(-0.02, 0.02))
+def test_two_digits_of_a_probability(probability: float, change: float) -> None:
+    """Equal if the texts are; a tie differs from both sides."""
+    other = min(max(probability + change, 1e-6), 0.9999)
+    texts = [b"%.2g" % round(value, 6) for value in (probability, other)]
+    codes = [detect._two_digits(value) for value in (probability, other)]  # type: ignore[no-untyped-call]
+    same = codes[0] == codes[1]
+    ties = any(_tie(value) for value in (probability, other))
+    assert same == (texts[0] == texts[1]) or (ties and not same)
+
+
+def _tie(probability: float) -> bool:
+    digits = f"{Decimal(str(round(probability, 6))).normalize():e}".partition("e")[0].replace(".", "")
+    return len(digits) == 3 and digits[2] == "5"
+
+
+def worths(search: Search) -> dict[str, dict[tuple[int, int], float]]:
+    """What a search finds, by kind: of each caller and id, the figure that its threshold is about."""
+    hits, arbs, lows, pairs = ev.find(search), arbitrage.find(search), low_hold.find(search), middles.find(search)
+    threshold = search.view.groups.threshold
+    columns: dict[str, tuple[Any, Any, Any]] = {
+        "edge": (hits.who, hits.id, hits.edge),
+        "profit": (arbs.who, arbs.legs.id, 1.0 / arbs.legs.total - 1.0),
+        "hold": (lows.who, lows.legs.id, 1.0 - lows.legs.total),
+        "worth": (pairs.who, pairs.legs.id, pairs.worth.ev),
+        "size": (pairs.who, pairs.legs.id, (threshold[pairs.high] - threshold[pairs.low]) / 100.0),
+    }
+    return {
+        kind: {(who, id_): x for who, id_, x in zip(*(column.tolist() for column in some), strict=True)}
+        for kind, some in columns.items()
+    }
+
+
+@pytest.mark.parametrize("method", ["close", "power"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_threshold_leaves_out_what_is_worth_less_and_nothing_else(seed: int, method: str) -> None:
+    """A search passes over what cannot reach a threshold; its bounds are tried with what just does."""
+    words: Words = {"books": None, "sharp": None if method == "close" else ["circa", "pinnacle"], "method": None}
+    whole = question(
+        prepare(frame(random_board(seed, 8)), now=MOMENT, guards=[] if seed else None), {**words, "commission": None}
+    )
+    loose = {"edge": -1.0, "profit": -0.3, "hold": -0.3, "worth": -np.inf, "size": 0.0}
+
+    def wants(**least: Any) -> Wants:
+        columns = np.broadcast_arrays(*({**loose, **least}[name] for name in loose))
+        edge, profit, hold, worth, size = (np.array(column, np.float64).ravel() for column in columns)
+        return Wants(edge, profit, np.full(edge.size, np.inf), -hold, worth, size)
+
+    every = worths(replace(whole, wants=wants()))
+    rng = np.random.default_rng(seed)
+    for kind, found in every.items():
+        figures = np.array(sorted(found.values()))
+        least = rng.choice(figures, 25)
+        v = whole.view
+        callers: Words = {
+            name: np.repeat(getattr(v, name), least.size, axis=0) for name in ("wanted", "counted", "suspects")
+        }
+        kept = worths(replace(whole, view=replace(v, **callers), wants=wants(**{kind: least})))[kind]
+        for caller, bound in enumerate(least.tolist()):
+            mine = {id_: x for (who, id_), x in kept.items() if who == caller}
+            assert mine == {id_: x for (_, id_), x in found.items() if x >= bound - whole.epsilon}, (kind, bound)

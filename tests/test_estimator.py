@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import random
 import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +22,7 @@ from oddsengine.find import ids
 from oddsengine.find.board import Prepared, ask, prepare
 from oddsengine.groups import NO_TIME
 from oddsengine.markets import times
+from oddsengine.reasons import CODES
 
 PARAMS = tomllib.loads((Path(oddsengine.__file__).parent / "catalog" / "fair.toml").read_text(encoding="utf-8"))
 NOW = datetime(2026, 8, 1, 18, 0, 30, tzinfo=UTC)
@@ -39,31 +41,38 @@ Row = dict[str, Any]
 
 
 def price(book: str, market: str, line: float | None, odds: tuple[float, ...], **said: Any) -> list[Row]:
-    """The rows of one book's complete prices; `age` and `since` in seconds."""
+    """The rows of one book's complete prices; `age` and `since` in seconds, of all sides or of each."""
     sport, league, sides = MARKETS[market]
     age, since, live = said.get("age", 10.0), said.get("since", 600.0), said.get("live", False)
-    start = NOW + timedelta(hours=said.get("hours", 8.0))
+    hours = said.get("hours", 8.0)
+    start = None if hours is None else NOW + timedelta(hours=hours)
+    ages = age if isinstance(age, list) else [age] * len(sides)
+    changes = since if isinstance(since, list) else [since] * len(sides)
     return [
         {
             "sportsbook": book, "event_id": said.get("event", "e"), "sport": sport, "league": league,
             "home_team": "Home", "away_team": "Away", "selection": side,
             "market_type": "moneyline" if market == "match_result" else market,
             "line": -line if line is not None and side == "Away" else line, "odds_decimal": d,
-            "last_seen_at": NOW - timedelta(seconds=age), "event_start_time": start, "is_live": live,
-            "odds_changed_at": None if since is None else NOW - timedelta(seconds=since),
+            "last_seen_at": NOW - timedelta(seconds=seen), "event_start_time": start, "is_live": live,
+            "odds_changed_at": None if changed is None else NOW - timedelta(seconds=changed),
         }
-        for side, d in zip(sides, odds, strict=True)
+        for side, d, seen, changed in zip(sides, odds, ages, changes, strict=True)
     ]  # fmt: skip
 
 
 class Board:
-    """A table of prices with the estimator's answers; no guard runs, no commission counts."""
+    """A table of prices with the estimator's answers; rows say which guard rejects them, no commission counts."""
 
     def __init__(self, rows: list[Row], pushed: list[float] | dict[str, list[float]] | None = None) -> None:
         table = catalog.fair_table()
-        schema: Any = {"odds_changed_at": pl.Datetime("us", "UTC"), "line": pl.Float64}
+        moment = pl.Datetime("us", "UTC")
+        schema: Any = {"odds_changed_at": moment, "event_start_time": moment, "line": pl.Float64}
+        self.rows = rows
         self.prepared: Prepared = prepare(pl.DataFrame(rows, schema_overrides=schema), [], NOW)
         identity = self.prepared.identity
+        for at, row in enumerate(identity.groups.row.tolist()):
+            self.prepared.guarded.reason[at] = CODES[rows[row]["verdict"]] if rows[row].get("verdict") else 0
         g = self.groups = identity.groups
         of = fair_close.estimator(identity.kinds, identity.sports, identity.books, table)
         changed, start = (times(self.prepared.table, c)[g.row] for c in ("odds_changed_at", "event_start_time"))
@@ -74,16 +83,15 @@ class Board:
         known = fair_close.Times(changed, fair_close.starts(g, start, self.prepared.guarded.reason), self.minute)
         by_event = pushed if isinstance(pushed, dict) else {event: pushed or [0.0] * 3 for event in self.events}
         moved = None if pushed is None else np.array([by_event[event] for event in self.events])
-        self.fair = fair_close.estimate(
-            of, g, identity.traits, g.odds, self.prepared.guarded.reason, np.zeros(len(identity.books), np.uint8),
-            known, moved, ballot,
+        self.estimator = of
+        self.input = (
+            g, identity.traits, g.odds, self.prepared.guarded.reason, np.zeros(len(identity.books), np.uint8), known,
+            moved, ballot,
         )  # fmt: skip
+        self.fair = fair_close.estimate(of, *self.input)
         # The probability before anything is scaled for its flags.
         scaled = table._replace(scale=(1.0,) * len(table.scale))
-        self.plain = fair_close.estimate(
-            of._replace(table=scaled), g, identity.traits, g.odds, self.prepared.guarded.reason,
-            np.zeros(len(identity.books), np.uint8), known, moved, ballot,
-        )  # fmt: skip
+        self.plain = fair_close.estimate(of._replace(table=scaled), *self.input)
 
     def of(self, book: str, line: float | None = None, event: str = "e") -> list[float]:
         """The plain fair probabilities of a book's prices on a line (what outcome 0 must beat), by outcome."""
@@ -118,11 +126,21 @@ class Case(NamedTuple):
     pushed: list[float]
 
 
+def minute_of(event: str) -> datetime:
+    """The beginning of an event's own minute."""
+    at = fair_close.minutes(ids.words([event]), round(NOW.timestamp() * 1e6), catalog.fair_table())
+    return datetime.fromtimestamp(int(at[0]) / 1e6, UTC)
+
+
 @st.composite
 def cases(draw: st.DrawFn, event: str) -> Case:
     market = draw(st.sampled_from(sorted(MARKETS)))
     outcomes = len(MARKETS[market][2])
-    live, hours = draw(st.booleans()), draw(st.sampled_from([0.05, 0.5, 3.0, 8.0, 100.0]))
+    live, hours = draw(st.booleans()), draw(st.sampled_from([0.05, 0.5, 3.0, 8.0, 100.0, None]))
+    oldest = PARAMS["vote"]["age_s"] + (NOW - minute_of(event)).total_seconds()
+    ages = st.sampled_from([0.0, 2.0, 10.0, 12.0, 1200.0] if live else [10.0, 880.0, oldest, 1200.0])
+    changes = st.sampled_from([None, 0.0, 60.0, 3000.0])
+    verdicts = st.sampled_from([*[None] * 5, "outlier", "stale", "book_sum"])
     lines: list[float | None] = [None]
     if market not in ("moneyline", "match_result"):
         lines = list(draw(st.sets(st.sampled_from([7.5, 8.0, 8.5, 9.0, 9.5]), min_size=1, max_size=4)))
@@ -133,12 +151,18 @@ def cases(draw: st.DrawFn, event: str) -> Case:
             shares = [math.exp(x) for x in levels]
             margin = draw(st.sampled_from([0.99, 1.0, 1.02, 1.05, 1.2, 1.3]))
             odds = tuple(sum(shares) / share / margin for share in shares)
-            age = draw(st.sampled_from([0.0, 5.0, 12.0, 25.0, 500.0, 880.0, 1200.0]))
-            since = draw(st.sampled_from([None, 0.0, 60.0, 3000.0]))
+            age = draw(
+                st.one_of(ages.map(lambda x: [x] * outcomes), st.lists(ages, min_size=outcomes, max_size=outcomes))
+            )
+            since = draw(st.lists(changes, min_size=outcomes, max_size=outcomes))
             shown = line if market != "run_line" or line is None else -line
-            rows += price(book, market, shown, odds, age=age, since=since, live=live, hours=hours, event=event)
-            at = NOW.timestamp()
-            prices.append(naive.Price(book, line or 0.0, odds, at - age, None if since is None else at - since))
+            some = price(book, market, shown, odds, age=age, since=since, live=live, hours=hours, event=event)
+            verdict, at = draw(verdicts), NOW.timestamp()
+            rows += [{**row, "verdict": verdict} for row in some]
+            if verdict != "book_sum":
+                changed = min((x for x in since if x is not None), default=None)
+                changed = None if changed is None else at - changed
+                prices.append(naive.Price(book, line or 0.0, odds, at - max(age), changed, at - min(age)))
     return Case(event, market, rows, prices, [draw(st.sampled_from([0.0, 0.03, -0.1, 0.4])) for _ in range(3)])
 
 
@@ -175,19 +199,71 @@ def test_it_is_its_twin(some: dict[str, Case]) -> None:
     for ladder, event in enumerate(board.events):
         _, market, rows, prices, pushed = some[event]
         slope = {"total_runs": -1.6 / of["total"], "run_line": -1.6 / of["spread"]}.get(market)
-        start, live = rows[0]["event_start_time"].timestamp(), rows[0]["is_live"]
+        start = rows[0]["event_start_time"] if any(row["verdict"] is None for row in rows) else None
+        start, live = None if start is None else start.timestamp(), rows[0]["is_live"]
         at = naive.Moment(board.minute[ladder] / 1e6, start, live, slope, pushed)
-        for mine in prices:
-            expected = naive.fair(prices, mine.book, mine.line, mine.seen, at, books, PARAMS)
-            wanted = [math.nan] * len(mine.odds) if expected is None else expected
-            assert board.of(mine.book, mine.line, event) == pytest.approx(wanted, rel=1e-9, nan_ok=True)
         for m in range(g.markets[ladder], g.markets[ladder + 1]):
-            expected = naive.fair(prices, None, g.threshold[m] / 100.0, 0.0, at, books, PARAMS)
+            line = g.threshold[m] / 100.0
+            expected = naive.fair(prices, None, line, 0.0, at, books, PARAMS)
             found = board.fair.segment[g.segments[m] : g.segments[m + 1]].tolist()
             assert found == pytest.approx(
                 [math.nan] * len(found) if expected is None else expected, rel=1e-9, nan_ok=True
             )
+        for i in np.flatnonzero(g.ladder[g.market] == ladder).tolist():
+            book, line, row = (
+                board.prepared.identity.books[g.book[i]],
+                g.threshold[g.market[i]] / 100.0,
+                board.rows[g.row[i]],
+            )
+            mine = [p for p in prices if (p.book, p.line) == (book, line) and naive.adds_up(p, PARAMS)]
+            seen = mine[0].latest if mine else row["last_seen_at"].timestamp()
+            judged = row["verdict"] in (None, "outlier")
+            expected = naive.fair(prices, book, line, seen, at, books, PARAMS) if judged else None
+            if expected is None:
+                assert np.isnan([board.plain.row[i], board.fair.row[i], board.fair.width[i]]).all()
+                continue
+            p, odds = expected[g.side[i]], float(g.odds[i])
+            votes = naive.voting(prices, book, line, seen, at, books, PARAMS)
+            flags = naive.flags(votes, len(expected), odds, at, PARAMS)
+            flags |= {"total"} & {market.partition("_")[0]} | ({"suspect"} if row["verdict"] else set())
+            assert board.plain.row[i] == pytest.approx(p, rel=1e-9)
+            assert board.fair.row[i] == pytest.approx(naive.shown(p, odds, flags, PARAMS), rel=1e-9)
+            assert set(fair_close.named(board.fair.flags[i])) == flags
+            assert board.fair.others[i] == sum(b.same and b.sharp == 0.0 for b in votes)
+            assert board.fair.width[i] == pytest.approx(
+                naive.width(prices, line, at, books, PARAMS), rel=1e-9, abs=1e-12
+            )
         assert board.fair.se[ladder] == pytest.approx(naive.standard_error(at, PARAMS), nan_ok=True)
+
+
+@given(boards(), st.randoms())
+def test_what_is_known_is_reused_and_the_rest_estimated_where_needed(
+    some: dict[str, Case], chosen: random.Random
+) -> None:
+    board = board_of(some)
+    g, every = board.groups, board.fair
+    needed = np.array([chosen.choice([0, 1, 1, 2]) for _ in g.threshold], np.uint8)
+    known = np.array([chosen.choice([0.3, 0.4, 0.5, 0.0, math.nan]) for _ in board.rows])
+    kept = known.copy()
+    found = fair_close.estimate(board.estimator, *board.input, needed, known)
+    fair_close.remember(g, needed, found, kept)
+    expected = known.copy()
+    for m, need in enumerate(needed.tolist()):
+        segments = np.arange(g.segments[m], g.segments[m + 1])
+        rows = np.arange(g.rows[segments[0]], g.rows[segments[-1] + 1])
+        first = [int(g.row[g.rows[s]]) if g.rows[s] < g.rows[s + 1] else None for s in segments]
+        before = np.array([0.0 if at is None else known[at] for at in first])
+        wanted = every.segment[segments]
+        if need == 0:
+            wanted = np.full(segments.size, np.nan)
+        elif need == 1 and (before > 0.0).all():
+            wanted = before
+        np.testing.assert_array_equal(found.segment[segments], wanted)
+        np.testing.assert_array_equal(found.row[rows], every.row[rows] if need == 2 else np.full(rows.size, np.nan))
+        for at, value in zip(first, wanted.tolist(), strict=True):
+            if at is not None and need:
+                expected[at] = value
+    np.testing.assert_array_equal(kept, expected)
 
 
 # ---- laws ----
@@ -328,6 +404,12 @@ def test_flags() -> None:
     beside = [row for b in (*SOME, "pinnacle") for row in price(b, "match_result", None, three)]
     assert flags(beside, "fanduel") == set()
     assert flags(moneylines(dict.fromkeys(SOME, -1.6)), "fanduel") == {"long"}
+    bounds = PARAMS["flags"]
+    for odds, long in ((bounds["long_odds"], {"long"}), (bounds["long_odds"] - 0.01, set())):
+        assert flags([row for b in SOME for row in price(b, "moneyline", None, (odds, 1.28))], "fanduel") == long
+    start = bounds["early_h"] + (minute_of("e") - NOW) / timedelta(hours=1)
+    for hours, early in ((start, set()), (start + 1.0 / 3600.0, {"early"})):
+        assert flags(moneylines(even, hours=hours), "fanduel") == early
 
 
 def test_fewer_than_two_other_books_have_no_fair_price_be_they_sharp_or_not() -> None:
@@ -453,6 +535,7 @@ def histories(draw: st.DrawFn, most: int = 3) -> list[Step]:
     lines, three = draw(st.sampled_from([1, most, most])), most > 1 and draw(st.integers(0, 3)) == 3
     keep = PARAMS["momentum"]["line_keep"]  # exactly there, the rounding of a de-vigged price decides
     x: st.SearchStrategy[Any] = st.floats(-0.8, 0.8).filter(lambda each: abs(abs(each) - keep) > 1e-9)
+    x = x | st.just(0.2)  # equal on several lines, or before and after a change of line
     for _ in range(draw(st.integers(1, 7))):
         for book in draw(st.sets(st.sampled_from((*SOME, "betonline", "lowvig")), max_size=4)):
             if lines == 1 and book in said and draw(st.integers(0, 5)) == 0:
@@ -460,7 +543,7 @@ def histories(draw: st.DrawFn, most: int = 3) -> list[Step]:
             elif three:
                 said[book] = {0.0: draw(st.tuples(x, x, x))}
             else:
-                where = st.sampled_from([8.5, 9.0, 10.5])
+                where = st.sampled_from([8.5, 9.0, 9.5, 11.0])
                 said[book] = draw(st.dictionaries(where, x, min_size=lines, max_size=lines))
         out.append((draw(st.sampled_from([3, 40, 90, 3600])), dict(said)))
     return out

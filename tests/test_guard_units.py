@@ -3,6 +3,7 @@
 import math
 import os
 import random
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,6 +131,21 @@ def test_a_book_that_is_generous_with_one_side_of_its_props(seed: int) -> None:
     check_rejected(rows, EVERY_GUARD, scan(rows, EVERY_GUARD, NOW))
 
 
+@pytest.mark.parametrize("generous", ["a", "c", "z"])
+@pytest.mark.parametrize("most", [-1e-4, 1e-4])
+def test_half_of_a_book_s_props_are_far_off_and_half_are_near(generous: str, most: float) -> None:
+    """The median is between the two halves, also for the book that comes first or last."""
+    near, far = 0.2 * LIMITS.bias_gap, 1.8 * LIMITS.bias_gap + most
+    rows = []
+    for n in range(2 * math.ceil(LIMITS.bias_subjects / 2)):
+        gap = far if n % 2 else near
+        rows += prop(generous, f"Player {n}", 20.5, 1.0 + 0.9 * math.exp(gap), None)
+        rows += [each for book in "bde" for each in prop(book, f"Player {n}", 20.5, 1.9, None)]
+    off = frozenset(CODES[name] for name in GUARDS if name != "bias")
+    found = set(verdicts(table(*rows), off=off).values())
+    assert found == ({(CODES["bias"], round(-LIMITS.bias_gap - most / 2.0, 6))} if most > 0.0 else set())
+
+
 def test_contests_are_judged_alone_and_as_their_twin_on_boards_where_every_guard_fires() -> None:
     fired: set[int] = set()
     not_reference = doubt = False
@@ -145,6 +161,76 @@ def test_contests_are_judged_alone_and_as_their_twin_on_boards_where_every_guard
     assert fired == {0, *(CODES[name] for name in BOARD_GUARDS if name != "few_witnesses")}
     assert not_reference
     assert doubt
+
+
+def one_far(books: Sequence[str], odds: float = 3.4, **more: Any) -> list[Row]:
+    """A total at even prices, and at the first book at another."""
+    return [each for b in books for each in total(b, 220.5, odds if b == books[0] else 2.0, None, **more)]
+
+
+CASES = (
+    one_far("ab"), one_far("abc"), one_far("abc", confirmed=True), one_far("abcd"), one_far("abcdef"),
+    one_far("abcdef", 1.4), one_far("abc", 2.1), one_far(["a", "betrivers", "unibet", "leovegas"]),
+    total("a", 220.5, 2.0, 2.0), total("a", 220.5, 2.1, 2.1), total("a", 220.5, 1.5, 1.5),
+    total("a", 220.5, 1.9, 1.9) + total("a", 224.5, 1.6, 2.3),
+    [*total("a", 220.5, 1.5, None), *total("b", 219.5, 2.5, None), *total("c", 218.5, 2.6, None)],
+    total("a", 220.5, 1.9, 1.9) + total("a", 220.5, 1.92, 1.9) + total("a", 220.5, 1.95, 1.85, "totals"),
+    total("a", 220.5, 1.9, 1.9) + total("a", 220.5, 2.5, 1.5, "totals") + total("b", 220.5, 1.9, 1.9),
+    [each for x in (108.5, 109.5, 110.5) for each in team_total("a", "home", x, 1.9, 1.9)],
+    team_total("a", "home", 108.5, 1.9, 1.9), biased(6), biased(7),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("shift", range(len(CASES)))
+def test_what_precedes_or_follows_a_case_does_not_matter(shift: int) -> None:
+    """What a guard has no say in, or says nothing of, does not end its rounds."""
+    rows = [{**each, "event_id": f"e{(n + shift) % len(CASES):02}"} for n, case in enumerate(CASES) for each in case]
+    rows.sort(key=lambda each: str(each["event_id"]))
+    every = alone(table(*rows), NONE_OFF, NOW, random.Random(shift))
+    assert every.doubt.any()
+    assert every.not_reference.any()
+    silent = {"stale", "started_not_live", "parlay_only", "few_witnesses", "flap"}
+    assert set(every.reason.tolist()) == {0, *(CODES[name] for name in BOARD_GUARDS if name not in silent)}
+
+
+@pytest.mark.parametrize("exact", ["a", "e", "z"])
+def test_a_mid_price_is_seen_whatever_stands_beside_it(exact: str) -> None:
+    """Books with one side, with a margin, or with hardly less than one, before it and after it."""
+    less = 1.0 / (0.5 - 0.5 * LIMITS.mid_price_near)
+    sides = {"b": (1.9, None), "c": (2.0, less), "d": (1.9, 1.9), "f": (None, 1.9), "g": (2.0, less), "h": (1.9, 1.9)}
+    rows = [each for book, odds in {exact: (2.0, 2.0), **sides}.items() for each in total(book, 220.5, *odds)]
+    off = frozenset(CODES[name] for name in GUARDS if name != "mid_price_source")
+    expected = [at for at, each in enumerate(rows) if each["sportsbook"] in (exact, "c", "g")]
+    assert verdicts(table(*rows), off=off) == dict.fromkeys(expected, (CODES["mid_price_source"], 1.0))
+
+
+@pytest.mark.parametrize("generous", ["a", "c", "z"])
+@pytest.mark.parametrize("more", [-1, 0])
+def test_a_book_is_biased_over_enough_of_its_own_subjects(generous: str, more: int) -> None:
+    """Those that only others quote do not count, also for the book that comes first or last."""
+    own = LIMITS.bias_subjects + more
+    rows = [
+        each
+        for n in range(2 * LIMITS.bias_subjects)
+        for book in ("b", "d", "e", *([generous] if n < own else []))
+        for each in prop(book, f"Player {n}", 20.5, 2.6 if book == generous else 1.9, None)
+    ]
+    off = frozenset(CODES[name] for name in GUARDS if name != "bias")
+    assert len(verdicts(table(*rows), off=off)) == (own if more >= 0 else 0)
+
+
+@pytest.mark.parametrize("names", [("total_points", "totals"), ("totals", "total_points")])
+def test_of_two_stale_prices_of_a_book_that_are_equal_the_fresher_one_speaks(names: tuple[str, str]) -> None:
+    """Whichever comes first. A witness beyond the median weighs as much as the older of the two."""
+    young, old = 1.5 * LIMITS.stale_prematch_s, 2.5 * LIMITS.stale_prematch_s
+    others = [total("f", 220.5, 1.5, None, age=old)]
+    others += [total(book, 220.5, odds, None) for book, odds in (("b", 1.8), ("c", 1.9), ("d", 3.6))]
+
+    def measured(**ages: float) -> set[tuple[int, float]]:
+        rows = [total("a", 220.5, 2.4, None, name, age=age) for name, age in ages.items()]
+        return {said for said in verdicts(table(*rows, *others)).values() if said[0] == CODES["outlier"]}
+
+    assert measured(**dict(zip(names, (young, old), strict=True))) == measured(totals=young) != measured(totals=old)
 
 
 @given(boards(), st.sets(st.sampled_from(BOARD_GUARDS)))

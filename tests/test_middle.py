@@ -1,6 +1,7 @@
 """Middles: settlement, windows and worth against enumeration; shapes against distributions written out."""
 
 import math
+from statistics import NormalDist
 from typing import NamedTuple
 
 import naive_maths
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from oddsengine.middle import (
     KINDS,
     Shapes,
+    _deviate,
     evaluate,
     fit,
     mass,
@@ -373,6 +375,14 @@ class TestShapes:
         for weights in (np.ones(1), np.ones((1, 0)), np.array([[1.0, -1.0]]), np.array([[math.nan]])):
             with pytest.raises(ValueError, match="weights must be"):
                 Shapes.of(KINDS["margin"], 12.0, 0.0, 0, weights)
+
+
+@pytest.mark.parametrize("exponent", range(1, 13))
+def test_the_normal_quantile_is_as_exact_as_it_says(exponent: int) -> None:
+    for digit in range(1, 10):
+        p = digit * 10.0**-exponent
+        assert _deviate(p) == pytest.approx(NormalDist().inv_cdf(p), rel=0.0, abs=4.6e-4)
+        assert _deviate(1.0 - p) == pytest.approx(-_deviate(p), abs=1e-3)
 
 
 class TestQuality:

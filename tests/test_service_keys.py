@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import quote
 
 import msgspec
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -241,8 +242,10 @@ def test_keys_outlive_a_node(folder: Path) -> None:
 def test_without_its_pepper_the_file_is_refused(folder: Path, spoil: Callable[[Path], Any], sentence: str) -> None:
     opened(folder).close()
     spoil(folder / "keys.pepper")
-    with pytest.raises(KeysError, match=sentence):
+    with pytest.raises(KeysError, match=sentence) as refused:
         opened(folder)
+    assert refused.tb, "which keeps what was not closed open"
+    assert not [each for each in psutil.Process().open_files() if Path(each.path).parent == folder]
 
 
 def test_a_pepper_that_is_there_is_used(folder: Path) -> None:
@@ -256,6 +259,7 @@ def test_a_pepper_that_is_there_is_used(folder: Path) -> None:
 def test_other_files_are_refused_with_a_sentence(folder: Path) -> None:
     opened(folder).close()
     with sqlite3.connect(folder / "keys.sqlite") as file:
+        assert file.execute("PRAGMA user_version").fetchone() == (1,), "or a newer format could not be told apart"
         file.execute("PRAGMA user_version = 99")
     file.close()
     with pytest.raises(KeysError, match="newer version"):
@@ -506,6 +510,18 @@ def test_lowered_terms_give_no_right_more(terms: Terms, tier: str) -> None:
     assert low.rate <= high.rate
     assert low.features <= high.features
     assert low.streams <= max(high.streams, 0)
+    if tier != terms.tier:  # where they differ from their tier, they may be above it
+        assert low.rate == min(high.rate, TIERS[tier].rate)
+        assert low.features == high.features & TIERS[tier].features
+
+
+@pytest.mark.parametrize("tier", [*TIERS])
+def test_the_add_on_stays_in_every_lower_tier_that_may_have_it(tier: str) -> None:
+    try:
+        has = Terms(tier, streaming=True).checked().streaming
+    except UnfitError:
+        has = False
+    assert Terms("enterprise", streaming=True).lowered(tier).streaming == has
 
 
 def test_a_new_key_is_never_above_the_one_that_made_it(store: KeyStore) -> None:

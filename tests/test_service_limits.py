@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from oddsengine import catalog
 from oddsengine_service.endpoints import Context
-from oddsengine_service.limits import USAGE_DAYS, Limits, Room, Usage, Used, period
+from oddsengine_service.limits import USAGE_DAYS, Bucket, Limits, Room, Usage, Used, period
 from oddsengine_service.middleware import access
 from oddsengine_service.problems import Problem
 from oddsengine_service.routes.odds import books_for
@@ -125,7 +125,8 @@ def test_looking_counts_nothing(clock: Clock) -> None:
     limits = Limits(clock=clock)
     assert limits.room("acme", 2) == Room(2, 2, int(clock.at) + 30, True)
     for remaining in (1, 0, 0):
-        limits.take("acme", 2)
+        allowed = limits.room("acme", 2).allowed
+        assert limits.take("acme", 2).allowed == allowed
         assert [limits.room("acme", 2).remaining for _ in range(3)] == [remaining] * 3
     assert not limits.room("acme", 2).allowed
 
@@ -152,6 +153,22 @@ def test_minutes_count_as_their_twin(steps: list[tuple[str, float]]) -> None:
         assert limits.take(who, 1000).remaining == 1000 - twin[who, minute]
         for other in "abc":
             assert limits.room(other, 1000).remaining == 1000 - twin.get((other, minute), 0)
+
+
+@given(
+    st.sampled_from([0.25, 1.0, 8.0]), st.sampled_from([1.0, 20.0]),
+    st.lists(st.tuples(st.sampled_from([0.0, 0.5, 4.0, 100.0]), st.sampled_from([0.0, 0.5, 1.0, 16.0])), max_size=8),
+)  # fmt: skip
+def test_a_bucket_fills_at_its_rate_up_to_its_burst(
+    rate: float, burst: float, steps: list[tuple[float, float]]
+) -> None:
+    """What is left is the burst less what was taken, and less what it could not gain when it was full."""
+    bucket, now, spent, lost = Bucket(rate, burst, 50.0), 50.0, 0.0, 0.0
+    for wait, tokens in steps:
+        now += wait
+        lost = max(lost, (now - 50.0) * rate - spent)
+        spent += tokens
+        assert bucket.take(now, tokens) == burst + (now - 50.0) * rate - spent - lost
 
 
 def test_many_addresses_need_bounded_memory(clock: Clock) -> None:

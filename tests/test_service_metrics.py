@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -122,10 +123,11 @@ def test_a_request_that_ends_with_an_error(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    log = Log(out)
+    log, began = Log(out), time.perf_counter()
     call = Requests(app, lambda _: None, "/api/v1", log, counts, (), "")(scope, receive, send)
     with pytest.raises(asyncio.CancelledError) if isinstance(error, asyncio.CancelledError) else nullcontext():
         asyncio.run(call)
+    most = time.perf_counter() - began
     log.close()
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [line["status"] for line in lines if line["event"] == "request"] == [status]
@@ -136,6 +138,8 @@ def test_a_request_that_ends_with_an_error(
     still = streamed and status == 499
     timed = {name: "_count" in str(families[f"oddsengine_{name}_seconds"].samples) for name in ("stream", "request")}
     assert timed == {"stream": still, "request": not still}
+    spent = families["oddsengine_stream_seconds" if still else "oddsengine_request_seconds"]
+    assert 0.0 <= value(spent, "_sum") <= most
 
 
 def test_the_process_the_event_loop_and_steps_are_measured(service: Running) -> None:

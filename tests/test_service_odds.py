@@ -388,6 +388,24 @@ def test_main_lines_are_those_of_the_table() -> None:
             assert chosen == {ident for ident, main_line in shown.items() if main_line is flag}
 
 
+@pytest.mark.parametrize("moneyline_first", [True, False])
+def test_a_main_line_changes_with_prices_of_other_books(moneyline_first: bool) -> None:
+    """Rows that did not change otherwise are written anew, whichever market is known first."""
+    engine, now = Engine(), datetime(2026, 2, 8, tzinfo=UTC)
+    node = stand(engine)
+    quoted = [(side, line) for line in (200.5, 201.5) for side in ("Over", "Under")]
+    totals = [price("e", "fanduel", "total_points", side, 1.9, line=line) for side, line in quoted]
+    moneyline = price("e", "fanduel", "moneyline", "Boston Celtics", 1.9)
+    engine.step([moneyline, *totals] if moneyline_first else [*totals, moneyline], now)
+
+    def mains() -> dict[Any, Any]:
+        return {row["line"]: row["is_main_line"] for row in call(node, "/odds", {"sportsbook": "fanduel"})["data"]}
+
+    assert mains() == {None: True, 200.5: True, 201.5: False}
+    engine.step([row | {"sportsbook": "betmgm"} for row in totals[2:]], now + timedelta(seconds=1))
+    assert mains() == {None: True, 200.5: False, 201.5: True}
+
+
 def test_of_equal_lines_the_lowest_is_the_main_one() -> None:
     engine = Engine()
     lines = (202.5, 201.5, 203.5)

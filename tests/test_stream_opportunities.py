@@ -3,17 +3,13 @@
 import random
 from collections.abc import Sequence
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
 from effort import less, some
-from hypothesis import example, given
-from hypothesis import strategies as st
 from rows import AWAY, HOME, MOMENT, total
 
-from oddsengine.detect import _two_digits
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.update import Update
@@ -166,23 +162,6 @@ def test_a_low_hold_is_outdated_by_its_leg_even_if_its_book_has_the_price_twice(
     side = view.opportunities().low_hold["side2"].struct.field("odds")
     assert side.struct.field("american").item() == -107.6
     assert id_ in outdated(update, view)
-
-
-@example(5.7e-5, 1e-6)
-@given(st.floats(1e-6, 0.9999), st.floats(-0.02, 0.02))
-def test_two_digits_of_a_probability(probability: float, change: float) -> None:
-    """Equal if the texts are; a tie differs from both sides."""
-    other = min(max(probability + change, 1e-6), 0.9999)
-    texts = [b"%.2g" % round(value, 6) for value in (probability, other)]
-    codes = [_two_digits(value) for value in (probability, other)]  # type: ignore[no-untyped-call]
-    same = codes[0] == codes[1]
-    ties = any(_tie(value) for value in (probability, other))
-    assert same == (texts[0] == texts[1]) or (ties and not same)
-
-
-def _tie(probability: float) -> bool:
-    digits = f"{Decimal(str(round(probability, 6))).normalize():e}".partition("e")[0].replace(".", "")
-    return len(digits) == 3 and digits[2] == "5"
 
 
 def test_what_is_only_shown_outdates_its_market() -> None:

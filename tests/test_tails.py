@@ -122,6 +122,39 @@ def test_ladders_of_equal_lines_are_told_apart() -> None:
         assert sorted(chances) == pytest.approx(sorted([between(LEVEL), between(LOWER)]))
 
 
+@pytest.mark.parametrize("first", ["total_goals", "puck_line"])
+def test_totals_that_callers_see_differently_are_told_apart(first: str) -> None:
+    """The reference prices the margin alone; how wide it is follows from the total of each caller's own books."""
+    few, many, even = (2.6, 1.5), (1.5, 2.6), (1.9, 1.9)
+    sides = {"total_goals": ("Over", "Under"), "puck_line": ("Utah Mammoth", "Toronto Maple Leafs")}
+    quotes = [
+        {
+            "sportsbook": book, "event_id": "e", "sport": "hockey", "league": "nhl", "market_type": market,
+            "home_team": "Utah Mammoth", "away_team": "Toronto Maple Leafs", "selection": side, "odds_decimal": odds,
+            "line": -line if side.startswith("Toronto") else line, "is_live": False,
+        }
+        for book, market, line, prices in (
+            ("pinnacle", "puck_line", -1.5, (2.4, 1.6)), ("fanduel", "puck_line", -1.5, (2.5, 1.6)),
+            ("betmgm", "puck_line", -3.5, (4.5, 1.25)), ("caesars", "total_goals", 5.5, few),
+            ("bet365", "total_goals", 5.5, many), ("bovada", "total_goals", 5.5, even),
+        )
+        for side, odds in zip(sides[market], prices, strict=True)
+    ]  # fmt: skip
+    quotes.sort(key=lambda row: row["market_type"] != first)
+    callers = [["fanduel", "betmgm", total] for total in ("caesars", "bet365", "bovada")]
+
+    def found(*some: list[str]) -> list[float]:
+        engine = oddsengine.Engine(guards=[])
+        words: Any = {"sharp": "pinnacle", "method": "power", "min_middle_ev": -100.0, "kinds": ("middles",)}
+        views = [engine.view(books, **words) for books in some]
+        engine.step(quotes, NOW)
+        return [float(view.open.table.figures[view.open.places(), 1].item()) for view in views]
+
+    alone = [found(caller)[0] for caller in callers]
+    assert len(set(alone)) == 3
+    assert found(*callers) == pytest.approx(alone)
+
+
 def test_feeds_of_ladders_that_are_asked_for_several_times() -> None:
     offsets, feed, out = np.arange(3), np.arange(2, dtype=np.int32), np.empty(4, np.int64)
     tails._feeds(  # type: ignore[no-untyped-call]

@@ -8,6 +8,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 import msgspec
+import numpy as np
 import polars as pl
 import pytest
 from effort import less
@@ -21,7 +22,7 @@ from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MID
 from oddsengine_service.kinds import KINDS
 from oddsengine_service.wire.columns import AGES, american_of, steady
 from oddsengine_service.wire.envelopes import GameState
-from oddsengine_service.wire.numbers import american, exact, moment, rounded
+from oddsengine_service.wire.numbers import american, americans, exact, moment, rounded
 from oddsengine_service.wire.opportunities import Ev, HoldSide, Leg, LowHold, MiddleSide, decorated, stateless
 
 SCHEMAS = {"ev": EV_SCHEMA, "arbitrage": ARBITRAGE_SCHEMA, "low_hold": LOW_HOLD_SCHEMA, "middles": MIDDLES_SCHEMA}
@@ -303,6 +304,8 @@ def test_american_odds_of_a_column_are_those_of_its_numbers() -> None:
 def test_numbers_have_four_digits() -> None:
     assert [rounded(value) for value in (1.23456, -0.00001, None)] == [1.2346, 0.0, None]
     assert [rounded(1.23456, 2), exact(1.23456), american(-100.001)] == [1.23, 1.2346, 100.0]
+    prices = americans(np.array([1.909, 2.12344, 1.9]), np.array([np.nan, np.nan, -111.116]))
+    assert prices == [-110.01, 112.34, -111.12]
 
 
 AGED = (

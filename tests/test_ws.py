@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,17 @@ def test_messages_have_as_many_rows_as_fit(sizes: list[int], most: int) -> None:
         assert stop == start + 1 or sum(sizes[start:stop]) + stop - start - 1 <= MOST_ROWS
         longer = sum(sizes[start : stop + 1]) + stop - start
         assert stop == len(sizes) or stop - start == most or longer > MOST_ROWS
+
+
+@pytest.mark.parametrize("digits", range(1, 8))
+@pytest.mark.parametrize("wrap", [str, lambda id_: msgspec.Raw(msgspec.json.encode({"id": id_}))])
+def test_a_message_of_ids_or_rows_is_as_full_as_it_may_be(wrap: Callable[[str], Any], digits: int) -> None:
+    each = [wrap("7" * digits)] * (2 * MOST_ROWS // (digits + 3))
+    parts = Messages().id_parts(each)
+    assert [at for part in parts for at in range(part.start, part.stop)] == list(range(len(each)))
+    for part in parts[:-1]:
+        assert len(msgspec.json.encode(each[part])) - len("[]") <= MOST_ROWS
+        assert len(msgspec.json.encode(each[part.start : part.stop + 1])) - len("[]") > MOST_ROWS
 
 
 def test_opportunities_beyond_one_message_come_in_numbered_parts() -> None:
