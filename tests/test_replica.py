@@ -322,7 +322,7 @@ def test_a_delayed_board_that_fails_twice_is_empty_until_it_starts_again(monkeyp
     with pytest.warns(RuntimeWarning, match=r"delayed by 3 s tries again after the next step: ZeroDivisionError"):
         engine.step(now=NOW + timedelta(seconds=5))
     assert (late.number, late.failure) == (2, "ZeroDivisionError('division by zero')")
-    with pytest.warns(RuntimeWarning, match=r"delayed by 3 s is empty, and starts again .*: ZeroDivisionError"):
+    with pytest.warns(RuntimeWarning, match=r"delayed by 3 s is empty, and starts over .*: ZeroDivisionError"):
         engine.step(now=NOW + timedelta(seconds=6))
     for second in range(7, 11):  # the copy is made after the next step, and three seconds old after three more
         assert (late.number, late.now, late.size, late.table().height) == (0, None, 0, 0)
