@@ -1112,8 +1112,7 @@ class Delayed(Engine):
         """Start again from a board of the leader, once it is old enough."""
         with self._lock:
             self._waiting.clear()
-            if board.number:  # before the first step there is nothing to start from
-                self._waiting.append(Waiting(board.number, board.now, board))
+            self._waiting.append(Waiting(board.number, board.now, board))
 
     def step(self, *_: Any, **__: Any) -> Update:
         """Raises TypeError: the past cannot be changed."""
@@ -1137,7 +1136,7 @@ class Delayed(Engine):
     def receive(self, batch: Batch, number: int) -> None:
         """Store the batch of the leader's step with this number, unless it is already stored or there is no board."""
         with self._lock:
-            if 0 < (self._waiting[-1].number if self._waiting else self._board.number) < number:
+            if not self.begins and number > (self._waiting[-1].number if self._waiting else self._board.number):
                 self._waiting.append(Waiting(number, batch.now, batch))
 
     def catch_up(self) -> None:

@@ -173,20 +173,22 @@ class Protocol(HttpToolsProtocol):
 
     def _refuse(self, problem: Problem) -> None:
         """Refuse a request that was not parsed, and log it; uvicorn logs malformed ones."""
-        self.app.log.refused(problem.status, problem.message, self._address)
-        self.refuse(problem)
+        if self.refuse(problem):
+            self.app.log.refused(problem.status, problem.message, self._address)
 
-    def refuse(self, problem: Problem) -> None:
-        """Send an error and close; if a response has started, only close."""
+    def refuse(self, problem: Problem) -> bool:
+        """Send an error and close; if a response has started, only close. Returns whether the error was sent."""
         cycle = self.cycle
         answered = cycle is not None and cycle.response_complete and self._body
         waits = cycle is not None and cycle.more_body and not (cycle.response_started or self.pipeline)
-        if not answered and (cycle is None or cycle.response_complete or waits):
+        sent = not answered and (cycle is None or cycle.response_complete or waits)
+        if sent:
             whole = refusal(problem, self._origin())
             headers = {**dict(whole.headers), b"connection": b"close"}
             lines = [b"%b: %b\r\n" % pair for pair in headers.items()]
             self.transport.write(b"".join([STATUS_LINE[whole.status], *lines, b"\r\n", whole.body]))
         self.transport.close()
+        return sent
 
     def _origin(self) -> str:
         """The node's address, as the client used it."""

@@ -413,8 +413,9 @@ def test_what_does_not_end_is_cut_off_and_not_kept(service: Running, begin: byte
 
 
 def test_a_body_that_nobody_waits_for_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Now and then a byte of it does not hold a connection."""
+    """Now and then a byte of it does not hold a connection. It was answered, so it is not logged as refused."""
     monkeypatch.setattr("oddsengine_service.protocol.HEAD_S", 0.5)
+    refused = service.log_text().count('"event":"refused"')
     for begin in (head("/sports", "content-length: 1000", close=False), head("/sports", CHUNKS, close=False)):
         with socket.create_connection(("127.0.0.1", service.port), CALM_S) as one:
             one.sendall(begin)
@@ -432,6 +433,7 @@ def test_a_body_that_nobody_waits_for_is_given_up(service: Running, monkeypatch:
         assert ended
         assert got.count(b"HTTP/1.1 ") == 1, "one request, one answer"
         assert got.startswith(b"HTTP/1.1 200 ")
+    assert service.log_text().count('"event":"refused"') == refused
 
 
 def test_each_request_has_one_answer(service: Running) -> None:
