@@ -178,6 +178,7 @@ CASES = (
     total("a", 220.5, 1.9, 1.9) + total("a", 220.5, 2.5, 1.5, "totals") + total("b", 220.5, 1.9, 1.9),
     [each for x in (108.5, 109.5, 110.5) for each in team_total("a", "home", x, 1.9, 1.9)],
     team_total("a", "home", 108.5, 1.9, 1.9), biased(6), biased(7),
+    prop("a", "Player 1", 20.5, 2.6, None) + prop("b", "Player 1", 20.5, 1.9, None),
 )  # fmt: skip
 
 
