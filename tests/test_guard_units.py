@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from boards import boards, frame, random_board
+from boards import boards, build, frame, random_board
 from effort import ALL
-from hazards import NOW, SECOND, Row
+from hazards import HAZARDS, NOW, SECOND, Row
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import Settings, scan
@@ -178,6 +178,7 @@ CASES = (
     total("a", 220.5, 1.9, 1.9) + total("a", 220.5, 2.5, 1.5, "totals") + total("b", 220.5, 1.9, 1.9),
     [each for x in (108.5, 109.5, 110.5) for each in team_total("a", "home", x, 1.9, 1.9)],
     team_total("a", "home", 108.5, 1.9, 1.9), biased(6), biased(7),
+    prop("a", "Player 1", 20.5, 2.6, None) + prop("b", "Player 1", 20.5, 1.9, None),
 )  # fmt: skip
 
 
@@ -191,6 +192,42 @@ def test_what_precedes_or_follows_a_case_does_not_matter(shift: int) -> None:
     assert every.not_reference.any()
     silent = {"stale", "started_not_live", "parlay_only", "few_witnesses", "flap"}
     assert set(every.reason.tolist()) == {0, *(CODES[name] for name in BOARD_GUARDS if name not in silent)}
+
+
+LINED = ("spread", "total", "team_total", "props")
+OWN = ("duplicate_outcome", "ladder", "book_sum", "one_team_lines", "mid_price_source")
+
+
+def hazardous(seed: int) -> list[Row]:
+    """A board of ladders with every hazard, without the rows that are invalid."""
+    rows = build(seed, 4, 8, LINED, tuple(HAZARDS))
+    invalid = set(check_odds(frame(rows)).rejected["row"].to_list())
+    return [each for at, each in enumerate(rows, 1) if at not in invalid]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_guards_of_a_book_s_own_prices_judge_it_as_if_there_were_no_other(seed: int) -> None:
+    rows = hazardous(seed)
+    off = frozenset(CODES[name] for name in GUARDS if name not in OWN)
+    whole = verdicts(frame(rows), off=off)
+    alone = dict[int, tuple[int, float]]()
+    for book in {each["sportsbook"] for each in rows}:
+        places = [at for at, each in enumerate(rows) if each["sportsbook"] == book]
+        found = verdicts(frame([rows[at] for at in places]), off=off)
+        alone |= {places[at]: said for at, said in found.items()}
+    assert repr(sorted(whole.items())) == repr(sorted(alone.items()))  # a measure may be nan
+    assert whole
+
+
+@pytest.mark.parametrize("silent", ["aaa", "zzz"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_book_too_old_to_testify_changes_no_verdict(seed: int, silent: str) -> None:
+    """It quotes all that another does, and stands before or after all others."""
+    rows = hazardous(seed) + biased(seed)
+    old = NOW - 30 * 86400 * SECOND
+    beside = [each | {"sportsbook": silent, "last_seen_at": old, "confirmed": False} for each in rows]
+    found = [(at, said) for at, said in sorted(verdicts(frame(rows + beside)).items()) if at < len(rows)]
+    assert repr(found) == repr(sorted(verdicts(frame(rows)).items()))  # a measure may be nan
 
 
 @pytest.mark.parametrize("exact", ["a", "e", "z"])
