@@ -135,13 +135,12 @@ def enabled(guards: Guards) -> frozenset[int]:
     """
     if isinstance(guards, Mapping):
         return enabled([name for name in GUARDS if guards.get(name) is not False])
-    if not isinstance(guards, Iterable | None):
+    if isinstance(guards, str) or not isinstance(guards, Iterable | None):
         raise ValueError(f"guards must be a list of guard names, or changes by name, got {guards!r}")
     names = GUARDS if guards is None else tuple(guards)
-    unknown = [str(name) for name in names if name not in GUARDS]
-    if isinstance(guards, str) or unknown:
-        came = guards if isinstance(guards, str) else ", ".join(sorted(unknown))
-        raise ValueError(f"guards must be a list of {', '.join(GUARDS)}, got {came!r}")
+    unknown = sorted(str(name) for name in names if name not in GUARDS)
+    if unknown:
+        raise ValueError(f"unknown guard {', '.join(map(repr, unknown))}; allowed: {', '.join(GUARDS)}")
     return frozenset(CODES[name] for name in names)
 
 

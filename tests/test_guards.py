@@ -802,7 +802,7 @@ def test_counts_of_all_guards() -> None:
 
 def test_a_guard_nobody_knows() -> None:
     board = table(total("a", 220.5, 1.9, 1.9))
-    with pytest.raises(ValueError, match="'outliers' is not one of bad_price, price_mismatch"):
+    with pytest.raises(ValueError, match="unknown guard 'outliers'; allowed: bad_price, price_mismatch"):
         find_arbitrage(board, guards=["outliers"])
     with pytest.raises(ValueError, match="list of guard names"):
         find_arbitrage(board, guards="outlier")
