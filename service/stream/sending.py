@@ -266,7 +266,7 @@ class Lines:
             if subscriber.size:
                 subscriber.flush()
         spent += time.perf_counter() - began
-        self._flush_at = self._loop.time() + max(PAUSE_S, spent)
+        self._flush_at = self._loop.time() + max(PAUSE_S, spent / 2.0)
         self._flush_soon()
 
     def register(self, group: Group, subscriber: Subscriber, number: int) -> None:
