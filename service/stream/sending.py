@@ -247,7 +247,7 @@ class Lines:
         self._write_to(due, 0.0, 0.0, None)
 
     def _write_to(self, due: Sequence[Subscriber], spent: float, waited: float, since: float | None) -> None:
-        """Write to subscribers; then pause for as long as that took, so that more is joined.
+        """Write to subscribers; then pause for half as long as that took, so that more is joined.
 
         It is interrupted while a step runs, because writing to a thousand streams would make the step twice as long,
         and every few milliseconds for other tasks. `since` is when it was interrupted for a step, if it was.
