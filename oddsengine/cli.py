@@ -6,10 +6,11 @@ fit the terminal; piped output is plain text without truncation. This module par
 """
 
 import argparse
+import math
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
@@ -88,24 +89,28 @@ def _moment(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _number(text: str) -> float:
+def _float(text: str) -> float:
+    """Parse a number; nan if it is none."""
     try:
-        number = float(text)
+        return float(text)
     except ValueError:
-        number = float("nan")
-    if not abs(number) < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}")
-    return number
+        return math.nan
 
 
-def _positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0.0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
-    return number
+def _finite(expected: str, above: float = -math.inf) -> Callable[[str], float]:
+    """Return a parser of finite numbers above a limit."""
+
+    def parse(text: str) -> float:
+        number = _float(text)
+        if not above < number < math.inf:
+            raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}")
+        return number
+
+    return parse
+
+
+_number, _percent = _finite("a number"), _finite("a number of percent")
+_positive = _finite("a number above 0", above=0.0)
 
 
 def _count(text: str) -> int:
@@ -115,23 +120,10 @@ def _count(text: str) -> int:
 
 
 def _speed(text: str) -> float:
-    try:
-        speed = float("inf") if text == "max" else float(text)
-    except ValueError:
-        speed = 0.0
+    speed = math.inf if text == "max" else _float(text)
     if not speed > 0.0:
         raise argparse.ArgumentTypeError(f"expected a number above 0, or max, got {text!r}")
     return speed
-
-
-def _percent(text: str) -> float:
-    try:
-        percent = float(text)
-    except ValueError:
-        percent = float("nan")
-    if not abs(percent) < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number of percent, got {text!r}")
-    return percent
 
 
 # ---- parser ----

@@ -31,11 +31,8 @@ def _unpacked(raw: bytes, coding: bytes) -> bytes:
     if coding in (b"", b"identity"):
         return raw
     if coding != b"gzip":
-        raise Problem(
-            415,
-            "validation_error",
-            f"content-encoding must be gzip or identity, got {quoted(coding.decode('latin-1'))}",
-        )
+        got = quoted(coding.decode("latin-1"))
+        raise Problem(415, "validation_error", f"content-encoding must be gzip or identity, got {got}")
     unpack = zlib.decompressobj(31)
     try:
         out = unpack.decompress(raw, MOST_BODY + 1)
