@@ -59,35 +59,9 @@ class Subscriber:
     """A connection. `waiting` queues events while the snapshot is being prepared; None afterwards."""
 
     __slots__ = (
-        "_beginning",
-        "_bounds",
-        "_ending",
-        "_pending",
-        "_received",
-        "_send",
-        "_sent",
-        "_since",
-        "_writing",
-        "account",
-        "backlog",
-        "check",
-        "cohort",
-        "gone",
-        "groups",
-        "handed",
-        "key",
-        "number",
-        "on_caught_up",
-        "on_cut",
-        "requests",
-        "resume_key",
-        "size",
-        "task",
-        "transport",
-        "turn",
-        "waiting",
-        "wants",
-        "wire",
+        "_beginning", "_bounds", "_ending", "_pending", "_received", "_send", "_sent", "_since", "_writing", "account",
+        "backlog", "check", "cohort", "gone", "groups", "handed", "key", "number", "on_caught_up", "on_cut", "requests",
+        "resume_key", "size", "task", "transport", "turn", "waiting", "wants", "wire",
     )  # fmt: skip
 
     def __init__(
