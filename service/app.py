@@ -48,7 +48,7 @@ class Api:
         routes = [Route(path, methods) for path, methods in exact_first]
         # Redirects for slashes would use the Host header of the request.
         self.router = Router(routes, redirect_slashes=False, default=self._nothing)
-        self.cache = Cache(node, self.access, self.pool.note)
+        self.cache = Cache(node, self.access, self.pool)
         self._last_health: CachedResponse | None = None
         self._second = self._computed = 0
         self.requests = Requests(self._routed, self.cache.hit, BASE, log, metrics, trusted, origin)
@@ -96,7 +96,7 @@ class Api:
             return await self.pool.run(account, computed)
         kind = _job_kind(context, request)
         return await self.cache.answer(
-            request, lambda: self.pool.run_here(account, computed, kind) or self.pool.run(account, computed, kind)
+            request, lambda: self.pool.run_here(account, computed, kind) or self.pool.submit(account, computed, kind)
         )
 
     def _health(self, request: Request) -> CachedResponse:
