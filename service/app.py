@@ -22,7 +22,7 @@ from oddsengine_service.middleware.cache import Cache
 from oddsengine_service.middleware.requests import Requests
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
-from oddsengine_service.pool import Pool
+from oddsengine_service.pool import Outgoing, Pool
 from oddsengine_service.problems import Problem, no_such_path, wrong_method
 from oddsengine_service.request import Request
 from oddsengine_service.responses import CachedResponse
@@ -40,7 +40,7 @@ class Api:
         origin: str = "",
     ) -> None:  # fmt: skip
         self.node, self.log = node, log
-        self.access, self.pool = Access(node), Pool()
+        self.access, self.pool, self.outgoing = Access(node), Pool(), Outgoing()
         self.routes: dict[str, Methods] = {}
         for endpoint in endpoints:
             self.routes.setdefault(endpoint.path, Methods(self)).endpoints[endpoint.method] = endpoint
@@ -92,6 +92,8 @@ class Api:
             return response
 
         context, account = self.context(request, body), request.account
+        if endpoint.outgoing:
+            return await self.outgoing.run(account, computed)
         if not endpoint.cacheable or body is not None:
             return await self.pool.run(account, computed)
         kind = _job_kind(context, request)

@@ -16,12 +16,15 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 from oddsengine_service.limits import Bucket
+from oddsengine_service.problems import Problem
 
 THREADS = 4
 SHARE = 2  # threads per account
+OUTGOING, PLACES = 64, 2  # threads that wait for other hosts, in total and per account
 RATE, BURST = 0.25, 2.0
 QUICK = 0.0004  # seconds
 ACTIVE_S = 1.0  # an account counts as active for this long after its last request
@@ -193,6 +196,28 @@ class Pool:
                 self._budgets = {who: each for who, each in self._budgets.items() if each.take(now) < BURST}
             budget = self._budgets[account] = Bucket(RATE, BURST, now)
         budget.take(now, spent)
+
+
+class Outgoing:
+    """Threads for jobs that wait for other hosts, so that these occupy no answer thread; used in the event loop."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(OUTGOING, thread_name_prefix="outgoing")
+        self._running: dict[str, int] = {}
+
+    async def run(self, account: str, call: Callable[[], _Result]) -> _Result:
+        """Run a function in a thread. Raises `Problem` 429 if `PLACES` of the account are running."""
+        running = self._running.get(account, 0)
+        if running >= PLACES:
+            message = f"{running} requests of this account wait for other hosts; retry in a few seconds"
+            raise Problem(429, "rate_limited", message, retry_after=2)
+        self._running[account] = running + 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        finally:
+            self._running[account] -= 1
+            if not self._running[account]:
+                del self._running[account]
 
 
 class Turns:

@@ -150,7 +150,7 @@ class Service:
             self._check_connections(),
             self._sweep(),
             self._regularly("bets", _SETTLE_EVERY, partial(bets.settle, self.node, self.node.records)),
-            self._regularly("alerts", self.settings.alerts.every, self.node.alerts.check),
+            self._regularly("alerts", self.settings.alerts.every, self.node.alerts.begin),
             self._regularly("records", _TIDY_EVERY, self._tidy),
         )
         tasks = [asyncio.create_task(job) for job in jobs]
@@ -363,7 +363,7 @@ def build(
         sender = Sender(private=settings.alerts.private, mail=secret(settings, "alerts.mail_env", environ))
         if problem := sender.mail_problem():
             raise SettingsError(f"{settings.file}: alerts.mail_env {problem}")
-        node.alerts = Alerts(node, node.records, sender, LISTS, clock.time)
+        node.alerts = Alerts(node, node.records, sender, LISTS, clock.time, options.url)
         service = Service(node, settings, environ, log, run)
         service.member = member
         if member is not None:
