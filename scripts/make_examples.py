@@ -18,7 +18,7 @@ import polars as pl
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
-from oddsengine_service.alerts import Alert, Alerts
+from oddsengine_service.alerts import Alerts, StoredAlert
 from oddsengine_service.bets import Bet
 from oddsengine_service.demo import add_futures, add_splits, teams_of
 from oddsengine_service.endpoints import Context, Endpoint
@@ -45,7 +45,6 @@ _QUERY = {
     "fields": "",
     "since": "2026-02-07T18:00:00Z",
 }
-_TOKEN = "of the operator"
 _BODIES: Mapping[str, Any] = {
     "/odds/batch": {"event_ids": ["{event}"]},
     "/deeplinks/batch": {"ids": ["{price}"]},
@@ -57,6 +56,7 @@ _BODIES: Mapping[str, Any] = {
     "/bets/{betId}": {"result": "won"},
     "/alerts": {"filter": "soccer", "quiet_from": "23:00", "quiet_to": "07:00"},
     "/alerts/{alertId}": {"improve": 0.5},
+    "/alerts/{alertId}/confirm": {"code": "1f0c93ab"},
     "/filters/{filterName}": {"list": "ev", "query": "sport=soccer&min_ev=2"},
     "/marks/{id}": {"note": "a friend has this already"},
     "/account/keys": {"name": "of the office", "tier": "pro"},
@@ -82,7 +82,7 @@ def examples(endpoints: Iterable[Endpoint] = ENDPOINTS) -> dict[str, Any]:
         node = Node(Engine(), keys, Limits())
         with closing(Past(node.engine)) as past:
             closed = _play(node, past)
-            node.past, node.splits_token = past, _TOKEN
+            node.past = past
             add_splits(node.splits, node.engine, node.clock.now(), hours=1)
             node.ready, node.changed_at = True, node.clock.time()
             return _answers(endpoints, node, keys, closed)
@@ -119,7 +119,7 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
     )  # fmt: skip
     node.records.put(caller.key, "bet", bet.id, bet)
     node.records.put(caller.key, "filter", "soccer", Filter(list="ev", name="soccer"))
-    node.records.put(caller.key, "alert", bet.id, Alert(filter="soccer", id=bet.id))
+    node.records.put(caller.key, "alert", bet.id, StoredAlert(filter="soccer", id=bet.id, codes={"": "1f0c93ab"}))
     node.alerts = Alerts(node, node.records, Sender(), {})
     (price,) = _answer(by_path["/events/{eventId}/odds"], plain, words)["data"]
     middles = _answer(by_path["/opportunities/middles"], plain, words)["data"]
@@ -137,11 +137,9 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
             continue
         key = gone if endpoint.method == "DELETE" else other
         ident = key.record.id if endpoint.tag == "Account" else middles[0]["id"] if middles else "0" * 16
-        token = _TOKEN if endpoint.key == "none" else ""
         try:
             more = of_ev if "{opportunityId}" in endpoint.path else {"id": ident}
-            context = plain._replace(token=token)
-            answer = _tool_result(context) if endpoint.path == "/mcp" else _answer(endpoint, context, words | more)
+            answer = _tool_result(plain) if endpoint.path == "/mcp" else _answer(endpoint, plain, words | more)
         except Problem:
             continue  # no example on this board
         if answer is not None:

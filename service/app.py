@@ -118,8 +118,7 @@ class Api:
         if ignored and endpoint.query_key:
             ignored = [name for name in ignored if name != "api_key"]
         board = node.board(caller.tier) if node.ready else node.engine
-        token = request.word() if endpoint.key == "none" else ""
-        return Context(caller, query, request.values, body, board, node, ignored, token)
+        return Context(caller, query, request.values, body, board, node, ignored)
 
 
 def _job_kind(context: Context, request: Request) -> Hashable:

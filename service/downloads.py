@@ -2,13 +2,11 @@
 
 import csv
 import io
-import re
 from collections.abc import Iterable
 from typing import Any
 
+from oddsengine.spreadsheets import safe_text
 from oddsengine_service.endpoints import Answer
-
-_FORMULA = re.compile(r"[\t\r\n]|[\s\x00-\x1f\ufeff]*([=@＝＠＋－]|[+-](?!(\d+\.?\d*|\.\d+)\Z))")
 
 
 def csv_file(name: str, rows: Iterable[Iterable[Any]]) -> Answer:
@@ -22,4 +20,4 @@ def csv_file(name: str, rows: Iterable[Iterable[Any]]) -> Answer:
 def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+    return safe_text(value) if isinstance(value, str) else value

@@ -27,7 +27,6 @@ class Context(NamedTuple):
     board: Engine  # the caller's board, delayed if the tier is
     node: "Node"
     ignored: Sequence[str]  # names of undeclared parameters
-    token: str = ""  # bearer token of endpoints that do not use a key
 
 
 class Answer(NamedTuple):
@@ -44,9 +43,9 @@ class Endpoint:
     """One method of one path.
 
     `answer` runs in a worker thread and returns an `Answer`, or a value that is encoded as JSON. A key is `needed`,
-    `optional` or `none`; `query_key` allows it in the query. `cache` says what the response depends on in addition to
-    the request and the caller's rights: the `board` version, or more (`never`: not cached; `records`: what the key
-    stores, which in a cluster the writer changes; neither is cached).
+    `optional` or `none`, or it is the token of an `operator`; `query_key` allows it in the query. `cache` says what the
+    response depends on in addition to the request and the caller's rights: the `board` version, or more (`never`: not
+    cached; `records`: what the key stores, which in a cluster the writer changes; neither is cached).
     """
 
     path: str

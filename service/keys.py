@@ -232,7 +232,7 @@ class KeyStore:
         self._writer, self._reader = self._opened(WAIT_S), self._opened(_READ_WAIT_S)
         try:
             with self._writing() as writer:
-                self._pepper = _prepared(writer, file, pepper)
+                self._pepper, self.warning = _prepared(writer, file, pepper)
                 self._keyed = hashlib.blake2b(key=self._pepper, digest_size=32)
         except BaseException:
             self._reader.close()
@@ -537,8 +537,11 @@ def _fixed(now: datetime) -> dict[str, Record]:
     return out
 
 
-def _prepared(writer: sqlite3.Connection, file: Path, pepper: Path) -> bytes:
-    """Create missing tables, and read the pepper; the writer's lock excludes other processes."""
+def _prepared(writer: sqlite3.Connection, file: Path, pepper: Path) -> tuple[bytes, str]:
+    """Create missing tables, and read the pepper; the writer's lock excludes other processes.
+
+    Returns the pepper, and a warning if it is of keys that may have been lost.
+    """
     (version,) = writer.execute("PRAGMA user_version").fetchone()
     if version > _VERSION:
         raise KeysError(
@@ -549,7 +552,8 @@ def _prepared(writer: sqlite3.Connection, file: Path, pepper: Path) -> bytes:
             writer.execute(statement)
         writer.execute(f"PRAGMA user_version = {_VERSION}")
     rows = writer.execute("SELECT value FROM facts WHERE name = 'pepper'").fetchall()
-    if not rows and not pepper.exists():
+    new = not rows and not pepper.exists()
+    if new:
         _make_pepper(pepper)
     try:
         value = pepper.read_bytes()
@@ -561,7 +565,9 @@ def _prepared(writer: sqlite3.Connection, file: Path, pepper: Path) -> bytes:
         writer.execute("INSERT INTO facts VALUES ('pepper', ?)", (_check(value),))
     elif not hmac.compare_digest(_check(value), rows[0][0]):
         raise KeysError(f"{pepper} is not the pepper that these keys were created with; restore that file")
-    return value
+    if new or writer.execute("SELECT 1 FROM keys LIMIT 1").fetchone():
+        return value, ""
+    return value, f"{file} has no keys, but {pepper} exists: if keys were lost, restore {file} from a backup"
 
 
 def _make_pepper(file: Path) -> None:

@@ -158,7 +158,7 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
         429,
         500,
         503,
-        *((401,) if endpoint.key != "none" or endpoint.body is not None else ()),
+        *((401,) if endpoint.key != "none" else ()),
         *((403,) if endpoint.key == "needed" else ()),
     }
     codes |= {404} if "{" in endpoint.path else set()
@@ -177,7 +177,9 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
 
 def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
     if endpoint.key == "none":
-        return [] if endpoint.body is None else [{"bearer": []}]  # the token of an operator
+        return []
+    if endpoint.key == "operator":
+        return [{"bearer": []}]
     ways: list[dict[str, list[str]]] = [{"header": []}, {"bearer": []}]
     if endpoint.query_key:
         ways.append({"query": []})

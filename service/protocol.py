@@ -9,10 +9,11 @@ import logging
 import re
 import sys
 from functools import partial
+from types import MethodType
 from typing import Any
 
 from httptools import HttpParserInvalidMethodError
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from oddsengine_service.connections import Connections
 from oddsengine_service.cors import METHODS
@@ -31,6 +32,16 @@ class _Logger(logging.LoggerAdapter[logging.Logger]):
     @property
     def level(self) -> int:
         return self.logger.level
+
+
+async def _send_unchunked(cycle: Any, message: Any) -> None:
+    """Send without chunks, which HTTP/1.0 does not have: a body of unknown length ends with the connection."""
+    if message["type"] == "http.response.start":
+        if b"content-length" not in dict(message.get("headers", ())):
+            cycle.chunked_encoding = False
+    elif cycle.chunked_encoding is False and not cycle.expected_content_length:
+        cycle.expected_content_length = len(message.get("body", b""))
+    await RequestResponseCycle.send(cycle, message)
 
 
 class Protocol(HttpToolsProtocol):
@@ -148,6 +159,8 @@ class Protocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         self._answering = cycle
+        if cycle.scope["http_version"] == "1.0":
+            cycle.send = MethodType(_send_unchunked, cycle)
         super()._start_asgi_task(cycle, app)
 
     def on_body(self, body: bytes) -> None:

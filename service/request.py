@@ -69,7 +69,7 @@ class Request:
             await send(message)
 
     def word(self) -> str:
-        """Bearer token of an endpoint that does not use a key."""
+        """Bearer token of an operator."""
         return bearer(self.received.get(b"authorization", b"")).decode("latin-1")
 
     def credential(self, *, in_query: bool) -> bytes | None:

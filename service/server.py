@@ -313,6 +313,8 @@ def build(
     with contextlib.ExitStack() as stack:  # closed in reverse order, also if the rest fails
         stack.enter_context(lock_folder(settings))
         store = stack.enter_context(contextlib.closing(keys.of(settings, demo=demonstration)))
+        if store.warning and settings.scale is None and not demonstration:  # else the keys come from the log
+            log.event("keys", message=store.warning)
         usage = stack.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
         limits = Limits(usage, clock=clock.rough_time, ahead=lambda: clock.ahead)
         node = Node(

@@ -22,8 +22,17 @@ except ImportError:  # the extra `alerts` is not installed
 
 TIMEOUT_S = 10.0
 _SERVICES = ("tgram", "discord")
+# Not public, by the registries of the IANA; what `ipaddress` says differs between versions of Python.
 _UNICAST = ipaddress.IPv6Network("2000::/3")  # IPv6 addresses outside of it are not public
-_TUNNELS = tuple(map(ipaddress.IPv6Network, ("2002::/16", "2001::/32")))  # they contain IPv4 addresses
+_SPECIAL6 = tuple(map(ipaddress.IPv6Network, (
+    "2001::/23",  # protocols, among them Teredo, whose addresses contain IPv4 addresses
+    "2001:db8::/32", "2002::/16", "3fff::/20",  # documentation, 6to4
+)))  # fmt: skip
+_SPECIAL4 = tuple(map(ipaddress.IPv4Network, (
+    "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+    "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+    "224.0.0.0/3",
+)))  # fmt: skip
 
 
 def masked(target: str) -> str:
@@ -69,9 +78,8 @@ def _public(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     if isinstance(ip, ipaddress.IPv6Address):
         if ip.ipv4_mapped is not None:
             return _public(ip.ipv4_mapped)
-        if ip not in _UNICAST or any(ip in network for network in _TUNNELS):
-            return False
-    return ip.is_global and not ip.is_multicast
+        return ip in _UNICAST and not any(ip in network for network in _SPECIAL6)
+    return not any(ip in network for network in _SPECIAL4)
 
 
 class Message:

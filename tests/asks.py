@@ -43,7 +43,7 @@ def found(endpoints: tuple[Endpoint, ...], path: str, method: str = "GET") -> En
 
 def ask(
     endpoint: Endpoint, here: Node, query: dict[str, Any] | None = None, tier: str = "sharp", *,
-    path: dict[str, str] | None = None, body: Any = None, token: str = "",
+    path: dict[str, str] | None = None, body: Any = None,
 ) -> Context:  # fmt: skip
     given = {
         name: str(value) if not isinstance(value, bool) else str(value).lower() for name, value in (query or {}).items()
@@ -51,7 +51,7 @@ def ask(
     read, ignored = parse(urlencode(given).encode(), endpoint.by_name)
     if body is not None:
         body = msgspec.json.decode(msgspec.json.encode(body), type=endpoint.body)
-    return Context(caller(tier), read, path or {}, body, here.engine, here, ignored, token)
+    return Context(caller(tier), read, path or {}, body, here.engine, here, ignored)
 
 
 def answer(endpoint: Endpoint, here: Node, *args: Any, **words: Any) -> Any:

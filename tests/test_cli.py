@@ -33,7 +33,7 @@ from oddsengine import (
 from oddsengine.cli import main
 from oddsengine.commands import output
 from oddsengine.commands.layout import Column, table, width_of
-from oddsengine.commands.report import moment, plain
+from oddsengine.commands.report import csv_text, moment, plain
 from oddsengine.results import bet
 from oddsengine.sample import SAMPLE_BOARD
 
@@ -231,6 +231,15 @@ def test_json_is_the_library_s_answer_rounded(run: Run) -> None:
     assert re.fullmatch(r"2026-10-\d\dT\d\d:\d\d:\d\dZ", first["start_time"])
     assert isinstance(document["low_hold"][0]["side1"]["deep_links"], dict)
     assert "-0.0" not in re.findall(r"-0\.0+\b", out)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@cmd", "-cmd", "x;=1+1", "x\t=1+1", 'x; "=1+1', ["x;=1"]])
+def test_csv_holds_no_formula(text: object) -> None:
+    (row,) = csv.DictReader(io.StringIO(csv_text([{"text": text}], ["text"])))
+    assert row["text"] == "'" + (text if isinstance(text, str) else json.dumps(text))
+    for number in ("-110", "+150", "-.5", "Over; 2.5", "A - B", -110, 2.5):
+        (row,) = csv.DictReader(io.StringIO(csv_text([{"text": number}], ["text"])))
+        assert row["text"] == str(number)
 
 
 def test_csv_holds_one_kind(run: Run) -> None:

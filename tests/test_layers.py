@@ -12,7 +12,7 @@ ROOT = Path(oddsengine.__file__).parent
 
 # Each layer may import from its own earlier siblings in the list and from the layers above it.
 LAYERS: list[set[str]] = [
-    {"_cache", "_jit", "columns", "games", "sample"},
+    {"_cache", "_jit", "columns", "games", "sample", "spreadsheets"},
     {"odds", "devig", "kelly", "arbitrage", "middle", "value", "clv", "scoring", "calculators", "catalog", "portfolio"},
     {"casts", "frames", "groups", "expressions", "reasons", "results"},
     {"schema"},
@@ -120,7 +120,7 @@ PUBLIC = {
     "", "archive", "calculators", "catalog", "catalog.futures", "catalog.links", "closing", "clv", "columns",
     "commission", "devig", "engine", "explain", "feeds", "futures", "games", "history", "kelly", "matching", "odds",
     "outcomes", "query", "query.values", "reasons", "schema", "simulate", "simulate.futures", "simulate.splits",
-    "snapshot", "stakes", "tape", "timestamps", "update",
+    "snapshot", "spreadsheets", "stakes", "tape", "timestamps", "update",
 }  # fmt: skip
 PARSERS = {path.stem for path in (ROOT / "feeds").glob("*.py")} - {"__init__"}
 SERVICE = sorted((ROOT.parent / "service").rglob("*.py"))

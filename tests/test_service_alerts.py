@@ -449,7 +449,11 @@ def test_alerts_are_of_one_key_and_its_rights(
         ("discord://123/abc json://127.0.0.1/", "one address"),
         ("discord://123/abc,json://127.0.0.1/", "valid discord"), ("https://1.1.1.1:0/", "valid address"),
         ("tgram://123456789:abcdefg_hijklmnop/1\tjson://127.0.0.1/", "one address"),
-        ("https://xn--/", "valid address"),
+        ("https://xn--/", "valid address"), ("https://192.0.0.8/", "private network"),
+        ("https://192.0.0.200/", "private network"), ("https://198.19.0.1/", "private network"),
+        ("https://100.64.0.1/", "private network"), ("https://[2001:db8::1]/", "private network"),
+        ("https://[3fff::1]/", "private network"), ("https://239.1.2.3/", "private network"),
+        ("https://255.255.255.255/", "private network"),
     ],
 )  # fmt: skip
 def test_addresses_are_checked(client: httpx.Client, target: str, why: str) -> None:
@@ -523,6 +527,11 @@ def test_a_name_that_changes_its_mind_is_connected_where_it_was_checked(
         Sender().send(f"https://rebind.example:{hook.server.server_address[1]}/", Message("t", []))
     assert hook.bodies == []
     assert set(asked) == {"rebind.example"}
+
+
+@pytest.mark.parametrize("address", ["192.0.1.1", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00::1"])
+def test_other_addresses_are_public(address: str) -> None:
+    assert checked(address, 443, private=False) == address
 
 
 def test_secrets_are_masked() -> None:

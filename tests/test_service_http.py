@@ -257,7 +257,11 @@ ERRORS: list[tuple[str, str, str, str | None, Json, int, str]] = [
     ("stream of a book above", "GET", "/stream?sportsbook=sbobet", "pro", {}, 403, "tier_restricted"),
     ("a key above", "POST", "/account/keys", "hobby", {"json": {"tier": "pro"}}, 403, "tier_restricted"),
     ("a key of no tier", "POST", "/account/keys", "hobby", {"json": {"tier": "gold"}}, 400, "validation_error"),
-    ("splits without a token", "POST", "/splits", "enterprise", {"json": {"splits": []}}, 400, "validation_error"),
+    ("splits without a token", "POST", "/splits", "enterprise", {"json": {"splits": []}}, 401, "unauthorized"),
+    ("splits, wrong token", "POST", "/splits", None,
+     {"content": b"{", "headers": {"Authorization": "Bearer x"}}, 401, "unauthorized"),
+    ("splits of nothing", "POST", "/splits", None,
+     {"json": {"splits": []}, "headers": {"Authorization": f"Bearer {SPLITS_TOKEN}"}}, 400, "validation_error"),
 ]  # fmt: skip
 
 
@@ -288,7 +292,8 @@ def test_every_error(
 def test_an_unknown_field_of_a_body_is_refused(service: Running, endpoint: Endpoint) -> None:
     assert endpoint.body is not None
     with service.client() as client:
-        answer = client.request(endpoint.method, endpoint.path, json={"colour": "red"})
+        headers = {"Authorization": f"Bearer {SPLITS_TOKEN}"}
+        answer = client.request(endpoint.method, endpoint.path, json={"colour": "red"}, headers=headers)
     fields = [field.encode_name for field in msgspec.structs.fields(endpoint.body)]
     assert (answer.status_code, answer.json()["error"]["message"]) == (
         400, f"unknown field 'colour' in the request body; allowed: {', '.join(fields)}",
@@ -1020,7 +1025,7 @@ def test_metrics(service: Running) -> None:
         assert found[f"oddsengine_{name}"].samples, name
 
 
-def test_splits_of_an_operator(service: Running) -> None:
+def test_splits_of_an_operator(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     shares = {"away": 0.25, "home": 0.75}
     record = {
         "event_id": "posted", "sportsbook": "circa", "sport": "football", "league": "nfl", "home_team": "H",
@@ -1028,9 +1033,13 @@ def test_splits_of_an_operator(service: Running) -> None:
     }  # fmt: skip
     with service.client(None) as client:
         body = {"splits": [record]}
-        for headers in ({}, {"Authorization": "Bearer x"}, {"X-API-Key": "demo_enterprise"}):
+        others = [{"Authorization": f"Bearer {token}"} for token in ("x", SPLITS_TOKEN[:-1])]
+        for headers in ({}, *others, {"X-API-Key": "demo_enterprise"}):
             refused = client.post("/splits", json=body, headers=headers)
             assert (refused.status_code, refused.json()["error"]["code"]) == (401, "unauthorized")
+        with monkeypatch.context() as unset:
+            unset.setattr(service.node, "splits_token", "")
+            assert client.post("/splits", json=body, headers={"Authorization": "Bearer x"}).status_code == 401
         taken = client.post("/splits", json=body, headers={"Authorization": f"Bearer {SPLITS_TOKEN}"})
         assert taken.json()["data"] == {"accepted": 1, "ignored": 0}
         found = client.get("/splits?event=posted", headers={"X-API-Key": "demo_pro"}).json()["data"]
@@ -1120,3 +1129,18 @@ def test_the_log_has_the_address_of_a_malformed_request(service: Running) -> Non
 def test_every_tier_and_book_of_these_tests_exists() -> None:
     assert TIER_IDS == ("free", "hobby", "pro", "sharp", "enterprise")
     assert {"pinnacle", "draftkings", "fanduel", "circa"} <= set(catalog.books())
+
+
+def test_http_1_0_gets_no_chunks(service: Running) -> None:
+    """Its bodies end with the connection, if their length is not known before."""
+    for path in ("/api/v1/stream/odds?sport=nope", "/api/v1/sports"):
+        with closing(socket.create_connection(("127.0.0.1", service.port), PATIENCE_S)) as line:
+            line.sendall(f"GET {path} HTTP/1.0\r\nx-api-key: demo_enterprise\r\n\r\n".encode())
+            got = b""
+            while b"snapshot:complete" not in got and (part := line.recv(1 << 16)):
+                got += part
+        head, _, body = got.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ")
+        assert b"transfer-encoding" not in head.lower()
+        assert b"connection: close" in head.lower()
+        assert re.match(rb"[:a-z{]", body), body[:50]

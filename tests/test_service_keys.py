@@ -252,8 +252,19 @@ def test_a_pepper_that_is_there_is_used(folder: Path) -> None:
     opened(folder).close()
     pepper = (folder / "keys.pepper").read_bytes()
     (folder / "keys.sqlite").unlink()
-    opened(folder).close()
+    for _ in range(2):
+        store = opened(folder)
+        assert store.warning.startswith(f"{folder / 'keys.sqlite'} has no keys, but {folder / 'keys.pepper'} exists")
+        store.close()
     assert (folder / "keys.pepper").read_bytes() == pepper
+    (folder / "keys.sqlite").write_bytes(b"")
+    store = opened(folder)
+    assert "restore" in store.warning
+    store.create("mia", Terms("pro"))
+    store.close()
+    store = opened(folder)
+    assert store.warning == ""
+    store.close()
 
 
 def test_other_files_are_refused_with_a_sentence(folder: Path) -> None:

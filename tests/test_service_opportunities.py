@@ -639,11 +639,14 @@ def test_csv_has_the_rows_of_the_page() -> None:
     assert answer(ARB, here(), {"format": "csv", "sport": "quidditch"}).body.decode().strip() == HEADER
 
 
-@pytest.mark.parametrize("name", ["=1+1", "@cmd", "+cmd|x", "-cmd", "\tx", "+1+cmd|x", "-.5;x"])
+@pytest.mark.parametrize(
+    "name",
+    ["=1+1", "@cmd", "+cmd|x", "-cmd", "\tx", "+1+cmd|x", "-.5;x", "x;=1+1", "x\t=1+1", 'x; "=1+1', "x|@cmd"],
+)
 def test_csv_holds_no_formula(name: str) -> None:
     told = table(answer(ARB, three_ways(name), {"format": "csv", "min_profit": -20}))
     cells = [cell for line in told for cell in line.values()]
-    assert any(cell.startswith("'") for cell in cells)
+    assert any(cell.startswith("'") and name in cell for cell in cells)
     assert not any(cell.startswith(("=", "@", "+c", "-c", "\t", "+1+", "-.5;")) for cell in cells)
 
 

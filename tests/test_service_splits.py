@@ -21,7 +21,6 @@ from oddsengine_service.wire.splits import SplitsGiven
 
 SPLITS, HISTORY = found(module.endpoints, "/splits"), found(module.endpoints, "/splits/history")
 POST = found(module.endpoints, "/splits", "POST")
-TOKEN = "a secret of the operator"
 NOW = datetime(2026, 2, 8, 12, tzinfo=UTC)
 
 
@@ -48,12 +47,11 @@ def given_at(time: datetime, **more: Any) -> SplitsGiven:
 
 def here() -> Node:
     node_ = node(Engine())
-    node_.splits_token = TOKEN
     return node_
 
 
 def post(node_: Node, *records: dict[str, Any]) -> Any:
-    return answer(POST, node_, body={"splits": list(records)}, token=TOKEN)["data"]
+    return answer(POST, node_, body={"splits": list(records)})["data"]
 
 
 def test_what_is_posted_is_shown() -> None:
@@ -91,19 +89,6 @@ def test_filters() -> None:
     got = answer(SPLITS, node_, {"sport": "quidditch", "market": "corners", "sportsbook": "nowhere"})
     assert got["data"] == []
     assert got["meta"]["unknown"] == {"sport": ["quidditch"], "market": ["corners"], "sportsbook": ["nowhere"]}
-
-
-def test_only_the_operator_posts() -> None:
-    node_ = here()
-    for token in ("", "wrong", TOKEN[:-1], "é" * 9):
-        with pytest.raises(Problem) as problem:
-            answer(POST, node_, body={"splits": [record()]}, token=token)
-        assert (problem.value.status, problem.value.code) == (401, "unauthorized")
-        assert TOKEN not in problem.value.message
-    node_.splits_token = ""  # nobody may, where none is set
-    with pytest.raises(Problem):
-        answer(POST, node_, body={"splits": [record()]}, token="")
-    assert answer(SPLITS, node_)["data"] == []
 
 
 @pytest.mark.parametrize(

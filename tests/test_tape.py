@@ -776,6 +776,29 @@ def test_writing_goes_on_after_a_torn_end(
     assert replayed(path) == taped[1]
 
 
+@pytest.mark.parametrize("block", [0, 2])
+def test_steps_that_the_catalogue_knows_of_are_set_aside(small: tuple[Path, list[str]], block: int) -> None:
+    """A disk error in a block makes the rest of a tape unreadable; it is not overwritten."""
+    path, hashes = small
+    file = path / "00000001.tape"
+    start, _ = blocks(file)[block]
+    data = bytearray(file.read_bytes()[: blocks(file)[block][1]])
+    listed = (path / "catalogue.json").read_bytes()
+    data[start + HEADER.size + 5] ^= 1
+    for n in (1, 2):
+        file.write_bytes(data)
+        (path / "catalogue.json").write_bytes(listed)
+        engine, writer = resume(path)
+        writer.close()
+        assert engine.number == block
+        aside = path / f"00000001.damaged{n}"
+        assert aside.read_bytes() == data
+        assert writer.torn
+        assert writer.torn.endswith(f"catalogue.json knows of {3 - block} steps more; a copy is {aside.name}")
+        assert Tape(path).last == block
+    assert len(hashes) == 3
+
+
 def test_a_disk_that_is_full_takes_the_step_back(world: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a block ends in its middle or is found missing afterwards; the next is written where it belongs."""
     engine, writer = resume(tmp_path, block_s=2.0, segment_bytes=60_000)

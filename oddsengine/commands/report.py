@@ -17,6 +17,7 @@ import polars as pl
 
 from oddsengine.commands.layout import Column
 from oddsengine.results import bet, number, team
+from oddsengine.spreadsheets import safe_text
 
 Row = Mapping[str, Any]
 Cells = list[list[str]]  # the rows of one result
@@ -317,4 +318,6 @@ def csv_text(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> str:
 def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else value
+    if isinstance(value, (list, dict)):
+        value = json.dumps(value, ensure_ascii=False)
+    return safe_text(value) if isinstance(value, str) else value

@@ -15,8 +15,9 @@ steps. A block is a header (`blocks.HEADER`, little-endian) and four tables, eac
 
 All blocks of a segment have the same version. The checksum covers the rest of the block. An incomplete or invalid block
 with no valid block after it is a *torn end*, as a crash leaves it: readers stop before it and set `Tape.torn`, writers
-truncate it. Any other inconsistency is damage and raises `TapeError`. `catalogue.json` lists the segments as of the
-last time one was closed, and is checked against the files.
+truncate it, and keep a copy (`00000001.damaged1`) if the catalogue lists steps in it. Any other inconsistency is damage
+and raises `TapeError`. `catalogue.json` lists the segments as of the last time one was closed, and is checked against
+the files.
 
 >>> import tempfile
 >>> from datetime import UTC, datetime

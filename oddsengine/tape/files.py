@@ -47,6 +47,7 @@ class Files(NamedTuple):
     segments: list[Segment]
     last: list[Block]  # blocks of the last segment
     torn: str | None
+    lost: int  # steps of the last segment that are in the catalogue, but not readable
 
 
 def _names(folder: Path) -> list[str]:
@@ -81,7 +82,7 @@ def survey(folder: Path) -> Files:
         raise TapeError(f"{folder / catalogued[len(names)].file} is missing, but listed in {CATALOGUE}")
     segments: list[Segment] = []
     blocks: list[Block] = []
-    torn = None
+    torn, lost = None, 0
     for at, name in enumerate(names):
         path, listed = folder / name, catalogued[at] if at < len(catalogued) else None
         before = segments[-1] if segments else segment_at(0, 1, 0, 0)
@@ -109,7 +110,7 @@ def survey(folder: Path) -> Files:
             torn = f"{path} is torn at byte {segment.bytes:,}"
             torn += f": the {cut:,} bytes from there are not a complete block" if cut else ""
             torn += f"{';' if cut else ':'} {CATALOGUE} knows of {lost:,} steps more" if lost else ""
-    return Files(segments, blocks, torn)
+    return Files(segments, blocks, torn, lost)
 
 
 def _lost(path: Path, listed: Segment, empty: Segment, blocks: Sequence[Block]) -> int:

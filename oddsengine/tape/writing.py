@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -31,7 +33,8 @@ class TapeWriter:
     Parameters
     ----------
     path
-        Folder of the tape, created if missing. A torn end is truncated.
+        Folder of the tape, created if missing. A torn end is truncated, after it was copied if the catalogue lists
+        steps in it.
     sync
         When to call fsync: after each `block`, when a `segment` is closed, or `never`.
     block_rows, block_s
@@ -76,9 +79,10 @@ class TapeWriter:
             begun = any(path.name != _NEW for path in self.path.iterdir())
             self._segments: list[Segment] = []
             if begun:
-                self._segments, _, self.torn = survey(self.path)
-            if self._segments:
-                self._continue()
+                files = survey(self.path)
+                self._segments, self.torn = files.segments, files.torn
+                if self._segments:
+                    self._continue(files.lost)
             self._catalogue()
         except BaseException:
             self._leave()
@@ -267,12 +271,16 @@ class TapeWriter:
         except OSError:
             pass
 
-    def _continue(self) -> None:
-        """Truncate an incomplete block at the end."""
+    def _continue(self, lost: int) -> None:
+        """Truncate an incomplete block at the end; a copy is kept if the catalogue knows of steps in it."""
         segment = self._end
         path = self.path / segment.file
         self._file = path.open("ab", buffering=0)
         if path.stat().st_size > segment.bytes:
+            if lost:
+                aside = next(each for n in count(1) if not (each := path.with_suffix(f".damaged{n}")).exists())
+                shutil.copyfile(path, aside)
+                self.torn = f"{self.torn}; a copy is {aside.name}"
             self._cut(segment)
 
     def _cut(self, segment: Segment) -> None:

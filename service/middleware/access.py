@@ -1,5 +1,6 @@
 """Access control: identifies the caller, and checks the key, the rate limit and the tier."""
 
+import hmac
 import time
 from functools import lru_cache
 
@@ -40,9 +41,15 @@ class Access:
                 raise Problem(503, "not_ready", "this node only writes the log; call a gateway")
             if not self._node.ready:
                 raise Problem(503, "not_ready", "the node is starting; retry in a few seconds")
+        if endpoint.key == "operator" and not self._is_operator(request):
+            raise Problem(401, "unauthorized", "operator token required: Authorization: Bearer TOKEN")
         if endpoint.feature and endpoint.feature not in caller.features:
             code = "feature_required" if endpoint.feature == "ev" else "tier_restricted"
             raise feature_above(endpoint.feature, caller.tier, code)
+
+    def _is_operator(self, request: Request) -> bool:
+        token = self._node.splits_token
+        return bool(token) and hmac.compare_digest(request.word().encode("utf-8", "replace"), token.encode())
 
     def caller(self, endpoint: Endpoint, request: Request) -> Caller:
         """Identify the caller; an invalid key is rejected even if no key is needed.
@@ -60,7 +67,7 @@ class Access:
                     message += f"; {endpoint.path} does not accept api_key in the query"
                 raise Problem(401, _unauthorized(endpoint), message)
             return ANONYMOUS
-        if endpoint.key == "none":
+        if endpoint.key in ("none", "operator"):
             return ANONYMOUS
         found = self._find(key)
         if found is None:
