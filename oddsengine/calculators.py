@@ -18,7 +18,7 @@ side of the middle. With a probability p of winning both, EV = p (s1 d1 + s2 d2)
 """
 
 from collections.abc import Sequence
-from math import inf, isfinite, prod
+from math import isfinite, prod
 from typing import NamedTuple
 
 
@@ -135,5 +135,5 @@ def middle_stakes(total: float, odds: float, other: float, prob: float = 0.0) ->
     first = total * other / (odds + other)
     second = total - first
     one, both = first * odds - total, first * odds + second * other - total
-    needed = -one / (both - one) if both > one else inf
+    needed = (odds + other) / (odds * other) - 1.0  # -one / (both - one)
     return Middle((first, second), both, one, max(0.0, needed), prob * both + (1.0 - prob) * one)

@@ -18,6 +18,7 @@ _ERRORS = {
     403: "The tier of the key does not allow this.",
     404: "Not found.",
     405: "Method not allowed for this path.",
+    406: "The `Accept` header does not allow JSON.",
     408: "The request body did not arrive in time.",
     413: "The request body is too large.",
     415: "Unsupported content encoding.",
@@ -136,6 +137,7 @@ def _parameters(params: Sequence[Param]) -> list[dict[str, Any]]:
             {
                 "name": param.name, "in": "query", "description": param.doc + also, "schema": schema,
                 "required": param.required,
+                **({"allowEmptyValue": True} if param.blank and not param.required else {}),
             }
         )  # fmt: skip
     return out
@@ -164,12 +166,15 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
     codes |= {404} if "{" in endpoint.path else set()
     codes |= set(endpoint.errors)
     codes |= {408, 413, 415} if endpoint.body is not None else set()
-    codes |= {507} if endpoint.tag == "Account" and endpoint.method != "GET" else set()
+    stores = endpoint.tag == "Account" or endpoint.cache == "records"
+    codes |= {507} if stores and endpoint.method != "GET" else set()
     problem = {"application/json": {"schema": of[id(ErrorBody)]}}
     bad: dict[str, Any] = {str(code): {"description": _ERRORS[code], "content": problem} for code in sorted(codes)}
     bad["429"]["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
     if endpoint.path == "/health":
         bad = {"503": {"description": "The service is down.", "content": {"application/json": media}}}
+    if endpoint.path == "/mcp":
+        bad["202"] = {"description": "The message was a notification, which has no response."}
     if endpoint.method == "GET" and endpoint.cacheable:
         bad["304"] = {"description": "Not modified."}
     return {str(endpoint.status): good, **bad}

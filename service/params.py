@@ -57,8 +57,8 @@ def choices(name: str, doc: str, allowed: Sequence[str], **more: Any) -> Param:
             raise invalid(f"{name} must be {each}{', '.join(allowed)}, got {quoted(unknown[0])}")
         return out
 
-    one = "|".join(allowed)
-    kind = {"type": "string", "pattern": f"^({one})(,({one})){{0,{MOST_WORDS - 1}}}$"}
+    one = f" *({'|'.join(allowed)})? *"
+    kind = {"type": "string", "pattern": f"^{one}(,{one}){{0,{MOST_WORDS - 1}}}$"}
     return Param(name, read, kind, doc + " Comma-separated.", several=True, **more)
 
 

@@ -62,6 +62,12 @@ def test_a_middle_earns_the_same_on_both_sides(total: float, odds: float, other:
         assert close(again.ev, 0.0)
 
 
+def test_a_middle_without_money_has_a_break_even() -> None:
+    nothing, some = (calculators.middle_stakes(total, 1.0001, 1.0001) for total in (0.0, 100.0))
+    assert nothing.break_even == some.break_even == pytest.approx(0.9998, abs=1e-4)
+    assert (nothing.one, nothing.both, nothing.ev) == (0.0, 0.0, 0.0)
+
+
 @given(PRICES, st.floats(0.0, 3.0))
 def test_a_boost_raises_the_winnings_only(odds: float, share: float) -> None:
     assert calculators.boost(odds, share) - 1 == pytest.approx((odds - 1) * (1 + share))

@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import Any
 
 import httpx
+import jsonschema  # type: ignore[import-untyped]
 import psutil
 import pytest
 import requests
@@ -149,6 +150,81 @@ def test_answers_conform_whatever_is_asked(
     assert statuses >= ({200, 404} if mode is schemathesis.GenerationMode.POSITIVE else {400})
     if mode is schemathesis.GenerationMode.POSITIVE:
         assert all(200 in met[path] for path in RECORDED), {path: met[path] for path in RECORDED}
+
+
+def edges(kind: dict[str, Any]) -> Iterator[str]:
+    """Values at the edges of a schema, within it and beyond."""
+    yield from ("", " ", ",", "x", "0", "-1", "1", "2.1", "1.5,0.5", "2.1,3", "0.5,0.25", "2026-02-08T18:00:00Z")
+    for one in kind.get("anyOf", [kind]):
+        yield from map(str, one.get("enum", ())[:2])
+        for name in ("minimum", "maximum"):
+            yield from (repr(one[name] + step) for step in (-1, 0, 1) if name in one)
+        if words := re.match(r"\^ \*\((\w+)", one.get("pattern", "")):
+            yield from (words[1], f" {words[1]},", f"{words[1]},{words[1]}", f"{words[1]}x")
+
+
+def fits(kind: dict[str, Any], text: str) -> bool:
+    """Whether a schema allows a text in a query."""
+    if "anyOf" in kind:
+        return any(fits(one, text) for one in kind["anyOf"])
+    value: Any = text
+    if kind["type"] in ("number", "integer"):
+        try:
+            value = float(text) if kind["type"] == "number" else int(text)
+        except ValueError:
+            return False
+    elif kind["type"] == "boolean":
+        value = {"true": True, "false": False}.get(text, text)
+    elif kind.get("format") in ("date-time", "date"):
+        return bool(re.fullmatch(r"\d{4}-\d\d-\d\d" + (r"T.+Z" if kind["format"] == "date-time" else ""), text))
+    return bool(jsonschema.Draft202012Validator(kind).is_valid(value))
+
+
+def test_the_description_and_the_parser_agree_at_the_edges(service: Running, description: dict[str, Any]) -> None:
+    """What is described is taken; an empty value only where the description allows one."""
+    given = {
+        "odds": "2.1,3.3", "probabilities": "0.5,0.4", "against": "2.1", "event_id": service.ids()["event"],
+        "since": "2026-02-08T18:00:00Z", "event": service.ids()["event"], "market": "moneyline", "probability": "0.4",
+        "id": "x", "market_type": "moneyline", "name": "x",
+    }  # fmt: skip
+    faults = list[str]()
+    with service.client() as client:
+        for path, methods in description["paths"].items():
+            if "get" not in methods or path.startswith(("/stream", "/ws")):
+                continue
+            place = re.sub(r"{\w+}", "x", path)
+            every = [each for each in methods["get"]["parameters"] if each["in"] == "query"]
+            needed = {each["name"]: given[each["name"]] for each in every if each["required"]}
+            if path.startswith("/calculators") and every[0]["schema"]["type"] == "number":
+                needed["odds"] = "2.1"
+            for each in every:
+                name, kind = each["name"], each["schema"]
+                for text in dict.fromkeys(edges(kind)):
+                    described = fits(kind, text) or (not text.strip() and each.get("allowEmptyValue", False))
+                    answer = client.get(place, params={**needed, name: text})
+                    message = "" if answer.status_code != 400 else answer.json()["error"]["message"]
+                    of_two = re.search("as many numbers as|at most 1,000,000 steps", message)  # no schema can say that
+                    taken = name not in message or of_two is not None
+                    if str(answer.status_code) not in methods["get"]["responses"]:
+                        faults.append(f"{path} {name}={text!r}: {answer.status_code}")
+                    if described != taken and (described or not text.strip(" ,")):
+                        faults.append(f"{path} {name}={text!r}: {answer.status_code} {message}")
+    assert not faults, "\n".join(faults)
+
+
+def test_every_status_is_described(service: Running, description: dict[str, Any]) -> None:
+    """Those that generated requests do not meet: a full disk, and what the tools' protocol needs."""
+    for path, methods in description["paths"].items():
+        if path.startswith(("/alerts", "/bets", "/filters", "/marks")):
+            for method, operation in methods.items():
+                assert ("507" in operation["responses"]) == (method != "get"), f"{method} {path}"
+    statuses = description["paths"]["/mcp"]["post"]["responses"]
+    notification = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    with service.client(headers={"Accept": "application/json"}) as client:
+        assert client.post("/mcp", json=notification).status_code == 202
+        assert client.post("/mcp", json=call, headers={"Accept": "text/html"}).status_code == 406
+    assert {"202", "406"} <= set(statuses)
 
 
 # ---- by hand ----

@@ -175,6 +175,7 @@ class Reply(msgspec.Struct):
 
 ENDPOINT = Endpoint(
     "/mcp", no_answer, "Call tools (Model Context Protocol)", "MCP", Reply, method="POST", query_key=True,
-    body=Message, cache="never", doc="Streamable HTTP: one JSON-RPC message per POST, a JSON response, no "
-    "sessions. Each tool call counts as one request.",
+    body=Message, cache="never", errors=(406,),
+    doc="Streamable HTTP: one JSON-RPC message per POST, a JSON response, no sessions. Each tool call counts as one "
+    "request.",
 )  # fmt: skip

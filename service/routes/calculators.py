@@ -1,23 +1,35 @@
 """Calculators: stakes for arbitrages, hedges, middles, boosts, free bets and parlays. Odds are decimal."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from oddsengine import arbitrage_stakes, calculators, kelly, round_stakes
 from oddsengine_service.endpoints import Context, Endpoint, data
-from oddsengine_service.params import Param, flag, number, text
+from oddsengine_service.params import MOST_TEXT, Param, flag, number, text
 from oddsengine_service.problems import invalid, quoted
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import exact
 
 _TAG = "Calculators"
 _MOST, _MOST_STEPS = 20, 1_000_000  # legs; total divided by step
-_ODDS = text("odds", "Decimal odds of all legs, separated by commas.", required=True)
 _STEP = number("step", "Stakes are multiples of it.", 0.0, 1e6, default=0.01)
 _SIX_DIGITS = ("odds", "probability", "kelly", "conversion", "break_even")
 Figures = dict[str, float | list[float]]
+
+
+def _list(name: str, doc: str, one: str, **more: Any) -> Param:
+    """A parameter for `_numbers`; `one` is the pattern of one number."""
+    kind = {"type": "string", "maxLength": MOST_TEXT, "pattern": f"^{one}(,{one}){{0,{_MOST - 1}}}$"}
+    return replace(text(name, f"{doc}, separated by commas.", **more), kind=kind)
+
+
+_FRACTION = "[0-9]{0,8}[1-9]"  # after the point, above 0
+_ODDS = _list(
+    "odds", "Decimal odds of all legs", rf"(1\.{_FRACTION}|([2-9]|[1-9][0-9]{{1,5}})(\.[0-9]{{0,9}})?)", required=True
+)
 
 
 def _price(name: str, doc: str) -> Param:
@@ -109,7 +121,7 @@ def _calculator(name: str, answer: Any, summary: str, *params: Param) -> Endpoin
 
 endpoints = (
     _calculator("arbitrage", arbitrage, "Stakes for an arbitrage", _ODDS, _TOTAL, _STEP,
-                text("limits", "Maximum stake at each book, separated by commas.")),
+                _list("limits", "Maximum stake at each book", r"[0-9]{1,15}(\.[0-9]{0,9})?")),
     _calculator("hedge", hedge, "Hedge a bet", _STAKE, _PRICE, _AGAINST),
     _calculator("middle", middle, "Stakes for a middle", _TOTAL, _PRICE, _AGAINST, _CHANCE),
     _calculator("boost", boost, "EV of a boosted price", _PRICE,
@@ -117,5 +129,5 @@ endpoints = (
     _calculator("free-bet", free_bet, "Value of a free bet", _STAKE, _PRICE, _AGAINST,
                 flag("returned", "True if the stake is paid back with the winnings.", default=False)),
     _calculator("parlay", parlay, "Combine bets into a parlay", _ODDS,
-                text("probabilities", "Fair probabilities of all legs, 0 to 1, separated by commas.", required=True)),
+                _list("probabilities", "Fair probabilities of all legs", rf"0\.{_FRACTION}", required=True)),
 )  # fmt: skip
