@@ -448,7 +448,7 @@ def _add_feeds(commands: Any) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=_Parser)
     for name, text in (
         ("check", "fetch once from each feed and report what it delivers"),
-        ("unmapped", "list market names of the last run that the catalog does not have"),
+        ("unmapped", "list market names of the last run or check that the catalog does not have"),
     ):
         action = actions.add_parser(name, help=text, epilog=_CHECKED if name == "check" else None)
         _add_shared(action, "--config")

@@ -13,6 +13,7 @@ columns. To read a part of an archive, pass a query to the finders:
 import glob
 import os
 import re
+import stat
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -60,7 +61,7 @@ def read_odds(
     Raises
     ------
     OddsError
-        If a file does not exist or is not an odds table.
+        If a file does not exist, is not an odds table, or changes while it is read.
     """
     if odds_format not in (None, *ODDS_FORMATS):
         raise OddsError(f"odds_format must be one of {', '.join(ODDS_FORMATS)}, got {odds_format!r}")
@@ -126,9 +127,16 @@ def _read_file(path: Path, odds_format: str | None) -> OddsTable:
     if path.suffix.lower() not in READABLE:
         raise OddsError(f"cannot read {path.name}: the suffix must be one of {', '.join(READABLE)}")
     try:
+        before = path.stat()
         data = path.read_bytes()
+        after = path.stat()
     except OSError as error:
         raise OddsError(f"cannot read {path}: {reason_of(error)}") from error
+    was, is_ = ((each.st_mtime_ns, each.st_size) for each in (before, after))
+    if was != is_ and stat.S_ISREG(after.st_mode):
+        raise OddsError(
+            f"{path} was changed while it was read; read it again, and replace such a file by renaming a new one"
+        )
     return _read(path.name, data, path.suffix.lower(), odds_format)
 
 

@@ -150,6 +150,9 @@ class Strategy:
         for name in ("sports", "markets"):
             if isinstance(value := getattr(self, name), str):
                 raise ValueError(f"{name} must be a list of names, got {value!r}")
+        for name in self.sports or ():
+            if name not in catalog.sports():
+                raise ValueError(f"sports must be among {', '.join(catalog.sports())}, got {name!r}")
 
     def choose(self, ev: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of a frame of +EV prices (`EV_SCHEMA`) to bet on."""

@@ -387,6 +387,34 @@ def test_a_watched_table(tmp_path: Path) -> None:
     asyncio.run(check())
 
 
+def test_a_table_that_is_being_rewritten_removes_nothing(tmp_path: Path) -> None:
+    """A writer that is slow leaves a file that ends anywhere: the rest of the books would seem to be gone."""
+    path, rest = tmp_path / "odds.csv", threading.Event()
+    path.write_text(HEAD + line("a", 1.9) + line("b", 2.0))
+    feed = Table(name="t", kind="table", path=str(path), interval=0.01, backoff=0.01, backoff_cap=0.02, timeout=1.0)
+
+    def write() -> None:
+        while not rest.is_set():
+            path.write_text(HEAD + line("a", 1.9))
+            rest.wait(0.005)
+        path.write_text(HEAD + line("a", 1.9) + line("b", 2.1))
+
+    async def check() -> None:
+        hub, writer = new_hub(), threading.Thread(target=write)
+        async with running(hub, table(feed, {}, Secrets())):
+            await until(lambda: sorted(prices(hub).values()) == [1.9, 2.0], "the first state")
+            writer.start()
+            try:
+                await until(lambda: "was changed while it was read" in hub.statuses()[0].reason, "a reason")
+                assert sorted(prices(hub).values()) == [1.9, 2.0]
+            finally:
+                rest.set()
+                writer.join()
+            await until(lambda: sorted(prices(hub).values()) == [1.9, 2.1], "the second state")
+
+    asyncio.run(check())
+
+
 SEASON = (
     "Div,Date,Time,HomeTeam,AwayTeam,FTHG,FTAG,FTR,B365H,B365D,B365A,PSCH,PSCD,PSCA\n"
     "E0,17/08/2024,15:00,Arsenal,Wolves,2,0,H,1.17,8,15,1.16,8.5,17\n"
@@ -497,9 +525,11 @@ url = "http://127.0.0.1:9/api/v1"
         out = capsys.readouterr().out
         assert "american  the_odds_api  ok" in out
         assert "file: books not in the catalog: a" in out
-        assert main(["feeds", "unmapped", "--check", "--config", "oddsengine.toml"]) == 0
-        assert "first_dunk_colour" in capsys.readouterr().out
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["odds.csv", "oddsengine.toml"]  # it left nothing
+        for more in ([], ["--check"]):
+            assert main(["feeds", "unmapped", *more, "--config", "oddsengine.toml"]) == 0
+            assert "first_dunk_colour" in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["odds.csv", "oddsengine-data", "oddsengine.toml"]
+    assert [path.name for path in (tmp_path / "oddsengine-data").iterdir()] == ["feeds-checked.json"]
 
 
 def test_unmapped_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -513,6 +543,12 @@ def test_unmapped_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
     config = written(tmp_path, "[feeds.t]\nkind = 'table'\npath = 'odds.csv'\n")
     assert main(["feeds", "unmapped", "--config", config]) == 2
     assert "no data yet" in capsys.readouterr().err
+    path.write_text(HEAD + line("a", 2.0).replace("moneyline", "of the check"))
+    main(["feeds", "check", "--config", config])
+    capsys.readouterr()
+    assert main(["feeds", "unmapped", "--config", config, "--format", "json"]) == 0
+    assert [one["market"] for one in json.loads(capsys.readouterr().out)] == ["of the check"]
+    path.write_text(HEAD + "".join(odd))
 
     async def run() -> None:
         from oddsengine_service.feeds.check import state_file

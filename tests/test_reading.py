@@ -17,7 +17,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 from test_feeds_samples import FEATURED, PAST, PROPS, ROWS
 
-from oddsengine import OddsError, find_all, read_odds
+from oddsengine import OddsError, find_all, find_ev, read_odds
 from oddsengine.cli import main
 from oddsengine.sample import SAMPLE_BOARD
 
@@ -55,6 +55,32 @@ def test_the_odds_api(tmp_path: Path, document: Any) -> None:
 
 def test_one_event_of_the_odds_api(tmp_path: Path) -> None:
     assert "Jayson Tatum" in read_odds(save(tmp_path / "event.json", PROPS))["player_name"].to_list()
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "odds.csv"
+    path.write_bytes(SAMPLE_BOARD.read_bytes())
+    read = Path.read_bytes
+
+    def slowly(self: Path) -> bytes:
+        data = read(self)
+        with self.open("ab") as file:  # by another program
+            file.write(b"\n")
+        return data
+
+    assert read_odds(path).height
+    monkeypatch.setattr(Path, "read_bytes", slowly)
+    with pytest.raises(OddsError, match=r"odds.csv was changed while it was read; read it again"):
+        read_odds(path)
+
+
+@pytest.mark.parametrize("written", ["NBA", "nba", " Basketball", "basketball_nba"])
+def test_a_league_for_a_sport_is_understood(written: str) -> None:
+    odds = pl.DataFrame(read_odds(SAMPLE_BOARD)).filter(pl.col("league") == "nba").with_columns(league=None)
+    found, same = (find_ev(odds.with_columns(sport=pl.lit(sport))) for sport in (written, "basketball"))
+    assert found.height
+    assert found.equals(same)
+    assert set(found["sport"]) == {"basketball"}
 
 
 def test_american_odds_are_recognised(tmp_path: Path) -> None:

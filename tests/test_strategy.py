@@ -146,6 +146,9 @@ def test_what_a_strategy_leaves_alone() -> None:
     assert count(sports=("soccer",)) == count(markets=("moneyline",)) == count(books=("caesars",)) == 0
     assert count(max_hours=1.0) == 0
     assert count(max_hours=3.0, sports=("basketball",), markets=("total_points",)) == 1
+    for name in ("NBA", "Basketball", "hoops"):
+        with pytest.raises(ValueError, match=f"sports must be among .*basketball.*, got '{name}'"):
+            count(sports=("soccer", name))
     for wrong in (
         {"size": 0.0}, {"staking": "all"}, {"step": 0.0}, {"step": np.inf}, {"min_ev": None}, {"min_ev": np.nan},
         {"max_bet": np.nan}, {"max_bet": -1.0}, {"max_event": -1.0}, {"max_ev": np.nan}, {"max_hours": "2"},

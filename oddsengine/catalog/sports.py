@@ -97,17 +97,31 @@ def _by_alias() -> Mapping[str, Sport]:
     return table | dict(sports())
 
 
+@cache
+def _by_league() -> Mapping[str, Sport | None]:
+    """Map ids and aliases of leagues to their sports; None if two sports share one."""
+    table: dict[str, Sport | None] = {}
+    for id_, entry in files.amended("leagues", files.entries("leagues.csv")).items():
+        within = sports()[entry["sport"]]
+        for name in (id_, *entry.get("aliases", ())):
+            table[plain(name)] = within if table.get(plain(name), within) is within else None
+    return table
+
+
 @lru_cache(maxsize=4096)
 def sport(id_: str) -> Sport:
-    """Return a sport by id or alias, ignoring case and spaces; an unknown sport has no draws and no distributions.
+    """Return a sport by id or alias, or by one of its leagues, ignoring case and spaces.
+
+    An unknown sport has no draws and no distributions.
 
     Examples
     --------
-    >>> sport("Ice Hockey").id, sport("soccer_epl").draws, sport("quidditch").draws
-    ('hockey', True, False)
+    >>> sport("Ice Hockey").id, sport("soccer_epl").draws, sport("NBA").id, sport("quidditch").draws
+    ('hockey', True, 'basketball', False)
     """
     name = plain(id_)
     parts = name.split("_")
     # The part before the league, as in `soccer_epl`.
     words = ("_".join(parts[:n]) for n in range(len(parts), 0, -1))
-    return next((match for word in words if (match := _by_alias().get(word))), None) or Sport(name, id_)
+    match = next((match for word in words if (match := _by_alias().get(word))), None)
+    return match or _by_league().get(name) or Sport(name, id_)

@@ -26,13 +26,15 @@ def feeds_command(arguments: argparse.Namespace) -> None:
     settings = load(arguments.config, os.environ)
     learn(settings)
     if arguments.action == "unmapped":
-        unmapped = check.unmapped_now(settings, os.environ, arguments.seconds) if arguments.check else None
-        _unmapped(check.unmapped_of(settings) if unmapped is None else unmapped, arguments)
+        if arguments.check:
+            check.store(settings, check.check(settings, os.environ, arguments.seconds))
+        _unmapped(check.unmapped_of(settings), arguments)
         return
     if not settings.feeds:
         file = settings.file if Path(settings.file).exists() else f"{settings.file} (which does not exist)"
         raise ValueError(f"no feeds are configured; add a [feeds.NAME] table with a kind to {file}")
     checked = check.check(settings, os.environ, arguments.seconds)
+    check.store(settings, checked)
     _checked(checked, arguments)
     if any(one.status != "ok" for one in checked):
         raise SystemExit(1)

@@ -6,6 +6,7 @@ The service is imported only when one of them runs.
 import argparse
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +148,8 @@ def _print_created(made: "CreatedKey", arguments: argparse.Namespace) -> None:
         _print_json({**_plain(made.record), "key": made.key})
         return
     record = made.record
-    echo(f"{made.key}\n\n{record.id} of {record.account}: tier {record.terms.tier}. {_SHOWN_ONCE}\n")
+    print(f"{record.id} of {record.account}: tier {record.terms.tier}. {_SHOWN_ONCE}", file=sys.stderr)
+    echo(f"{made.key}\n")
 
 
 def _print_record(record: "Record", action: str, arguments: argparse.Namespace) -> None:

@@ -345,11 +345,11 @@ def repeated(value: Any, n: int, dtype: Any = None) -> pl.Series:
     return pl.Series([value], dtype=dtype).new_from_index(0, n)
 
 
-def _lower(texts: pl.Series) -> pl.Series:
-    """Texts in lower case; few are distinct."""
+def _sports(texts: pl.Series) -> pl.Series:
+    """Ids of sports; few are distinct."""
     given = texts.to_list()
-    lower = {text: None if text is None else text.lower() for text in dict.fromkeys(given)}
-    return pl.Series([lower[text] for text in given], dtype=pl.String)
+    ids_ = {text: None if text is None else catalog.sport(text).id for text in dict.fromkeys(given)}
+    return pl.Series([ids_[text] for text in given], dtype=pl.String)
 
 
 def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str, Any]:
@@ -372,7 +372,7 @@ def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str,
         "event_name": name,
         "home_team": home,
         "away_team": away,
-        "sport": _lower(facts["sport"]),
+        "sport": _sports(facts["sport"]),
         "start_time": facts["event_start_time"],
         "market_type": labels.market_type[at],
         "market_segment": labels.period[at],

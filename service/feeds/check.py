@@ -1,7 +1,7 @@
-"""`feeds check`: fetch once from each feed and report what it delivers, without storing anything."""
+"""`feeds check`: fetch once from each feed and report what it delivers; only unknown market names are stored."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from oddsengine_service.feeds.status import Track
 from oddsengine_service.node import Writer
 from oddsengine_service.settings import Feed, Settings, SettingsError, TheOddsApi
 
-STATE = "feeds.json"
+STATE, CHECKED = "feeds.json", "feeds-checked.json"  # of a run, and of the last check
 
 
 class Checked(NamedTuple):
@@ -113,10 +113,17 @@ def _seen(hub: Hub, track: Track, feed: Feed, settings: Settings, made: Any, *, 
     )  # fmt: skip
 
 
-def unmapped_now(settings: Settings, environ: Mapping[str, str], seconds: float) -> list[Unmapped]:
-    """Return market names of the feeds that are not in the catalog, most frequent first."""
-    unmapped = [one for checked in check(settings, environ, seconds) for one in checked.unmapped]
-    return sorted(unmapped, key=lambda one: (-one.times, one))
+def unmapped_in(checked: Sequence[Checked]) -> list[Unmapped]:
+    """Return market names that are not in the catalog, most frequent first."""
+    return sorted((one for each in checked for one in each.unmapped), key=lambda one: (-one.times, one))
+
+
+def store(settings: Settings, checked: Sequence[Checked]) -> None:
+    """Store the unknown market names for `unmapped_of`, if the data folder can be written."""
+    path = Path(settings.data.folder) / CHECKED
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_bytes(msgspec.json.encode(_State(unmapped_in(checked))))
 
 
 class _State(msgspec.Struct):
@@ -124,12 +131,15 @@ class _State(msgspec.Struct):
 
 
 def unmapped_of(settings: Settings) -> list[Unmapped]:
-    """Return market names of the last run that were not in the catalog, most frequent first.
+    """Return market names of the last run or check that were not in the catalog, most frequent first.
 
-    Raises `SettingsError` if no run has left anything.
+    Raises `SettingsError` if there was none.
     """
     path = state_file(settings)
     try:
+        checked = path.with_name(CHECKED)
+        if checked.exists() and not (path.exists() and path.stat().st_mtime_ns > checked.stat().st_mtime_ns):
+            path = checked
         return msgspec.json.decode(path.read_bytes(), type=_State).unmapped
     except FileNotFoundError:
         raise SettingsError(f"{path}: no data yet; run `oddsengine serve` or `oddsengine feeds check` first") from None

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from oddsengine_service.settings import Document
 
 Read = Callable[[bytes, str], list[Payload]]  # a document and its name
 _TABLES = (".csv", ".json", ".ndjson", ".jsonl", ".parquet")
+_SETTLED_S, _SETTLES_S = 1.0, 0.2  # a file as new as this may be incomplete; how long to look whether it changes
 _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -68,7 +70,13 @@ class DocumentSource:
                     continue
                 if about.st_size > self.feed.body_bytes:
                     raise Failure(f"{path} has more than {self.feed.body_bytes} bytes")
-                yield str(path), stamp, await asyncio.to_thread(path.read_bytes)
+                body = await asyncio.to_thread(path.read_bytes)
+                if abs(time.time() - about.st_mtime) < _SETTLED_S:
+                    await asyncio.sleep(_SETTLES_S)
+                after = await asyncio.to_thread(path.stat)
+                if stamp != (after.st_mtime_ns, after.st_size):
+                    raise Failure(f"{path} was changed while it was read; replace it by renaming a new file")
+                yield str(path), stamp, body
             except OSError as error:
                 raise Failure(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
 
