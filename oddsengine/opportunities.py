@@ -587,7 +587,7 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
     g = identity.groups
     n = g.threshold.size
     question = board.ask(prepared, None, None, "multiplicative", None, Wants.of())
-    main, _ = main_lines(g, g.odds, prepared.guarded.reason, len(identity.books))
+    main, _ = main_lines(g, question.view.net, prepared.guarded.reason, len(identity.books))
     names = pl.Series(identity.books, dtype=pl.String)
     rows = pl.DataFrame(
         {
