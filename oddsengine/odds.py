@@ -23,6 +23,7 @@ References: S. Cortis, "Expected values and variances in bookmaker payouts: a th
 setting limits on odds", Journal of Prediction Markets 9(1), 2015, https://doi.org/10.5750/jpm.v9i1.987
 """
 
+import math
 import re
 from typing import cast
 
@@ -128,17 +129,51 @@ def decimal_to_american(odds: npt.ArrayLike) -> Floats:
     return _answer(d > 1.0, american)
 
 
+def even_money(american: npt.ArrayLike) -> Floats:
+    """Return American odds with even money as +100: -100 is the same price, and only +100 is published.
+
+    Examples
+    --------
+    >>> even_money([-100.0, 100.0, -110.0]).tolist()
+    [100.0, 100.0, -110.0]
+    """
+    a = np.asarray(american, dtype=np.float64)
+    return np.where(a == -100.0, 100.0, a)[()]
+
+
+def round_american(american: npt.ArrayLike, digits: int = 2) -> Floats:
+    """Round American odds; what rounds to -100 is +100.
+
+    Examples
+    --------
+    >>> round_american([-100.001, 104.766, -110.0]).tolist(), float(round_american(-100.4, 0))
+    ([100.0, 104.77, -110.0], 100.0)
+    """
+    return even_money(np.round(np.asarray(american, dtype=np.float64), digits))
+
+
+def format_american(american: float | None) -> str:
+    """Format American odds for people: whole, with a sign; empty if there are none.
+
+    Examples
+    --------
+    >>> format_american(150.0), format_american(-114.94), format_american(-100.2), format_american(None)
+    ('+150', '-115', '+100', '')
+    """
+    return "" if american is None or not math.isfinite(american) else f"{float(round_american(american, 0)):+.0f}"
+
+
 def quoted_american(odds: Floats, quoted: Floats) -> Floats:
     """Return American odds as quoted, or converted from valid decimal odds if `quoted` is nan.
 
     Examples
     --------
-    >>> quoted_american(np.array([2.1, 1.909]), np.array([np.nan, -110.0])).tolist()
-    [110.00000000000001, -110.0]
+    >>> quoted_american(np.array([2.1, 1.909, 2.0]), np.array([np.nan, -110.0, -100.0])).tolist()
+    [110.00000000000001, -110.0, 100.0]
     """
     win = odds - 1.0
     made = np.where(odds >= 2.0, win * 100.0, -100.0 / win)
-    return np.where(np.isnan(quoted), made, quoted)
+    return even_money(np.where(np.isnan(quoted), made, quoted))
 
 
 def decimal_to_probability(odds: npt.ArrayLike) -> Floats:

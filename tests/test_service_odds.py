@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 import numpy as np
+import polars as pl
 import pytest
 from boards import build, frame
 from hazards import HAZARDS, NOW, SECOND
@@ -26,6 +27,7 @@ from oddsengine.engine import Engine
 from oddsengine.find.board import ask, prepare
 from oddsengine.query import CURSOR_PATTERN, LATEST, SORTS, Cursor, Index
 from oddsengine.reasons import CODES, NAMES, SENTENCES, UNCOMPARED, reason
+from oddsengine.schema import check_odds
 from oddsengine_service.endpoints import Context
 from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem
@@ -435,6 +437,29 @@ def test_a_main_line_changes_with_prices_of_other_books(moneyline_first: bool) -
     assert mains() == {None: True, 200.5: True, 201.5: False}
     engine.step([row | {"sportsbook": "betmgm"} for row in totals[2:]], now + timedelta(seconds=1))
     assert mains() == {None: True, 200.5: False, 201.5: True}
+
+
+def test_even_money_is_plus_100_everywhere() -> None:
+    """-100 and +100 are one price; rows, table, best prices, filters and opportunities say +100."""
+    engine = Engine()
+    quoted = {"draftkings": (-100.0, -100.0), "fanduel": (None, 1.999999), "betmgm": (100.0, 110.0)}
+    rows = [
+        price("e", book, "total_points", side, odds if american is None else None, line=201.5, odds_american=american)
+        for book, (first, second) in quoted.items()
+        for side, american, odds in (("Over", first, second), ("Under", None if first is None else second, second))
+    ]
+    update = engine.step(rows, datetime(2026, 2, 8, tzinfo=UTC))
+    assert -100.0 not in update.changed["odds_american"].to_list()
+    assert set(engine.table().filter(sportsbook="draftkings")["odds_american"]) == {100.0}
+    assert set(check_odds(pl.DataFrame(rows)).filter(sportsbook="draftkings")["odds_american"]) == {100.0}
+    node = stand(engine)
+    shown = {(row["sportsbook"], row["selection"]): row["odds_american"] for row in call(node, "/odds")["data"]}
+    assert shown == {
+        ("draftkings", "Over"): 100.0, ("draftkings", "Under"): 100.0, ("fanduel", "Over"): 100.0,
+        ("fanduel", "Under"): 100.0, ("betmgm", "Over"): 100.0, ("betmgm", "Under"): 110.0,
+    }  # fmt: skip
+    for limits, count in (({"min_odds": 100}, 6), ({"max_odds": -100}, 5), ({"min_odds": -100, "max_odds": 100}, 5)):
+        assert len(call(node, "/odds", limits)["data"]) == count, limits
 
 
 def test_of_equal_lines_the_lowest_is_the_main_one() -> None:

@@ -23,10 +23,10 @@ from oddsengine.groups import mix
 from oddsengine.guards import main_lines
 from oddsengine.identity import Wording
 from oddsengine.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPENDED
-from oddsengine.odds import quoted_american
+from oddsengine.odds import even_money, quoted_american, round_american
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
 from oddsengine.query.lines import NOT_COMPUTED, MainLines, units_of
-from oddsengine.query.scan import best, between, page_between, prices, scan, states
+from oddsengine.query.scan import best, between, page_between, scan, states
 from oddsengine.query.terms import TermIndex, TermTexts
 from oddsengine.replica import ReadState
 from oddsengine.update import Update
@@ -252,9 +252,9 @@ class BoardReader:
         """Return the prices of cached rows, in hundredths."""
 
         def make() -> tuple[Ints, dict[str, list[str]]]:
-            out = np.empty(slots.size, np.int32)
-            prices(slots, self.board.rows.odds, self.board.rows.american, out)
-            return out, {}
+            rows = self.board.rows
+            american = round_american(quoted_american(rows.odds[slots], rows.american[slots]))
+            return np.clip(np.rint(american * 100.0), _LEAST, _MOST).astype(np.int32), {}
 
         return self.index.cached(("prices", key), make)[0]
 
@@ -622,7 +622,7 @@ def _between(slots: Ints, price: Ints, f: Filter) -> Ints:
 
 def _bounds(low: float | None, high: float | None) -> tuple[int, int]:
     """Convert limits on American odds to hundredths; -100 is +100, also as a limit."""
-    least, most = (None if price is None else 100.0 if price == -100.0 else price for price in (low, high))
+    least, most = (None if price is None else float(even_money(price)) for price in (low, high))
     return (
         _LEAST if least is None else max(_LEAST, min(math.ceil(round(least * 100.0, 6)), _MOST)),
         _MOST if most is None else max(_LEAST, min(math.floor(round(most * 100.0, 6)), _MOST)),

@@ -101,20 +101,6 @@ def scan(
 
 
 @kernel
-def prices(slots, odds, american, out):
-    """American odds in hundredths as published: as quoted, else converted from decimal; -100 becomes +100."""
-    for at in range(slots.size):
-        s = slots[at]
-        x = american[s]
-        if np.isnan(x):
-            win = odds[s] - 1.0
-            x = win * 100.0 if win >= 1.0 else -100.0 / win
-        x = np.rint(x * 100.0)
-        x = 10_000.0 if x == -10_000.0 else x
-        out[at] = np.int32(min(max(x, -2_000_000_000.0), 2_000_000_000.0))
-
-
-@kernel
 def between(slots, price, low, high, out):
     """Write the rows with prices between two limits to `out` and return their number."""
     n = 0
@@ -215,6 +201,6 @@ def states(slots, key, odds, american, seen, changed, starts, flags, rejected, e
 
 
 __all__ = [
-    "best", "between", "first_starts", "page_between", "prices", "scan", "sort_rows", "states",
+    "best", "between", "first_starts", "page_between", "scan", "sort_rows", "states",
     "update_keys",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from oddsengine.devig import DEVIG_METHODS, devig
 from oddsengine.kelly import kelly
-from oddsengine.odds import american_to_decimal, decimal_to_american
+from oddsengine.odds import american_to_decimal, decimal_to_american, round_american
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.params import Param, choice, number, text
 from oddsengine_service.problems import invalid, quoted
@@ -72,7 +72,7 @@ def _devig(context: Context) -> Any:
                 "implied_probability": round(1.0 / price, 6),
                 "fair_probability": round(p, 6),
                 "fair_odds_decimal": round(1.0 / p, 4),
-                "fair_odds_american": round(float(decimal_to_american(1.0 / p)), 2),
+                "fair_odds_american": float(round_american(decimal_to_american(1.0 / p))),
             }
             for price, p in zip(odds, fair.tolist(), strict=True)
         ],

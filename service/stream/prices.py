@@ -107,7 +107,6 @@ class Prices:
             within &= live == wanted.live
         if live.size and (wanted.low is not None or wanted.high is not None):
             price = np.array(americans(odds, quoted))
-            price[price == -100.0] = 100.0
             within &= price >= (-np.inf if wanted.low is None else american(wanted.low))
             within &= price <= (np.inf if wanted.high is None else american(wanted.high))
         return within
