@@ -20,6 +20,7 @@ import msgspec
 import polars as pl
 
 from oddsengine.feeds import Game, Payload
+from oddsengine.feeds.display import displayable
 from oddsengine.games import turned_round
 from oddsengine.matching import Decision, Matcher, OverrideError, Overrides, Quarantined, match_player, parse_overrides
 from oddsengine.update import Update
@@ -234,6 +235,7 @@ class Hub:
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
         """Apply a payload completely; raises `Failure` if it is rejected."""
+        payload = await asyncio.to_thread(displayable, payload)
         try:
             applied: _Applied = await self._writer.written(self._apply, source, payload)
         except (ValueError, StalledError) as error:
