@@ -13,7 +13,7 @@ from oddsengine.feeds.display import DROPPED, displayable, visible
 
 GOOD = "https://sportsbook.draftkings.com/event/1?outcomes=2"
 BAD = (
-    "javascript:alert(1)", "JavaScript:alert(1)", "data:text/html,x", "http://sportsbook.draftkings.com/", "//evil.example/",
+    "javascript:alert(1)", "JavaScript:alert(1)", "data:text/html,x", "http://sportsbook.draftkings.com/", "//evil.x/",
     "https://evil.example/", "https://sportsbook.draftkings.com.evil.example/", "https://evilsportsbook.draftkings.com.x/",
     "https://sportsbook.draftkings.com@evil.example/", "https://sportsbook.draftkings.com:99/", " https://kalshi.com/",
     "https://sportsbook.draftkings.com\\@evil.example/", "https://sportsbook.fanduel.com/", "x", "https://{state}/",
