@@ -113,7 +113,7 @@ class Strategy:
     size
         See `staking`.
     max_bet, max_event
-        Maximum stake on a bet and on an event.
+        Maximum stake on a bet and on an event; the maximum bet of a price applies as well.
     step
         Stakes are whole multiples of this.
     """
@@ -285,7 +285,7 @@ class Trader:
         most, step = self.strategy.max_bet, self.strategy.step
         placed = 0
         for row, stake in zip(chosen.iter_rows(named=True), stakes.tolist(), strict=True):
-            money = min(stake, np.inf if most is None else most, self.cash)
+            money = min(stake, *(each for each in (most, row["max_bet"]) if each is not None), self.cash)
             if self.strategy.max_event is not None:
                 on_event = (*self._open, *self._waiting)
                 used = sum(o.row["stake"] for o in on_event if o.row["event_id"] == row["game_id"])

@@ -300,3 +300,10 @@ def test_a_history_is_played_in_order(past: pl.DataFrame) -> None:
     engine = oe.Engine()
     moments = [now for now, _, _ in steps(engine, source(past))]
     assert moments == sorted(moments)
+
+
+def test_stakes_stay_within_the_maximum_bet_of_the_price() -> None:
+    past = history(*([{**row, "max_bet": 4.0} for row in look(at, 2.1)] for at in (0, 1)))
+    assert backtest(past, RULE).trades["stake"].to_list() == [4.0]
+    assert backtest(past.lazy(), RULE).trades["stake"].to_list() == [4.0]
+    assert backtest(past, Strategy(**{**vars(RULE), "max_bet": 3.0})).trades["stake"].to_list() == [3.0]

@@ -324,7 +324,8 @@ def lazy_quotes(table: pl.LazyFrame, width: int) -> History:
     """Read an odds table in pieces."""
     schema = table.collect_schema()
     clock = _clock(schema)
-    table = table.select(name for name in schema if name == clock or (name in ODDS_SCHEMA and name not in LINKS))
+    unused = set(LINKS) - {"max_bet"}
+    table = table.select(name for name in schema if name == clock or (name in ODDS_SCHEMA and name not in unused))
     time, dtype = pl.col(clock), schema[clock]
     if not isinstance(dtype, pl.Datetime):
         read, _ = CASTS[pl.Datetime]

@@ -21,7 +21,7 @@ function stakeOf(row) {
   const kelly = kellyOf(row);
   if (kelly === null || !money.bankroll) return null;
   const wanted = money.bankroll * Math.min(kelly * money.fraction, money.most / 100);
-  const limit = limits.get(row.odds_id) ?? Infinity;
+  const limit = row.max_bet ?? limits.get(row.odds_id) ?? Infinity;
   return { amount: stepped(Math.min(wanted, limit)), limited: limit < wanted };
 }
 
