@@ -668,7 +668,7 @@ def test_season_prices_of_two_moments() -> None:
     arsenal = season.quotes.filter(pl.col("home_team") == "Arsenal")
     assert set(arsenal["event_start_time"]) == {start}
     closing = arsenal.filter("closing")
-    assert set(closing["last_seen_at"]) == {start}
+    assert set(closing["last_seen_at"]) == {datetime(2025, 8, 17, 15, 29, tzinfo=UTC)}
     assert set(arsenal.filter(~pl.col("closing"))["last_seen_at"]) == {datetime(2025, 8, 15, 15, tzinfo=UTC)}
     found = {
         (b, m, s): (p, x)
@@ -713,7 +713,8 @@ def test_season_of_an_extra_league_and_of_old_years() -> None:
     assert not season.quotes["closing"].any()
     assert season.games[0].home == "Köln"
     assert season.quotes.filter(pl.col("market_type") == "asian_handicap")["line"].to_list() == [-0.5, 0.5]
-    assert season.quotes["last_seen_at"].max() == datetime(2004, 8, 6, 9, tzinfo=UTC)
+    assert set(season.quotes["event_start_time"]) == {datetime(2004, 8, 6, 15, tzinfo=UTC)}  # files then had no time
+    assert season.quotes["last_seen_at"].max() == datetime(2004, 8, 6, 12, tzinfo=UTC)
 
 
 def test_table_forms_agree() -> None:
