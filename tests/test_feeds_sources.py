@@ -119,6 +119,9 @@ def test_odds_api_american_prices() -> None:
         assert {row["odds_american"] for row in read.quotes} == {160.0, -190.0}
     with pytest.raises(FeedError, match=r"returned American odds \(-190\); expected decimal odds"):
         api(lakers, reader=TheOddsApi(american=False))
+    even = [game(maker("fanduel", h2h=[outcome("Los Angeles Lakers", 1.91), outcome("Boston Celtics", 1.91)]))]
+    with pytest.raises(FeedError, match=r"returned decimal odds \(1\.91\); expected American odds"):
+        api(even, reader=TheOddsApi(american=True))
     assert api([game(maker("fanduel", h2h=[outcome("Boston Celtics", 1.0)]))]).refused == {"an invalid price": 1}
 
 
