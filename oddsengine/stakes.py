@@ -233,7 +233,7 @@ def _bets(frame: pl.DataFrame, at: Longs | None = None) -> tuple[OddsTable, Floa
     below = -np.finfo(np.float64).tiny
     prob = column("fair_probability", "above 0 and below 1", 0.0, 1.0)
     net = column("net_odds", "finite and above 1", 1.0, np.inf)
-    error = column("fair_error", "finite and 0 or more", below, np.inf)
+    error = column("fair_error", "0 or more and below 1", below, 1.0)
     column("max_bet", "0 or more", below, np.nan)
     return table, prob, error, np.where(np.isnan(net), table["odds_decimal"].to_numpy(), net)
 

@@ -4,6 +4,7 @@ import csv
 import math
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,7 +23,7 @@ KEY = ["sportsbook", "event_id", "market_type", "selection", "line", "odds_decim
 
 
 @pytest.mark.parametrize("chosen", [{}, {"sharp": "pinnacle"}, {"method": "shin"}], ids=str)
-def test_its_default_reference_is_that_of_the_finders(chosen: dict[str, str]) -> None:
+def test_its_default_reference_is_that_of_the_finders(chosen: dict[str, Any]) -> None:
     rows, wanted = oe.fair(ODDS, **chosen), oe.find_ev(ODDS, **chosen)
     assert wanted.height
     assert rows.filter(pl.col("ev") > 0.0)["ev"].sort().to_list() == (wanted["ev_percentage"] / 100.0).sort().to_list()
