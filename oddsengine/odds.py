@@ -15,7 +15,8 @@ Invalid prices become `nan`: decimal odds that are not finite or not above 1, Am
 +100, probabilities outside the open interval (0, 1), fractions that are not positive, and results that double precision
 cannot distinguish from 1 or infinity. Every function is monotonic where it is defined.
 
-Decimal odds of -100 or less, which can only be American, and decimal odds as text raise `ValueError` (`decimal_odds`).
+Decimal odds of -100 or less, which can only be American, and decimal odds as text raise `ValueError` (`decimal_odds`);
+so do probabilities above 1, which are percentages (`probabilities`).
 
 Functions take array-likes of any shape (a scalar is an array of rank 0) and return that shape.
 
@@ -34,6 +35,7 @@ Floats = npt.NDArray[np.float64]
 Strings = npt.NDArray[np.str_]
 
 _FRACTION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:[/:-]\s*(\d+(?:\.\d+)?)\s*)?", re.ASCII)
+_ROUNDING = 1e-9  # by which a probability may exceed 1
 _EVENS = frozenset({"evens", "even", "evs", "ev"})
 
 
@@ -78,6 +80,45 @@ def decimal_odds(odds: npt.ArrayLike) -> Floats:
         first = d[american].ravel()[0]
         raise ValueError(f"odds must be decimal, got {first:g}, which is American: convert with american_to_decimal")
     return d
+
+
+def probabilities(prob: npt.ArrayLike, name: str = "prob") -> Floats:
+    """Convert probabilities to float64, and raise if they are percentages.
+
+    Parameters
+    ----------
+    prob : array_like
+        Probabilities. Other invalid ones, such as -0.5 or `nan`, do not raise.
+    name : str
+        The parameter, for the error.
+
+    Returns
+    -------
+    ndarray
+        The same numbers.
+
+    Raises
+    ------
+    ValueError
+        For finite numbers above 1, by more than rounding.
+
+    Examples
+    --------
+    >>> probabilities([0.55, 0.45]).tolist()
+    [0.55, 0.45]
+    >>> probabilities(55)
+    Traceback (most recent call last):
+        ...
+    ValueError: prob must be from 0 to 1, got 55: a probability of 55 % is 0.55
+    """
+    p = np.asarray(prob, dtype=np.float64)
+    percent = (p > 1.0 + _ROUNDING) & (p < np.inf)
+    if percent.any():
+        first = p[percent].ravel()[0]
+        raise ValueError(
+            f"{name} must be from 0 to 1, got {first:g}: a probability of {first:g} % is {first / 100.0:g}"
+        )
+    return p
 
 
 def american_to_decimal(american: npt.ArrayLike) -> Floats:
@@ -211,14 +252,14 @@ def probability_to_decimal(prob: npt.ArrayLike) -> Floats:
     Returns
     -------
     ndarray
-        1 / prob; `nan` outside the open interval (0, 1).
+        1 / prob; `nan` outside the open interval (0, 1). Percentages raise `ValueError`.
 
     Examples
     --------
     >>> probability_to_decimal([0.25, 0.8, 0.0, 1.0]).tolist()
     [4.0, 1.25, nan, nan]
     """
-    q = np.asarray(prob, dtype=np.float64)
+    q = probabilities(prob)
     with np.errstate(all="ignore"):
         odds = 1.0 / q
     return _answer((q > 0.0) & (q < 1.0) & (odds > 1.0), odds)

@@ -28,7 +28,7 @@ function stakeOf(row) {
   const kelly = kellyOf(row);
   if (kelly === null || !money.bankroll) return null;
   const wanted = money.bankroll * Math.min(kelly.share, money.most / 100);
-  const limit = limits.get(row.odds_id) ?? Infinity;
+  const limit = row.max_bet ?? limits.get(row.odds_id) ?? Infinity;
   const amount = limit < stepped(wanted) ? lower(limit) : stepped(wanted);
   return { amount, limited: limit < stepped(wanted), under: wanted > 0 && amount === 0 };
 }
