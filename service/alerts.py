@@ -1,13 +1,16 @@
 """Alerts: opportunities that match a saved filter are sent once, and again when they improve.
 
 A check queries the list's own endpoint with the rights of the key, so tiers, books and delays are those of a request.
-New matches of one check are sent as one message to the targets of the alert (`targets`).
+New matches of one check are sent as one message to the targets of the alert (`targets`) whose owner has confirmed them:
+a test message has a code, and until that is returned, nothing but test messages goes there.
+
+Each account is checked in a thread of its own, and may send so many messages and bytes a minute.
 """
 
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
@@ -19,23 +22,29 @@ from oddsengine.odds import format_american
 from oddsengine_service.endpoints import MOST_LIMIT, Context, Endpoint
 from oddsengine_service.keys import KeysError, Record
 from oddsengine_service.kinds import KINDS
+from oddsengine_service.limits import WINDOW_S, Bucket
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem, invalid, quoted
 from oddsengine_service.records import Records
-from oddsengine_service.targets import Sender, masked
+from oddsengine_service.targets import Message, Sender, masked
 from oddsengine_service.tiers import Caller
 from oddsengine_service.wire.envelopes import Body
 from oddsengine_service.wire.filters import Filter, NewFilter
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
-SENDERS, SHARE_S = 32, 15.0  # accounts served at once; seconds per account and check
+SENT_ROWS = 20  # in one message; it links to the rest
+ACCOUNTS, SHARE_S = 256, 15.0  # accounts served at once; seconds per account and check
+MESSAGES, BYTES = 60, 2 << 20  # sent per account and minute; each target counts
+LEAST_IMPROVE = 0.1
 REMEMBERED_S = 6 * 3600.0  # for this long after an opportunity was last open
 _FILTER = "filter"  # begins an error that is not a target's
 FIRST_RETRY_S, LAST_RETRY_S = 30.0, 3600.0
 Clock = Annotated[str, Meta(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$", examples=["23:00"])]
 Target = Annotated[str, Meta(min_length=1, max_length=1000)]
-_Improve = Annotated[float, Meta(gt=0.0, le=1000.0, description="Percentage points after which one is sent again.")]
+_Improve = Annotated[
+    float, Meta(ge=LEAST_IMPROVE, le=1000.0, description="Percentage points after which one is sent again.")
+]
 
 
 class NewAlert(Body, kw_only=True):
@@ -47,7 +56,7 @@ class NewAlert(Body, kw_only=True):
         Meta(
             max_length=MOST_TARGETS,
             description="`https://...` for a webhook, `tgram://TOKEN/CHAT`, `discord://ID/TOKEN`, `mailto:ADDRESS`; "
-            "none for alerts on the page only.",
+            "none for alerts on the page only. Each has to be confirmed.",
         ),
     ] = msgspec.field(default_factory=list)
     improve: _Improve = 1.0
@@ -72,14 +81,37 @@ class AlertChanges(Body, kw_only=True):
     active: bool | UnsetType = UNSET
 
 
+class Confirmation(Body):
+    """The code of a test message."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=100, examples=["1f0c93ab"])]
+
+
 class Alert(NewAlert, kw_only=True, forbid_unknown_fields=False):
     """An alert, and the status of its messages."""
 
     id: str
+    unconfirmed: Annotated[
+        list[str], Meta(description="Targets that get only test messages, until the code of one is sent to `confirm`.")
+    ] = msgspec.field(default_factory=list)
     sent: int = 0
     sent_at: datetime | None = None
     failures: Annotated[int, Meta(description="Since the last message that arrived.")] = 0
     error: Annotated[str | None, Meta(description="Why the last message did not arrive, or none can be sent.")] = None
+
+
+class StoredAlert(Alert, kw_only=True, forbid_unknown_fields=False):
+    """An alert with its targets' codes; targets without one are confirmed."""
+
+    improve: float = 1.0
+    codes: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.improve = max(self.improve, LEAST_IMPROVE)  # an older version allowed less
+
+    @property
+    def confirmed(self) -> list[str]:
+        return [target for target in self.targets if target not in self.codes]
 
 
 def query_of(saved: NewFilter, endpoint: Endpoint) -> dict[str, Any]:
@@ -101,15 +133,23 @@ def usable(records: Records, caller: Caller, name: str, endpoints: Mapping[str, 
     return saved
 
 
-def shown(records: Records, caller: Caller, alert: Alert, endpoints: Mapping[str, Endpoint]) -> Alert:
-    """An alert as its key sees it: targets without their secrets; `error` also says if its filter cannot be used."""
+def shown(records: Records, caller: Caller, alert: StoredAlert, endpoints: Mapping[str, Endpoint]) -> Alert:
+    """An alert as its key sees it: targets without their secrets; `error` also says why none can be sent."""
     error = alert.error
     if error is None:
         try:
             usable(records, caller, alert.filter, endpoints)
         except Problem as problem:
             error = f"{_FILTER} {alert.filter!r}: {problem}"
-    return msgspec.structs.replace(alert, targets=[masked(target) for target in alert.targets], error=error)
+    unconfirmed = [masked(target) for target in alert.targets if target in alert.codes]
+    if error is None and unconfirmed:
+        error = (
+            f"{', '.join(unconfirmed)} not confirmed: POST /alerts/{alert.id}/test sends a message with a code, which "
+            f"POST /alerts/{alert.id}/confirm takes"
+        )
+    public = {name: getattr(alert, name) for name in Alert.__struct_fields__}
+    targets = [masked(target) for target in alert.targets]
+    return Alert(**public | {"targets": targets, "unconfirmed": unconfirmed, "error": error})
 
 
 class ShareError(Exception):
@@ -187,39 +227,56 @@ class Alerts:
 
     def __init__(
         self, node: Node, records: Records, sender: Sender, endpoints: Mapping[str, Endpoint],
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time, origin: str = "",
     ) -> None:  # fmt: skip
+        self.origin = origin  # of the addresses in messages
         self._node, self._records, self.sender, self._clock = node, records, sender, clock
         self._endpoints = endpoints  # of the lists, by kind
         self._retry: dict[_Name, float] = {}
         self._checked_in: dict[_Name, int] = {}  # number of the check in which an alert was last processed
         self._checks = 0
+        self._threads = ThreadPoolExecutor(ACCOUNTS, thread_name_prefix="alerts")
+        self._running: dict[str, Future[int]] = {}  # the last check of each account
+        self._sent: dict[str, tuple[Bucket, Bucket]] = {}  # messages and bytes that accounts may send
         self._lock = threading.Lock()
         self.share: Share = lambda _, job, __: job()
-        self.requests = threading.BoundedSemaphore(2)  # outgoing requests at once: there are few answer threads
+
+    def begin(self) -> None:
+        """Check the alerts of each account whose last check has ended. Raises an error of a check that has."""
+        ended, _ = self._begun()
+        for each in ended:
+            each.result()
 
     def check(self) -> int:
-        """Check all alerts once. Returns the number of messages sent.
+        """Check all alerts once. Returns the number of messages sent."""
+        _, running = self._begun()
+        wait(running)
+        with self._lock:
+            self._running = {account: each for account, each in self._running.items() if each not in running}
+        return sum(each.result() for each in running)
+
+    def _begun(self) -> tuple[list[Future[int]], list[Future[int]]]:
+        """Begin the checks that are due. Returns those that have ended since the last call, and those that run.
 
         Accounts do not wait for each other: many, slow or failing alerts delay only their own account.
         """
         with self._lock:
-            waiting = [(owner, alert) for owner, alert in self._records.waiting("alert", Alert) if alert.targets]
+            waiting = [
+                (owner, alert) for owner, alert in self._records.waiting("alert", StoredAlert) if alert.confirmed
+            ]
             names = {(owner, alert.id) for owner, alert in waiting}
             self._retry = {name: at for name, at in self._retry.items() if name in names}
             self._checked_in = {name: number for name, number in self._checked_in.items() if name in names}
             self._checks += 1
-            accounts: dict[str, list[tuple[str, Alert]]] = {}
+            accounts: dict[str, list[tuple[str, StoredAlert]]] = {}
             for owner, alert in sorted(waiting, key=lambda each: self._checked_in.get((each[0], each[1].id), 0)):
                 accounts.setdefault(self._account_of(owner), []).append((owner, alert))
-            if not accounts:
-                return 0
-            with ThreadPoolExecutor(min(SENDERS, len(accounts)), thread_name_prefix="alerts") as pool:
-                done = list(pool.map(self._account, *zip(*accounts.items(), strict=True)))
-        for _, error in done:
-            if error is not None:
-                raise error
-        return sum(sent for sent, _ in done)
+            ended = [each for each in self._running.values() if each.done()]
+            self._running = {account: each for account, each in self._running.items() if not each.done()}
+            for account, alerts in accounts.items():
+                if account not in self._running:
+                    self._running[account] = self._threads.submit(self._account, account, alerts)
+            return ended, list(self._running.values())
 
     def _account_of(self, owner: str) -> str:
         try:
@@ -230,8 +287,8 @@ class Alerts:
     def _record(self, owner: str) -> Record:
         return self._node.keys.record(owner)
 
-    def _account(self, account: str, alerts: list[tuple[str, Alert]]) -> tuple[int, Exception | None]:
-        """Check the alerts of one account, those checked longest ago first. Returns the number sent, and any error."""
+    def _account(self, account: str, alerts: list[tuple[str, StoredAlert]]) -> int:
+        """Check the alerts of one account, those checked longest ago first. Returns the number of messages sent."""
         sent, failure, until = 0, None, time.monotonic() + SHARE_S
         for owner, alert in alerts:
             left = until - time.monotonic()
@@ -245,9 +302,11 @@ class Alerts:
                 self._put_off(owner, alert)
                 failure = error
             self._checked_in[owner, alert.id] = self._checks
-        return sent, failure
+        if failure is not None:
+            raise failure
+        return sent
 
-    def _one(self, account: str, owner: str, alert: Alert, left: float) -> int:
+    def _one(self, account: str, owner: str, alert: StoredAlert, left: float) -> int:
         now = self._clock()
         if self._retry.get((owner, alert.id), 0.0) > now or quiet(alert, datetime.fromtimestamp(now, UTC)):
             return 0
@@ -268,19 +327,44 @@ class Alerts:
             if sent.values.keys() != before.keys():
                 self._records.put(owner, "sent", alert.id, sent)
             return 0
-        lines = [described(kind, row) for row in fresh[:MOST_LINES]]
-        if len(fresh) > MOST_LINES:
-            lines.append(f"and {len(fresh) - MOST_LINES} more")
-        title = f"{alert.filter}: {len(fresh)} {'opportunity' if len(fresh) == 1 else 'opportunities'}"
+        message = self._message(owner, alert.filter, kind, fresh)
+        targets = alert.confirmed
+        if not self._may_send(account, len(targets), sum(message.size(target) for target in targets)):
+            raise ShareError
         self._records.put(owner, "sent", alert.id, sent)  # first: a full disk must not cause endless repeats
-        errors = self.deliver(alert, title, lines, fresh)
-        if len(errors) == len(alert.targets):
+        errors = self._deliver(dict.fromkeys(targets, message))
+        if len(errors) == len(targets):
             self._records.put(owner, "sent", alert.id, Sent(before))
             self._failed(owner, alert, "; ".join(errors))
             return 0
         self._retry.pop((owner, alert.id), None)
         self._changed(owner, alert.id, sent=1, error="; ".join(errors)[:500] or None)
         return 1
+
+    def _message(self, owner: str, name: str, kind: str, rows: list[Any]) -> Message:
+        """What is sent about new matches of a filter; beyond `SENT_ROWS` it has the address of the list."""
+        lines = [described(kind, row) for row in rows[:MOST_LINES]]
+        saved = self._records.get(owner, "filter", name, Filter)
+        address = f"{self.origin}/api/v1{self._endpoints[kind].path}{'?' if saved.query else ''}{saved.query}"
+        if len(rows) > MOST_LINES:
+            lines.append(f"and {len(rows) - MOST_LINES} more: {address}")
+        title = f"{name}: {len(rows)} {'opportunity' if len(rows) == 1 else 'opportunities'}"
+        return Message(title, lines, opportunities=rows[:SENT_ROWS], total=len(rows), url=address)
+
+    def _may_send(self, account: str, messages: int, size: int) -> bool:
+        """Whether an account may send so much now; if so, it is counted."""
+        with self._lock:
+            now = self._clock()
+            if account not in self._sent:
+                self._sent = {who: each for who, each in self._sent.items() if each[0].take(now) < MESSAGES}
+                minute = float(WINDOW_S)
+                self._sent[account] = Bucket(MESSAGES / minute, MESSAGES, now), Bucket(BYTES / minute, BYTES, now)
+            count, total = self._sent[account]
+            if min(count.take(now), total.take(now)) <= 0.0:
+                return False
+            count.take(now, messages)
+            total.take(now, size)
+            return True
 
     def rows(self, owner: str, name: str) -> tuple[str, list[Any]]:
         """Current matches of a key's saved filter, ignoring page and format of its query."""
@@ -302,32 +386,48 @@ class Alerts:
                 break
         return one.list, rows
 
-    def deliver(self, alert: NewAlert, title: str, lines: list[str], rows: list[Any]) -> list[str]:
+    def test(self, account: str, alert: StoredAlert) -> list[str]:
+        """Send a test message to all targets, with the codes of those to confirm. Returns the errors.
+
+        Raises `Problem` 429 if the account has sent too much.
+        """
+        title, line = f"{alert.filter}: test", "This is a test of an alert."
+        messages = {target: Message(title, [line], opportunities=[]) for target in alert.targets}
+        for target, code in alert.codes.items():
+            ask = f"If you asked for it, confirm this target with the code {code}."
+            messages[target] = Message(title, [line, ask], opportunities=[], code=code)
+        size = sum(message.size(target) for target, message in messages.items())
+        if not self._may_send(account, len(messages), size):
+            message = f"an account may send {MESSAGES} messages and {BYTES:,} bytes a minute; retry later"
+            raise Problem(429, "rate_limited", message, retry_after=10)
+        return self._deliver(messages)
+
+    def _deliver(self, messages: Mapping[str, Message]) -> list[str]:
         """Send to all targets at once. Returns one error message per failed target."""
 
         def one(target: str) -> str:
             try:
                 self.sender.check(target)
-                self.sender.send(target, title, lines, rows)
+                self.sender.send(target, messages[target])
             except ValueError as error:
                 return str(error)
             return ""
 
         with ThreadPoolExecutor(MOST_TARGETS, thread_name_prefix="alert") as pool:
-            return [wrong for wrong in pool.map(one, alert.targets) if wrong]
+            return [wrong for wrong in pool.map(one, messages) if wrong]
 
-    def _put_off(self, owner: str, alert: Alert) -> None:
+    def _put_off(self, owner: str, alert: StoredAlert) -> None:
         wait = min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** min(alert.failures, 10))
         self._retry[owner, alert.id] = self._clock() + wait
 
-    def _failed(self, owner: str, alert: Alert, error: str) -> None:
+    def _failed(self, owner: str, alert: StoredAlert, error: str) -> None:
         self._put_off(owner, alert)
         self._changed(owner, alert.id, sent=0, error=error[:500])
 
     def _changed(self, owner: str, name: str, *, sent: int, error: str | None) -> None:
         at = datetime.fromtimestamp(self._clock(), UTC)
 
-        def change(now: Alert) -> Alert:
+        def change(now: StoredAlert) -> StoredAlert:
             failures = now.failures + 1 if error else 0
             sent_at = at if sent else now.sent_at
             return msgspec.structs.replace(now, sent=now.sent + sent, sent_at=sent_at, failures=failures, error=error)
@@ -340,13 +440,13 @@ class Alerts:
             self._records.forget(owner, "sent", name)  # the alert was deleted meanwhile
 
 
-def edit(records: Records, owner: str, name: str, change: Callable[[Alert], Alert]) -> Alert:
+def edit(records: Records, owner: str, name: str, change: Callable[[StoredAlert], StoredAlert]) -> StoredAlert:
     """Change a stored alert, excluding concurrent changes."""
     with records.alone:
-        alert = change(records.get(owner, "alert", name, Alert))
+        alert = change(records.get(owner, "alert", name, StoredAlert))
         store(records, owner, alert)
         return alert
 
 
-def store(records: Records, owner: str, alert: Alert) -> None:
+def store(records: Records, owner: str, alert: StoredAlert) -> None:
     records.put(owner, "alert", alert.id, alert, "active" if alert.active else None)

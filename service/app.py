@@ -22,7 +22,7 @@ from oddsengine_service.middleware.cache import Cache
 from oddsengine_service.middleware.requests import Requests
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
-from oddsengine_service.pool import Pool
+from oddsengine_service.pool import Outgoing, Pool
 from oddsengine_service.problems import Problem, no_such_path, wrong_method
 from oddsengine_service.request import Request
 from oddsengine_service.responses import CachedResponse
@@ -40,7 +40,7 @@ class Api:
         origin: str = "",
     ) -> None:  # fmt: skip
         self.node, self.log = node, log
-        self.access, self.pool = Access(node), Pool()
+        self.access, self.pool, self.outgoing = Access(node), Pool(), Outgoing()
         self.routes: dict[str, Methods] = {}
         for endpoint in endpoints:
             self.routes.setdefault(endpoint.path, Methods(self)).endpoints[endpoint.method] = endpoint
@@ -48,7 +48,7 @@ class Api:
         routes = [Route(path, methods) for path, methods in exact_first]
         # Redirects for slashes would use the Host header of the request.
         self.router = Router(routes, redirect_slashes=False, default=self._nothing)
-        self.cache = Cache(node, self.access, self.pool.note)
+        self.cache = Cache(node, self.access, self.pool)
         self._last_health: CachedResponse | None = None
         self._second = self._computed = 0
         self.requests = Requests(self._routed, self.cache.hit, BASE, log, metrics, trusted, origin)
@@ -92,11 +92,13 @@ class Api:
             return response
 
         context, account = self.context(request, body), request.account
+        if endpoint.outgoing:
+            return await self.outgoing.run(account, computed)
         if not endpoint.cacheable or body is not None:
             return await self.pool.run(account, computed)
         kind = _job_kind(context, request)
         return await self.cache.answer(
-            request, lambda: self.pool.run_here(account, computed, kind) or self.pool.run(account, computed, kind)
+            request, lambda: self.pool.run_here(account, computed, kind) or self.pool.submit(account, computed, kind)
         )
 
     def _health(self, request: Request) -> CachedResponse:

@@ -66,6 +66,7 @@ class Endpoint:
     doc: str = ""
     path_kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # JSON Schema of path parameters
     job_kind: Callable[[Context], Hashable] | None = None  # equal for requests of equal cost, None: unknown; see `Pool`
+    outgoing: bool = False  # `answer` waits for other hosts, so it gets a thread of its own
     stream: Callable[..., Awaitable[None]] | None = None  # serves a stream in the event loop, instead of `answer`
 
     @property

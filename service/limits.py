@@ -60,7 +60,7 @@ class Bucket:
 
     def take(self, now: float, tokens: float = 0.0) -> float:
         """Take some tokens. Returns what is left, below 0 if there were fewer."""
-        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate) - tokens
+        self._tokens = min(self._burst, self._tokens + max(0.0, now - self._at) * self._rate) - tokens
         self._at = now
         return self._tokens
 

@@ -4,6 +4,8 @@ Python runs one thread at a time, so an account with expensive requests slows do
 served from the cache. While other accounts are active, an account therefore gets `RATE` seconds of computing per
 second, and may save up `BURST`; otherwise it is not limited.
 
+A job that several accounts wait for runs once, at the first turn of any of them.
+
 A job may name its `kind`, jobs that cost about the same. Once one of a kind took less than `QUICK` in a thread, the
 others run on the event loop, because passing a job to a thread and back costs more than that.
 """
@@ -14,12 +16,15 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Generic, TypeVar
 
 from oddsengine_service.limits import Bucket
+from oddsengine_service.problems import Problem
 
 THREADS = 4
 SHARE = 2  # threads per account
+OUTGOING, PLACES = 64, 2  # threads that wait for other hosts, in total and per account
 RATE, BURST = 0.25, 2.0
 QUICK = 0.0004  # seconds
 ACTIVE_S = 1.0  # an account counts as active for this long after its last request
@@ -29,11 +34,15 @@ _MOST_KINDS = 4_096
 _Result = TypeVar("_Result")
 
 
-class _Job(NamedTuple):
-    account: str
-    call: Callable[[], Any]
-    done: asyncio.Future[Any]
-    kind: Hashable
+class Job(Generic[_Result]):
+    """A function to run once; `done` is its result."""
+
+    __slots__ = ("account", "accounts", "call", "done", "kind")
+
+    def __init__(self, call: Callable[[], _Result], done: "asyncio.Future[_Result]", kind: Hashable) -> None:
+        self.call, self.done, self.kind = call, done, kind
+        self.accounts: set[str] = set()  # in whose queues it is or was
+        self.account: str | None = None  # at whose turn it was started
 
 
 class Pool:
@@ -45,12 +54,12 @@ class Pool:
         self._threads, self._share, self._clock = threads, share, clock  # `_threads`: not started yet
         self._lock = threading.Lock()
         self._ready = threading.Condition(self._lock)
-        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()  # in order of turns
+        self._waiting: OrderedDict[str, deque[Job[Any]]] = OrderedDict()  # in order of turns
         self._running: dict[str, int] = {}
         self._budgets: dict[str, Bucket] = {}  # seconds of computing that accounts have left
         self._costs: dict[Hashable, float] = {}  # seconds of the last job, by kind
         self._active = ("", -ACTIVE_S), ("", -ACTIVE_S)  # the last request, and the last request of another account
-        self._done: deque[tuple[_Job, Any, BaseException | None]] = deque()
+        self._done: deque[tuple[Job[Any], Any, BaseException | None]] = deque()
         self._posted = False  # a call of `_settle` is scheduled
 
     # ---- in the event loop ----
@@ -78,15 +87,26 @@ class Pool:
 
     async def run(self, account: str, call: Callable[[], _Result], kind: Hashable = None) -> _Result:
         """Run a function in a thread, when it is the account's turn."""
-        self.note(account)
-        done: asyncio.Future[_Result] = asyncio.get_running_loop().create_future()
-        with self._ready:
-            self._waiting.setdefault(account, deque()).append(_Job(account, call, done, kind))
-            self._ready.notify()
+        return await self.submit(account, call, kind).done
+
+    def submit(self, account: str, call: Callable[[], _Result], kind: Hashable = None) -> Job[_Result]:
+        """Queue a function for a thread."""
+        job = Job(call, asyncio.get_running_loop().create_future(), kind)
+        self.join(account, job)
+        with self._lock:
             while self._threads:
                 self._threads -= 1
                 threading.Thread(target=self._work, name="answer", daemon=True).start()
-        return await done
+        return job
+
+    def join(self, account: str, job: Job[Any]) -> None:
+        """Queue a job for another account too, if it has not started."""
+        self.note(account)
+        with self._ready:
+            if job.account is None and account not in job.accounts:
+                job.accounts.add(account)
+                self._waiting.setdefault(account, deque()).append(job)
+                self._ready.notify()
 
     def _settle(self) -> None:
         """Pass results on to their futures."""
@@ -122,14 +142,14 @@ class Pool:
                 with contextlib.suppress(RuntimeError):  # the loop is closed
                     loop.call_soon_threadsafe(self._settle)
 
-    def _next(self) -> _Job:
+    def _next(self) -> Job[Any]:
         """Wait for a job whose account may run."""
         with self._ready:
             while (job := self._take()) is None:
                 self._ready.wait(_LOOK_S if self._waiting else None)  # a budget refills with time
             return job
 
-    def _take(self) -> _Job | None:
+    def _take(self) -> Job[Any] | None:
         while (account := next((who for who in self._waiting if self._may_run(who)), None)) is not None:
             jobs = self._waiting[account]
             job = jobs.popleft()
@@ -137,7 +157,8 @@ class Pool:
                 self._waiting.move_to_end(account)
             else:
                 del self._waiting[account]
-            if not job.done.cancelled():
+            if job.account is None and not job.done.cancelled():
+                job.account = account
                 self._running[account] = self._running.get(account, 0) + 1
                 return job
         return None
@@ -154,8 +175,9 @@ class Pool:
         who, at = before if last[0] == account else last
         return bool(who) and self._clock() - at < ACTIVE_S
 
-    def _finish(self, job: _Job, spent: float) -> None:
+    def _finish(self, job: Job[Any], spent: float) -> None:
         account = job.account
+        assert account is not None
         with self._ready:
             self._running[account] -= 1
             if not self._running[account]:
@@ -174,6 +196,28 @@ class Pool:
                 self._budgets = {who: each for who, each in self._budgets.items() if each.take(now) < BURST}
             budget = self._budgets[account] = Bucket(RATE, BURST, now)
         budget.take(now, spent)
+
+
+class Outgoing:
+    """Threads for jobs that wait for other hosts, so that these occupy no answer thread; used in the event loop."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(OUTGOING, thread_name_prefix="outgoing")
+        self._running: dict[str, int] = {}
+
+    async def run(self, account: str, call: Callable[[], _Result]) -> _Result:
+        """Run a function in a thread. Raises `Problem` 429 if `PLACES` of the account are running."""
+        running = self._running.get(account, 0)
+        if running >= PLACES:
+            message = f"{running} requests of this account wait for other hosts; retry in a few seconds"
+            raise Problem(429, "rate_limited", message, retry_after=2)
+        self._running[account] = running + 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        finally:
+            self._running[account] -= 1
+            if not self._running[account]:
+                del self._running[account]
 
 
 class Turns:

@@ -47,6 +47,14 @@ class Protocol(HttpToolsProtocol):
         self._connections: Connections = self.app.connections
         self._counted = False
         self._answering: Any = None  # the cycle whose response is being sent; `cycle` is that of the last request
+        self._written: Any = None  # the cycle of the last response that the client may not have read
+        self.left, self.since = -1, 0.0
+
+    @property
+    def payers(self) -> tuple[str, str]:
+        """Address and account of the last response."""
+        request = self._written.scope["state"].get("request")
+        return (self._address, "") if request is None else (request.address, request.account)
 
     @property
     def _address(self) -> str:
@@ -65,6 +73,7 @@ class Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
+        self._connections.written.discard(self)
         if self._counted:
             self._counted = False
             self._connections.leave(self._address)
@@ -158,8 +167,20 @@ class Protocol(HttpToolsProtocol):
         self._body, self._size = False, 0
         self._stop()
 
+    def pause_writing(self) -> None:
+        """A response is longer than what the client has read."""
+        super().pause_writing()
+        self._wrote()
+
+    def _wrote(self) -> None:
+        """Check later that the response is read, unless it is a stream."""
+        if not self._answering.scope["path"].startswith(self.app.stream_path):
+            self._written, self.left = self._answering, -1
+            self._connections.written.add(self)
+
     def on_response_complete(self) -> None:
         """For a while, wait for the rest of a body whose request has been answered."""
+        self._wrote()
         super().on_response_complete()
         if self._body and self._timer is None and not self.transport.is_closing():
             self._timer = self.loop.call_later(HEAD_S, self._late)
@@ -219,6 +240,7 @@ class Protocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._stop()
+        self._connections.written.discard(self)
         self._head = self._body = False
         super().handle_websocket_upgrade()
         if self._counted:

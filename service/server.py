@@ -27,7 +27,7 @@ from oddsengine_service.alerts import Alerts, ShareError
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.archiving import NodeArchive
 from oddsengine_service.clock import Clock
-from oddsengine_service.connections import Connections
+from oddsengine_service.connections import CHECK_S, Connections
 from oddsengine_service.cors import Cors, Origins
 from oddsengine_service.fair import Calibrator, table_in_force
 from oddsengine_service.feeds.build import sources
@@ -86,7 +86,9 @@ class Service:
         self.metrics.add(Gauges(node))
         options = settings.service
         self.origin = options.url
-        self.connections = Connections(log, options.connections, options.trusted)
+        self.connections = Connections(
+            log, options.connections, options.trusted, stalled=options.stalled, unread=options.unread_bytes
+        )
         self.api = Api(node, ENDPOINTS, log, self.metrics, options.trusted, self.origin)
         origins = options.origins or (("*",) if node.demo else ())
         self._cors: ASGIApp = self._routed
@@ -145,9 +147,10 @@ class Service:
         running = asyncio.create_task(asyncio.to_thread(self._start))
         jobs = (
             self._measure_lag(),
+            self._check_connections(),
             self._sweep(),
             self._regularly("bets", _SETTLE_EVERY, partial(bets.settle, self.node, self.node.records)),
-            self._regularly("alerts", self.settings.alerts.every, self.node.alerts.check),
+            self._regularly("alerts", self.settings.alerts.every, self.node.alerts.begin),
             self._regularly("records", _TIDY_EVERY, self._tidy),
         )
         tasks = [asyncio.create_task(job) for job in jobs]
@@ -179,6 +182,12 @@ class Service:
             due = loop.time() + _LAG_EVERY
             await asyncio.sleep(_LAG_EVERY)
             self.metrics.lag.observe(max(0.0, loop.time() - due))
+
+    async def _check_connections(self) -> None:
+        """Close connections whose responses are not read."""
+        while True:
+            await asyncio.sleep(CHECK_S)
+            self.connections.check()
 
     async def _sweep(self) -> None:
         """Free the memory of views that nobody reads."""
@@ -354,7 +363,7 @@ def build(
         sender = Sender(private=settings.alerts.private, mail=secret(settings, "alerts.mail_env", environ))
         if problem := sender.mail_problem():
             raise SettingsError(f"{settings.file}: alerts.mail_env {problem}")
-        node.alerts = Alerts(node, node.records, sender, LISTS, clock.time)
+        node.alerts = Alerts(node, node.records, sender, LISTS, clock.time, options.url)
         service = Service(node, settings, environ, log, run)
         service.member = member
         if member is not None:

@@ -114,7 +114,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     quiet: Switch = False  # do not log successful requests
     demo_hazards: Switch = False  # the demo's feeds have the errors of real ones
     heartbeat: Seconds = 30.0  # between two heartbeats of a stream
-    stalled: Seconds = 30.0  # a stream whose client receives nothing for so long is closed
+    stalled: Seconds = 30.0  # a stream or response whose client receives nothing for so long is closed
+    unread_bytes: Count = 33_554_432  # of responses, per account and per address; beyond it connections are closed
     send_buffer: Count = 262_144  # bytes of kernel buffer per stream; 0 is the kernel's default
     metrics_port: Port = 0  # a separate port for metrics; 0 is none
     metrics_host: Text = "127.0.0.1"  # address of that port

@@ -9,9 +9,11 @@ followed.
 import asyncio
 import ipaddress
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
+import msgspec
 
 try:
     import apprise
@@ -72,6 +74,18 @@ def _public(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     return ip.is_global and not ip.is_multicast
 
 
+class Message:
+    """A message in the forms of all targets; `more` are further fields for webhooks."""
+
+    def __init__(self, title: str, lines: Sequence[str], **more: Any) -> None:
+        self.title, self.text = title, "\n".join(lines)
+        self.body = msgspec.json.encode({"title": title, "text": self.text, **more})
+
+    def size(self, target: str) -> int:
+        """Bytes sent to a target, without headers."""
+        return len(self.body) if is_webhook(target) else len(self.title.encode()) + len(self.text.encode())
+
+
 class Sender:
     """Sends messages. Failures raise `ValueError` with a message without secrets."""
 
@@ -93,7 +107,7 @@ class Sender:
         if not target.isprintable() or any(c.isspace() for c in target):
             raise ValueError("a target must be one address, without spaces")
         scheme = _scheme(target)
-        if scheme in ("http", "https"):
+        if is_webhook(target):
             url = self._webhook(target)
             checked(url.host, _port(url), private=self.private)
         elif scheme == "mailto" or scheme in _SERVICES:
@@ -107,13 +121,13 @@ class Sender:
             got = repr(scheme[:20]) if scheme else "no scheme"
             raise ValueError(f"a target must begin with https://, tgram://, discord:// or mailto:, got {got}")
 
-    def send(self, target: str, title: str, lines: list[str], rows: list[Any]) -> None:
+    def send(self, target: str, message: "Message") -> None:
         """Send one message. Raises `ValueError` if it could not be delivered."""
-        if _scheme(target) in ("http", "https"):
-            self._post(target, {"title": title, "text": "\n".join(lines), "opportunities": rows})
+        if is_webhook(target):
+            self._post(target, message.body)
             return
         service = self._service(target)
-        if service is None or not service.notify(title=title, body="\n".join(lines), body_format="text"):
+        if service is None or not service.notify(title=message.title, body=message.text, body_format="text"):
             raise ValueError(f"{masked(target)} did not accept the message")
 
     def _webhook(self, target: str) -> httpx.URL:
@@ -126,7 +140,7 @@ class Sender:
             raise ValueError("a webhook must be https://HOST/PATH, without a user in it")
         return url
 
-    def _post(self, target: str, body: Any) -> None:
+    def _post(self, target: str, body: bytes) -> None:
         url = self._webhook(target)
         address = checked(url.host, _port(url), private=self.private)
         try:
@@ -158,6 +172,10 @@ class Sender:
         return service if service.add(one) else None
 
 
+def is_webhook(target: str) -> bool:
+    return _scheme(target) in ("http", "https")
+
+
 def _scheme(target: str) -> str:
     return target.partition(":")[0].lower() if ":" in target else ""
 
@@ -166,13 +184,13 @@ def _port(url: httpx.URL) -> int:
     return (443 if url.scheme == "https" else 80) if url.port is None else url.port
 
 
-async def _posted(url: httpx.URL, address: str, body: Any) -> int:
+async def _posted(url: httpx.URL, address: str, body: bytes) -> int:
     """POST to a checked address, within `TIMEOUT_S` in total, so that a slow server does not delay the others."""
-    headers = {"host": url.netloc.decode("ascii"), "user-agent": "oddsengine"}
+    headers = {"host": url.netloc.decode("ascii"), "user-agent": "oddsengine", "content-type": "application/json"}
     to, sni = url.copy_with(host=address, port=_port(url)), {"sni_hostname": url.raw_host.decode("ascii")}
     async with (
         asyncio.timeout(TIMEOUT_S),
         httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client,
-        client.stream("POST", to, json=body, headers=headers, extensions=sni) as answer,
+        client.stream("POST", to, content=body, headers=headers, extensions=sni) as answer,
     ):
         return answer.status_code

@@ -24,6 +24,7 @@ from playwright.sync_api import (
     expect,
 )
 from service_running import Running, running, until
+from test_service_alerts import Hook, hooked
 
 from oddsengine import catalog
 from oddsengine_service import pages
@@ -569,6 +570,37 @@ def test_an_alert_is_told_once_and_again_when_it_improves(visit: Visiting) -> No
     v.accepted = "400"
     page.click("#alert-form button[type=submit]")
     expect(page.locator("#alert-said")).to_contain_text("private network")
+    page.click("#alert-list [data-do=delete]")
+    expect(page.locator("#alert-list")).to_have_text("No alerts yet.")
+
+
+def test_a_target_of_an_alert_is_confirmed_on_the_page(
+    visit: Visiting, server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.node.alerts.sender, "private", True)
+    v = visit()
+    page = v.enter()
+    page.click("#more-filters")
+    page.fill("#save-name", "confirmed")
+    page.locator("#save-name").press("Enter")
+    expect(page.locator("#save-said")).to_have_text("Saved as confirmed.")
+    v.tab("alerts")
+    page.select_option("#alert-filter", "confirmed")
+    with hooked() as hook:
+        Hook.codes.clear()
+        page.fill("#alert-targets", hook.url)
+        page.click("#alert-form button[type=submit]")
+        expect(page.locator("#alert-said")).to_contain_text("enter its code")
+        expect(page.locator("#alert-list")).to_contain_text("not confirmed: http://localhost/...")
+        (code,) = Hook.codes
+        v.accepted = "400"
+        page.fill("#alert-list input", "0")
+        page.click("#alert-list [data-do=confirm]")
+        expect(page.locator("#alert-said")).to_contain_text("test message")
+        page.fill("#alert-list input", code)
+        page.click("#alert-list [data-do=confirm]")
+        expect(page.locator("#alert-said")).to_have_text("Saved.")
+        expect(page.locator("#alert-list")).not_to_contain_text("not confirmed")
     page.click("#alert-list [data-do=delete]")
     expect(page.locator("#alert-list")).to_have_text("No alerts yet.")
 

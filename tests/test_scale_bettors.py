@@ -64,7 +64,9 @@ def test_what_is_stored_at_one_gateway_is_there_at_every_other(tmp_path: Path) -
         assert ask(g1, "PUT", "/filters/mine", json={"list": "ev", "query": "min_ev=0"}).status_code == 200
 
         made = ask(g2, "POST", "/alerts", json={"filter": "mine", "targets": [hook.url], "improve": 500}).json()["data"]
+        Hook.codes.clear()
         assert ask(g1, "POST", f"/alerts/{made['id']}/test").json()["data"] == {"sent": True, "error": None}
+        ask(g1, "POST", f"/alerts/{made['id']}/confirm", json={"code": Hook.codes[0]})
         wait_for(lambda: len(hook.bodies) > 1, "the writer sends")
         wait_for(lambda: stored(g1, "/alerts")[0]["sent"] > 0, "the gateways read it")
         assert "secret" not in ask(g1, "GET", "/alerts").text

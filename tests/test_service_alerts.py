@@ -9,23 +9,25 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email import message_from_string
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import msgspec
 import pytest
-from service_running import Running, running
+from service_running import PATIENCE_S, Running, running, until
 
 from oddsengine_service import alerts as rules
 from oddsengine_service.alerts import Sent, quiet, unsent
 from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.problems import Problem
-from oddsengine_service.targets import Sender, checked, masked
+from oddsengine_service.targets import Message, Sender, checked, masked
 from oddsengine_service.wire.filters import Filter
 
 
 class Hook:
     """A webhook that keeps what it is sent, and answers as it is told."""
+
+    codes: ClassVar[list[str]] = []  # of test messages to any hook
 
     def __init__(self) -> None:
         self.bodies: list[Any] = []
@@ -37,7 +39,9 @@ class Hook:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 hook.before()
-                if hook.status == 200:
+                if hook.status == 200 and "code" in json.loads(body):
+                    hook.codes.append(json.loads(body)["code"])
+                elif hook.status == 200:
                     hook.bodies.append(json.loads(body))
                     hook.paths.append(self.path)
                 self.send_response(hook.status)
@@ -92,10 +96,25 @@ def alerts(server: Running) -> Iterator[rules.Alerts]:
     server.node.alerts.sender.private = False
 
 
+def client_of_another_key(client: httpx.Client) -> httpx.Client:
+    """A client with another key of the same account."""
+    key = client.post("/account/keys", json={"name": "other"}).json()["data"]["key"]
+    return httpx.Client(base_url=client.base_url, headers={"X-API-Key": key}, timeout=PATIENCE_S)
+
+
 def made(client: httpx.Client, **other: Any) -> dict[str, Any]:
+    """An alert whose targets are confirmed hooks."""
     answer = client.post("/alerts", json={"filter": "mine", **other})
     assert answer.status_code == 201, answer.text
     found: dict[str, Any] = answer.json()["data"]
+    if found["unconfirmed"]:
+        Hook.codes.clear()
+        assert client.post(f"/alerts/{found['id']}/test").json()["data"] == {"sent": True, "error": None}
+        for code in Hook.codes:
+            answer = client.post(f"/alerts/{found['id']}/confirm", json={"code": code})
+            assert answer.status_code == 200, answer.text
+            found = answer.json()["data"]
+    assert found["unconfirmed"] == []
     return found
 
 
@@ -106,7 +125,9 @@ def test_each_opportunity_is_sent_once(server: Running, client: httpx.Client, al
     total = client.get("/opportunities/ev?min_ev=0&limit=1").json()["meta"]["total"]
     assert alerts.check() == 1
     (body,) = hook.bodies
-    assert len(body["opportunities"]) == min(total, 1000)
+    assert body["total"] == min(total, 1000)
+    assert len(body["opportunities"]) == min(total, 20)
+    assert body["url"] == "/api/v1/opportunities/ev?min_ev=0"
     assert body["title"].startswith(f"mine: {min(total, 1000)} opportunit")
     assert re.search(r"^\d+\.\d\d % .+ at \w+ \(", body["text"])
     assert alerts.check() == 0
@@ -118,6 +139,118 @@ def test_each_opportunity_is_sent_once(server: Running, client: httpx.Client, al
     kept = client.get("/alerts").json()["data"][0]
     assert (kept["sent"], kept["failures"], kept["error"]) == (len(hook.bodies), 0, None)
     client.delete(f"/alerts/{alert['id']}")
+
+
+def test_nothing_but_a_test_goes_to_a_target_before_it_is_confirmed(
+    client: httpx.Client, alerts: rules.Alerts, hook: Hook
+) -> None:
+    with hooked() as other:
+        made(client, targets=[other.url], improve=500.0)
+        alert = client.post("/alerts", json={"filter": "mine", "targets": [other.url, hook.url]}).json()["data"]
+        assert alert["unconfirmed"] == ["http://localhost/..."]  # the other one is, in another alert
+        assert f"POST /alerts/{alert['id']}/test" in alert["error"]
+        assert alerts.check() == 2
+        assert (len(other.bodies), hook.bodies) == (2, [])
+        path = f"/alerts/{alert['id']}/confirm"
+        Hook.codes.clear()
+        assert client.post(f"/alerts/{alert['id']}/test").json()["data"] == {"sent": True, "error": None}
+        (code,) = Hook.codes
+        assert "code" not in other.bodies[-1]
+        wrong = client.post(path, json={"code": f"{int(code, 16) ^ 1:08x}"})
+        assert wrong.status_code == 400
+        assert "test message" in wrong.json()["error"]["message"]
+        changed = client.patch(f"/alerts/{alert['id']}", json={"targets": alert["targets"], "improve": 400})
+        assert changed.json()["data"]["unconfirmed"] == ["http://localhost/..."]
+        with client_of_another_key(client) as stranger:
+            assert stranger.post(path, json={"code": code}).status_code == 404
+        right = client.post(path, json={"code": f" {code.upper()}\n"}).json()["data"]
+        assert (right["unconfirmed"], right["error"]) == ([], None)
+        assert client.post(path, json={"code": code}).status_code == 400
+        assert code not in client.get("/alerts").text
+        again = client.post("/alerts", json={"filter": "mine", "targets": [hook.url]}).json()["data"]
+        assert again["unconfirmed"] == []
+        assert alerts.check() == 1
+        assert len(hook.bodies) == 1
+
+
+def test_alerts_of_an_older_version_are_confirmed(server: Running, client: httpx.Client, hook: Hook) -> None:
+    owner = client.get("/account").json()["data"]["key_id"]
+    old = rules.NewAlert(filter="mine", targets=[hook.url], improve=1.0)
+    stored = msgspec.to_builtins(old) | {"id": "old", "improve": 1e-9}
+    server.node.records.put(owner, "alert", "old", msgspec.defstruct("Old", list(stored))(**stored), "active")
+    (alert,) = client.get("/alerts").json()["data"]
+    assert (alert["unconfirmed"], alert["error"], alert["improve"]) == ([], None, 0.1)
+
+
+def test_slow_targets_delay_only_their_own_account(
+    server: Running, client: httpx.Client, alerts: rules.Alerts, hook: Hook
+) -> None:
+    """Neither alerts nor tests of other accounts wait for them, and no request."""
+    assert isinstance(server.node.keys, KeyStore)
+    over, begun = threading.Event(), threading.Event()
+    with contextlib.ExitStack() as stack:
+        slow = stack.enter_context(hooked())
+        theirs = [
+            stack.enter_context(
+                server.client(None, headers={"X-API-Key": server.node.keys.create(f"slow{n}", Terms("pro")).key})
+            )
+            for n in range(4)
+        ]
+        for each in theirs:
+            each.put("/filters/mine", json={"list": "ev", "query": "min_ev=0"})
+            made(each, targets=[slow.url], improve=500.0)
+
+        def wait() -> None:
+            begun.set()
+            over.wait(PATIENCE_S)
+
+        slow.before = wait
+        stack.callback(over.set)
+        alerts.begin()
+        assert begun.wait(PATIENCE_S)
+        made(client, targets=[hook.url], improve=500.0)
+        alerts.begin()
+        until(lambda: bool(hook.bodies), "a message beside slow ones")
+        for each in theirs:  # two tests of each account wait for it
+            (alert,) = each.get("/alerts").json()["data"]
+            for _ in range(2):
+                thread = threading.Thread(target=each.post, args=(f"/alerts/{alert['id']}/test",))
+                thread.start()
+                stack.callback(thread.join)
+        stack.callback(over.set)
+        running = server.service.api.outgoing._running
+        until(lambda: sum(running.values()) == 8, "eight tests")
+        refused = theirs[0].post(f"/alerts/{theirs[0].get('/alerts').json()['data'][0]['id']}/test")
+        assert refused.status_code == 429
+        assert "retry in a few seconds" in refused.json()["error"]["message"]
+        assert client.get("/opportunities/ev?min_ev=0.123").status_code == 200
+        (mine,) = client.get("/alerts").json()["data"]
+        assert client.post(f"/alerts/{mine['id']}/test").json()["data"] == {"sent": True, "error": None}
+    until(lambda: not any(each.running() for each in alerts._running.values()))
+
+
+def test_an_account_sends_so_much_a_minute(
+    server: Running, client: httpx.Client, alerts: rules.Alerts, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is beyond it is sent later, together."""
+    monkeypatch.setattr(rules, "MESSAGES", 4)
+    monkeypatch.setattr(alerts, "_sent", {})
+    now = server.clock()
+    monkeypatch.setattr(alerts, "_clock", lambda: now)
+    for _ in range(4):
+        made(client, targets=[hook.url], improve=500.0)  # the test is a message
+    assert alerts.check() == 3
+    tests = client.post(f"/alerts/{client.get('/alerts').json()['data'][0]['id']}/test")
+    assert tests.status_code == 429
+    assert alerts.check() == 0
+    now += 30.0
+    assert alerts.check() == 1
+    assert len(hook.bodies) == 4
+    monkeypatch.setattr(rules, "BYTES", 10)
+    monkeypatch.setattr(alerts, "_sent", {})
+    for _ in range(2):
+        made(client, targets=[hook.url], improve=500.0)
+    assert alerts.check() == 1
 
 
 def test_failures_are_shown_and_tried_again_later(
@@ -328,7 +461,7 @@ def test_addresses_are_checked(client: httpx.Client, target: str, why: str) -> N
 
 @pytest.mark.parametrize(
     "wrong", [{"filter": "none"}, {"quiet_from": "22:00"}, {"quiet_from": "25:00", "quiet_to": "07:00"},
-              {"time_zone": "Moon"}, {"improve": 0}, {"targets": ["https://1.1.1.1/"] * 6}, {"target": "https://1.1.1.1/"}],
+              {"time_zone": "Moon"}, {"improve": 0.09}, {"targets": ["https://1.1.1.1/"] * 6}, {"target": "https://1.1.1.1/"}],
 )  # fmt: skip
 def test_what_is_no_alert_is_refused(client: httpx.Client, wrong: dict[str, Any]) -> None:
     assert client.post("/alerts", json={"filter": "mine", **wrong}).status_code in (400, 404)
@@ -350,7 +483,7 @@ def test_an_alert_can_be_changed_after_its_filter_was_deleted(client: httpx.Clie
 def test_an_alert_says_that_its_filter_is_gone(client: httpx.Client, alerts: rules.Alerts, hook: Hook) -> None:
     client.put("/filters/gone", json={"list": "ev"})
     for targets in ([], [hook.url]):
-        client.post("/alerts", json={"filter": "gone", "targets": targets})
+        made(client, filter="gone", targets=targets)
     client.delete("/filters/gone")
     errors = [alert["error"] for alert in client.get("/alerts").json()["data"]]
     assert errors == ["filter 'gone': there is no filter 'gone'"] * 2
@@ -387,7 +520,7 @@ def test_a_name_that_changes_its_mind_is_connected_where_it_was_checked(
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     assert checked("rebind.example", 443, private=False) == "93.184.216.34"
     with pytest.raises(ValueError, match="private network"):
-        Sender().send(f"https://rebind.example:{hook.server.server_address[1]}/", "t", [], [])
+        Sender().send(f"https://rebind.example:{hook.server.server_address[1]}/", Message("t", []))
     assert hook.bodies == []
     assert set(asked) == {"rebind.example"}
 
@@ -417,7 +550,7 @@ def test_a_server_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("oddsengine_service.targets.TIMEOUT_S", 0.5)
     server = Trickle()
     with pytest.raises(ValueError, match=r"http://127.0.0.1/\.\.\. cannot be reached: TimeoutError"):
-        Sender(private=True).send(f"http://127.0.0.1:{server.listener.getsockname()[1]}/secret", "t", [], [])
+        Sender(private=True).send(f"http://127.0.0.1:{server.listener.getsockname()[1]}/secret", Message("t", []))
     server.over.set()
     server.listener.close()
 
@@ -473,7 +606,7 @@ def test_mail_arrives() -> None:
     server = Smtp()
     sender = Sender(mail=f"mailto://127.0.0.1:{server.port}?from=odds@example.com&mode=insecure")
     sender.check("mailto:me@example.com")
-    sender.send("mailto:me@example.com", "mine: 1 opportunity", ["2.10 % Celtics +110 at fanduel"], [])
+    sender.send("mailto:me@example.com", Message("mine: 1 opportunity", ["2.10 % Celtics +110 at fanduel"]))
     (mail,) = (message_from_string(each) for each in server.messages)
     assert mail["Subject"] == "mine: 1 opportunity"
     assert "me@example.com" in mail["To"]
@@ -481,7 +614,7 @@ def test_mail_arrives() -> None:
     assert "2.10 % Celtics +110 at fanduel" in server.messages[0]
     server.refuses = True
     with pytest.raises(ValueError, match=r"mailto:m\.\.\.@example.com did not accept the message"):
-        sender.send("mailto:me@example.com", "t", ["x"], [])
+        sender.send("mailto:me@example.com", Message("t", ["x"]))
 
 
 @pytest.mark.parametrize(
@@ -498,14 +631,14 @@ def test_services_are_sent_to(target: str, path: str, word: str, hook: Hook, mon
     monkeypatch.setattr(service, "notify_url", hook.url + ("/bot" if word == "tgram" else ""))
     sender = Sender()
     sender.check(target)
-    sender.send(target, "mine: 1 opportunity", ["2.10 % Celtics <b> +110"], [])
+    sender.send(target, Message("mine: 1 opportunity", ["2.10 % Celtics <b> +110"]))
     (body,) = hook.bodies
     assert hook.paths[0].endswith(path)
     assert "2.10 % Celtics" in json.dumps(body)
     assert "mine: 1 opportunity" in json.dumps(body)
     hook.status = 401
     with pytest.raises(ValueError, match=rf"^{word}:///\.\.\. did not accept the message$"):
-        sender.send(target, "t", ["x"], [])
+        sender.send(target, Message("t", ["x"]))
 
 
 def test_news_are_what_is_new_or_better() -> None:

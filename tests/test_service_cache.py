@@ -19,11 +19,12 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_strategies import feed, row_ids
-from service_running import Running
+from service_running import Running, until
 
 from oddsengine.engine import Engine
 from oddsengine.query import Filter, Index
 from oddsengine_service.endpoints import Answer
+from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.middleware.access import Access
 from oddsengine_service.middleware.cache import Cache
 from oddsengine_service.pool import QUICK, Pool, Turns
@@ -98,41 +99,74 @@ def test_an_answer_is_computed_once_a_board(running: Running, monkeypatch: pytes
 
 @pytest.mark.parametrize("end", [None, Problem(400, "validation_error", "no"), asyncio.CancelledError()])
 def test_equal_requests_wait_for_one_computation(running: Running, end: BaseException | None) -> None:
-    """An error is theirs too; if whoever began it goes away, the others end as well, and the next one begins anew."""
-    node = running.node
-    cache, calls = Cache(node, Access(node), lambda _: None), list[int]()
+    """An error is theirs too, and the next one begins anew; if whoever began it goes away, the others do not."""
+    node, pool, calls, go = running.node, Pool(), list[int](), threading.Event()
+    cache = Cache(node, Access(node), pool)
     scope = {"method": "GET", "path": "/api/v1/x", "query_string": b"", "headers": []}
 
+    def compute() -> CachedResponse:
+        calls.append(1)
+        go.wait(30)
+        if isinstance(end, Problem) and len(calls) == 1:
+            raise end
+        return CachedResponse(Answer(b"{}"))
+
     async def run() -> None:
-        go = asyncio.Event()
-
-        async def make() -> CachedResponse:
-            calls.append(1)
-            await go.wait()
-            if end is not None and len(calls) == 1:
-                raise end
-            return CachedResponse(Answer(b"{}"))
-
         def begin() -> asyncio.Task[CachedResponse]:
             request = Request(b"req_1", scope, "/api/v1", frozenset())
-            return asyncio.create_task(cache.answer(request, make))
+            return asyncio.create_task(cache.answer(request, lambda: pool.submit("one", compute)))
 
         tasks = [begin() for _ in range(3)]
         await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        if isinstance(end, asyncio.CancelledError):
+            tasks[0].cancel()
         go.set()
         first, *others = await asyncio.gather(*tasks, return_exceptions=True)
         assert len(calls) == 1
-        if end is None:
-            assert isinstance(first, CachedResponse)
-            assert others == [first, first]
+        if isinstance(end, Problem):
+            assert first is others[0] is others[1] is end
         else:
-            assert first is end or isinstance(first, type(end))
-            assert all(each is end if isinstance(end, Problem) else type(each) is ConnectionError for each in others)
+            assert isinstance(others[0], CachedResponse)
+            assert others == [others[0]] * 2
+            assert type(first) is asyncio.CancelledError if end else first is others[0]
         assert isinstance(await begin(), CachedResponse)
-        assert len(calls) == (1 if end is None else 2)
+        assert len(calls) == (2 if isinstance(end, Problem) else 1)
 
     asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_a_shared_answer_is_computed_at_the_first_turn_of_whoever_waits(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the queue of the account that asked first, which has other requests before it."""
+    methods, go, path = running.service.api.routes["/odds"].endpoints, threading.Event(), "/odds?limit=2&offset=17"
+    endpoint = methods["GET"]
+
+    def answer(context: Any) -> Any:
+        if context.query["limit"] == 1:
+            go.wait(60)
+        return endpoint.answer(context)
+
+    monkeypatch.setitem(methods, "GET", replace(endpoint, answer=answer))
+    pool, keys, got = running.service.api.pool, running.node.keys, list[int]()
+    assert isinstance(keys, KeyStore)
+    running.advance()  # nothing is cached
+    costly = [f"/odds?limit=1&sort=sport&offset={at}" for at in range(5)]
+    threads = []
+    for at, each in enumerate([*costly, path]):
+        thread = threading.Thread(target=lambda each=each: got.append(asked(running, each)[0]))
+        threads.append(thread)
+        thread.start()
+        until(lambda at=at: sum(map(len, pool._waiting.values())) == max(0, at - 1))  # type: ignore[misc]
+    try:
+        other = keys.create("other", Terms("enterprise")).key
+        assert asked(running, path, **{"X-API-Key": other})[0] == 200
+        assert not go.is_set()
+    finally:
+        go.set()
+        for thread in threads:
+            thread.join(60)
+    assert got == [200] * 6
 
 
 def test_a_cached_response_is_for_its_method_and_its_caller(running: Running) -> None:

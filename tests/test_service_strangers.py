@@ -81,6 +81,78 @@ def test_bounds_of_connections() -> None:
     assert [(line["address"], line["count"]) for line in lines] == [("2001:db8::ffff", 1), ("203.0.113.7", 31)]
 
 
+# ---- responses that nobody reads ----
+
+
+class Idler:
+    """A client that asks for a long page, and reads it when told to."""
+
+    def __init__(self, server: Running, tier: str, address: str = "127.0.0.1", page: int = 0) -> None:
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.bind((address, 0))
+        self.socket.connect(("127.0.0.1", server.port))
+        path = f"/api/v1/odds?group_by=event&limit=200&min_odds={-90_000 - page}"
+        self.socket.sendall(f"GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: demo_{tier}\r\n\r\n".encode())
+
+    def __enter__(self) -> "Idler":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def read(self, size: int = -1) -> int:
+        """Read some bytes, or all until the connection is closed. Returns how many there were."""
+        count = 0
+        with contextlib.suppress(ConnectionResetError):
+            while size < 0 or count < size:
+                part = len(self.socket.recv(1 << 12))
+                if not part:
+                    break
+                count += part
+        return count
+
+
+def accounts(server: Running) -> list[str]:
+    """The account of each response that the server holds and has looked at, by address."""
+    written = tuple(server.service.connections.written)
+    payers = sorted(each.payers for each in written if each.left >= 0 and each.transport.get_write_buffer_size())
+    return [account for _, account in payers]
+
+
+def test_a_response_that_is_not_read_is_given_up(tmp_path: Path) -> None:
+    with running(tmp_path, stalled="2") as server:
+        with server.client("pro") as client:
+            size = len(client.get("/odds?group_by=event&limit=200&min_odds=-90000").content)
+        with Idler(server, "pro") as idle, Idler(server, "pro", page=1) as slow:
+            until(lambda: len(accounts(server)) == 2, "two responses unread")
+            end = time.monotonic() + 4.0
+            while time.monotonic() < end:
+                assert slow.read(1) > 0
+                time.sleep(0.02)
+            until(lambda: len(accounts(server)) == 1, "one given up")
+            assert idle.read() < size
+            slow.socket.sendall(b"GET /api/v1/health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+            assert slow.read() > size / 2
+            until(lambda: not server.service.connections.written)
+        said = [json.loads(line) for line in server.log_text().splitlines()]
+        (line,) = [line for line in said if line["event"] == "unread response closed"]
+        assert (line["address"], line["account"], line["reason"]) == ("127.0.0.1", "demo_pro", "nothing read for 2 s")
+
+
+def test_an_account_and_an_address_leave_so_much_unread(tmp_path: Path) -> None:
+    """The last connection of each remains."""
+    with running(tmp_path, stalled="600", unread_bytes="1000") as server, contextlib.ExitStack() as stack:
+        for page, at in enumerate(("127.0.0.1", "127.0.0.2", "127.0.0.2")):
+            stack.enter_context(Idler(server, "pro", at, page))
+        stack.enter_context(Idler(server, "enterprise", "127.0.0.3"))
+        until(lambda: accounts(server) == ["demo_pro", "demo_enterprise"], "one of each account")
+        stack.enter_context(Idler(server, "sharp", "127.0.0.3"))
+        until(lambda: server.service.connections._total == 3)
+        until(lambda: server.service.connections._total == 2 == len(accounts(server)), "one of each address")
+
+
 def test_few_files_and_many_sockets_that_say_little(tmp_path: Path) -> None:
     """Those of one address leave room for everybody else; the node says so, and does not spin."""
     few = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); {CLI}"

@@ -6,12 +6,14 @@ its requests cannot evict the responses of others.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.middleware.access import Access
 from oddsengine_service.node import Node
+from oddsengine_service.pool import Job, Pool
 from oddsengine_service.request import Request
 from oddsengine_service.responses import CachedResponse, RawResponse
 from oddsengine_service.tiers import TIERS
@@ -26,7 +28,7 @@ class _Version:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.answers: dict[Any, CachedResponse | asyncio.Future[CachedResponse]] = {}
+        self.answers: dict[Any, CachedResponse | Job[CachedResponse]] = {}
         self.bytes = 0
         self.by_account: dict[str, int] = {}
 
@@ -41,9 +43,8 @@ class _Place(NamedTuple):
 class Cache:
     """Responses of every board."""
 
-    def __init__(self, node: Node, access: Access, note: Callable[[str], None]) -> None:
-        self._node, self._access = node, access
-        self._note = note  # called with the active account
+    def __init__(self, node: Node, access: Access, pool: Pool) -> None:
+        self._node, self._access, self._pool = node, access, pool
         self._versions = {delay: _Version(-1) for delay in {tier.delay for tier in TIERS.values()}}
         self._places: dict[tuple[bytes, bytes], _Place] = {}
 
@@ -63,34 +64,33 @@ class Cache:
         kept = self._version(request).answers.get(_key(request))
         whole = kept.at_hand(request.etag, request.codings) if isinstance(kept, CachedResponse) else None
         if whole is not None:
-            self._note(request.account)
+            self._pool.note(request.account)
         return whole
 
     async def answer(
-        self, request: Request, make: Callable[[], CachedResponse | Awaitable[CachedResponse]]
+        self, request: Request, make: Callable[[], CachedResponse | Job[CachedResponse]]
     ) -> CachedResponse:
         """The response: cached, being computed for another caller, or computed now."""
         version, key = self._version(request), _key(request)
         kept = version.answers.get(key)
+        if isinstance(kept, CachedResponse):
+            return kept
         if kept is not None:
-            return kept if isinstance(kept, CachedResponse) else await asyncio.shield(kept)
+            self._pool.join(request.account, kept)
+            return await asyncio.shield(kept.done)
         made = make()
         if isinstance(made, CachedResponse):
             self._keep(version, request, key, made)
             return made
-        future: asyncio.Future[CachedResponse] = asyncio.get_running_loop().create_future()
-        version.answers[key] = future
-        try:
-            made = await made
-        except BaseException as error:
+        version.answers[key] = made
+        made.done.add_done_callback(partial(self._made, version, request, key))
+        return await asyncio.shield(made.done)  # others may wait for it too
+
+    def _made(self, version: _Version, request: Request, key: Any, done: "asyncio.Future[CachedResponse]") -> None:
+        if done.cancelled() or done.exception() is not None:
             version.answers.pop(key, None)
-            if not future.done():
-                future.set_exception(error if isinstance(error, Exception) else ConnectionError("given up"))
-                future.exception()  # marks the exception as retrieved: nobody may be waiting
-            raise
-        future.set_result(made)
-        self._keep(version, request, key, made)
-        return made
+        else:
+            self._keep(version, request, key, done.result())
 
     def _keep(self, version: _Version, request: Request, key: Any, made: CachedResponse) -> None:
         size = len(made.answer.body) + len(request.query)

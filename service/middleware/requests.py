@@ -17,7 +17,7 @@ from oddsengine_service.responses import Headers, RawResponse, json_response
 
 
 class Requests:
-    """Serves what `hit` returns, or puts a `Request` into the scope's state as `request` and calls the application.
+    """Puts a `Request` into the scope's state as `request`, and serves what `hit` returns or calls the application.
 
     It responds to every error raised behind it.
     """
@@ -40,7 +40,6 @@ class Requests:
                 for message in request.messages(whole):
                     await send(message)
                 return
-            scope.setdefault("state", {})["request"] = request
             await self._app(scope, receive, send)
         except Problem as problem:
             if problem.__cause__ is not None:  # an internal error, reported to the caller in one sentence
@@ -60,8 +59,10 @@ class Requests:
             self.end(request)
 
     def begin(self, scope: Scope) -> Request:
-        """Assign the request id."""
-        return Request(next(self._ids), scope, self._base, self.trusted)
+        """Assign the request id, and put the request into the scope's state."""
+        request = Request(next(self._ids), scope, self._base, self.trusted)
+        scope.setdefault("state", {})["request"] = request
+        return request
 
     def end(self, request: Request) -> None:
         """Count a request, and log it."""

@@ -22,8 +22,12 @@ class PageAlerts {
       el("div", {}, el("b", {}, each.filter), el("span", { class: "under" }, [
         each.targets.length ? each.targets.join(", ") : "this page only", `again if improved by ${each.improve} points`, each.quiet_from && `quiet ${each.quiet_from} to ${each.quiet_to} ${each.time_zone}`,
         each.sent ? `${each.sent} sent` : each.targets.length && "nothing sent yet",
+        each.unconfirmed.length && `not confirmed: ${each.unconfirmed.join(", ")}`,
       ].filter(Boolean).join(" · "))),
-      each.error && el("p", { class: "error" }, each.failures ? `${each.error} (${each.failures} in a row)` : each.error),
+      each.error && !each.unconfirmed.length && el("p", { class: "error" }, each.failures ? `${each.error} (${each.failures} in a row)` : each.error),
+      each.unconfirmed.length > 0 && el("span", { class: "together" },
+        el("input", { "aria-label": `Code of the test message for ${each.filter}`, placeholder: "code of the test message", autocomplete: "off" }),
+        el("button", { type: "button", "data-do": "confirm" }, "Confirm")),
       el("span", { class: "together" },
         el("button", { type: "button", "data-do": "active", "aria-pressed": String(!each.active) }, each.active ? "Pause" : "Paused"),
         each.targets.length > 0 && el("button", { type: "button", "data-do": "test" }, "Test"),
@@ -40,16 +44,18 @@ class PageAlerts {
       time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC", sound: $("alert-sound").checked, ...quiet,
     });
     write($("alert-said"), answer.error ?? "The alert is on.");
-    if (!answer.error) $("alert-targets").value = "";
+    if (answer.error) return;
+    $("alert-targets").value = "";
     await this.read();
+    if (answer.data.unconfirmed.length) await this.act(answer.data.id, "test");
   }
 
-  async act(id, what) {
+  async act(id, what, code) {
     const one = this.alerts.find((each) => each.id === id);
     const path = `/alerts/${id}`;
-    const answer = await (what === "delete" ? call("DELETE", path) : what === "test" ? call("POST", `${path}/test`) : call("PATCH", path, { active: !one.active }));
-    write($("alert-said"), answer.error ?? (what === "test" ? (answer.data.sent ? "The test message was taken." : answer.data.error) : "Saved."));
-    await this.read();
+    const answer = await (what === "delete" ? call("DELETE", path) : what === "test" ? call("POST", `${path}/test`) : what === "confirm" ? call("POST", `${path}/confirm`, { code }) : call("PATCH", path, { active: !one.active }));
+    write($("alert-said"), answer.error ?? (what === "test" ? (answer.data.error ?? (one?.unconfirmed.length ? "A test message was sent; enter its code to turn the target on." : "The test message was taken.")) : "Saved."));
+    if (!answer.error) await this.read();
   }
 
   // What is new on this page since the last look; the first look tells nothing, it is on the lists.

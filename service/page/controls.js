@@ -114,7 +114,7 @@ on("bets-older", "click", () => { tracker.page = tracker.more ? tracker.page + 1
 on("bets-table", "change", (event) => event.target.dataset.bet && tracker.settle(event.target.dataset.bet, event.target.value));
 on("bets-table", "click", (event) => event.target.dataset.remove && tracker.remove(event.target.dataset.remove));
 on("alert-form", "submit", (event) => { event.preventDefault(); alerts.create(); });
-on("alert-list", "click", (event) => event.target.dataset.do && alerts.act(event.target.closest("li").dataset.id, event.target.dataset.do));
+on("alert-list", "click", (event) => event.target.dataset.do && alerts.act(event.target.closest("li").dataset.id, event.target.dataset.do, event.target.closest("li").querySelector("input")?.value.trim()));
 on("alert-allow", "click", () => Notification.requestPermission().then(() => alerts.render()));
 on("more-panel", "submit", (event) => {
   event.preventDefault();

@@ -1,17 +1,16 @@
 """Alerts of a key."""
 
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import UNSET
 
-from oddsengine_service.alerts import Alert, AlertChanges, Alerts, NewAlert, edit, shown, store
+from oddsengine_service.alerts import Alert, AlertChanges, Confirmation, NewAlert, StoredAlert, edit, shown, store
 from oddsengine_service.endpoints import Context, Endpoint, data
-from oddsengine_service.problems import Problem, invalid
+from oddsengine_service.problems import invalid, quoted
 from oddsengine_service.records import changed
 from oddsengine_service.routes.filters import LISTS
 from oddsengine_service.targets import masked
@@ -28,19 +27,7 @@ class TestMessage(msgspec.Struct):
     error: str | None
 
 
-@contextmanager
-def _reaching(context: Context) -> Iterator[Alerts]:
-    """Limit concurrent outgoing requests, since each occupies an answer thread."""
-    alerts = context.node.alerts
-    if not alerts.requests.acquire(timeout=1.0):
-        raise Problem(503, "unavailable", "other targets are being checked; retry in a few seconds", retry_after=2)
-    try:
-        yield alerts
-    finally:
-        alerts.requests.release()
-
-
-def _checked(context: Context, alert: Alert, before: Sequence[str] = ()) -> Alert:
+def _checked(context: Context, alert: StoredAlert, before: Sequence[str] = ()) -> StoredAlert:
     """Reject an alert that could not be sent; a masked target refers to the existing one."""
     unmatched, targets = list(before), []
     for target in alert.targets:
@@ -57,44 +44,45 @@ def _checked(context: Context, alert: Alert, before: Sequence[str] = ()) -> Aler
         raise invalid(f"time_zone must be a name such as America/New_York, got {alert.time_zone!r}") from None
     if (alert.quiet_from is None) != (alert.quiet_to is None):
         raise invalid("quiet_from and quiet_to must be given together")
-    new = [target for target in alert.targets if target not in before]
-    if new:
-        with _reaching(context) as alerts:
-            for target in new:
-                try:
-                    alerts.sender.check(target)
-                except ValueError as error:
-                    raise invalid(str(error)) from None
-    return alert
+    for target in alert.targets:
+        if target not in before:
+            try:
+                context.node.alerts.sender.check(target)
+            except ValueError as error:
+                raise invalid(str(error)) from None
+    every = context.node.records.all(context.caller.key, "alert", StoredAlert)
+    confirmed = {target for each in every for target in each.confirmed}
+    codes = {target: alert.codes.get(target) or secrets.token_hex(4) for target in targets if target not in confirmed}
+    return msgspec.structs.replace(alert, codes=codes)
 
 
-def _shown(context: Context, alert: Alert) -> Alert:
+def _shown(context: Context, alert: StoredAlert) -> Alert:
     return shown(context.node.records, context.caller, alert, LISTS)
 
 
 def alerts(context: Context) -> Any:
-    every = context.node.records.all(context.caller.key, "alert", Alert)
+    every = context.node.records.all(context.caller.key, "alert", StoredAlert)
     return data(context, [_shown(context, alert) for alert in every])
 
 
 def create(context: Context) -> Any:
     new: NewAlert = context.body
     context.node.records.get(context.caller.key, "filter", new.filter, Filter)
-    alert = _checked(context, Alert(**msgspec.structs.asdict(new), id=secrets.token_hex(8)))
+    alert = _checked(context, StoredAlert(**msgspec.structs.asdict(new), id=secrets.token_hex(8)))
     store(context.node.records, context.caller.key, alert)
     return data(context, _shown(context, alert))
 
 
 def change(context: Context) -> Any:
     changes: AlertChanges = context.body
-    before = context.node.records.get(context.caller.key, "alert", context.path["alertId"], Alert)
-    targets = _checked(context, changed(before, changes), before.targets).targets
+    before = context.node.records.get(context.caller.key, "alert", context.path["alertId"], StoredAlert)
+    checked = _checked(context, changed(before, changes), before.targets)
 
-    def change(now: Alert) -> Alert:
+    def change(now: StoredAlert) -> StoredAlert:
         now = changed(now, changes)
         if changes.targets is UNSET:
             return now
-        return msgspec.structs.replace(now, targets=targets, failures=0, error=None)
+        return msgspec.structs.replace(now, targets=checked.targets, codes=checked.codes, failures=0, error=None)
 
     return data(context, _shown(context, edit(context.node.records, context.caller.key, before.id, change)))
 
@@ -106,10 +94,23 @@ def delete(context: Context) -> Any:
 
 
 def test(context: Context) -> Any:
-    alert = context.node.records.get(context.caller.key, "alert", context.path["alertId"], Alert)
-    with _reaching(context) as alerts:
-        errors = alerts.deliver(alert, f"{alert.filter}: test", ["This is a test of an alert."], [])
+    alert = context.node.records.get(context.caller.key, "alert", context.path["alertId"], StoredAlert)
+    errors = context.node.alerts.test(context.caller.account, alert)
     return data(context, TestMessage(not errors, "; ".join(errors) or None))
+
+
+def confirm(context: Context) -> Any:
+    code = context.body.code.strip().lower()
+
+    def change(now: StoredAlert) -> StoredAlert:
+        codes = {target: each for target, each in now.codes.items() if not secrets.compare_digest(each, code)}
+        if len(codes) == len(now.codes):
+            waiting = f"those of {', '.join(map(masked, codes))}" if codes else "none, all targets are confirmed"
+            raise invalid(f"code must be that of a test message to a target to confirm ({waiting}), got {quoted(code)}")
+        return msgspec.structs.replace(now, codes=codes)
+
+    changed = edit(context.node.records, context.caller.key, context.path["alertId"], change)
+    return data(context, _shown(context, changed))
 
 
 endpoints = (
@@ -119,14 +120,21 @@ endpoints = (
     ),
     Endpoint(
         "/alerts", create, "Create an alert", _TAG, Data[Alert], method="POST", body=NewAlert, cache="records",
-        status=201, errors=(404,), doc="Sends matches of a saved filter: once per opportunity, again when it improves.",
+        status=201, errors=(404,), outgoing=True,
+        doc="Sends matches of a saved filter: once per opportunity, again when it improves. Each target has to be "
+        "confirmed with the code of a test message.",
     ),
     Endpoint(
         "/alerts/{alertId}", change, "Change an alert", _TAG, Data[Alert], method="PATCH", body=AlertChanges,
-        cache="records", doc="A masked target leaves the stored one unchanged.",
+        cache="records", outgoing=True, doc="A masked target leaves the stored one unchanged.",
     ),
     Endpoint(
         "/alerts/{alertId}/test", test, "Send a test message", _TAG, Data[TestMessage], method="POST", cache="records",
+        outgoing=True, doc="It has the code that confirms a target.",
+    ),
+    Endpoint(
+        "/alerts/{alertId}/confirm", confirm, "Confirm a target", _TAG, Data[Alert], method="POST", body=Confirmation,
+        cache="records", doc="The code is in the test message to that target; nothing else is sent there before.",
     ),
     Endpoint("/alerts/{alertId}", delete, "Delete an alert", _TAG, Data[Deleted], method="DELETE", cache="records"),
 )  # fmt: skip

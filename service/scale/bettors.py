@@ -213,7 +213,8 @@ class SharedRecords:
         )  # fmt: skip
         body = None if endpoint.body is None else msgspec.msgpack.decode(forwarded.body, type=endpoint.body)
         context = Context(caller, {}, forwarded.values, body, self._node.engine, self._node, forwarded.ignored)
-        return await service.api.pool.run(forwarded.account, lambda: endpoint.response(context))
+        threads = service.api.outgoing if endpoint.outgoing else service.api.pool
+        return await threads.run(forwarded.account, lambda: endpoint.response(context))
 
 
 def _unavailable(message: str) -> Problem:

@@ -9,21 +9,20 @@ import asyncio
 import contextlib
 import os
 import socket
-import struct
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oddsengine_service.connections import unsent
 from oddsengine_service.stream.backlog import Backlog
 from oddsengine_service.stream.events import StreamEvent, Wire
 
 try:
     import fcntl
-    import termios
 except ImportError:  # Windows
-    fcntl = termios = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]
 
 WRITE = 1 << 16  # bytes of one write
 PIECE = 1 << 15  # bytes of a shared piece
@@ -218,7 +217,7 @@ class Subscriber:
         """Whether the client has received nothing for too long, or has disconnected."""
         if self.gone or self._ending:
             return False
-        left = _unsent(self.transport)
+        left = unsent(self.transport)
         taken = self._sent - left
         if taken > self._received or not (left or self._writing):  # slow, but not stalled
             self._since = now
@@ -299,17 +298,3 @@ def _watch(transport: Any, bounds: Bounds) -> None:
     with contextlib.suppress(OSError, ValueError):  # it may be closed already
         if bounds.send_buffer:
             line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, bounds.send_buffer)
-
-
-def _unsent(transport: Any) -> int:
-    """Bytes not acknowledged by the client: the server's and, if available, the kernel's."""
-    if transport is None:
-        return 0
-    size: int = transport.get_write_buffer_size()
-    line = transport.get_extra_info("socket")
-    if fcntl is None or line is None:
-        return size
-    with contextlib.suppress(OSError, ValueError):
-        answer = fcntl.ioctl(line.fileno(), termios.TIOCOUTQ, struct.pack("i", 0))
-        size += struct.unpack("i", answer)[0]
-    return size
