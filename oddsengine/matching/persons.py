@@ -16,6 +16,7 @@ from typing import NamedTuple
 from oddsengine import catalog
 from oddsengine.catalog.names import slug
 from oddsengine.matching import words
+from oddsengine.matching.postings import Form, Word
 
 SURE, SPELLED, INITIAL, SURNAME = 1.0, 0.96, 0.94, 0.86
 _PARTLY = 0.9  # one name has more words
@@ -180,6 +181,19 @@ def likeness(one: str, other: str) -> float:
         return same(one, other)
     straight = min(same(first[0], second[0]), same(first[1], second[1]))
     return max(straight, min(same(first[0], second[1]), same(first[1], second[0])))
+
+
+def forms(text: str) -> list[Form]:
+    """Return the forms of an entry for `Postings`: each reading of each player."""
+    names = _PARTNERS.split(text)
+    readings = {reading.words for name in names for one in [read(name)] for reading in (one, _short_words(one))}
+    return [Form(tuple(_word(word, len(names)) for word in dict.fromkeys(each))) for each in sorted(readings)]
+
+
+def _word(word: str, players: int) -> Word:
+    """Return keys of which words that `_pair` accepts have one in common."""
+    keys = {f"={_given(word)}"} | ({f"~{_folded(word)}", word[:4]} if len(word) >= 4 else set())
+    return Word(frozenset(f"{players} {key}" for key in keys))
 
 
 class Player(NamedTuple):
