@@ -20,6 +20,7 @@ from oddsengine.matching.schedule import WINDOW, Dated, Key, first_gap
 
 MOST_LIKE = 2_000  # names that a name may have a word in common with
 MOST_ALIKE = 200  # names that a name may be alike
+_NEW = 20  # the work of a new game, in comparisons
 _SECONDS = int(WINDOW.total_seconds())
 
 Spelling = tuple[str, str]
@@ -28,7 +29,7 @@ League = tuple[str, str]
 """Sport and league."""
 
 
-@dataclass
+@dataclass(slots=True)
 class GameEntry:
     key: Key
     game: Game
@@ -61,7 +62,7 @@ class GameEntry:
         return Dated(self.key, self.start, self.first)
 
 
-@dataclass
+@dataclass(slots=True)
 class MatchedEvent:
     """An event: its id never changes, and home and away stay as first seen."""
 
@@ -74,7 +75,7 @@ class MatchedEvent:
     members: dict[Key, None] = field(default_factory=dict)
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 15)
 def fit(league: League, one: Spelling, other: Spelling) -> tuple[float, bool]:
     """Score two spellings of a pair of teams; also whether home and away are swapped."""
     straight = _both(league, one[0], other[0], one[1], other[1])
@@ -182,7 +183,7 @@ class GameIndex:
             leader.followers[entry.key] = entry
             return
         known = self._names.setdefault(entry.league, LeagueNames(entry.league))
-        self.work += 1 + sum(known.add(name) for name in entry.spelling)
+        self.work += _NEW + sum(known.add(name) for name in entry.spelling)
         self._post(entry)
 
     def _post(self, entry: GameEntry) -> None:

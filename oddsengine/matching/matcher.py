@@ -173,6 +173,16 @@ class Matcher:
         self._numbers = {stem: number for stem, number in self._numbers.items() if stem in index.used}
         return len(gone)
 
+    def drop(self, source: str, game: str) -> None:
+        """Drop a feed's game; the id of its event is free if it was the last one."""
+        entry = self._index.entries.get((source, game))
+        if entry is not None:
+            event = entry.event or ""
+            self._remove(entry)
+            self._changed.pop(entry.key, None)
+            if event not in self._index.events:
+                self._index.used.pop(event, None)
+
     # ---- state for another matcher ----
 
     def decision(self, source: str, game: str) -> Decision | None:

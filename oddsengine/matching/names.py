@@ -146,7 +146,7 @@ def _written_out(sport: str, tokens: list[str]) -> list[str]:
     return spelled
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1 << 14)
 def read(sport: str, league: str, text: str) -> Name:
     """Parse a team's name.
 
@@ -235,8 +235,9 @@ def forms(sport: str, league: str, text: str) -> list[Form]:
     """
     if sport in words.PERSONS:
         return persons.forms(text)
+    made = [_form(name) for name in _forms(sport, league, text)]
     marks = "+".join(sorted(read(sport, league, text).marks))
-    return [_marked(_form(name), marks) for name in _forms(sport, league, text)]
+    return [_marked(form, marks) for form in made] if marks else made
 
 
 def _marked(form: Form, marks: str) -> Form:
@@ -326,7 +327,7 @@ def _catalog_index(league: str) -> Postings:
     return index
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1 << 14)
 def team(sport: str, league: str, text: str) -> str:
     """Return the catalog name of a team; empty if none or several match.
 
@@ -340,7 +341,7 @@ def team(sport: str, league: str, text: str) -> str:
         entry = catalog.team(form, sport, league)
         if entry and (entry.league == league or sport == "soccer" or league.startswith(f"{entry.league}_")):
             return entry.name
-    near = set(_catalog_index(league).find([_form(name)]))
+    near = set(_catalog_index(league).find([_form(name)])) if teams else ()
     fits = sorted(((max(_compare(name, form, kind) for form in teams[each]), each) for each in near), reverse=True)
     if fits and fits[0][0] >= _RESOLVED and (len(fits) == 1 or fits[1][0] < _NEXT_BEST):
         return fits[0][1]
@@ -354,7 +355,7 @@ def _forms(sport: str, league: str, text: str) -> tuple[Name, ...]:
     return (read(sport, league, text),)
 
 
-@lru_cache(maxsize=1 << 17)
+@lru_cache(maxsize=1 << 15)
 def likeness(sport: str, league: str, one: str, other: str) -> float:
     """Score whether two names of a league are the same team.
 

@@ -43,7 +43,7 @@ class Person(NamedTuple):
     suffix: str
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1 << 14)
 def read(text: str) -> Person:
     """Parse a person's name.
 
@@ -74,7 +74,7 @@ def _given(word: str) -> str:
     return words.SHORT_NAMES.get(word, word)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1 << 14)
 def _folded(word: str) -> str:
     """Normalise transliterations of a word. A single letter is not enough: Jermall and Jermell are two people."""
     for spelled, plain in _SPELLINGS:
@@ -149,7 +149,7 @@ def _one(one: Person, other: Person) -> float:
     return min(fit, SURNAME if surname_only and equal == 1 else _PARTLY)
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 15)
 def same(one: str, other: str) -> float:
     """Score whether two names are the same person.
 
@@ -165,7 +165,7 @@ def same(one: str, other: str) -> float:
     return fit if first.suffix == second.suffix else min(fit, SPELLED)
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 15)
 def likeness(one: str, other: str) -> float:
     """Score whether two entries, players or doubles pairs, are the same.
 

@@ -8,12 +8,12 @@ names, and all its words among the rarest, which finds shorter ones. A frequent 
 while names have a rarer one.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 LONGEST_INITIALS = 5
 
-_Index = dict[str, dict[str, None]]
+_Index = dict[str, str | dict[str, None]]  # most keys have one name, which needs no table
 
 
 class Word(NamedTuple):
@@ -37,7 +37,7 @@ class Postings:
     def __init__(self) -> None:
         self._every: _Index = {}  # by every word
         self._rarest: _Index = {}  # by the rarest word, and by keys of the whole
-        self._posted: dict[str, tuple[set[str], set[str]]] = {}
+        self._posted: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
     def add(self, name: str, forms: Iterable[Form]) -> None:
         """Post a name; its forms must have been looked up before, if at all."""
@@ -46,17 +46,22 @@ class Postings:
             rarest |= form.posted
             rarest.update(key for word in self._chosen(form) for key in word.keys)
             every.update(key for word in form.words for key in word.keys)
-        self._posted[name] = every, rarest
+        self._posted[name] = tuple(every), tuple(rarest)
         for index, keys in ((self._every, every), (self._rarest, rarest)):
             for key in keys:
-                index.setdefault(key, {})[name] = None
+                names = index.setdefault(key, name)
+                if isinstance(names, dict):
+                    names[name] = None
+                elif names != name:
+                    index[key] = {names: None, name: None}
 
     def discard(self, name: str) -> None:
         for index, keys in zip((self._every, self._rarest), self._posted.pop(name), strict=True):
             for key in keys:
                 names = index[key]
-                del names[name]
-                if not names:
+                if isinstance(names, dict):
+                    del names[name]
+                if not names or names == name:
                     del index[key]
 
     def find(self, forms: Iterable[Form]) -> Iterator[str]:
@@ -64,14 +69,19 @@ class Postings:
         for form in forms:
             for word in self._chosen(form):
                 for key in word.keys:
-                    yield from self._every.get(key, ())
+                    yield from _at(self._every, key)
             for word in form.words:
                 for key in word.keys:
-                    yield from self._rarest.get(key, ())
+                    yield from _at(self._rarest, key)
             for key in form.sought:
-                yield from self._rarest.get(key, ())
+                yield from _at(self._rarest, key)
 
     def _chosen(self, form: Form) -> list[Word]:
         """Return the rarest word, and the next if that may be initials, which pair with no word."""
-        ordered = sorted(form.words, key=lambda word: sum(len(self._every.get(key, ())) for key in word.keys))
+        ordered = sorted(form.words, key=lambda word: sum(len(_at(self._every, key)) for key in word.keys))
         return ordered[: 2 if ordered and ordered[0].initials else 1]
+
+
+def _at(index: _Index, key: str) -> Collection[str]:
+    names = index.get(key, ())
+    return (names,) if isinstance(names, str) else names
