@@ -255,9 +255,9 @@ class Hub:
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
         """Apply a payload completely; raises `Failure` if it is rejected."""
-        payload = await asyncio.to_thread(displayable, payload)
         track = self.tracks[source]
         async with track.delivering:
+            payload = await asyncio.to_thread(displayable, payload)
             try:
                 applied = await self._applied(source, payload)
             except (ValueError, StalledError) as error:
