@@ -11,7 +11,7 @@ import httpx
 import pytest
 from contract import FIELDS, KINDS, READ, check, faults
 from effort import some
-from service_running import PATIENCE_S, TIER_IDS, Running, has
+from service_running import PATIENCE_S, TIER_IDS, Running, has, without_main_lines
 
 from oddsengine_service.tiers import books_of
 
@@ -468,16 +468,6 @@ def test_no_answer_names_a_book_above_the_tier(service: Running, ids: dict[str, 
         refused = client.post("/odds/batch", json={"event_ids": [event], "sportsbook": beyond})
         assert refused.status_code == 403
     assert met, "there was something to see"
-
-
-def without_main_lines(data: Any) -> Any:
-    """The same without the fields that follow from all books of the tier."""
-    if isinstance(data, list):
-        return [without_main_lines(each) for each in data]
-    if not isinstance(data, dict):
-        return data
-    own = ("is_main_line", "is_alternate_line")
-    return {name: without_main_lines(value) for name, value in data.items() if name not in own}
 
 
 def test_a_free_key_sees_everything_a_minute_late(service: Running, ids: dict[str, str]) -> None:
