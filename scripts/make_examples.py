@@ -18,7 +18,7 @@ import polars as pl
 
 from oddsengine.engine import Engine
 from oddsengine.simulate import World
-from oddsengine_service.alerts import Alert, Alerts
+from oddsengine_service.alerts import Alerts, StoredAlert
 from oddsengine_service.bets import Bet
 from oddsengine_service.demo import add_futures, add_splits, teams_of
 from oddsengine_service.endpoints import Context, Endpoint
@@ -57,6 +57,7 @@ _BODIES: Mapping[str, Any] = {
     "/bets/{betId}": {"result": "won"},
     "/alerts": {"filter": "soccer", "quiet_from": "23:00", "quiet_to": "07:00"},
     "/alerts/{alertId}": {"improve": 0.5},
+    "/alerts/{alertId}/confirm": {"code": "1f0c93ab"},
     "/filters/{filterName}": {"list": "ev", "query": "sport=soccer&min_ev=2"},
     "/marks/{id}": {"note": "a friend has this already"},
     "/account/keys": {"name": "of the office", "tier": "pro"},
@@ -72,6 +73,7 @@ _BODIES: Mapping[str, Any] = {
         ]
     },
 }  # fmt: skip
+_TARGET = "https://hooks.example.com/odds"
 _SECRET = re.compile(rb"(?<=oe_[0-9a-f]{12}\.)[\w-]{43}")  # of a key
 
 
@@ -119,7 +121,12 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
     )  # fmt: skip
     node.records.put(caller.key, "bet", bet.id, bet)
     node.records.put(caller.key, "filter", "soccer", Filter(list="ev", name="soccer"))
-    node.records.put(caller.key, "alert", bet.id, Alert(filter="soccer", id=bet.id))
+    node.records.put(
+        caller.key,
+        "alert",
+        bet.id,
+        StoredAlert(filter="soccer", id=bet.id, targets=[_TARGET], codes={_TARGET: "1f0c93ab"}),
+    )
     node.alerts = Alerts(node, node.records, Sender(), {})
     (price,) = _answer(by_path["/events/{eventId}/odds"], plain, words)["data"]
     middles = _answer(by_path["/opportunities/middles"], plain, words)["data"]
