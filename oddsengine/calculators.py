@@ -9,7 +9,7 @@ and staking s / (h - 1) loses nothing if the other side wins, with the remaining
 **Free bet.** Its stake F is not returned with the winnings (or is, with `returned`). Hedged with H = F (d - 1) / h, or
 F d / h, it earns F (d - 1) - H whatever happens; as a share of F, that is its conversion.
 
-**Boost.** Winnings are raised by a share b: d' = 1 + (d - 1) (1 + b).
+**Boost.** Winnings are raised by a share b of at most 3: d' = 1 + (d - 1) (1 + b).
 
 **Parlay.** Odds multiply, and so do probabilities of independent legs. Legs of one game are not independent.
 
@@ -20,6 +20,10 @@ side of the middle. With a probability p of winning both, EV = p (s1 d1 + s2 d2)
 from collections.abc import Sequence
 from math import isfinite, prod
 from typing import NamedTuple
+
+from oddsengine.odds import probabilities
+
+MOST_BOOST = 3.0  # a larger share is one in percent
 
 
 class Hedge(NamedTuple):
@@ -63,6 +67,14 @@ def _checked(**odds: float) -> None:
             raise ValueError(f"{name} must be decimal odds above 1, got {value}")
 
 
+def _chance(prob: float, name: str = "prob") -> float:
+    """Check a probability."""
+    probabilities(prob, name)
+    if not (0.0 <= prob <= 1.0):
+        raise ValueError(f"{name} must be from 0 to 1, got {prob:g}")
+    return prob
+
+
 def hedge(stake: float, odds: float, against: float) -> Hedge:
     """Hedge an open bet.
 
@@ -94,7 +106,7 @@ def free_bet(amount: float, odds: float, against: float, *, returned: bool = Fal
 
 
 def boost(odds: float, share: float) -> float:
-    """Return odds with winnings raised by a share.
+    """Return odds with winnings raised by a share, 0.5 for 50 %.
 
     Examples
     --------
@@ -102,8 +114,8 @@ def boost(odds: float, share: float) -> float:
     2.5
     """
     _checked(odds=odds)
-    if share < 0.0:
-        raise ValueError(f"share must be 0 or more, got {share}")
+    if not 0.0 <= share <= MOST_BOOST:
+        raise ValueError(f"share must be from 0 to {MOST_BOOST:g}, 0.5 for a boost of 50 %, got {share:g}")
     return 1.0 + (odds - 1.0) * (1.0 + share)
 
 
@@ -119,7 +131,7 @@ def parlay(odds: Sequence[float], probs: Sequence[float]) -> Parlay:
         raise ValueError(f"odds and probs must have the same length, got {len(odds)} and {len(probs)}")
     for value in odds:
         _checked(odds=value)
-    price, p = prod(odds), prod(probs)
+    price, p = prod(odds), prod(_chance(prob, "probs") for prob in probs)
     return Parlay(price, p, price * p - 1.0)
 
 
@@ -132,6 +144,7 @@ def middle_stakes(total: float, odds: float, other: float, prob: float = 0.0) ->
     Middle(stakes=(50.0, 50.0), both=100.0, one=0.0, break_even=0.0, ev=10.0)
     """
     _checked(odds=odds, other=other)
+    _chance(prob)
     first = total * other / (odds + other)
     second = total - first
     one, both = first * odds - total, first * odds + second * other - total

@@ -34,6 +34,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from oddsengine.columns import Floats, Longs
+from oddsengine.odds import probabilities
 from oddsengine.value import edge
 
 STATES = ("graded", "without_close", "waiting", "in_play")
@@ -105,7 +106,7 @@ def clv(price: ArrayLike, closing: ArrayLike) -> Floats:
     Returns
     -------
     ndarray of float
-        Fractions; ``nan`` for a probability outside [0, 1] or odds of 1 or less.
+        Fractions; ``nan`` for a probability outside [0, 1] or odds of 1 or less. Percentages raise `ValueError`.
 
     Examples
     --------
@@ -114,7 +115,7 @@ def clv(price: ArrayLike, closing: ArrayLike) -> Floats:
     >>> clv(2.10, [0.5, 0.45]).round(4).tolist()
     [0.05, -0.055]
     """
-    return edge(closing, price)
+    return edge(probabilities(closing, "closing"), price)
 
 
 def means(values: ArrayLike, group: ArrayLike, cluster: ArrayLike, groups: int) -> Means:

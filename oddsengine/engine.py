@@ -1010,16 +1010,17 @@ class Engine:
             events, books = list(board.names.events), tuple(board.names.books)
             event = board.names.event.values[key >> BOOK_BITS].astype(np.int64)
         width = max(1, len(books))
-        pair = event * width + (key & BOOK_MASK)
-        prices = np.bincount(pair, minlength=len(events) * width)
-        rejected = np.bincount(pair[reason == CODES[guard]], minlength=prices.size)
-        some = np.flatnonzero(prices)
+        # Most books have no price on most events, so pairs without prices are not counted.
+        some, place, prices = np.unique(
+            event * width + (key & BOOK_MASK), return_inverse=True, return_counts=True
+        )  # fmt: skip
+        rejected = np.bincount(place[reason == CODES[guard]], minlength=some.size)
         return pl.DataFrame(
             {
                 "event_id": pl.Series(events, dtype=pl.String).gather(some // width),
                 "sportsbook": pl.Series(books, dtype=pl.String).gather(some % width),
-                "prices": prices[some],
-                "rejected": rejected[some],
+                "prices": prices,
+                "rejected": rejected,
             }
         )
 

@@ -37,6 +37,7 @@ import polars as pl
 from oddsengine._jit import kernel
 from oddsengine.columns import Floats, Ints, Longs, Words
 from oddsengine.devig import DEVIG_METHODS, devig_groups
+from oddsengine.odds import probabilities
 
 IntoExpr = pl.Expr | str | float
 By = pl.Expr | str | Iterable[pl.Expr | str] | None
@@ -206,7 +207,7 @@ def _expr(value: IntoExpr) -> pl.Expr:
         return pl.col(value) if isinstance(value, str) else value
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"prob must be a column name, an expression or a number, got {value!r}")
-    return pl.lit(float(value))
+    return pl.lit(float(probabilities(value)))
 
 
 def _where(valid: pl.Expr, value: pl.Expr) -> pl.Expr:

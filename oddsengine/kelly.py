@@ -27,9 +27,9 @@ margin. If probabilities are uncertain, use a fraction. P above 1 has no solutio
 **A fraction** of the stakes, such as one half, trades growth for smaller swings. It multiplies the full
 stakes, which for exclusive outcomes is common practice, but not an optimum.
 
-Results are ``nan`` for a probability outside [0, 1], odds of 1 or less, and values that are not finite. For
-exclusive outcomes one such entry makes the whole event nan; leave out outcomes that cannot be bet, and their
-probability belongs to the rest.
+Results are ``nan`` for a probability outside [0, 1], odds of 1 or less, and values that are not finite;
+probabilities in percent and fractions above 1 raise `ValueError`. For exclusive outcomes one such entry makes the
+whole event nan; leave out outcomes that cannot be bet, and their probability belongs to the rest.
 
 References: J. L. Kelly, "A new interpretation of information rate", Bell System Technical Journal 35 (1956),
 https://doi.org/10.1002/j.1538-7305.1956.tb03809.x. P. Smoczynski and D. Tomkins, "An explicit solution to
@@ -40,7 +40,7 @@ Scientist 35 (2010).
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddsengine.odds import decimal_odds
+from oddsengine.odds import decimal_odds, probabilities
 
 Floats = NDArray[np.float64]
 
@@ -86,7 +86,7 @@ def kelly(prob: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0) -> Floats
     np.float64(0.025)
     """
     part = _fraction(fraction)
-    p, d = np.broadcast_arrays(np.asarray(prob, dtype=np.float64), decimal_odds(odds))
+    p, d = np.broadcast_arrays(probabilities(prob), decimal_odds(odds))
     valid = _usable(p, d)
     safe = np.where(valid, d, 2.0)
     full = np.maximum(0.0, (np.where(valid, p, np.nan) * safe - 1.0) / (safe - 1.0))
@@ -144,7 +144,7 @@ def kelly_exclusive(probs: ArrayLike, odds: ArrayLike, fraction: ArrayLike = 1.0
     [0.5, 0.5]
     """
     part = _fraction(fraction)
-    p, d = np.asarray(probs, dtype=np.float64), decimal_odds(odds)
+    p, d = probabilities(probs, "probs"), decimal_odds(odds)
     if p.ndim == 0 or d.ndim == 0 or p.shape[-1] != d.shape[-1]:
         raise ValueError(f"probs and odds must have one number per outcome, got shapes {p.shape} and {d.shape}")
     p, d = np.broadcast_arrays(p, d)

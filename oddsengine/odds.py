@@ -15,7 +15,8 @@ Invalid prices become `nan`: decimal odds that are not finite or not above 1, Am
 +100, probabilities outside the open interval (0, 1), fractions that are not positive, and results that double precision
 cannot distinguish from 1 or infinity. Every function is monotonic where it is defined.
 
-Decimal odds of -100 or less, which can only be American, and decimal odds as text raise `ValueError` (`decimal_odds`).
+Decimal odds of -100 or less, which can only be American, and decimal odds as text raise `ValueError` (`decimal_odds`);
+so do probabilities above 1, which are percentages (`probabilities`).
 
 Functions take array-likes of any shape (a scalar is an array of rank 0) and return that shape.
 
@@ -23,6 +24,7 @@ References: S. Cortis, "Expected values and variances in bookmaker payouts: a th
 setting limits on odds", Journal of Prediction Markets 9(1), 2015, https://doi.org/10.5750/jpm.v9i1.987
 """
 
+import math
 import re
 from typing import cast
 
@@ -33,6 +35,7 @@ Floats = npt.NDArray[np.float64]
 Strings = npt.NDArray[np.str_]
 
 _FRACTION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:[/:-]\s*(\d+(?:\.\d+)?)\s*)?", re.ASCII)
+_ROUNDING = 1e-9  # by which a probability may exceed 1
 _EVENS = frozenset({"evens", "even", "evs", "ev"})
 
 
@@ -77,6 +80,45 @@ def decimal_odds(odds: npt.ArrayLike) -> Floats:
         first = d[american].ravel()[0]
         raise ValueError(f"odds must be decimal, got {first:g}, which is American: convert with american_to_decimal")
     return d
+
+
+def probabilities(prob: npt.ArrayLike, name: str = "prob") -> Floats:
+    """Convert probabilities to float64, and raise if they are percentages.
+
+    Parameters
+    ----------
+    prob : array_like
+        Probabilities. Other invalid ones, such as -0.5 or `nan`, do not raise.
+    name : str
+        The parameter, for the error.
+
+    Returns
+    -------
+    ndarray
+        The same numbers.
+
+    Raises
+    ------
+    ValueError
+        For finite numbers above 1, by more than rounding.
+
+    Examples
+    --------
+    >>> probabilities([0.55, 0.45]).tolist()
+    [0.55, 0.45]
+    >>> probabilities(55)
+    Traceback (most recent call last):
+        ...
+    ValueError: prob must be from 0 to 1, got 55: a probability of 55 % is 0.55
+    """
+    p = np.asarray(prob, dtype=np.float64)
+    percent = (p > 1.0 + _ROUNDING) & (p < np.inf)
+    if percent.any():
+        first = p[percent].ravel()[0]
+        raise ValueError(
+            f"{name} must be from 0 to 1, got {first:g}: a probability of {first:g} % is {first / 100.0:g}"
+        )
+    return p
 
 
 def american_to_decimal(american: npt.ArrayLike) -> Floats:
@@ -128,17 +170,51 @@ def decimal_to_american(odds: npt.ArrayLike) -> Floats:
     return _answer(d > 1.0, american)
 
 
+def even_money(american: npt.ArrayLike) -> Floats:
+    """Return American odds with even money as +100: -100 is the same price, and only +100 is published.
+
+    Examples
+    --------
+    >>> even_money([-100.0, 100.0, -110.0]).tolist()
+    [100.0, 100.0, -110.0]
+    """
+    a = np.asarray(american, dtype=np.float64)
+    return np.where(a == -100.0, 100.0, a)[()]
+
+
+def round_american(american: npt.ArrayLike, digits: int = 2) -> Floats:
+    """Round American odds; what rounds to -100 is +100.
+
+    Examples
+    --------
+    >>> round_american([-100.001, 104.766, -110.0]).tolist(), float(round_american(-100.4, 0))
+    ([100.0, 104.77, -110.0], 100.0)
+    """
+    return even_money(np.round(np.asarray(american, dtype=np.float64), digits))
+
+
+def format_american(american: float | None) -> str:
+    """Format American odds for people: whole, with a sign; empty if there are none.
+
+    Examples
+    --------
+    >>> format_american(150.0), format_american(-114.94), format_american(-100.2), format_american(None)
+    ('+150', '-115', '+100', '')
+    """
+    return "" if american is None or not math.isfinite(american) else f"{float(round_american(american, 0)):+.0f}"
+
+
 def quoted_american(odds: Floats, quoted: Floats) -> Floats:
     """Return American odds as quoted, or converted from valid decimal odds if `quoted` is nan.
 
     Examples
     --------
-    >>> quoted_american(np.array([2.1, 1.909]), np.array([np.nan, -110.0])).tolist()
-    [110.00000000000001, -110.0]
+    >>> quoted_american(np.array([2.1, 1.909, 2.0]), np.array([np.nan, -110.0, -100.0])).tolist()
+    [110.00000000000001, -110.0, 100.0]
     """
     win = odds - 1.0
     made = np.where(odds >= 2.0, win * 100.0, -100.0 / win)
-    return np.where(np.isnan(quoted), made, quoted)
+    return even_money(np.where(np.isnan(quoted), made, quoted))
 
 
 def decimal_to_probability(odds: npt.ArrayLike) -> Floats:
@@ -176,14 +252,14 @@ def probability_to_decimal(prob: npt.ArrayLike) -> Floats:
     Returns
     -------
     ndarray
-        1 / prob; `nan` outside the open interval (0, 1).
+        1 / prob; `nan` outside the open interval (0, 1). Percentages raise `ValueError`.
 
     Examples
     --------
     >>> probability_to_decimal([0.25, 0.8, 0.0, 1.0]).tolist()
     [4.0, 1.25, nan, nan]
     """
-    q = np.asarray(prob, dtype=np.float64)
+    q = probabilities(prob)
     with np.errstate(all="ignore"):
         odds = 1.0 / q
     return _answer((q > 0.0) & (q < 1.0) & (odds > 1.0), odds)

@@ -497,7 +497,7 @@ def fair(
     odds: IntoFrame | Prepared,
     *,
     sharp: Sharp = None,
-    method: str | None = "power",
+    method: str | None = None,
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,
@@ -510,8 +510,8 @@ def fair(
         Prices, one per row; see `ODDS_SCHEMA`. Columns named as in `FAIR_COLUMNS` are not allowed. The result of
         `prepare` is accepted, without `guards` and `now`; the rows are then those of its checked table.
     sharp, method, commission, guards, now
-        As in `find_ev`, but `method` is "power" by default, so that without `sharp` the catalog's sharp books are the
-        reference; "close" estimates from all other books.
+        As in `find_ev`: by default the fair price at the close. With one of `DEVIG_METHODS` and without `sharp`, the
+        catalog's sharp books are the reference.
 
     Returns
     -------
@@ -541,7 +541,7 @@ def fair(
     ...         "odds_decimal": [2.1, 1.95, 1.95],
     ...     }
     ... )
-    >>> fair(odds).select("sportsbook", "fair_probability", pl.col("hold", "ev").round(4)).rows()
+    >>> fair(odds, sharp="pinnacle").select("sportsbook", "fair_probability", pl.col("hold", "ev").round(4)).rows()
     [('fanduel', 0.5, None, 0.05), ('pinnacle', 0.5, 0.0256, None), ('pinnacle', 0.5, 0.0256, None)]
     """
     came = pl.DataFrame(odds.table) if isinstance(odds, Prepared) else to_polars(odds)
@@ -587,7 +587,7 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
     g = identity.groups
     n = g.threshold.size
     question = board.ask(prepared, None, None, "multiplicative", None, Wants.of())
-    main, _ = main_lines(g, g.odds, prepared.guarded.reason, len(identity.books))
+    main, _ = main_lines(g, question.view.net, prepared.guarded.reason, len(identity.books))
     names = pl.Series(identity.books, dtype=pl.String)
     rows = pl.DataFrame(
         {

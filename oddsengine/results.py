@@ -72,6 +72,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "kelly_shrunk": pl.Float64,
     "independent_books": pl.Int64,  # feeds with complete prices on the line, without the row's own
     "agreeing_books": pl.Int64,  # those whose own prices give the row a positive EV
+    "max_bet": pl.Float64,  # of the price, as its book or feed has it
 }
 
 LEG = pl.Struct(
@@ -90,6 +91,7 @@ LEG = pl.Struct(
         "selection_id": pl.String,
         "market_id": pl.String,
         "odds_id": pl.String,
+        "max_bet": pl.Float64,
     }
 )
 
@@ -145,6 +147,7 @@ HOLD_SIDE = pl.Struct(
         "odds": HOLD_ODDS,
         "deep_links": _LINKS,
         "odds_ids": TEXTS,  # in the order of `books`
+        "max_bets": pl.List(pl.Float64),  # likewise
     }
 )
 
@@ -197,6 +200,7 @@ MIDDLE_SIDE = pl.Struct(
         "odds_age_seconds": pl.Float64,
         "deep_link": pl.String,
         "odds_id": pl.String,
+        "max_bet": pl.Float64,
     }
 )
 

@@ -28,7 +28,7 @@ import polars as pl
 from oddsengine.casts import CASTS, TIME, is_empty, readable
 from oddsengine.catalog import thresholds
 from oddsengine.frames import IntoFrame, to_polars
-from oddsengine.odds import american_to_decimal, decimal_to_american
+from oddsengine.odds import american_to_decimal, decimal_to_american, even_money
 
 ODDS_SCHEMA: dict[str, pl.DataType] = {
     "id": pl.String(),
@@ -285,6 +285,7 @@ def _priced(table: pl.DataFrame) -> pl.DataFrame:
     mismatch = np.zeros(table.height, bool)
     missing = table["odds_american"].null_count()
     with np.errstate(all="ignore"):
+        american = even_money(american)
         if missing < table.height:
             made = american_to_decimal(american)
             far = np.abs(made / decimal - 1.0) > thresholds().price_mismatch + thresholds().epsilon

@@ -47,7 +47,7 @@ from numpy.typing import ArrayLike
 
 from oddsengine.columns import Floats, Longs
 from oddsengine.kelly import kelly_exclusive
-from oddsengine.odds import decimal_odds
+from oddsengine.odds import decimal_odds, probabilities
 from oddsengine.value import edge
 
 VOID = -1
@@ -459,7 +459,12 @@ def drawdown(bankroll: ArrayLike) -> Floats:
 
 
 def _matrix(name: str, values: ArrayLike) -> Floats:
-    x = decimal_odds(values) if name == "odds" else np.asarray(values, dtype=np.float64)
+    if name == "odds":
+        x = decimal_odds(values)
+    elif name == "probs":
+        x = probabilities(values, name)
+    else:
+        x = np.asarray(values, dtype=np.float64)
     if x.ndim != 2:
         raise ValueError(f"{name} must have one row per match and one column per outcome, got shape {x.shape}")
     return x

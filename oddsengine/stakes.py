@@ -233,7 +233,7 @@ def _bets(frame: pl.DataFrame, at: Longs | None = None) -> tuple[OddsTable, Floa
     below = -np.finfo(np.float64).tiny
     prob = column("fair_probability", "above 0 and below 1", 0.0, 1.0)
     net = column("net_odds", "finite and above 1", 1.0, np.inf)
-    error = column("fair_error", "finite and 0 or more", below, np.inf)
+    error = column("fair_error", "0 or more and below 1", below, 1.0)
     column("max_bet", "0 or more", below, np.nan)
     return table, prob, error, np.where(np.isnan(net), table["odds_decimal"].to_numpy(), net)
 
@@ -336,11 +336,12 @@ def arbitrage_plan(
     Parameters
     ----------
     arbs
-        Result of `find_arbitrage`; its `net_odds` are after commission.
+        Result of `find_arbitrage`; its `net_odds` are after commission, and `max_bet` of the legs limits their stakes.
     bankroll
         Total money for all stakes.
     max_bet
-        Maximum stake on one bet, or a mapping by book. A bet shared by several arbitrages counts once.
+        Maximum stake on one bet, or a mapping by book; the smaller of this and the leg's own `max_bet` applies. A bet
+        shared by several arbitrages counts once.
     max_book
         Maximum stake at one book over all arbitrages, or a mapping by book. Books can have any name in the catalog; a
         book that is neither in the catalog nor among the legs raises.
@@ -391,6 +392,13 @@ def arbitrage_plan(
     }
     left_book: dict[str, float] = {}
     left_bet: dict[tuple[Any, ...], float] = {}
+    for row, legs in waiting.items():
+        for bet, leg in zip(bets[row], legs, strict=True):
+            most = leg.get("max_bet")
+            if most is not None and not np.isnan(most):
+                if most < 0.0:
+                    raise OddsError(f"arbitrage {row + 1}: max_bet must be 0 or more, got {most:g}")
+                left_bet[bet] = min(most, left_bet.get(bet, bet_limit(bet[-1], np.inf)))
     staked: dict[int, tuple[Floats, float]] = {}
     taken: list[tuple[int, Floats, float]] = []
     stale = set(waiting)

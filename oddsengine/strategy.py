@@ -4,8 +4,10 @@ A `Strategy` decides which +EV prices to bet on, and the stakes. A `Trader` appl
 reads the view after each step, places orders, and receives fills after the latency. `backtest` replays a history
 through an engine with a trader, so both share one implementation, and decisions only see the board at that time.
 
-**Fills.** An order is filled after `latency_s` seconds if the price is still available, not suspended, and at most the
-tolerance below the odds of the decision; at those odds, or the lower ones. Otherwise it is rejected with a reason.
+**Fills.** An order is due after `latency_s` seconds, and answered by the next step: filled if the price is still
+available, not suspended, and at most the tolerance below the odds of the decision; at those odds, or the lower ones.
+Otherwise it is rejected with a reason. A step more than `ANSWER_S` later, as in a history of opening and closing
+odds, does not tell what the book would have answered: the order is filled at the odds of the decision, as `unobserved`.
 Stakes are whole steps, within limits, and within the cash that is not in open bets. Each outcome of a market is bet on
 at most once, at any book.
 
@@ -43,7 +45,7 @@ from oddsengine.update import Update
 TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "placed_at": TIME,
     "status": pl.String,  # one of `STATUSES`
-    "reason": pl.String,  # why it was rejected
+    "reason": pl.String,  # why it was rejected; or `UNOBSERVED`
     "event_id": pl.String,
     "sport": pl.String,
     "league": pl.String,
@@ -83,6 +85,9 @@ _OPTIONAL = {"max_ev": -np.inf, "max_odds": 1.0, "max_hours": 0.0, "max_bet": 0.
 _HOURS = [1.0, 3.0, 6.0, 12.0, 24.0, 48.0]
 _HOUR_NAMES = ["<1", "1-3", "3-6", "6-12", "12-24", "24-48", ">48"]
 STATUSES = ("waiting", "filled", "rejected")
+ANSWER_S = 1800  # s: the longest time from when an order is due to the step that answers it
+UNOBSERVED = "unobserved"
+"""Reason of an order that was filled without such a step."""
 Staking = Literal["flat", "kelly", "portfolio"]
 
 
@@ -113,7 +118,7 @@ class Strategy:
     size
         See `staking`.
     max_bet, max_event
-        Maximum stake on a bet and on an event.
+        Maximum stake on a bet and on an event; the maximum bet of a price applies as well.
     step
         Stakes are whole multiples of this.
     """
@@ -288,7 +293,7 @@ class Trader:
         most, step = self.strategy.max_bet, self.strategy.step
         placed = 0
         for row, stake in zip(chosen.iter_rows(named=True), stakes.tolist(), strict=True):
-            money = min(stake, np.inf if most is None else most, self.cash)
+            money = min(stake, *(each for each in (most, row["max_bet"]) if each is not None), self.cash)
             if self.strategy.max_event is not None:
                 on_event = (*self._open, *self._waiting)
                 used = sum(o.row["stake"] for o in on_event if o.row["event_id"] == row["game_id"])
@@ -313,10 +318,11 @@ class Trader:
         table = self.engine.table().filter(pl.col("row_id").is_in(ids))
         board = {row["row_id"]: row for row in table.iter_rows(named=True)}
         for order in due:
-            reason = self._fill(order.row, board.get(order.row["odds_id"]))
-            order.status = "filled" if reason is None else "rejected"
+            late = now - order.due > ANSWER_S * SECOND
+            reason = UNOBSERVED if late else self._fill(order.row, board.get(order.row["odds_id"]))
+            order.status = "filled" if late or reason is None else "rejected"
             order.reason = reason
-            if reason is None:
+            if order.status == "filled":
                 self._open.append(order)
             else:
                 self.cash += order.row["stake"]
@@ -383,13 +389,17 @@ class Summary(NamedTuple):
 
     placed: int
     filled: int
+    unobserved: int  # of the filled: there was no snapshot that tells whether the price was still available
+    waiting: int  # not answered at the end of the history
+    rejected: dict[str, int]  # by reason
     events: int
     staked: float
     profit: float
     rate: float  # profit per unit staked
     rate_error: float
     ev: float  # mean, as shown
-    closing_ev: float  # mean, of bets with a close
+    closed: int  # bets with a close
+    closing_ev: float  # mean of these
     closing_ev_error: float
     by_score: int
     by_close: int
@@ -436,9 +446,13 @@ class Backtest:
         result = scoring.returns(staked[:, None], (won / np.maximum(staked, 1e-300))[:, None], seed=0)
         close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), np.zeros(bets.height, int), _codes(bets), 1)
         path = np.concatenate([[self.bankroll], self.equity()["bankroll"].to_numpy()])
+        status = dict(self.trades["status"].value_counts().iter_rows())
+        reasons = self.trades.filter(status="rejected")["reason"].value_counts(sort=True)
         return Summary(
-            self.trades.height, bets.height, bets["event_id"].n_unique(), float(stakes.sum()), result.profit,
-            result.rate, result.error, _mean(bets["ev"]), float(close.mean[0]), float(close.error[0]),
+            self.trades.height, bets.height, bets.filter(reason=UNOBSERVED).height, status.get("waiting", 0),
+            dict(reasons.iter_rows()), bets["event_id"].n_unique(), float(stakes.sum()), result.profit,
+            result.rate, result.error, _mean(bets["ev"]), int(close.size[0]), float(close.mean[0]),
+            float(close.error[0]),
             settled.filter(graded_by="score").height, settled.filter(graded_by="close").height,
             float(scoring.drawdown(np.maximum(path, 1e-9)).max()),
         )  # fmt: skip

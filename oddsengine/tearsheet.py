@@ -103,14 +103,17 @@ def lines(summary: Summary) -> list[tuple[str, str]]:
             return "unknown"
         return f"{value:.2%}" + ("" if math.isnan(error) else f" ± {error:.2%}")
 
+    others = {**s.rejected, "not answered": s.waiting, "filled, but unobserved": s.unobserved}
     return [
         ("orders, of them filled", f"{s.placed:,}, {s.filled:,} ({s.filled / max(s.placed, 1):.0%})"),
+        *((f"orders: {name}", f"{count:,}") for name, count in others.items() if count),
         ("events", f"{s.events:,}"),
         ("staked", f"{s.staked:,.2f}"),
         ("profit", f"{s.profit:,.2f}"),
         ("return on stakes", percent(s.rate, s.rate_error)),
         ("EV shown", percent(s.ev)),
         ("EV at the close", percent(s.closing_ev, s.closing_ev_error)),
+        *([("bets without a close", f"{s.filled - s.closed:,}")] if s.closed < s.filled else []),
         ("graded by score, by close", f"{s.by_score:,}, {s.by_close:,}"),
         ("largest drawdown", percent(s.drawdown)),
     ]

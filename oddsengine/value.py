@@ -20,7 +20,7 @@ The constants were chosen from a few recorded boards. Results are ``nan`` for in
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddsengine.odds import decimal_odds
+from oddsengine.odds import decimal_odds, probabilities
 
 Floats = NDArray[np.float64]
 
@@ -40,14 +40,14 @@ def edge(prob: ArrayLike, odds: ArrayLike) -> Floats:
     Returns
     -------
     ndarray of float
-        Fractions; ``nan`` for a probability outside [0, 1] or odds of 1 or less.
+        Fractions; ``nan`` for a probability outside [0, 1] or odds of 1 or less. Percentages raise `ValueError`.
 
     Examples
     --------
     >>> edge([0.52, 0.48], 2.0).round(4).tolist()
     [0.04, -0.04]
     """
-    p, d = np.broadcast_arrays(np.asarray(prob, dtype=np.float64), decimal_odds(odds))
+    p, d = np.broadcast_arrays(probabilities(prob), decimal_odds(odds))
     valid = (p >= 0.0) & (p <= 1.0) & (d > 1.0) & (d < np.inf)
     return np.asarray(np.where(valid, p, np.nan) * d - 1.0)
 

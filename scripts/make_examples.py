@@ -72,6 +72,7 @@ _BODIES: Mapping[str, Any] = {
         ]
     },
 }  # fmt: skip
+_TARGET = "https://hooks.example.com/odds"
 _SECRET = re.compile(rb"(?<=oe_[0-9a-f]{12}\.)[\w-]{43}")  # of a key
 
 
@@ -119,7 +120,12 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
     )  # fmt: skip
     node.records.put(caller.key, "bet", bet.id, bet)
     node.records.put(caller.key, "filter", "soccer", Filter(list="ev", name="soccer"))
-    node.records.put(caller.key, "alert", bet.id, StoredAlert(filter="soccer", id=bet.id, codes={"": "1f0c93ab"}))
+    node.records.put(
+        caller.key,
+        "alert",
+        bet.id,
+        StoredAlert(filter="soccer", id=bet.id, targets=[_TARGET], codes={_TARGET: "1f0c93ab"}),
+    )
     node.alerts = Alerts(node, node.records, Sender(), {})
     (price,) = _answer(by_path["/events/{eventId}/odds"], plain, words)["data"]
     middles = _answer(by_path["/opportunities/middles"], plain, words)["data"]

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from oddsengine.odds import format_american
 from oddsengine_service.endpoints import MOST_LIMIT, Context, Endpoint
 from oddsengine_service.keys import KeysError, Record
 from oddsengine_service.kinds import KINDS
@@ -206,13 +207,16 @@ def described(kind: str, row: Mapping[str, Any]) -> str:
     """One opportunity as a line of text."""
     value, game = row[KINDS[kind].value], row.get("game") or row.get("event_name") or ""
     if kind == "ev":
-        bet = f"{row['selection']} {row['odds_american']:+g} at {row['sportsbook']}"
+        bet = f"{row['selection']} {format_american(row['odds_american'])} at {row['sportsbook']}"
     elif kind == "arbitrage":
-        bet = " / ".join(f"{leg['selection']} {leg['odds_american']:+g} at {leg['sportsbook']}" for leg in row["legs"])
+        bet = " / ".join(
+            f"{leg['selection']} {format_american(leg['odds_american'])} at {leg['sportsbook']}" for leg in row["legs"]
+        )
     else:
         sides = [row[name] for name in ("side1", "side2", "side3") if row.get(name)]
         bet = " / ".join(
-            f"{side['selection']} {side['odds']['american']:+g} at {side.get('book') or ', '.join(side['books'])}"
+            f"{side['selection']} {format_american(side['odds']['american'])}"
+            f" at {side.get('book') or ', '.join(side['books'])}"
             for side in sides
         )
     return f"{value:.2f} % {bet} ({game}, {row.get('market') or row.get('market_type')})"

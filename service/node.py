@@ -137,7 +137,6 @@ class Node(Writer):
     def warm(self) -> None:
         """Compile the kernels and create the delayed boards; the node is ready afterwards."""
         compile_kernels(self.on_compile)
-        query.warm()
         for delay in self._delays:
             self._late[delay] = self.engine.delayed(delay)
         for board in (self.engine, *self._late.values()):

@@ -44,6 +44,7 @@ Count = Annotated[int, Meta(ge=0, description="a whole number from 0 up")]
 Day = Annotated[int, Meta(ge=1, le=28, description="a day of the month from 1 to 28")]
 Port = Annotated[int, Meta(ge=0, le=MOST_PORT, description=f"a port from 0 to {MOST_PORT}")]
 Reference = Annotated[str, Meta(pattern="^(close|classical)$", description="close or classical")]
+OddsFormat = Annotated[str, Meta(pattern="^(auto|american|decimal)$", description="auto, american or decimal")]
 Variable = Annotated[
     str, Meta(pattern="^([A-Za-z_][A-Za-z0-9_]*)?$", description="the name of an environment variable")
 ]
@@ -175,6 +176,7 @@ class TheOddsApi(Feed, frozen=True, kw_only=True):
     sports: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its sport keys")]
     url: Url = "https://api.the-odds-api.com"
     regions: Texts = ("us",)
+    odds_format: OddsFormat = "auto"  # American if all books are of the US
     markets: Texts = ("h2h", "spreads", "totals")
     props: Texts = ()  # requested event by event
     props_within: Seconds = 86_400.0  # before the start

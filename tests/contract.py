@@ -184,6 +184,7 @@ FIELDS = {
         team_side string?
         market_segment string
         odds_id string
+        max_bet number?
     """),
     "EvMeta": table("""
         count integer
@@ -260,6 +261,7 @@ FIELDS = {
         selection_id string?
         market_id string?
         odds_id string
+        max_bet number?
     """),
     "ArbitrageMeta": table("""
         count integer
@@ -330,6 +332,7 @@ FIELDS = {
         odds_age_seconds number
         deep_link url?
         odds_id string
+        max_bet number?
     """),
     "MiddleOdds": table("""
         american number

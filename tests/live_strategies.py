@@ -91,7 +91,9 @@ class Feed:
         """Quote a row as it is."""
         age = self.rng.choice((0.0, 0.0, 0.0, 0.0, 0.2, 1.0, 3.0, 4.0, 8.0, 20.0, -3.0, None))
         seen = None if age is None else self.now - round(age * SECOND)
-        self.quotes.append({**row, "last_seen_at": seen, **fields})
+        own = self.rng.choice((None, None, 0.0, 5.0, 60.0))
+        changed = None if own is None else self.now - round(own * SECOND)
+        self.quotes.append({**row, "last_seen_at": seen, "odds_changed_at": changed, **fields})
 
     def some(self, most: int = 5) -> list[Row]:
         """A few of the rows."""

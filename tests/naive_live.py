@@ -294,7 +294,8 @@ class NaiveLive:
         if suspended != row.suspended or (start is not None and start != row.start):
             what.add("status")
         if what & {"new", "price", "live"}:
-            row.changed = time if own_time is None else min(own_time, time)
+            own_time = time if own_time is None else min(own_time, time)
+            row.changed = own_time if known is None or own_time >= row.changed else time
         rejected = bool(quote.get("rejected_upstream"))
         what |= {"status"} if rejected != row.rejected else set()
         row.rejected = rejected

@@ -256,3 +256,13 @@ def until(done: Callable[[], bool], what: str = "it") -> None:
         assert time.monotonic() < end, f"{what} did not happen"
         time.sleep(pause(look, 0.01))
         look = time.monotonic()
+
+
+def without_main_lines(data: Any) -> Any:
+    """The same without the fields that follow from all books of the tier."""
+    if isinstance(data, list):
+        return [without_main_lines(each) for each in data]
+    if not isinstance(data, dict):
+        return data
+    own = ("is_main_line", "is_alternate_line")
+    return {name: without_main_lines(value) for name, value in data.items() if name not in own}

@@ -85,7 +85,7 @@ def test_clustered_errors_are_those_of_the_events() -> None:
 
 
 @pytest.mark.parametrize(
-    ("price", "q"), [(1.0, 0.5), (0.5, 0.5), (np.inf, 0.5), (2.0, -0.1), (2.0, 1.1), (2.0, np.nan)]
+    ("price", "q"), [(1.0, 0.5), (0.5, 0.5), (np.inf, 0.5), (2.0, -0.1), (2.0, 1.0 + 1e-10), (2.0, np.nan)]
 )
 def test_no_value_without_a_price_and_a_close(price: float, q: float) -> None:
     assert np.isnan(clv(price, q))

@@ -1,6 +1,7 @@
 """The files for operators parse, and name settings, metrics and commands that exist."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -43,6 +44,7 @@ def test_the_compose_file_sets_what_the_settings_have() -> None:
         assert found.scale is not None
         assert (found.scale.role, found.scale.replicas) == ("gateway" if name[:-1] == "gateway" else "writer", 3)
         assert services[name]["read_only"]
+        assert ("env_file" in services[name]) is (name in ("writer", "standby"))  # keys of feeds
     assert set(compose["volumes"]) >= {volume.split(":")[0] for each in services.values()
                                        for volume in each.get("volumes", []) if not volume.startswith(".")}  # fmt: skip
 
@@ -52,6 +54,32 @@ def test_the_image_runs_without_rights_and_compiles_nothing_at_start() -> None:
     assert re.search(r"^USER 10001$", lines, re.MULTILINE)
     assert "compile_kernels()" in lines
     assert lines.count("ODDSENGINE_CACHE=/opt/oddsengine/kernels") == 2
+    assert "[scale,archive,alerts]" in lines
+
+
+@pytest.mark.exhaustive
+def test_a_node_compiles_nothing_after_the_image_was_built(tmp_path: Path) -> None:
+    """With the cache that the image's command fills, a node that starts compiles no kernel."""
+    command = re.search(r"python -c '(.+)'", (DEPLOY / "Dockerfile").read_text())
+    assert command is not None
+    start = (
+        "from oddsengine._jit import REPORTER; from oddsengine_service.node import Node; from oddsengine import Engine;"
+        "Node(Engine(), None, None).warm(); print(REPORTER.compiled)"
+    )
+    env = {**os.environ, "ODDSENGINE_CACHE": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", command[1]], env=env, check=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-c", start], env=env, timeout=600, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["0"], done.stderr
+
+
+def test_an_image_is_built_from_the_packages_only() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    chosen = {line[1:] for line in lines if line.startswith("!")}
+    assert "*" in lines
+    assert {"oddsengine", "service", "pyproject.toml", "setup.py", "MANIFEST.in", "constraints.txt"} <= chosen
+    assert all((ROOT / name).exists() for name in chosen)
 
 
 def test_the_linter_has_nothing_to_say_of_the_dockerfile() -> None:

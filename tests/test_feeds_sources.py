@@ -119,6 +119,9 @@ def test_odds_api_american_prices() -> None:
         assert {row["odds_american"] for row in read.quotes} == {160.0, -190.0}
     with pytest.raises(FeedError, match=r"returned American odds \(-190\); expected decimal odds"):
         api(lakers, reader=TheOddsApi(american=False))
+    even = [game(maker("fanduel", h2h=[outcome("Los Angeles Lakers", 1.91), outcome("Boston Celtics", 1.91)]))]
+    with pytest.raises(FeedError, match=r"returned decimal odds \(1\.91\); expected American odds"):
+        api(even, reader=TheOddsApi(american=True))
     assert api([game(maker("fanduel", h2h=[outcome("Boston Celtics", 1.0)]))]).refused == {"an invalid price": 1}
 
 
@@ -668,7 +671,7 @@ def test_season_prices_of_two_moments() -> None:
     arsenal = season.quotes.filter(pl.col("home_team") == "Arsenal")
     assert set(arsenal["event_start_time"]) == {start}
     closing = arsenal.filter("closing")
-    assert set(closing["last_seen_at"]) == {start}
+    assert set(closing["last_seen_at"]) == {datetime(2025, 8, 17, 15, 29, tzinfo=UTC)}
     assert set(arsenal.filter(~pl.col("closing"))["last_seen_at"]) == {datetime(2025, 8, 15, 15, tzinfo=UTC)}
     found = {
         (b, m, s): (p, x)
@@ -713,7 +716,8 @@ def test_season_of_an_extra_league_and_of_old_years() -> None:
     assert not season.quotes["closing"].any()
     assert season.games[0].home == "Köln"
     assert season.quotes.filter(pl.col("market_type") == "asian_handicap")["line"].to_list() == [-0.5, 0.5]
-    assert season.quotes["last_seen_at"].max() == datetime(2004, 8, 6, 9, tzinfo=UTC)
+    assert set(season.quotes["event_start_time"]) == {datetime(2004, 8, 6, 15, tzinfo=UTC)}  # files then had no time
+    assert season.quotes["last_seen_at"].max() == datetime(2004, 8, 6, 12, tzinfo=UTC)
 
 
 def test_table_forms_agree() -> None:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from local_servers import Answering, Request, game, http, new_hub, now, prices, running, until
 
+import oddsengine as oe
 from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
 from oddsengine.matching import Matcher
@@ -86,7 +87,43 @@ def test_prices_arrive_and_leave() -> None:
             assert (found.status, found.credits_left, found.credits_used) == ("ok", 1_000_000_000, 7)
             assert found.books == ("draftkings", "fanduel")
             query = provider.asked[0].query
-            assert (query["markets"], query["regions"], query["oddsFormat"]) == (["h2h"], ["us"], ["decimal"])
+            assert (query["markets"], query["regions"], query["oddsFormat"]) == (["h2h"], ["us"], ["american"])
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    ("of", "asked", "got"),
+    [
+        ({}, "american", {-20000.0, -105.0, 5000.0}),
+        ({"regions": ("us", "us2", "us_dfs", "us_ex")}, "american", {-20000.0, -105.0, 5000.0}),
+        ({"books": ("draftkings", "fanduel")}, "american", {-20000.0, -105.0, 5000.0}),
+        ({"books": ("draftkings", "pinnacle")}, "decimal", {-105.26, 5000.0}),
+        ({"regions": ("us", "uk")}, "decimal", {-105.26, 5000.0}),
+        ({"regions": ("uk",), "odds_format": "american"}, "american", {-20000.0, -105.0, 5000.0}),
+        ({"odds_format": "decimal"}, "decimal", {-105.26, 5000.0}),
+    ],
+    ids=str,
+)
+def test_american_prices_are_asked_for_where_books_have_them(of: dict[str, Any], asked: str, got: set[float]) -> None:
+    """A source that rounds decimal odds to two places turns -20000 into 1, and -105 into -105.26."""
+
+    async def odds(request: Request, answering: Answering, __: int) -> None:
+        def rounded(american: float) -> float:
+            if request.query["oddsFormat"] == ["american"]:
+                return american
+            return round(float(oe.american_to_decimal(american)), 2)
+
+        listed = game(prices=(rounded(-20000), rounded(5000)), books=("fanduel",))
+        more = game("g2", "Miami Heat", "Chicago Bulls", (rounded(-105), rounded(-105)), ("fanduel",))
+        await answering.answer([listed, more], headers=HEADERS)
+
+    async def check() -> None:
+        provider, hub = Provider(odds), new_hub()
+        async with http(provider) as url, running(hub, source(declared(url, **of))):
+            await until(lambda: len(prices(hub)) >= 3, "prices")
+            assert {round(price, 2) for price in hub.engine.table()["odds_american"]} == got
+            assert provider.asked[0].query["oddsFormat"] == [asked]
 
     asyncio.run(check())
 

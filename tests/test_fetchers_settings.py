@@ -435,7 +435,7 @@ def test_seasons_bring_their_time(way: str, tmp_path: Path) -> None:
             (tmp_path / "E0.csv").write_text(SEASON)
             where: dict[str, Any] = {"path": str(tmp_path)} if way == "file" else {"url": url + "/E0.csv"}
             await hub.run([football_data(FootballData(name="f", kind="football_data", **where), {}, Secrets())])
-        assert hub.engine.now == datetime(2024, 8, 17, 14, tzinfo=UTC)  # kick-off in London
+        assert hub.engine.now == datetime(2024, 8, 17, 13, 59, tzinfo=UTC)  # a minute before the kick-off in London
         assert {book for book, _ in prices(hub)} == {"pinnacle"}  # the others were seen the day before
         assert hub.statuses()[0].books == ("bet365", "pinnacle")
         assert (hub.engine.number, hub.statuses()[0].quotes, hub.statuses()[0].status) == (2, 6, "ok")

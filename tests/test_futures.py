@@ -549,6 +549,10 @@ def test_a_price_moves_and_stays() -> None:
     assert same.table.select("odds_changed_at", "last_seen_at").rows() == [(NOW, later)]
     moved = same.apply(rows_of("fanduel", {"Ada": 2.3}, last_seen_at=later), later)
     assert moved.table.select("odds_changed_at", "odds_decimal").rows() == [(later, 2.3)]
+    for own, expected in ((later, later), (NOW, later + timedelta(seconds=1))):  # the second is from before `later`
+        now = later + timedelta(seconds=1)
+        again = moved.apply(rows_of("fanduel", {"Ada": 2.4}, last_seen_at=now, odds_changed_at=own), now)
+        assert again.table["odds_changed_at"].to_list() == [expected]
     late = moved.apply(rows_of("fanduel", {"Ada": 9.0}), later)
     assert late.table.equals(moved.table)
     early = moved.apply(rows_of("fanduel", {"Ada": 2.4}, last_seen_at=later + timedelta(hours=9)), later)

@@ -49,7 +49,7 @@ class TestKelly:
 
     @pytest.mark.parametrize(
         ("prob", "odds"),
-        [(math.nan, 2.0), (0.5, math.nan), (0.5, 1.0), (0.5, 0.0), (0.5, math.inf), (1.1, 2.0)],
+        [(math.nan, 2.0), (0.5, math.nan), (0.5, 1.0), (0.5, 0.0), (0.5, math.inf), (1.0 + 1e-10, 2.0), (-0.1, 2.0)],
     )
     def test_no_answer(self, prob: float, odds: float) -> None:
         assert np.isnan(kelly([prob, 0.6], [odds, 2.0])).tolist() == [True, False]

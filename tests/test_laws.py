@@ -803,7 +803,7 @@ OUR_EV: dict[str, Any] = dict(
     push_probability=_F, ev_per_stake=_F, is_alternate_line=_B, shared_feed=_TEXTS, odds_id=_T,
     unconfirmed=_B,
     reference=_T, ev_vs_sharp=_F, ev_low=_F, ev_high=_F, ev_error=_F, prob_positive=_F, flags=_TEXTS, kelly_shrunk=_F,
-    independent_books=_I, agreeing_books=_I,
+    independent_books=_I, agreeing_books=_I, max_bet=_F,
 )  # fmt: skip
 ARBITRAGE: dict[str, Any] = dict(
     id=_T, event_id=_T, event_name=_T, sport=_T, league=_T, market_type=_T, line=_F, profit_percent=_F,

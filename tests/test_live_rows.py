@@ -521,6 +521,25 @@ def test_odds_changed_at() -> None:
         assert pair.twin.rows[ONE].changed == NOW + round(changed * SECOND)
 
 
+def test_a_price_cannot_have_changed_before_the_one_it_replaces() -> None:
+    """A source's time from before the last change is not believed: the price changed when it was first seen."""
+    pair = Pair()
+    steps: list[tuple[float, Row, float]] = [
+        (0, price(A, odds_changed_at=NOW - 50 * SECOND), -50),
+        (1, price(C, odds_changed_at=NOW - 50 * SECOND), -50),  # at the same time: believed
+        (2, price(A, odds_changed_at=NOW - 51 * SECOND), 2),
+        (3, price(A, odds_changed_at=NOW - 60 * SECOND), 2),
+        (4, price(C, odds_changed_at=NOW + 3 * SECOND), 3),
+        (5, price(C, is_live=True, odds_changed_at=NOW + 1 * SECOND, seen=4.5), 4.5),
+    ]  # fmt: skip
+    for at, said, changed in steps:
+        pair.step([said], at)
+        assert pair.twin.rows[ONE].changed == NOW + round(changed * SECOND)
+    pair.step([], 6, removed=[ONE])
+    pair.step([price(C, is_live=True, odds_changed_at=NOW)], 7)  # a price that left and returned
+    assert pair.twin.rows[ONE].changed == NOW + 7 * SECOND
+
+
 def test_a_large_batch() -> None:
     """Quotes of one row count in order however many there are."""
     pair = Pair()

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from strategies import not_prices, prices
 
 import oddsengine
-from oddsengine import clv, middle, odds, scoring, value
+from oddsengine import calculators, clv, middle, odds, scoring, value
 
 Floats = npt.NDArray[np.float64]
 
@@ -86,7 +87,7 @@ def test_decimal_odds_that_are_none(price: float) -> None:
     assert all(math.isnan(part) for part in odds.decimal_to_fractional(price))
 
 
-@pytest.mark.parametrize("probability", [0.0, -0.0, 1.0, -0.5, 1.5, np.nan, np.inf, 5e-324])
+@pytest.mark.parametrize("probability", [0.0, -0.0, 1.0, -0.5, 1.0 + 1e-10, np.nan, np.inf, 5e-324])
 def test_probabilities_that_are_none(probability: float) -> None:
     assert math.isnan(odds.probability_to_decimal(probability))
 
@@ -192,3 +193,45 @@ def test_shape_is_kept() -> None:
 def test_denominator_bound() -> None:
     with pytest.raises(ValueError, match="at least 1, got 0"):
         odds.decimal_to_fractional(2.5, 0)
+
+
+def bets(**columns: float) -> pl.DataFrame:
+    row = {"event_id": "e", "sportsbook": "b", "market_type": "total_points", "selection": "Over", "line": 220.5}
+    return pl.DataFrame([{**row, "odds_decimal": 2.0, "fair_probability": 0.55, "fair_error": 0.01, **columns}])
+
+
+PERCENTAGES: dict[str, tuple[Callable[[], Any], str]] = {
+    "kelly": (lambda: oddsengine.kelly(55, 2.0), r"prob must be from 0 to 1, got 55: a probability of 55 % is 0\.55"),
+    "one of many": (lambda: oddsengine.kelly([0.5, math.nan, 52.5], 2.0), "prob must be from 0 to 1, got 52.5"),
+    "fraction": (lambda: oddsengine.kelly(0.55, 2.0, 25), "fraction must be above 0 and at most 1, got 25"),
+    "kelly_exclusive": (lambda: oddsengine.kelly_exclusive([50, 30], [2.2, 3.6]), "probs must be from 0 to 1, got 50"),
+    "probability_to_decimal": (lambda: oddsengine.probability_to_decimal([25]), "prob must be from 0 to 1, got 25"),
+    "edge": (lambda: value.edge(52, 2.0), "prob must be from 0 to 1, got 52"),
+    "clv": (lambda: clv.clv(2.1, 50), "closing must be from 0 to 1, got 50"),
+    "expression": (lambda: oddsengine.OddsExpr(pl.col("odds")).kelly(52.0), "prob must be from 0 to 1, got 52"),
+    "log_loss": (lambda: scoring.log_loss([[50, 50]], [0]), "probs must be from 0 to 1, got 50"),
+    "kelly_stakes": (lambda: scoring.kelly_stakes([[50, 50]], [[2.1, 2.1]]), "probs must be from 0 to 1, got 50"),
+    "boost": (lambda: calculators.boost(3.0, 50), r"share must be from 0 to 3, 0\.5 for a boost of 50 %, got 50"),
+    "parlay": (lambda: calculators.parlay([2.0], [55]), "probs must be from 0 to 1, got 55"),
+    "middle_stakes": (lambda: calculators.middle_stakes(100, 2.0, 2.0, 10), "prob must be from 0 to 1, got 10"),
+    "cover": (lambda: oddsengine.cover([1, 0], [2.1, 2], [1.9, 1.9], [55, 45]), "probs must be the probabilities of"),
+    "fair_probability": (
+        lambda: oddsengine.kelly_portfolio(bets(fair_probability=55.0)),
+        "fair_probability must be above 0 and below 1, got 55",
+    ),
+    "fair_error": (
+        lambda: oddsengine.kelly_portfolio(bets(fair_error=2.0)), "fair_error must be 0 or more and below 1, got 2"
+    ),
+    "portfolio": (lambda: oddsengine.kelly_portfolio(bets(), fraction=25), "at most 1, got 25"),
+    "commission": (
+        lambda: oddsengine.find_ev(bets(), commission={"betfair_exchange": 2}),
+        "commission of betfair_exchange must be a rate from 0 to below 1, got 2",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PERCENTAGES)
+def test_percentages_are_no_probabilities(case: str) -> None:
+    call, said = PERCENTAGES[case]
+    with pytest.raises(ValueError, match=said):
+        call()

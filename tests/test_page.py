@@ -83,12 +83,20 @@ class Visit:
         self.faults.append(text)
 
     def enter(self, key: str = "") -> Page:
-        self.page.goto(self.origin)
+        """Open the page, which connects with the demo's key, or connect with another."""
         if key:
-            self.page.fill("#key", key)
-        self.page.click("#entry button")
+            self.ask(key)
+        else:
+            self.page.goto(self.origin)
         self.page.wait_for_selector(ROWS)
         return self.page
+
+    def ask(self, key: str) -> None:
+        self.page.goto(self.origin)
+        self.page.click("#leave")
+        self.requests.clear()  # of the demo's key
+        self.page.fill("#key", key)
+        self.page.click("#entry button")
 
     def stream(self, part: str, *events: tuple[str, Any], ends: str = "\n") -> None:
         """Answer a stream with these events, and end it."""
@@ -332,6 +340,8 @@ def test_rows_show_what_they_rest_on_sister_books_fold_and_markets_group(visit: 
     first = page.locator("[data-id=ev000001]")
     for text in ("−0.5 to 3.3 %", "Generous", "at the close", "9 books", "Unibet +102"):
         expect(first).to_contain_text(text)
+    expect(first).to_contain_text(re.compile(r"at the close prices \d+ \S+ old"))
+    expect(page.locator("#simulated")).to_have_text("Simulated market")
     expect(page.locator("[data-id=ev000003]")).to_have_class(re.compile("follows"))
     page.uncheck("#group")
     expect(page.locator(ROWS).nth(1)).to_have_attribute("data-id", "ev000004")
@@ -343,9 +353,17 @@ def test_rows_show_what_they_rest_on_sister_books_fold_and_markets_group(visit: 
     page.locator("#step").fill("20")
     page.locator("#step").press("Tab")
     stake = page.locator("[data-id=ev000001] td").nth(5)
-    expect(stake).to_have_text("400.8 u")  # 50 of half of Kelly's 1 %, down to steps of 20
+    expect(stake).to_have_text("1002.0 u")  # Kelly's 1 %, which is reduced already
     page.reload()
-    expect(stake).to_have_text("400.8 u")
+    expect(stake).to_have_text("1002.0 u")
+    page.click("#money")
+    page.fill("#bankroll", "900")
+    page.locator("#bankroll").press("Tab")
+    expect(stake).to_have_text("under 20Kelly 1.0 %")  # 9 is less than half a step
+    expect(stake.locator("b")).to_have_attribute("title", "Kelly, reduced for uncertainty: 1.0 % of the bankroll")
+    page.fill("#bankroll", "1100")
+    page.locator("#bankroll").press("Tab")
+    expect(stake).to_have_text("200.4 u")  # 11, to the nearest step
 
 
 def test_filters_stand_in_the_address_and_can_be_saved(visit: Visiting) -> None:
@@ -401,6 +419,7 @@ def test_a_reference_and_a_method_of_ones_own(visit: Visiting) -> None:
 def test_a_key_is_remembered_only_on_request(visit: Visiting) -> None:
     v = visit()
     v.page.goto(v.origin)
+    v.page.click("#leave")
     v.page.check("#remember")
     v.page.click("#entry button")
     v.page.wait_for_selector(ROWS)
@@ -714,6 +733,7 @@ def test_a_wrong_key_is_told_in_a_sentence(visit: Visiting) -> None:
     v.accepted = "401"
     page = v.page
     page.goto(v.origin)
+    page.click("#leave")
     page.fill("#key", "nobody")
     page.keyboard.press("Enter")
     expect(page.locator("#key-error")).to_have_text("Invalid API key.")
@@ -765,9 +785,7 @@ def test_a_tier_without_streams_asks(visit: Visiting, server: Running) -> None:
 def test_the_lowest_tier_compares_books(visit: Visiting) -> None:
     v = visit()
     page = v.page
-    page.goto(v.origin)
-    page.fill("#key", "demo_free")
-    page.keyboard.press("Enter")
+    v.ask("demo_free")
     page.wait_for_selector("#board tbody tr")
     expect(page.locator("#notice")).to_contain_text("delayed by 60 s")
     expect(page.locator("#tab-board")).to_have_attribute("aria-selected", "true")
@@ -1333,8 +1351,6 @@ def test_each_leg_is_placed_with_its_own_line(visit: Visiting, server: Running) 
     }  # fmt: skip
     v.stream("opportunities", *beginning(("arb:detected", [row])))
     v.page.goto(v.origin + "/?list=arbitrage")
-    v.page.fill("#key", KEY)
-    v.page.click("#entry button")
     page = v.page
     page.click(f"{ROWS} [data-open]")
     for at in (0, 1):
@@ -1366,8 +1382,6 @@ def test_legs_of_a_low_hold_pay_alike_after_commission(visit: Visiting) -> None:
     }  # fmt: skip
     v.stream("opportunities", *beginning(("low_hold:detected", [row])))
     v.page.goto(v.origin + "/?list=low_hold")
-    v.page.fill("#key", KEY)
-    v.page.click("#entry button")
     v.page.wait_for_selector(ROWS)
     assert texts(v.page, f"{ROWS} .leg small") == ["49.5 %", "50.5 %"]
 

@@ -1,5 +1,6 @@
 """The README tells the truth: its Python runs, its commands print what it shows, its list of modules is the tree."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -43,6 +44,29 @@ def test_commands_print_what_is_shown(
     assert command.startswith("$ oddsengine ")
     assert main(shlex.split(command)[2:]) == 0
     assert without_time(capsys.readouterr().out) == without_time(shown)
+
+
+def test_the_figures_of_the_introduction(capsys: pytest.CaptureFixture[str]) -> None:
+    """Arbitrages of the sample board, with guards and without, by the command that the text names."""
+    text = " ".join(README.split())
+    pattern = r"`(oddsengine scan --sample [^`]+)` lists (\d+) arbitrages; .*? lists (\d+), of which (\d+)"
+    found = re.search(pattern, text)
+    assert found is not None
+    command, every, real, among = found.groups()
+    ids = []
+    for options in (shlex.split(command)[1:], shlex.split(command.replace("--guards none", ""))[1:]):
+        assert main([*options, "--format", "json", "--limit", "0"]) == 0
+        ids.append({row["id"] for row in json.loads(capsys.readouterr().out)["arbitrage"]})
+    assert (len(ids[0]), len(ids[1]), len(ids[0] & ids[1])) == (int(every), int(real), int(among))
+
+
+def test_the_benchmarks_that_are_named_exist() -> None:
+    commands = re.findall(r"`python (benchmarks/[^`]+)`", " ".join(README.split()))
+    assert len(commands) >= 2
+    for command in commands:
+        script, *arguments = shlex.split(command)
+        text = (ROOT / script).read_text(encoding="utf-8")
+        assert all(f'"{word}"' in text for word in arguments if not word.isdigit()), command
 
 
 def test_every_module_is_listed() -> None:

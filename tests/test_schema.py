@@ -174,13 +174,18 @@ def test_an_empty_table() -> None:
 
 @pytest.mark.parametrize(
     ("american", "decimal"),
-    [(100, 2.0), (-100, 2.0), (150, 2.5), (-200, 1.5), (-110, 1 + 100 / 110), (400_000, 4001.0)],
+    [(100, 2.0), (150, 2.5), (-200, 1.5), (-110, 1 + 100 / 110), (400_000, 4001.0)],
 )
 def test_american_becomes_decimal(american: int, decimal: float) -> None:
     table = check_odds(prices(odds_american=[american]))
     assert table.select("odds_american", "odds_decimal", "odds_probability").row(0) == (
         float(american), decimal, 1.0 / decimal,
     )  # fmt: skip
+
+
+def test_minus_100_is_plus_100() -> None:
+    table = check_odds(prices(odds_american=[-100]))
+    assert table.select("odds_american", "odds_decimal").row(0) == (100.0, 2.0)
 
 
 @given(st.floats(1.000001, 1e6))

@@ -186,7 +186,7 @@ def test_scores_by_hand() -> None:
     assert scoring.log_loss([[0.0, 1.0]], [0]).tolist() == [math.inf]
 
 
-@pytest.mark.parametrize("row", [[0.5, NAN], [0.7, 0.4], [-0.1, 0.6], [1.1, -0.2]])
+@pytest.mark.parametrize("row", [[0.5, NAN], [0.7, 0.4], [-0.1, 0.6], [1.0, -0.2]])
 def test_what_are_no_probabilities_has_no_score(row: list[float]) -> None:
     probs = [row, [0.5, 0.5], [0.5, 0.5], [0.4, 0.4]]
     for score in (scoring.log_loss, scoring.brier):

@@ -590,7 +590,7 @@ def test_encoded_rows_are_bounded_within_one_version_too(monkeypatch: pytest.Mon
         for at in range(0, slots.size, 10):
             shown, whole = RowEncoder(reader, slots[at : at + 10]), odds(reader.take(slots[at : at + 10]))
             assert encoded(shown.rows()) == encoded(whole)
-            assert max(map(len, (index.encoded, *index.current))) <= 30
+            assert max(map(len, (index.encoded, *reader.lines.encoded))) <= 30
 
 
 def test_what_an_answer_raises_comes_back() -> None:

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 import numpy as np
+import polars as pl
 import pytest
 from boards import build, frame
 from hazards import HAZARDS, NOW, SECOND
@@ -21,11 +22,12 @@ from hypothesis import strategies as st
 from live_strategies import feed, moment, row_ids
 
 from oddsengine import catalog
+from oddsengine.detect import Wants
 from oddsengine.engine import Engine
-from oddsengine.find.board import prepare
-from oddsengine.guards import main_lines
+from oddsengine.find.board import ask, prepare
 from oddsengine.query import CURSOR_PATTERN, LATEST, SORTS, Cursor, Index
 from oddsengine.reasons import CODES, NAMES, SENTENCES, UNCOMPARED, reason
+from oddsengine.schema import check_odds
 from oddsengine_service.endpoints import Context
 from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem
@@ -369,23 +371,54 @@ def test_own_texts_of_a_price() -> None:
 
 
 def test_main_lines_are_those_of_the_table() -> None:
-    """The rule over whole tables, told to look at every price that is read and not suspended."""
+    """The rule over whole tables, among the accepted prices of the tier's books."""
     for seed in range(8):
         engine = live_board(build(seed, 3, 8, ("spread", "total", "team_total", "moneyline"), ()))
         node = stand(engine)
-        reading = ("price_mismatch", "side_conflict", "unknown_outcome", "no_line")
-        prepared = prepare(engine.table(), reading, engine.moment)
-        g = prepared.identity.groups
-        main, _ = main_lines(g, g.odds, prepared.guarded.reason, len(prepared.identity.books))
-        rows = prepared.table["row_id"].to_list()
-        expected = {
-            rows[row]: bool(main[market]) for row, market in zip(g.row.tolist(), g.market.tolist(), strict=True)
-        }
-        shown = {row["id"]: row["is_main_line"] for page in walk(node, "/odds", {"limit": 200}) for row in page["data"]}
-        assert {ident: shown[ident] for ident in expected} == expected
-        for flag in (True, False):
-            chosen = set(ids(walk(node, "/odds", {"is_main_line": str(flag).lower(), "limit": 200})))
-            assert chosen == {ident for ident, main_line in shown.items() if main_line is flag}
+        prepared = prepare(engine.table(), None, engine.moment)
+        g, rows, kinds = prepared.identity.groups, prepared.table["row_id"].to_list(), prepared.identity.kinds
+        for tier in ("sharp", "hobby"):
+            books = books_of(tier)
+            main = ask(prepared, None if books is None else sorted(books), None, "power", None, Wants.of()).view.main
+            expected = {
+                rows[row]: bool(main[market]) or not kinds[g.kind[g.ladder[market]]].has_line
+                for row, market in zip(g.row.tolist(), g.market.tolist(), strict=True)
+            }
+            pages = list(walk(node, "/odds", {"limit": 200}, tier=tier))
+            shown = {row["id"]: row["is_main_line"] for page in pages for row in page["data"]}
+            assert shown == {ident: expected.get(ident, flag) for ident, flag in shown.items()}
+            assert any(ident in expected for ident in shown)
+            for flag in (True, False):
+                chosen = set(ids(walk(node, "/odds", {"is_main_line": str(flag).lower(), "limit": 200}, tier=tier)))
+                assert chosen == {ident for ident, main_line in shown.items() if main_line is flag}
+
+
+def test_rejected_prices_do_not_decide_the_main_line() -> None:
+    """Three books whose prices are stale, and two whose prices are not: their arbitrage and `/odds` agree."""
+    engine, now = Engine(), datetime(2026, 2, 8, tzinfo=UTC)
+    stale = [(book, 221.5, (1.9, 1.9)) for book in ("fanduel", "betmgm", "caesars")]
+    good = [("draftkings", 220.5, (2.1, 1.85)), ("bet365", 220.5, (1.85, 2.1))]
+
+    def step(quoted: Any, at: datetime) -> None:
+        engine.step(
+            [
+                price("e", book, "total_points", side, odds, line=line)
+                for book, line, both in quoted
+                for side, odds in zip(("Over", "Under"), both, strict=True)
+            ],
+            at,
+        )
+
+    step(stale, now)
+    node = stand(engine)
+    assert {row["line"]: row["is_main_line"] for row in call(node, "/odds")["data"]} == {221.5: True}
+    step(good, now + timedelta(minutes=11))
+    rows = call(node, "/odds")["data"]
+    assert {row["line"]: row["is_main_line"] for row in rows} == {220.5: True, 221.5: False}
+    [arbitrage] = engine.view(max_profit=None).opportunities().arbitrage.iter_rows(named=True)
+    assert (arbitrage["line"], arbitrage["is_alternate_line"]) == (220.5, False)
+    moved = call(node, "/odds/delta", {"since": now.isoformat()})["data"]
+    assert {row["line"]: row["is_main_line"] for row in moved} == {220.5: True, 221.5: False}  # all of them
 
 
 @pytest.mark.parametrize("moneyline_first", [True, False])
@@ -406,6 +439,29 @@ def test_a_main_line_changes_with_prices_of_other_books(moneyline_first: bool) -
     assert mains() == {None: True, 200.5: False, 201.5: True}
 
 
+def test_even_money_is_plus_100_everywhere() -> None:
+    """-100 and +100 are one price; rows, table, best prices, filters and opportunities say +100."""
+    engine = Engine()
+    quoted = {"draftkings": (-100.0, -100.0), "fanduel": (None, 1.999999), "betmgm": (100.0, 110.0)}
+    rows = [
+        price("e", book, "total_points", side, odds if american is None else None, line=201.5, odds_american=american)
+        for book, (first, second) in quoted.items()
+        for side, american, odds in (("Over", first, second), ("Under", None if first is None else second, second))
+    ]
+    update = engine.step(rows, datetime(2026, 2, 8, tzinfo=UTC))
+    assert -100.0 not in update.changed["odds_american"].to_list()
+    assert set(engine.table().filter(sportsbook="draftkings")["odds_american"]) == {100.0}
+    assert set(check_odds(pl.DataFrame(rows)).filter(sportsbook="draftkings")["odds_american"]) == {100.0}
+    node = stand(engine)
+    shown = {(row["sportsbook"], row["selection"]): row["odds_american"] for row in call(node, "/odds")["data"]}
+    assert shown == {
+        ("draftkings", "Over"): 100.0, ("draftkings", "Under"): 100.0, ("fanduel", "Over"): 100.0,
+        ("fanduel", "Under"): 100.0, ("betmgm", "Over"): 100.0, ("betmgm", "Under"): 110.0,
+    }  # fmt: skip
+    for limits, count in (({"min_odds": 100}, 6), ({"max_odds": -100}, 5), ({"min_odds": -100, "max_odds": 100}, 5)):
+        assert len(call(node, "/odds", limits)["data"]) == count, limits
+
+
 def test_of_equal_lines_the_lowest_is_the_main_one() -> None:
     engine = Engine()
     lines = (202.5, 201.5, 203.5)
@@ -418,7 +474,7 @@ def test_of_equal_lines_the_lowest_is_the_main_one() -> None:
 
 def test_of_lines_of_equally_many_books_the_most_balanced_is_the_main_one() -> None:
     engine = Engine()
-    prices = {200.5: (2.6, 1.5), 201.5: (1.9, 1.95), 202.5: (1.6, 2.4)}
+    prices = {200.5: (1.6, 2.4), 201.5: (1.9, 1.95), 202.5: (2.6, 1.5)}
     rows = [
         price("e", "fanduel", "total_points", side, odds, line=line)
         for line, both in prices.items()

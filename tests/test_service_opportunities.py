@@ -337,7 +337,7 @@ EV_FIELDS = """
     is_player_prop player_name player_id stat_category possibly_stale oldest_odds_age_seconds warnings detected_at
     ev_percent devig_book team_side market_segment selection_type push_probability ev_per_stake
     is_alternate_line shared_feed odds_id unconfirmed odds_decimal_net reference ev_vs_sharp ev_low ev_high ev_error
-    prob_positive flags kelly_shrunk independent_books agreeing_books
+    prob_positive flags kelly_shrunk independent_books agreeing_books max_bet
 """
 ARB_FIELDS = """
     id event_id event_name sport league market_type line profit_percent implied_total is_live start_time
@@ -347,7 +347,7 @@ ARB_FIELDS = """
 """
 LEG_FIELDS = """
     sportsbook selection odds_american odds_decimal implied_probability stake_percent timestamp
-    external_event_id selection_id market_id selection_type line odds_id
+    external_event_id selection_id market_id selection_type line odds_id max_bet
 """
 MIDDLE_FIELDS = """
     id event_id event_name sport league market_type side1 side2 middle_size middle_numbers middle_probability
@@ -356,6 +356,7 @@ MIDDLE_FIELDS = """
     key_number_probability market_overround is_live is_player_prop player_name player_id stat_category is_team_total
     team_name warnings team_side market_segment probability_source unconfirmed
 """
+SIDE_FIELDS = "book selection line odds stake_percent odds_age_seconds deep_link odds_id max_bet"
 HOLD_FIELDS = """
     id event_id event_name sport league market_type line home_team away_team start_time hold_percentage is_live
     all_books side1 side2 detected_at side3 is_alternate_line is_player_prop player_name player_id stat_category
@@ -388,11 +389,12 @@ def test_fields_are_the_published_ones() -> None:
         assert sum(leg["stake_percent"] for leg in row["legs"]) == pytest.approx(100.0, abs=1e-9)
     for row in middle["data"]:
         for side in (row["side1"], row["side2"]):
-            names = ["book", "selection", "line", "odds", "stake_percent", "odds_age_seconds", "deep_link", "odds_id"]
-            assert list(side) == names
+            assert list(side) == SIDE_FIELDS.split()
             assert list(side["odds"]) == ["american", "decimal", "probability", "fair_probability"]
     sides = [row[name] for row in hold["data"] for name in ("side1", "side2", "side3") if row[name] is not None]
-    assert {tuple(side) for side in sides} == {("selection", "books", "line", "odds", "deep_links", "odds_ids")}
+    assert {tuple(side) for side in sides} == {
+        ("selection", "books", "line", "odds", "deep_links", "odds_ids", "max_bets")
+    }
     assert {tuple(side["odds"]) for side in sides} == {
         ("american", "decimal", "implied_probability", "fair_probability", "probability")
     }
@@ -684,6 +686,35 @@ def test_links_lead_to_a_state() -> None:
     assert row["side1"]["deep_links"]["betmgm"] == "https://sports.pa.betmgm.com/en/sports/events/7"
     (row,) = answer(HOLD, node(engine))["data"]
     assert row["side1"]["deep_links"]["betmgm"] == link
+
+
+def test_limits_of_the_prices_go_out_with_them() -> None:
+    """Also after a change of the limit alone."""
+    now = datetime(2026, 2, 8, 12, tzinfo=UTC)
+    teams = {"home_team": "Boston Celtics", "away_team": "Los Angeles Lakers"}
+    base = {"event_id": "e", "sport": "basketball", "league": "nba", **teams, "market_type": "total_points"}
+    prices: list[dict[str, Any]] = [
+        {**base, "line": line, "sportsbook": book, "selection": side, "odds_decimal": odds, "max_bet": most}
+        for book, side, line, odds, most in (
+            ("betmgm", "Over", 220.5, 2.2, 20.0), ("fanduel", "Under", 220.5, 2.2, 30.0),
+            ("fanduel", "Under", 222.5, 2.1, None), ("betmgm", "Over", 210.5, 2.0, 7.0),
+            ("fanduel", "Under", 210.5, 2.0, None),
+            *((book, side, 220.5, 1.95, None) for book in ("bovada", "caesars") for side in ("Over", "Under")),
+        )
+    ]  # fmt: skip
+    engine = Engine(guards=[])
+    here_ = node(engine)
+    for more in (0.0, 5.0):
+        engine.step([{**row, "max_bet": row["max_bet"] and row["max_bet"] + more} for row in prices], now)
+        legs = answer(ARB, here_)["data"][0]["legs"]
+        assert {leg["sportsbook"]: leg["max_bet"] for leg in legs} == {"betmgm": 20.0 + more, "fanduel": 30.0 + more}
+        ev = answer(EV, here_, {"market": "total_points", "min_ev": 1})["data"]
+        limits = {row["sportsbook"]: row["max_bet"] for row in ev if row["line"] == 220.5}
+        assert limits == {"betmgm": 20.0 + more, "fanduel": 30.0 + more}
+        middle = next(row for row in answer(MIDDLES, here_)["data"] if row["middle_size"] == 2.0)
+        assert [middle[side]["max_bet"] for side in ("side1", "side2")] == [20.0 + more, None]
+        (hold,) = answer(HOLD, here_)["data"]
+        assert [hold[side]["max_bets"] for side in ("side1", "side2")] == [{"betmgm": 7.0 + more}, {}]
 
 
 # ---- views that are kept ----

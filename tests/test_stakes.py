@@ -570,3 +570,48 @@ def test_what_cannot_be_covered() -> None:
         oe.cover([1.0, 0.0], [2.0, 2.0], [2.0, 2.0], [0.5, 0.6])
     with pytest.raises(ValueError, match="more than was placed, 10"):
         oe.cover([10.0, 0.0], [2.0, 2.0], [2.0, 2.0], bankroll=5.0)
+
+
+def limited_board() -> pl.DataFrame:
+    """An arbitrage of 9 %, a middle, and a +EV price, at two books that accept at most 20 and 30."""
+    prices = [
+        ("fanduel", "Over", 220.5, 2.20, 20.0),
+        ("draftkings", "Under", 220.5, 2.15, 30.0),
+        ("draftkings", "Under", 222.5, 2.05, 30.0),
+        *(
+            (book, side, 220.5, 1.95, most)
+            for book, most in (("pinnacle", 1e4), ("betmgm", None), ("caesars", 500.0))
+            for side in ("Over", "Under")
+        ),
+    ]
+    names = ["sportsbook", "selection", "line", "odds_decimal", "max_bet"]
+    return pl.DataFrame(prices, schema=names, orient="row", infer_schema_length=None).with_columns(
+        event_id=pl.lit("e1"), sport=pl.lit("basketball"), market_type=pl.lit("total_points")
+    )
+
+
+def test_limits_of_the_prices_reach_every_result_and_every_stake() -> None:
+    odds = limited_board()
+    arbs = oe.find_arbitrage(odds, guards=[])
+    assert [(leg["sportsbook"], leg["max_bet"]) for leg in arbs["legs"][0]] == [("fanduel", 20.0), ("draftkings", 30.0)]
+    plan = oe.arbitrage_plan(arbs, bankroll=1000)
+    assert plan["stake"].to_list() == [20.0, 21.0]
+    assert oe.arbitrage_plan(arbs, bankroll=1000, max_bet={"fanduel": 10})["stake"][0] == 10.0
+    value = oe.find_ev(odds, guards=[], min_ev=1.0)
+    limits = dict(value.filter(line=220.5).select("sportsbook", "max_bet").iter_rows())
+    assert limits == {"fanduel": 20.0, "draftkings": 30.0}
+    staked = oe.kelly_portfolio(value, bankroll=1000.0).bets
+    assert (staked["stake"] <= staked["max_bet"] + 1e-9).all()
+    middles = oe.find_middles(odds, guards=[], max_profit=None)
+    assert (middles["side1"][0]["max_bet"], middles["side2"][0]["max_bet"]) == (20.0, 30.0)
+    holds = oe.find_low_hold(odds, books=["betmgm", "caesars"], guards=[], max_hold=10)
+    assert [(holds[side][0]["books"], holds[side][0]["max_bets"]) for side in ("side1", "side2")] == [
+        (["betmgm", "caesars"], [None, 500.0])
+    ] * 2
+
+
+def test_a_limit_below_zero_is_refused() -> None:
+    with pytest.raises(oe.OddsError, match="arbitrage 1: max_bet must be 0 or more, got -1"):
+        oe.arbitrage_plan(
+            oe.find_arbitrage(limited_board().with_columns(max_bet=pl.lit(-1.0)), guards=[]), bankroll=100.0
+        )

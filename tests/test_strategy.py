@@ -13,9 +13,11 @@ from polars.testing import assert_frame_equal
 
 import oddsengine as oe
 from oddsengine.auditing.replay import source, steps
+from oddsengine.feeds import football_data
 from oddsengine.outcomes import settled
+from oddsengine.simulate.history import seasons
 from oddsengine.strategy import Backtest, Strategy, Trader, backtest
-from oddsengine.tearsheet import tear_sheet, write_tear_sheet
+from oddsengine.tearsheet import lines, tear_sheet, write_tear_sheet
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 START = NOON + timedelta(hours=2)
@@ -116,7 +118,32 @@ def test_latency_and_orders_that_are_not_answered() -> None:
     past = history(look(0, 2.1), look(1, 2.1), look(2, 1.9))
     assert backtest(past, RULE, latency_s=0.0).trades["status"].to_list() == ["filled"]
     assert backtest(past, RULE, latency_s=90.0).trades["reason"].to_list() == ["price moved"]
-    assert backtest(past, RULE, latency_s=600.0).trades["status"].to_list() == ["waiting"]
+    unanswered = backtest(past, RULE, latency_s=600.0)
+    assert unanswered.trades["status"].to_list() == ["waiting"]
+    assert unanswered.summary().waiting == 1
+
+
+def test_orders_are_counted_by_what_became_of_them() -> None:
+    moved = backtest(history(look(0, 2.1), look(1, 1.9)), RULE).summary()
+    assert (moved.placed, moved.filled, moved.rejected) == (1, 0, {"price moved": 1})
+    assert ("orders: price moved", "1") in lines(moved)
+    # A snapshot an hour later does not tell what the book answered after five seconds.
+    late = backtest(history(look(0, 2.1), look(60, 1.9)), RULE)
+    assert late.trades.select("status", "reason", "odds_decimal").row(0) == ("filled", "unobserved", 2.1)
+    assert (late.summary().unobserved, late.summary().rejected) == (1, {})
+
+
+@pytest.mark.parametrize("timed", [True, False], ids=["kick-offs", "days"])
+def test_a_season_of_opening_and_closing_odds(timed: bool) -> None:
+    """Every bet has a close, and the default latency does not ask for prices between the two."""
+    text = next(seasons(7)).data.decode()
+    text = text if timed else text.replace(",Time,", ",Kick-off,", 1)
+    season = football_data.read(text.encode())
+    quotes = season.quotes.drop("closing").filter(pl.col("market_type") == "moneyline_3way")
+    found = backtest(quotes, Strategy(min_ev=1.0), results=season.results).summary()
+    assert found.filled == found.placed == found.closed > 150
+    assert found.unobserved > 150
+    assert 0.0 < found.closing_ev < 0.04
 
 
 def test_stakes_stay_within_steps_limits_and_cash() -> None:
@@ -303,3 +330,10 @@ def test_a_history_is_played_in_order(past: pl.DataFrame) -> None:
     engine = oe.Engine()
     moments = [now for now, _, _ in steps(engine, source(past))]
     assert moments == sorted(moments)
+
+
+def test_stakes_stay_within_the_maximum_bet_of_the_price() -> None:
+    past = history(*([{**row, "max_bet": 4.0} for row in look(at, 2.1)] for at in (0, 1)))
+    assert backtest(past, RULE).trades["stake"].to_list() == [4.0]
+    assert backtest(past.lazy(), RULE).trades["stake"].to_list() == [4.0]
+    assert backtest(past, Strategy(**{**vars(RULE), "max_bet": 3.0})).trades["stake"].to_list() == [3.0]

@@ -215,6 +215,35 @@ def test_snapshot_rows_are_the_rows_of_the_list(served: Served, listen: Callable
     assert len(changed) == 2
 
 
+def test_main_lines_are_those_of_the_tier(served: Served, listen: Callable[..., Client]) -> None:
+    """Each client has the main lines among the books of its key, in a stream as in a list."""
+    now, everybody, own = moment(), ("bovada", "pinnacle", "circa", "espnbet"), ("draftkings", "fanduel")
+    sides = ("Over", "Under")
+    rows = [total("lines", book, side, 210.5, 1.9) for book in own for side in sides]
+    rows += [total("lines", book, side, 214.5, 1.9) for book in (*everybody[:2], *own) for side in sides]
+    served.step(rows, now)
+    clients = {tier: listen("/stream/odds", tier, event="lines") for tier in ("hobby", "enterprise")}
+    for tier, client in clients.items():
+        assert client.ready.wait(PATIENCE_S)
+        assert client.odds == served.rows("/odds", tier, {"event": "lines"})
+
+    def mains() -> dict[str, list[float]]:
+        return {
+            tier: sorted({row["line"] for row in client.odds.values() if row["is_main_line"]})
+            for tier, client in clients.items()
+        }
+
+    assert mains() == {"hobby": [210.5], "enterprise": [214.5]}
+    before = [name for name in clients["hobby"].names if name != "heartbeat"]
+    # Two more books make the other line the main one, for those who see them.
+    rows = [total("lines", book, side, 210.5, 1.9) for book in everybody for side in sides]
+    served.step(rows, now + timedelta(seconds=1))
+    wait_for(lambda: mains() == {"hobby": [210.5], "enterprise": [210.5]})
+    for tier, client in clients.items():
+        assert client.odds == served.rows("/odds", tier, {"event": "lines"})
+    assert [name for name in clients["hobby"].names if name != "heartbeat"] == before  # nothing changed for it
+
+
 def test_large_batches_come_in_parts(served: Served, listen: Callable[..., Client]) -> None:
     now = moment()
     lines = [100.5 + at for at in range(1100)]

@@ -23,7 +23,7 @@ def test_fair_odds_have_no_edge(prob: float) -> None:
     assert edge(prob, 1.0 / prob) == pytest.approx(0.0, abs=1e-12)
 
 
-@pytest.mark.parametrize(("prob", "odds"), [(math.nan, 2.0), (1.2, 2.0), (0.5, 1.0), (0.5, math.inf), (0.5, math.nan)])
+@pytest.mark.parametrize(("prob", "odds"), [(math.nan, 2.0), (-0.2, 2.0), (0.5, 1.0), (0.5, math.inf), (0.5, math.nan)])
 def test_edge_without_answer(prob: float, odds: float) -> None:
     assert np.isnan(edge([prob, 0.5], [odds, 2.0])).tolist() == [True, False]
 

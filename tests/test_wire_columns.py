@@ -44,7 +44,8 @@ NAMED = ("draftkings", "DraftKings", "Pinnacle", "home made", 'a"b')
 STRUCTS: list[type[msgspec.Struct]] = [*(kind.encoding.struct for kind in KINDS.values()), Leg, HoldSide, MiddleSide]
 NEVER_NULL = {
     "sportsbook", "book", "net_odds", "id", "side1", "side2", "odds", "legs", "books", "all_books", "odds_ids",
-    "deep_links", "deep_link", "warnings", "middle_numbers", "key_numbers", "worst_case_loss", "stake_percent",
+    "deep_links", "deep_link", "max_bets", "warnings", "middle_numbers", "key_numbers", "worst_case_loss",
+    "stake_percent",
     *(field.name for one in STRUCTS for field in msgspec.structs.fields(one) if field.type in (float, int, bool)),
 } | {"american", "decimal", "implied_probability", "probability", "line", "fair_probability"}  # fmt: skip
 NULLABLE = {"line": {"ev", "arbitrage", "low_hold"}, "fair_probability": {"ev", "low_hold"}}
@@ -83,6 +84,7 @@ def matched(row: dict[str, Any]) -> dict[str, Any]:
     sides = [side for name in ("side1", "side2", "side3") if (side := row.get(name)) and "books" in side]
     for side in sides:
         side["odds_ids"] = [f"{at:016x}" for at in range(len(side["books"]))]
+        side["max_bets"] = [(None, 0.00004, 250.0)[at % 3] for at in range(len(side["books"]))]
         side["deep_links"] = [{"sportsbook": book, "deep_link": f'https://{at}.com/?q="'}
                               for at, book in enumerate(side["books"][1:])]  # fmt: skip
     return row | {"all_books": sorted({book for side in sides for book in side["books"]})} if sides else row
@@ -151,6 +153,9 @@ def field_of(name: str, kind: Any, row: Mapping[str, Any], value: Any, other: Ma
     if get_origin(kind) is dict:
         if name == "odds_ids":
             return {catalog.book(book).id: id_ for book, id_ in zip(row["books"], row["odds_ids"], strict=True)}
+        if name == "max_bets":
+            pairs = zip(row["books"], row["max_bets"], strict=True)
+            return {catalog.book(book).id: rounded(most, 4) for book, most in pairs if most is not None}
         own = {catalog.book(link["sportsbook"]).id: link["deep_link"] for link in row["deep_links"]}
         books = [catalog.book(book).id for book in row["books"]]
         links = {book: own.get(book) or home(book) for book in books}
@@ -235,7 +240,8 @@ def test_numbers_that_are_not_finite_are_null() -> None:
 def test_a_low_hold_of_two_outcomes_has_no_third_side() -> None:
     assert LowHold.__struct_fields__[-1] == "game_state"
     odds = {"american": 100.0, "decimal": 2.0, "implied_probability": 0.5, "fair_probability": None}
-    side = {"selection": "a", "books": ["b"], "line": 0.0, "deep_links": [], "odds_ids": ["1"], "odds": odds}
+    of_books = {"books": ["b"], "deep_links": [], "odds_ids": ["1"], "max_bets": [None]}
+    side = {"selection": "a", "line": 0.0, "odds": odds, **of_books}
     row = dict.fromkeys(LOW_HOLD_SCHEMA) | {"is_live": False, "side1": side, "side2": side, "all_books": ["b"]}
     (raw,) = KINDS["low_hold"].encoding.raw(pl.DataFrame([row], schema=LOW_HOLD_SCHEMA))
     found = msgspec.json.decode(raw)

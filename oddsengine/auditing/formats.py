@@ -29,6 +29,7 @@ import polars as pl
 from oddsengine.board.quotes import LINKS
 from oddsengine.casts import CASTS, TIME
 from oddsengine.columns import Longs, spans
+from oddsengine.feeds.football_data import CLOSE_M, START_H
 from oddsengine.schema import ODDS_SCHEMA
 from oddsengine.tables import scan_table
 
@@ -250,14 +251,14 @@ def _gone(event: Longs, key: Longs, begin: Longs, end: Longs) -> tuple[Longs, Lo
 
 
 def openings(table: pl.DataFrame) -> History:
-    """Read openings as two snapshots per game: a day before, and one minute before a start at three o'clock."""
+    """Read openings as two snapshots per game: a day before the start, and just before it, as in `football_data`."""
     d = table.filter(~pl.col("book").is_in(_NO_BOOKS))
     keyed = d.with_columns(
         event_id=pl.format("{} {} {} {}", "division", "date", "home", "away"),
-        start=pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC") + pl.duration(hours=15),
+        start=pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC") + pl.duration(hours=START_H),
     )
     parts = []
-    for name, minutes in (("open", 24 * 60), ("close", 1)):
+    for name, minutes in (("open", 24 * 60), ("close", CLOSE_M)):
         columns = [f"{name}_{side}" for side in _SIDES if f"{name}_{side}" in d.columns]
         if len(columns) != len(_SIDES):
             continue
@@ -324,7 +325,8 @@ def lazy_quotes(table: pl.LazyFrame, width: int) -> History:
     """Read an odds table in pieces."""
     schema = table.collect_schema()
     clock = _clock(schema)
-    table = table.select(name for name in schema if name == clock or (name in ODDS_SCHEMA and name not in LINKS))
+    unused = set(LINKS) - {"max_bet"}
+    table = table.select(name for name in schema if name == clock or (name in ODDS_SCHEMA and name not in unused))
     time, dtype = pl.col(clock), schema[clock]
     if not isinstance(dtype, pl.Datetime):
         read, _ = CASTS[pl.Datetime]

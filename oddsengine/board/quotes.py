@@ -28,6 +28,7 @@ from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs
 from oddsengine.identity import WORDING, Wording
 from oddsengine.layout import LIVE, MISMATCH, SUSPENDED
 from oddsengine.markets import times
+from oddsengine.odds import even_money
 from oddsengine.schema import MOST_CHARACTERS, NONE_REJECTED, ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
 LINKS = (
@@ -139,6 +140,7 @@ class QuoteReader:
             return None
         flags, bad = scanned.flags, np.zeros(scanned.term.size, np.uint8)
         _, odds, american = np.ascontiguousarray(scanned.numbers.T)
+        american = even_money(american)
         limits = catalog.thresholds()
         _prices(odds, american, flags, bad, limits.price_mismatch + limits.epsilon)
         if bad.any():
@@ -372,7 +374,7 @@ def _given_american(frame: pl.DataFrame, table: pl.DataFrame) -> Floats:
     """American prices as given, for the rows that were not rejected."""
     given = CASTS[pl.Float64][0](frame["odds_american"]) if frame["odds_american"].dtype != pl.Float64 else None
     column = frame["odds_american"] if given is None else given
-    american: Floats = np.array(column.cast(pl.Float64).fill_null(float("nan")))
+    american = even_money(column.cast(pl.Float64).fill_null(float("nan")).to_numpy())
     if table.height == frame.height:
         return american
     rows = frame["row"] if "row" in frame.columns else pl.int_range(1, frame.height + 1, dtype=pl.UInt32, eager=True)

@@ -260,6 +260,7 @@ def _apply(
             flags[slot] = 0
             odds[slot] = 0.0
             seen[slot] = time
+            changed[slot] = NO_TIME
             start[slot] = NO_TIME
         elif time < seen[slot] or (state[slot] == GONE and time < moved[slot]):
             out_slot[i] = slot
@@ -286,7 +287,8 @@ def _apply(
         if ((given ^ flags[slot]) & (SUSPENDED | MISMATCH | REJECTED)) != 0:
             what |= STATUS
         if (what & (NEW | PRICE | LIVENESS)) != 0:
-            changed[slot] = time if q_changed[i] == NO_TIME else min(q_changed[i], time)
+            own = time if q_changed[i] == NO_TIME else min(q_changed[i], time)
+            changed[slot] = own if own >= changed[slot] else time  # it cannot have changed before what it replaces
         looked = time > before or price != odds[slot] or depth[slot] == 0
         flags[slot] = (flags[slot] & _NOT_OF_QUOTE) | given
         if not bare:

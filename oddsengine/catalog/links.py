@@ -20,6 +20,7 @@ _PLACES = ("{event}", "{market}", "{selection}", "{state}")
 
 # No user, port or escapes, and nothing browsers parse differently: a host, then the rest or nothing.
 _URL = re.compile(r"https://((?:[a-z0-9-]+\.)+[a-z]{2,})((?:[/?#][!-\[\]-~]*)?)", re.IGNORECASE | re.ASCII)
+_HOST = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}")
 _TEMPLATE = re.compile(r"https://((?:[a-z0-9-]+\.|\{state\}\.)+[a-z]{2,})(/[!-~]*)")
 
 
@@ -28,6 +29,11 @@ class Link(NamedTuple):
 
     url: str
     kind: str
+
+
+def host_fault(name: str) -> str:
+    """Return what is wrong with the name of a host, or an empty string."""
+    return "" if _HOST.fullmatch(name) else "has to be a host of small letters, such as go.example.com"
 
 
 def fault(key: str, template: str) -> str:
@@ -51,7 +57,7 @@ def _source() -> dict[str, Any]:
 
 
 @cache
-def _templates() -> Mapping[str, Mapping[str, str]]:
+def _templates() -> Mapping[str, Mapping[str, Any]]:
     return MappingProxyType(files.amended("links", _source()["books"]))
 
 
@@ -61,9 +67,11 @@ def states() -> frozenset[str]:
     return frozenset(_source()["states"])
 
 
-def _hosts(templates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _hosts(templates: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Map each host of a book's templates to its form in the template."""
-    for template in templates.values():
+    for host in templates.get("hosts", ()):
+        yield host, ""
+    for template in (templates[key] for key in TEMPLATES if key in templates):
         shape = template.split("/")[2]
         if "{state}" in shape:
             yield from ((shape.replace("{state}", state), shape) for state in states())
@@ -103,6 +111,22 @@ def allowed(url: str) -> bool:
     (True, False)
     """
     return _host(url).removeprefix("www.") in _state_hosts()
+
+
+@lru_cache(maxsize=65536)
+def leads_to(book_id: str, url: str) -> bool:
+    """Whether a link, perhaps one with `{state}`, is https and leads to a host of a book, or below one.
+
+    Examples
+    --------
+    >>> leads_to("draftkings", "https://sportsbook.draftkings.com/event/1"), leads_to("fanduel", "https://kalshi.com/")
+    (True, False)
+    >>> leads_to("betmgm", "https://sports.{state}.betmgm.com/en/sports"), leads_to("betmgm", "javascript:alert(1)")
+    (True, False)
+    """
+    host = _host(url.replace("{state}", "nj")).removeprefix("www.")
+    own = {name.removeprefix("www.") for name in hosts(book_id)}
+    return bool(host) and any(host == name or host.endswith(f".{name}") for name in own)
 
 
 def allowed_pattern() -> str:

@@ -6,6 +6,7 @@
     requires_tier = "pro"
     [links.corner_shop]
     home = "https://www.corner-shop.example/"
+    hosts = ["go.corner-shop.example"]  # more hosts that links of its prices may lead to
     [leagues.sunday_league]
     name = "Sunday League"
     sport = "soccer"
@@ -32,7 +33,7 @@ from oddsengine.catalog import files
 from oddsengine.catalog.books import REGIONS, TIERS, book
 from oddsengine.catalog.files import CatalogError
 from oddsengine.catalog.leagues import league
-from oddsengine.catalog.links import TEMPLATES, allowed, fault
+from oddsengine.catalog.links import TEMPLATES, allowed, fault, host_fault
 from oddsengine.catalog.markets import market_type
 from oddsengine.catalog.names import normalise, plain
 from oddsengine.catalog.sports import sports
@@ -93,6 +94,11 @@ def _template(key: str) -> Check:
     return check
 
 
+def _hosts(value: Any) -> str:
+    fine = isinstance(value, list) and value and all(isinstance(name, str) and not host_fault(name) for name in value)
+    return "" if fine else 'a list of hosts in lower case, such as ["go.example.com"]'
+
+
 # Keys by section; the first ones are required in new entries.
 _FIELDS: Mapping[str, Mapping[str, Check]] = {
     "books": {
@@ -111,7 +117,7 @@ _FIELDS: Mapping[str, Mapping[str, Check]] = {
         "feed": _text,
         "aliases": _names,
     },
-    "links": {key: _template(key) for key in TEMPLATES},
+    "links": {**{key: _template(key) for key in TEMPLATES}, "hosts": _hosts},
     "leagues": {"name": _name, "sport": _sport, "country": _text, "aliases": _names},
     "teams": {"name": _name, "aliases": _names, "in_league": _names},
     "markets": {"means": _name},

@@ -10,10 +10,16 @@ from typing import Any
 from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes
 from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import bold, echo, terminal
-from oddsengine.commands.report import american, csv_text, decimal
+from oddsengine.commands.report import csv_text, decimal
 from oddsengine.devig import DEVIG_METHODS, devig
 from oddsengine.kelly import kelly, kelly_exclusive
-from oddsengine.odds import american_to_decimal, decimal_to_american, fractional_to_decimal, parse_fractional
+from oddsengine.odds import (
+    american_to_decimal,
+    decimal_to_american,
+    format_american,
+    fractional_to_decimal,
+    parse_fractional,
+)
 
 
 def _price(text: str) -> float:
@@ -74,7 +80,7 @@ def _figure(name: str, value: float | None) -> str:
     if value is None or math.isnan(value):
         return "-"
     if name.endswith("american"):
-        return american(value)
+        return format_american(value)
     if name.endswith(("odds", "price")):
         return decimal(value)
     if name in ("stake", "pays"):

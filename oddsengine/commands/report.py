@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from oddsengine.commands.layout import Column
+from oddsengine.odds import format_american
 from oddsengine.results import bet, number, team
 from oddsengine.spreadsheets import safe_text
 
@@ -43,17 +44,6 @@ _NOTES = {
 
 def _percent(value: float | None, digits: int = 2) -> str:
     return "" if value is None else f"{value + 0.0:.{digits}f}"
-
-
-def american(value: float | None) -> str:
-    """Format American odds, with sign.
-
-    Examples
-    --------
-    >>> american(150.0), american(-114.94), american(100.0)
-    ('+150', '-115', '+100')
-    """
-    return "" if value is None or not math.isfinite(value) else f"{value:+.0f}"
 
 
 def decimal(value: float | None) -> str:
@@ -108,7 +98,7 @@ def _ev(row: Row) -> Cells:
         [
             _percent(row["ev_percentage"]), row["sportsbook"], row["game"], _market(row, "market"),
             bet(row["selection"], row["line"], row["player_name"], team(row)),
-            american(row["odds_american"]), decimal(row["odds_decimal"]),
+            format_american(row["odds_american"]), decimal(row["odds_decimal"]),
             "" if fair is None else decimal(1.0 / fair), row["sharp_book"] or "",
             _percent(None if row["kelly_percent"] is None else row["kelly_percent"] * 100.0),
             _percent(row["confidence_score"], 0), age(row["oldest_odds_age_seconds"]),
@@ -123,7 +113,7 @@ def _arbitrage(row: Row) -> Cells:
     return [
         [
             *first, bet(leg["selection"], leg["line"], row["player_name"], team(row)), leg["sportsbook"],
-            american(leg["odds_american"]), decimal(leg["odds_decimal"]), _percent(leg["stake_percent"]), *last,
+            format_american(leg["odds_american"]), decimal(leg["odds_decimal"]), _percent(leg["stake_percent"]), *last,
         ]
         for leg in row["legs"]
     ]  # fmt: skip
@@ -136,7 +126,7 @@ def _low_hold(row: Row) -> Cells:
     return [
         [
             *first, bet(side["selection"], side["line"], row["player_name"], team(row)), " ".join(side["books"]),
-            american(side["odds"]["american"]), decimal(side["odds"]["decimal"]),
+            format_american(side["odds"]["american"]), decimal(side["odds"]["decimal"]),
             _percent(None if side["odds"]["fair_probability"] is None else side["odds"]["fair_probability"] * 100.0),
             *last,
         ]
@@ -157,8 +147,8 @@ def _middle(row: Row) -> Cells:
     return [
         [
             *first, bet(side["selection"], side["line"], row["player_name"], team(row)), side["book"],
-            american(side["odds"]["american"]), decimal(side["odds"]["decimal"]), _percent(side["stake_percent"]),
-            *last, _notes(row), row["id"],
+            format_american(side["odds"]["american"]), decimal(side["odds"]["decimal"]),
+            _percent(side["stake_percent"]), *last, _notes(row), row["id"],
         ]
         for side in (row["side1"], row["side2"])
     ]  # fmt: skip

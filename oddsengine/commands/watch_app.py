@@ -14,6 +14,7 @@ from textual.widgets import DataTable, Footer, Header, Input, Static, TabbedCont
 
 from oddsengine.catalog import normalise
 from oddsengine.engine import Engine
+from oddsengine.odds import format_american
 from oddsengine.opportunities import find_all, rejected
 from oddsengine.reading import read_odds
 from oddsengine.tape import Tape, engine_for, play
@@ -147,14 +148,14 @@ def legs(kind: str, row: Mapping[str, Any]) -> list[tuple[str, str, float]]:
 
 
 def cells(kind: str, row: Mapping[str, Any]) -> tuple[str, ...]:
-    bets = "\n".join(f"{selection} {odds:+.0f} {book}" for selection, book, odds in legs(kind, row))
+    bets = "\n".join(f"{selection} {format_american(odds)} {book}" for selection, book, odds in legs(kind, row))
     game, market = row.get("game") or row.get("event_name") or "", row.get("market") or row.get("market_type") or ""
-    fair = ""
+    fair: tuple[str, ...] = ()
     if kind == "ev":
         low, high = row.get("ev_low"), row.get("ev_high")
-        fair = row["sharp_book"] if low is None else f"{low:.1f} to {high:.1f} %"
+        fair = row["sharp_book"], "" if low is None else f"{low:.1f} to {high:.1f} %"
     when = "in play" if row["is_live"] else str(row.get("start_time") or "")[:16].replace("T", " ")
-    return f"{row[_VALUES[kind]]:.2f} %", bets, game, market, fair, when
+    return f"{row[_VALUES[kind]]:.2f} %", bets, game, market, *fair, when
 
 
 def fits(row: Sequence[str], words: Sequence[str]) -> bool:
@@ -237,7 +238,8 @@ class WatchApp(App[None]):
 
     def on_mount(self) -> None:
         for kind in KINDS:
-            self._list(kind).add_columns("Value", "Bet", "Event", "Market", "Fair by" if kind == "ev" else "", "Starts")
+            fair = ("Fair by", "EV range") if kind == "ev" else ()
+            self._list(kind).add_columns("Value", "Bet", "Event", "Market", *fair, "Starts")
         self._list("ev").focus()
         self._look()
         self.set_interval(self._every, self._look)

@@ -3,8 +3,8 @@
 Columns are recognised by pattern, since books change between seasons. `Max`, `Avg` and the old `Bb` columns are not
 books. The files have no times of prices. Columns without a `C` were collected on Friday afternoons for weekend games
 and on Tuesday afternoons for others: they count as seen at 15:00 UTC of that day, or three hours before the start if
-that is earlier. Closing prices count as seen at the start. Kick-offs are in London time; without one, closing prices
-count as seen at noon UTC and there is no start.
+that is earlier. Closing prices count as seen a minute before the start, as prices at or after it are not of the close.
+Kick-offs are in London time. Files before 2019/20 have none: `Game.start` is None, and prices assume 15:00 UTC.
 """
 
 import csv
@@ -38,6 +38,8 @@ _NAMES = {
     "home": ("HomeTeam", "Home", "HT"), "away": ("AwayTeam", "Away", "AT"), "home_goals": ("FTHG", "HG"),
     "away_goals": ("FTAG", "AG"), "result": ("FTR", "Res"), "half_home_goals": ("HTHG",), "half_away_goals": ("HTAG",),
 }  # fmt: skip
+CLOSE_M = 1  # minutes before the start at which closing prices count as seen
+START_H = 15  # UTC, of a game without a kick-off
 _SCORES = ("home_goals", "away_goals", "half_home_goals", "half_away_goals")
 _MOST = 8 << 20
 _RESULTS: dict[str, Any] = {
@@ -223,19 +225,19 @@ def _start(text: str, day: date) -> datetime | None:
     return datetime.combine(day, time(int(match[1]), int(match[2])), ZoneInfo("Europe/London")).astimezone(UTC)
 
 
-def _seen(game: Game, day: date) -> tuple[datetime, datetime]:
+def _seen(start: datetime, day: date) -> tuple[datetime, datetime]:
     """Return the times at which a game's early and closing prices count as seen."""
-    closing = game.start or datetime.combine(day, time(12), UTC)
     back = {0: 3, 1: 0, 2: 1, 3: 2, 4: 0, 5: 1, 6: 2}[day.weekday()]
     early = datetime.combine(day - timedelta(days=back), time(15), UTC)
-    return min(early, closing - timedelta(hours=3)), closing
+    return min(early, start - timedelta(hours=3)), start - timedelta(minutes=CLOSE_M)
 
 
 def _quotes(
     game: Game, day: date, columns: list[tuple[int, PriceColumn]], cells: list[str], places: Mapping[str, int],
     refused: Counter[str],
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
-    moments = _seen(game, day)
+    start = game.start or datetime.combine(day, time(START_H), UTC)
+    moments = _seen(start, day)
     chosen = {"home": game.home, "away": game.away, "draw": "Draw", "over": "Over", "under": "Under"}
     taken: set[tuple[Any, ...]] = set()
     for at, column in columns:
@@ -262,7 +264,7 @@ def _quotes(
             "id": f"{game.id}/{column.name}", "sportsbook": column.book, "event_id": game.id, "sport": game.sport,
             "league": game.league, "home_team": game.home, "away_team": game.away, "market_type": column.market_type,
             "selection": chosen[column.side], "selection_type": column.side, "odds_decimal": price, "line": line,
-            "event_start_time": game.start, "last_seen_at": moments[column.closing], "closing": column.closing,
+            "event_start_time": start, "last_seen_at": moments[column.closing], "closing": column.closing,
         }  # fmt: skip
 
 

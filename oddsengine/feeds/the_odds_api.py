@@ -255,12 +255,14 @@ def _events(data: bytes, refused: Counter[str]) -> tuple[list[_Event], set[str],
 
 def _is_american(events: Iterable[_Event], *, american: bool | None) -> bool:
     """Whether the prices of a payload are American: none of these lies between -100 and 100."""
-    if american:
-        return True
     prices = [
         outcome.price
         for event in events for maker in event.bookmakers for offer in maker.markets for outcome in offer.outcomes
     ]  # fmt: skip
+    if american:
+        if prices and all(1.0 < price < 100.0 for price in prices):
+            raise FeedError(f"{_SOURCE} returned decimal odds ({prices[0]:g}); expected American odds")
+        return True
     negative = next((price for price in prices if -inf < price <= -100.0), None)
     if american is False:
         if negative is not None:

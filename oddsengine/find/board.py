@@ -34,7 +34,7 @@ from oddsengine.timestamps import micros
 _SHOWN = {
     "sportsbook", "event_id", "sport", "league", "home_team", "away_team", "market_type", "selection", "odds_american",
     "odds_decimal", "event_start_time", "last_seen_at", "deep_link", "player_name", "external_event_id",
-    "market_id", "selection_id", "id",
+    "market_id", "selection_id", "id", "max_bet",
 }  # fmt: skip
 Sharp = str | Sequence[str] | Mapping[str, float] | None
 Bools = npt.NDArray[np.bool_]

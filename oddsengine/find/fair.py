@@ -52,7 +52,9 @@ def estimate(question: Question) -> Estimates:
     row = hits.row.astype(np.int64)
     over = ev.over_cap(question, hits)
     if v.close is not None and v.board is not None:
-        prob = v.close.row.copy()
+        # Rejected prices have no vote, so that the estimate of all books leaves theirs out.
+        whole = v.close.segment[g.segments[g.market] + g.side]
+        prob = np.where(np.isnan(v.close.row) & (v.reason != 0), whole, v.close.row)
         prob[row] = hits.fair
         sharpest = fair_close.sharpest(v.board.of, v.board.ballot, v.traits, g.market.astype(np.int64), g.book)
         error = prob * (1.0 - prob) * v.close.se[g.ladder[g.market]]

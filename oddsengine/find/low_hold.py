@@ -70,9 +70,9 @@ def _placed(sides: pl.Series, case: Longs, here: Bools, cases: int) -> pl.Series
 def _sides(question: Question, row: Ints, fair: Floats, leg: Longs, sharers: Ints) -> pl.Series:
     """Build each leg: its price and every book that offers it."""
     base, shared = question.facts(row), question.facts(sharers)
-    texts = {name: shared[name] for name in ("sportsbook", "deep_link", "id")}
+    texts = {name: shared[name] for name in ("sportsbook", "deep_link", "id", "max_bet")}
     links = pl.struct("sportsbook", "deep_link").filter(pl.col("deep_link").is_not_null())
-    lists = board.grouped(leg, texts, row.size, "sportsbook", links.alias("deep_links"), "id")
+    lists = board.grouped(leg, texts, row.size, "sportsbook", links.alias("deep_links"), "id", "max_bet")
     odds = {
         "american": base["odds_american"],
         "decimal": base["odds_decimal"],
@@ -85,6 +85,7 @@ def _sides(question: Question, row: Ints, fair: Floats, leg: Longs, sharers: Int
         "odds": board.structs(odds, HOLD_ODDS),
         "deep_links": lists["deep_links"],
         "odds_ids": lists["id"],
+        "max_bets": lists["max_bet"],
     }
     return board.structs(sides, HOLD_SIDE, base)
 

@@ -213,6 +213,8 @@ def _newer(fresh: pl.DataFrame, old: pl.DataFrame) -> pl.DataFrame:
     joined = last.join(before, on=_KEY, how="left").filter(
         pl.col("heard").is_null() | (pl.col("last_seen_at") >= pl.col("heard"))
     )
-    unchanged_since = pl.when(pl.col("odds_decimal") == pl.col("was")).then(pl.col("then"))
-    changed = pl.coalesce(pl.col("odds_changed_at"), unchanged_since, pl.col("last_seen_at"))
+    own, then = pl.coalesce("odds_changed_at", "last_seen_at"), pl.col("then")
+    unchanged = pl.col("odds_decimal") == pl.col("was")
+    # A price cannot have changed before the one it replaces did.
+    changed = pl.when(unchanged).then(then).when(own < then).then("last_seen_at").otherwise(own)
     return joined.with_columns(odds_changed_at=changed).select(old.columns)

@@ -5,7 +5,7 @@ one rule per league: in leagues of the Americas a day ends at 08:00 UTC, so an e
 date; elsewhere it is the UTC date.
 """
 
-from collections.abc import Container
+from collections.abc import Container, MutableMapping
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 
@@ -60,12 +60,18 @@ def slug(sport: str, league: str, text: str) -> str:
     return "_".join([*plain.split(), *"_".join(marks).split()]) or "x"
 
 
-def event_id(game: Game, league: str, start: datetime, taken: Container[str]) -> str:
-    """Return the id of a new event; `_2` and so on are appended if it is taken."""
+def event_id(game: Game, league: str, start: datetime) -> str:
+    """Return the id of a new event."""
     teams = (slug(game.sport, league, text) for text in (game.away, game.home))
-    stem = "_".join([catalog.normalise(league).replace(" ", "_"), *teams, day_of(league, start).isoformat()])
-    number, ident = 1, stem
+    return "_".join([catalog.normalise(league).replace(" ", "_"), *teams, day_of(league, start).isoformat()])
+
+
+def free(stem: str, taken: Container[str], numbers: MutableMapping[str, int]) -> str:
+    """Return an id that is not taken, with `_2` and so on appended; `numbers` has the last number of each."""
+    ident, number = stem, numbers.get(stem, 1)
     while ident in taken:
         number += 1
         ident = f"{stem}_{number}"
+    if number > 1:
+        numbers[stem] = number
     return ident

@@ -1,18 +1,26 @@
 """The games of all feeds and their events.
 
-Games are indexed by league, half day and spelling, so that a new game is compared only with nearby names. Adjacent half
-days are searched too, and the exact distance is checked afterwards.
+Names are indexed by league: a new name is compared only with those it has a word in common with (`postings`). Games are
+indexed by league, half day and name, so that a new game is compared only with games nearby that have both names alike.
+Adjacent half days are searched too, and the exact distance is checked afterwards.
+
+Of the games of a source that differ only in their ids, the first is matched and the others follow it.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import islice
 
 from oddsengine.feeds.payload import Game
 from oddsengine.matching import names
+from oddsengine.matching.postings import Postings
 from oddsengine.matching.schedule import WINDOW, Dated, Key, first_gap
 
+MOST_LIKE = 2_000  # names that a name may have a word in common with
+MOST_ALIKE = 200  # names that a name may be alike
+_NEW = 20  # the work of a new game, in comparisons
 _SECONDS = int(WINDOW.total_seconds())
 
 Spelling = tuple[str, str]
@@ -21,7 +29,7 @@ League = tuple[str, str]
 """Sport and league."""
 
 
-@dataclass
+@dataclass(slots=True)
 class GameEntry:
     key: Key
     game: Game
@@ -32,6 +40,14 @@ class GameEntry:
     event: str | None = None
     decree: str = ""  # override
     touched: bool = True
+    hidden: bool = False  # not found around other games
+    leader: "GameEntry | None" = None  # the entry that stands for this one
+    followers: dict[Key, "GameEntry"] = field(default_factory=dict)
+
+    @property
+    def head(self) -> "GameEntry":
+        """The entry that is matched: this one or its leader."""
+        return self.leader or self
 
     @property
     def spelling(self) -> Spelling:
@@ -46,7 +62,7 @@ class GameEntry:
         return Dated(self.key, self.start, self.first)
 
 
-@dataclass
+@dataclass(slots=True)
 class MatchedEvent:
     """An event: its id never changes, and home and away stay as first seen."""
 
@@ -59,7 +75,7 @@ class MatchedEvent:
     members: dict[Key, None] = field(default_factory=dict)
 
 
-@lru_cache(maxsize=1 << 17)
+@lru_cache(maxsize=1 << 15)
 def fit(league: League, one: Spelling, other: Spelling) -> tuple[float, bool]:
     """Score two spellings of a pair of teams; also whether home and away are swapped."""
     straight = _both(league, one[0], other[0], one[1], other[1])
@@ -82,6 +98,53 @@ def moment(start: datetime) -> datetime:
     return start.replace(tzinfo=UTC) if start.tzinfo is None else start.astimezone(UTC)
 
 
+class LeagueNames:
+    """The names of a league's games, each with the names it may be alike (itself included)."""
+
+    def __init__(self, league: League) -> None:
+        self.alike: dict[str, dict[str, None]] = {}
+        self.crowded: set[str] = set()  # names that are like too many others to be compared
+        self._league = league
+        self._postings = Postings()
+        self._games: dict[str, int] = {}  # how many games have the name
+
+    def add(self, name: str) -> int:
+        """Count a game of the name; return how many names it had to be compared with."""
+        self._games[name] = self._games.get(name, 0) + 1
+        if self._games[name] > 1:
+            return 0
+        forms = names.forms(*self._league, name)
+        others = dict.fromkeys(islice(self._postings.find(forms), MOST_LIKE + 1))
+        alike = [] if len(others) > MOST_LIKE else [n for n in others if names.likeness(*self._league, name, n)]
+        full = len(alike) >= MOST_ALIKE or any(len(self.alike[other]) >= MOST_ALIKE for other in alike)
+        if len(others) > MOST_LIKE or full:
+            self.crowded.add(name)
+            alike = []
+        else:
+            self._postings.add(name, forms)
+        self.alike[name] = dict.fromkeys([name, *alike])
+        for other in alike:
+            self.alike[other][name] = None
+        return len(others)
+
+    def discard(self, name: str) -> None:
+        """Count a game of the name less; the last one removes the name."""
+        self._games[name] -= 1
+        if self._games[name]:
+            return
+        del self._games[name]
+        for other in self.alike.pop(name):
+            if other != name:
+                del self.alike[other][name]
+        if name in self.crowded:
+            self.crowded.discard(name)
+        else:
+            self._postings.discard(name)
+
+    def __bool__(self) -> bool:
+        return bool(self._games)
+
+
 class GameIndex:
     """Games and events, with the index over them."""
 
@@ -89,7 +152,10 @@ class GameIndex:
         self.entries: dict[Key, GameEntry] = {}
         self.events: dict[str, MatchedEvent] = {}
         self.used: dict[str, datetime] = {}  # assigned ids with a start; ids are never reused
-        self._index: dict[tuple[League, int], dict[Spelling, dict[Key, None]]] = {}
+        self.work = 0  # comparisons of names and games so far
+        self._names: dict[League, LeagueNames] = {}
+        self._index: dict[tuple[League, int], dict[str, dict[Spelling, dict[Key, None]]]] = {}
+        self._leaders: dict[object, GameEntry] = {}
         self._number = 0
 
     def count(self) -> int:
@@ -101,25 +167,77 @@ class GameIndex:
         """Continue numbering after a number in use."""
         self._number = max(self._number, number)
 
+    def crowded(self, entry: GameEntry) -> bool:
+        """Whether a name of the game is like too many others to be compared with them."""
+        return not self._names[entry.league].crowded.isdisjoint(entry.spelling)
+
     def _halves(self, entry: GameEntry) -> set[int]:
         return {int(start.timestamp()) // _SECONDS for start in (entry.start, entry.first) if start is not None}
 
     def insert(self, entry: GameEntry) -> None:
+        """Add a game; it follows another if they differ in their ids only."""
         self.entries[entry.key] = entry
+        leader = self._leaders.setdefault(_twins(entry), entry)
+        if leader is not entry:
+            entry.leader = leader
+            leader.followers[entry.key] = entry
+            return
+        known = self._names.setdefault(entry.league, LeagueNames(entry.league))
+        self.work += _NEW + sum(known.add(name) for name in entry.spelling)
+        self._post(entry)
+
+    def _post(self, entry: GameEntry) -> None:
         for half in self._halves(entry):
-            self._index.setdefault((entry.league, half), {}).setdefault(entry.spelling, {})[entry.key] = None
+            games = self._index.setdefault((entry.league, half), {})
+            for name in entry.spelling:
+                games.setdefault(name, {}).setdefault(entry.spelling, {})[entry.key] = None
+
+    def _take_down(self, entry: GameEntry) -> None:
+        for half in self._halves(entry):
+            games = self._index[entry.league, half]
+            for name in set(entry.spelling):
+                del games[name][entry.spelling][entry.key]
+                if not games[name][entry.spelling]:
+                    del games[name][entry.spelling]
+                if not games[name]:
+                    del games[name]
+            if not games:
+                del self._index[entry.league, half]
+
+    def hide(self, entry: GameEntry, *, hidden: bool) -> None:
+        """Set whether a game is not found around others."""
+        if hidden != entry.hidden:
+            entry.hidden = hidden
+            (self._take_down if hidden else self._post)(entry)
 
     def remove(self, entry: GameEntry) -> None:
-        """Remove a game; its event is removed with its last game."""
-        self.leave(entry)
+        """Remove a game, and its event with its last game; the first of its followers leads in its place."""
         del self.entries[entry.key]
-        for half in self._halves(entry):
-            spellings = self._index[entry.league, half]
-            spellings[entry.spelling].pop(entry.key, None)
-            if not spellings[entry.spelling]:
-                del spellings[entry.spelling]
-            if not spellings:
-                del self._index[entry.league, half]
+        if entry.leader is not None:
+            del entry.leader.followers[entry.key]
+            entry.leader = None
+            return
+        event = self.events.get(entry.event or "")
+        heir = next(iter(entry.followers.values()), None)
+        del self._leaders[_twins(entry)]
+        if heir is not None:
+            followers, entry.followers = entry.followers, {}
+            del followers[heir.key]
+            heir.leader, heir.followers = None, followers
+            for follower in followers.values():
+                follower.leader = heir
+            self.insert(heir)
+            if event is not None:
+                self.join(heir, event)
+        self.leave(entry)
+        if not entry.hidden:
+            self._take_down(entry)
+        entry.hidden = False
+        known = self._names[entry.league]
+        for name in entry.spelling:
+            known.discard(name)
+        if not known:
+            del self._names[entry.league]
 
     def leave(self, entry: GameEntry) -> None:
         event = self.events.get(entry.event or "")
@@ -137,18 +255,40 @@ class GameIndex:
         self.events[event.id] = event
 
     def around(self, entry: GameEntry, least: float) -> Iterator[tuple[float, GameEntry]]:
-        """Return other games of the league within the window with at least this score."""
+        """Return other games of the league within the window with at least this score, without followers."""
         if entry.start is None:
             return
+        alike = [self._names[entry.league].alike[name] for name in entry.spelling]
         seen: set[Key] = {entry.key}
         halves = {near for half in self._halves(entry) for near in (half - 1, half, half + 1)}
         for half in sorted(halves):
-            for spelling, keys in self._index.get((entry.league, half), {}).items():
+            games = self._index.get((entry.league, half), {})
+            # One of its teams is like this game's home team, and one is like its away team: the fewer are searched.
+            few = min(alike, key=lambda teams: sum(len(games.get(name, ())) for name in teams))
+            spellings = dict.fromkeys(spelling for name in few for spelling in games.get(name, ()))
+            self.work += len(spellings)
+            for spelling in spellings:
+                if not _crosswise(alike, spelling):
+                    continue
                 score, _ = fit(entry.league, spelling, entry.spelling)
                 if score < least:
                     continue
-                for key in keys:
+                for key in games[spelling[0]][spelling]:
                     other = self.entries[key]
+                    self.work += 1
                     if key not in seen and first_gap(entry.dated, other.dated) <= WINDOW:
                         seen.add(key)
                         yield score, other
+
+
+def _crosswise(alike: list[dict[str, None]], spelling: Spelling) -> bool:
+    """Whether both names are alike those of a game, in either order."""
+    (home, away), (one, other) = alike, spelling
+    return (one in home and other in away) or (other in home and one in away)
+
+
+def _twins(entry: GameEntry) -> object:
+    """Return what games have in common that differ in their ids only."""
+    if entry.decree or entry.start is None:
+        return entry.key
+    return entry.key[0], entry.league, entry.spelling, entry.start, entry.first

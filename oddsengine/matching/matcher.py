@@ -8,7 +8,7 @@ revised: the second game of a doubleheader, a corrected start or a full name can
 The id of an event does not change while it has a game, even if the start moves.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -22,6 +22,9 @@ from oddsengine.matching.schedule import CLOSE, Key, Meetings, arrange, gap
 THRESHOLD = 0.8  # above: the same pair
 DOUBT = 0.55  # below: different pairs; between: quarantined
 CITY = round(0.7 * names.VAGUE + 0.3 * names.SURE, 4)  # one full name, and a word shared by several teams
+MOST_OF_SOURCE = 24  # games of one source between two teams within the window
+_MOST = 200  # games of all sources between two teams, each within the window of another
+_LONGEST = 200  # characters of a name
 _BETTER = 0.05  # minimum advantage over the second best
 _RESERVED = timedelta(days=7)  # how long an id is reserved after its event was forgotten
 
@@ -78,6 +81,7 @@ class Matcher:
         self._index = GameIndex()
         self._matches: dict[Key, Match] = {}
         self._changed: dict[Key, None] = {}
+        self._numbers: dict[str, int] = {}  # the last number appended to an id
 
     def match(self, source: str, game: Game) -> Match:
         """Return the event of a feed's game; for an unchanged game this is a lookup."""
@@ -85,21 +89,33 @@ class Matcher:
         entry = self._index.entries.get(key)
         if entry is not None and entry.game[1:6] == game[1:6]:
             entry.touched = True
-            return self._matches[key]
+            return self._match_of(entry)
         entry = self._enter(key, game) if entry is None else self._renew(entry, game)
-        self._place(entry)
+        if entry.leader is None:
+            self._place(entry)
         self._changed.pop(key, None)
-        return self._matches[key]
+        return self._match_of(entry)
+
+    def knows(self, source: str, game: Game) -> bool:
+        """Whether a feed's game was matched before and is unchanged, so that `match` compares nothing."""
+        entry = self._index.entries.get((source, game.id))
+        return entry is not None and entry.game[1:6] == game[1:6]
+
+    @property
+    def work(self) -> int:
+        """How many names and games were compared so far: the time that matching takes, independent of the machine."""
+        return self._index.work
 
     def changes(self) -> list[tuple[str, str, Match]]:
         """Return games that have moved to another event since the last call, other than by `match`."""
         changed, self._changed = self._changed, {}
-        return [(*key, self._matches[key]) for key in changed if key in self._matches]
+        entries = self._index.entries
+        return [(*key, self._match_of(entries[key])) for key in changed if key in entries]
 
     def quarantined(self) -> list[Quarantined]:
         """Return all quarantined games by feed and id."""
-        waiting = (e for e in self._index.entries.values() if e.event is None and e.decree != NEVER)
-        return [Quarantined(e.key[0], e.game, self._matches[e.key]) for e in sorted(waiting, key=lambda e: e.key)]
+        waiting = (e for e in self._index.entries.values() if e.head.event is None and e.decree != NEVER)
+        return [Quarantined(e.key[0], e.game, self._match_of(e)) for e in sorted(waiting, key=lambda e: e.key)]
 
     def events(self) -> dict[str, MatchedEvent]:
         return dict(self._index.events)
@@ -107,8 +123,9 @@ class Matcher:
     def games(self, event_id: str) -> list[tuple[str, Game, Match]]:
         """Return the games of an event in order of arrival."""
         event = self._index.events.get(event_id)
-        members = [] if event is None else [self._index.entries[key] for key in event.members]
-        return [(e.key[0], e.game, self._matches[e.key]) for e in sorted(members, key=lambda e: e.number)]
+        leaders = [] if event is None else [self._index.entries[key] for key in event.members]
+        members = [entry for leader in leaders for entry in (leader, *leader.followers.values())]
+        return [(e.key[0], e.game, self._match_of(e)) for e in sorted(members, key=lambda e: e.number)]
 
     def reload(self, overrides: Overrides) -> list[tuple[str, str, Match]]:
         """Replace the overrides; returns the games that changed."""
@@ -116,18 +133,28 @@ class Matcher:
         entries = self._index.entries
         touched = [key for key in sorted({*before, *overrides}) if before.get(key) != overrides.get(key)]
         released = [entries[key] for key in touched if key in entries]
+        matches = {entry.key: self._match_of(entry) for entry in released}
         for entry in released:
-            self._index.leave(entry)
+            self._remove(entry)
             entry.decree = overrides.get(entry.key, "")
+        for entry in released:
+            self._index.insert(entry)
+            if entry.leader is None:
+                self._matches[entry.key] = matches[entry.key]
         for entry in sorted(released, key=lambda e: (not e.decree, e.key)):
-            self._place(entry)
-        self._again(entry for entry in list(entries.values()) if entry.event is None and not entry.decree)
+            if entry.leader is None:
+                self._place(entry)
+            elif _differ(matches[entry.key], self._match_of(entry)):
+                self._changed[entry.key] = None
+        waiting = [entry for entry in entries.values() if entry.leader is None and entry.event is None]
+        self._again(entry for entry in waiting if not entry.decree)
         return self.changes()
 
     def forget(self, before: datetime) -> int:
         """Drop events whose games all start before a time, and quarantined games as old; return the number of games.
 
-        A quarantined game without a start is dropped if it was not matched since the last call.
+        A quarantined game without a start is dropped if it was not matched since the last call, and so is one that its
+        source lists under another id, too.
         """
         before = moment(before)
         index, gone = self._index, []
@@ -136,15 +163,25 @@ class Matcher:
             if entry.event and entry.start:
                 latest[entry.event] = max(latest.get(entry.event, entry.start), entry.start)
         for entry in index.entries.values():
-            end = latest.get(entry.event or "") or entry.start
-            if end < before if end is not None else not entry.touched:
+            end = latest.get(entry.head.event or "") or entry.start
+            if (end is not None and end < before) or not (entry.touched or (end and entry.leader is None)):
                 gone.append(entry)
             entry.touched = False
-        for entry in gone:
-            index.remove(entry)
-            del self._matches[entry.key]
+        for entry in sorted(gone, key=lambda e: e.leader is None):
+            self._remove(entry)
         index.used = {id_: at for id_, at in index.used.items() if id_ in index.events or at >= before - _RESERVED}
+        self._numbers = {stem: number for stem, number in self._numbers.items() if stem in index.used}
         return len(gone)
+
+    def drop(self, source: str, game: str) -> None:
+        """Drop a feed's game; the id of its event is free if it was the last one."""
+        entry = self._index.entries.get((source, game))
+        if entry is not None:
+            event = entry.event or ""
+            self._remove(entry)
+            self._changed.pop(entry.key, None)
+            if event not in self._index.events:
+                self._index.used.pop(event, None)
 
     # ---- state for another matcher ----
 
@@ -153,11 +190,11 @@ class Matcher:
         entry = self._index.entries.get((source, game))
         if entry is None:
             return None
-        event = self._index.events.get(entry.event or "")
+        event = self._index.events.get(entry.head.event or "")
         about = None if event is None else (event.id, event.sport, event.league, event.home, event.away, event.number)
         return Decision(
             entry.key, entry.game, entry.league, entry.number, entry.start, entry.first, entry.decree,
-            self._matches[entry.key], about,
+            self._match_of(entry), about,
         )  # fmt: skip
 
     def adopt(self, decisions: Iterable[Decision]) -> None:
@@ -167,6 +204,8 @@ class Matcher:
             entry = GameEntry(one.key, one.game, one.league, one.number, one.start, one.first, decree=one.decree)
             index.insert(entry)
             index.reach(one.number)
+            if entry.leader is not None:
+                continue
             self._matches[one.key] = one.match
             if one.event is None:
                 continue
@@ -178,6 +217,20 @@ class Matcher:
 
     # ---- private ----
 
+    def _match_of(self, entry: GameEntry) -> Match:
+        match = self._matches[entry.head.key]
+        if entry.leader is None or not match.new:
+            return match
+        return match._replace(score=1.0, reason="the same names, 0 min apart", new=False)
+
+    def _remove(self, entry: GameEntry) -> None:
+        """Remove a game; one that followed it takes its place."""
+        follower = next(iter(entry.followers.values()), None)
+        if follower is not None:
+            self._matches[follower.key] = self._match_of(follower)
+        self._index.remove(entry)
+        self._matches.pop(entry.key, None)
+
     def _enter(self, key: Key, game: Game) -> GameEntry:
         start = None if game.start is None else moment(game.start)
         league = _league(game)
@@ -187,27 +240,33 @@ class Matcher:
 
     def _renew(self, entry: GameEntry, game: Game) -> GameEntry:
         """Update a game; it stays in its event unless its teams have changed."""
-        index, event = self._index, self._index.events.get(entry.event or "")
+        index, event = self._index, self._index.events.get(entry.head.event or "")
         start = entry.start if game.start is None else moment(game.start)
         league = _league(game)
         first, keeps = entry.first or start, league == entry.league
         keeps = keeps and fit(league, entry.spelling, (game.home, game.away))[0] >= self._threshold
-        index.remove(entry)
+        before = self._match_of(entry)
+        self._remove(entry)
         if not keeps:
             first = start
         renewed = GameEntry(entry.key, game, league, entry.number, start, first, decree=entry.decree)
         index.insert(renewed)
-        if event is not None and keeps:
-            index.join(renewed, event)
+        if renewed.leader is None:
+            self._matches[entry.key] = before
+            if event is not None and keeps:
+                index.join(renewed, event)
         return renewed
 
     def _place(self, entry: GameEntry) -> None:
+        self._index.hide(entry, hidden=False)
         if entry.decree:
             self._obey(entry)
             # Games nearby may have been matched before this one's override was known.
             others = (other for _, other in self._index.around(entry, self._threshold) if not other.decree)
             if other := min(others, key=lambda e: e.number, default=None):
-                self._compare(other)
+                self._compare(other, list(self._index.around(other, DOUBT)))
+        elif max(map(len, entry.spelling)) > _LONGEST:
+            self._wait(entry, 0.0, f"a name of more than {_LONGEST} characters")
         elif names.pending(entry.game.home) or names.pending(entry.game.away):
             two = entry.game.home or entry.game.away
             self._wait(entry, 0.0, "a team is not known yet" if two else "no game of two")
@@ -216,8 +275,26 @@ class Matcher:
                 self._wait(entry, 0.0, "no start time")
         elif fit(entry.league, (entry.game.home,) * 2, (entry.game.away,) * 2)[0] >= self._threshold:
             self._wait(entry, 0.0, "both teams are the same")
-        elif not self._follow(entry):
-            self._compare(entry)
+        elif self._index.crowded(entry):
+            self._wait(entry, 0.0, "a name like too many others of its league")
+        else:
+            near = self._near(entry)
+            if near is None:
+                self._wait(entry, 0.0, "too many games between these teams around this time")
+                self._index.hide(entry, hidden=True)
+            elif not self._follow(entry, near):
+                self._compare(entry, near)
+
+    def _near(self, entry: GameEntry) -> list[tuple[float, GameEntry]] | None:
+        """Return the games around that may be the same pair; None if they are too many."""
+        near: list[tuple[float, GameEntry]] = []
+        own = 0
+        for scored in self._index.around(entry, DOUBT):
+            near.append(scored)
+            own += scored[1].key[0] == entry.key[0]
+            if own >= MOST_OF_SOURCE or len(near) > _MOST:
+                return None
+        return near
 
     def _obey(self, entry: GameEntry) -> None:
         if entry.decree == NEVER:
@@ -235,14 +312,13 @@ class Matcher:
             turned = fit(entry.league, (event.home, event.away), entry.spelling)[1]
             self._set(entry, Match(event.id, 1.0, "override", turned))
 
-    def _follow(self, entry: GameEntry) -> bool:
+    def _follow(self, entry: GameEntry, near: Sequence[tuple[float, GameEntry]]) -> bool:
         """Fast path: no game nearby, or a single event at about this time, without doubts."""
-        near = list(self._index.around(entry, DOUBT)) if entry.event is None else []
         if entry.event is None and not near:
             self._index.join(entry, self._create(entry))
             self._explain(entry)
             return True
-        if not near or near[0][1].event is None:
+        if entry.event is not None or near[0][1].event is None:
             return False
         event = self._index.events[near[0][1].event]
         members = [self._index.entries[key] for key in event.members]
@@ -260,10 +336,10 @@ class Matcher:
         return plain
 
     def _closure(self, entry: GameEntry, least: float) -> dict[Key, GameEntry]:
-        """Return the games that are the same pair, transitively, with starts near each other."""
+        """Return the games that are the same pair, transitively, with starts near each other, or more than `_MOST`."""
         index = self._index
         cluster, stack = {entry.key: entry}, [entry]
-        while stack:
+        while stack and len(cluster) <= _MOST:
             at = stack.pop()
             direct = least if at is entry else self._threshold
             reached = [other for score, other in index.around(at, direct)]
@@ -282,11 +358,14 @@ class Matcher:
             fit(league, one, other)[0] < DOUBT for at, one in enumerate(spellings) for other in spellings[at + 1 :]
         )
 
-    def _compare(self, entry: GameEntry) -> None:
-        near = sorted(self._index.around(entry, DOUBT), key=lambda scored: (-scored[0], scored[1].key))
+    def _compare(self, entry: GameEntry, games: Iterable[tuple[float, GameEntry]]) -> None:
+        near = sorted(games, key=lambda scored: (-scored[0], scored[1].key))
         near = [(score, other) for score, other in near if other.decree != NEVER]
         best = near[0][0] if near else 0.0
         cluster = self._closure(entry, self._threshold)
+        if len(cluster) > _MOST:
+            self._wait(entry, best, "too many games between these teams around this time")
+            return
         if self._contradict(entry.league, cluster.values()):
             cluster = self._closure(entry, max(self._threshold, best - _BETTER))
         if self._contradict(entry.league, cluster.values()):
@@ -380,7 +459,8 @@ class Matcher:
         index, game = self._index, entry.game
         if not id_:
             assert entry.start is not None
-            id_ = ids.event_id(game._replace(sport=entry.league[0]), entry.league[1], entry.start, index.used)
+            stem = ids.event_id(game._replace(sport=entry.league[0]), entry.league[1], entry.start)
+            id_ = ids.free(stem, index.used, self._numbers)
         if entry.start is not None:
             index.used[id_] = entry.start
         event = MatchedEvent(id_, *entry.league, game.home, game.away, index.count())
@@ -422,8 +502,8 @@ class Matcher:
     def _set(self, entry: GameEntry, match: Match) -> None:
         before = self._matches.get(entry.key)
         self._matches[entry.key] = match
-        if before is not None and before[:1] + before[3:4] != match[:1] + match[3:4]:
-            self._changed[entry.key] = None
+        if before is not None and _differ(before, match):
+            self._changed |= dict.fromkeys([entry.key, *entry.followers])
 
     def _again(self, entries: Iterable[GameEntry]) -> None:
         for entry in sorted(entries, key=lambda e: e.key):
@@ -435,6 +515,10 @@ def _league(game: Game) -> League:
     """Return sport and league according to the catalog; an unknown league is returned unchanged."""
     league = catalog.league(game.league, game.sport)
     return league.sport or catalog.sport(game.sport).id, league.id
+
+
+def _differ(one: Match, other: Match) -> bool:
+    return (one.event_id, one.turned) != (other.event_id, other.turned)
 
 
 def _minutes(one: GameEntry, other: GameEntry) -> int:

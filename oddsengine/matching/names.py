@@ -4,7 +4,8 @@ A name is parsed once into words, without insignificant ones (fc), and marks: wo
 B, Jong). Different marks are different teams. Then, in order:
 
 1. Both names are catalog teams: the same or not.
-2. Words are paired: equal, prefix (Sheff, Sheffield), nearly equal if long (`rapidfuzz`), initials (QPR).
+2. Words are paired: equal, prefix (Sheff, Sheffield), nearly equal if long (`rapidfuzz`), initials (QPR). Words with
+   digits pair only if equal.
 3. Words left on both sides: different teams. On one side: it depends on the words. Mascots and kinds of club are often
    omitted; a compass point or `state` denotes another team; a word shared by several teams (Dynamo, Sheffield) is not
    enough on its own.
@@ -21,6 +22,7 @@ from rapidfuzz.distance import Levenshtein
 
 from oddsengine import catalog
 from oddsengine.matching import persons, words
+from oddsengine.matching.postings import LONGEST_INITIALS, Form, Postings, Word
 
 SURE, SHORTENED, PARTLY, VAGUE = 1.0, 0.92, 0.85, 0.6
 _SPELLED, _ABBREVIATED, _LETTERS = 0.97, 0.94, 0.88
@@ -144,7 +146,7 @@ def _written_out(sport: str, tokens: list[str]) -> list[str]:
     return spelled
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1 << 14)
 def read(sport: str, league: str, text: str) -> Name:
     """Parse a team's name.
 
@@ -174,9 +176,11 @@ def read(sport: str, league: str, text: str) -> Name:
 
 
 def _pair(one: str, other: str) -> float:
-    """Score two words: nearly equal, or one a prefix of the other."""
+    """Score two words: nearly equal, or one a prefix of the other. `_word` has the keys that such words share."""
+    if not (one.isalpha() and other.isalpha()):
+        return 0.0
     short, long = sorted((one, other), key=len)
-    if len(short) >= 3 and long.startswith(short) and len(long) - len(short) > 1 and not long[0].isdigit():
+    if len(short) >= 3 and long.startswith(short) and len(long) - len(short) > 1:
         return _ABBREVIATED
     allowed = 2 if len(short) >= 10 else 1 if len(short) >= 6 else 0
     if allowed and Levenshtein.distance(one, other, score_cutoff=allowed) <= allowed:
@@ -184,9 +188,63 @@ def _pair(one: str, other: str) -> float:
     return 0.0
 
 
+def _may_be_initials(word: str) -> bool:
+    return 1 < len(word) <= LONGEST_INITIALS and word.isalpha()
+
+
 def _initials(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
     """Whether one left-over word is made of the first letters of the others."""
-    return len(short) == 1 and len(long) > 1 and len(short[0]) > 1 and short[0] == "".join(word[0] for word in long)
+    return len(short) == 1 and len(short[0]) == len(long) and _may_be_initials(short[0]) and short[0] == _firsts(long)
+
+
+def _firsts(tokens: tuple[str, ...]) -> str:
+    return "".join(word[0] for word in tokens)
+
+
+def _word(word: str) -> Word:
+    """Return keys of which words that pair have one in common.
+
+    Of six letters with one different, the first or the last three are equal; of ten with two different, or else three
+    between, moved by at most one place.
+    """
+    keys = {word}
+    if word.isalpha():
+        keys |= {f"{word[:3]}-"} if len(word) >= 3 else set()
+        keys |= {f"-{word[-3:]}"} if len(word) >= 6 else set()
+        keys |= {f"-{word[at : at + 3]}-" for at in (2, 3, 4)} if len(word) >= 10 else set()
+    return Word(frozenset(keys), _may_be_initials(word))
+
+
+def _form(name: Name) -> Form:
+    whole = tuple(name.whole.split())
+    same, made, maker = {"=" + "".join(name.words)}, set(), set()
+    for tokens in (name.words, whole):
+        if len(tokens) == 1 and _may_be_initials(tokens[0]):
+            made.add(tokens[0])
+        elif 1 < len(tokens) <= LONGEST_INITIALS:
+            maker.add(_firsts(tokens))
+    posted = {*same, *("1" + each for each in made), *("2" + each for each in maker)}
+    sought = {*same, *("2" + each for each in made), *("1" + each for each in maker)}
+    return Form(tuple(_word(word) for word in dict.fromkeys(name.words)), frozenset(posted), frozenset(sought))
+
+
+def forms(sport: str, league: str, text: str) -> list[Form]:
+    """Return the forms of a name: `likeness` is zero for names that `Postings` does not find by them.
+
+    Names of different marks or numbers of players have nothing in common.
+    """
+    if sport in words.PERSONS:
+        return persons.forms(text)
+    made = [_form(name) for name in _forms(sport, league, text)]
+    marks = "+".join(sorted(read(sport, league, text).marks))
+    return [_marked(form, marks) for form in made] if marks else made
+
+
+def _marked(form: Form, marks: str) -> Form:
+    def add(keys: frozenset[str]) -> frozenset[str]:
+        return frozenset(f"{key} {marks}" for key in keys)
+
+    return Form(tuple(Word(add(w.keys), w.initials) for w in form.words), add(form.posted), add(form.sought))
 
 
 def _align(one: Name, other: Name) -> tuple[float, list[str], list[str], list[str]]:
@@ -246,7 +304,7 @@ def _compare(one: Name, other: Name, kind: str) -> float:
 def _two_letters(left: list[str], right: list[str]) -> float:
     """Score two letters against a word that starts with the first and contains the second: Mg, Magnitogorsk."""
     short, long = sorted((" ".join(left), " ".join(right)), key=len)
-    fits = len(short) == 2 and " " not in long and short[0] == long[0] and short[1] in long[1:]
+    fits = len(short) == 2 and short.isalpha() and " " not in long and short[0] == long[0] and short[1] in long[1:]
     return _LETTERS if fits else 0.0
 
 
@@ -261,7 +319,15 @@ def _catalog_names(league: str) -> Mapping[str, tuple[Name, ...]]:
     return forms
 
 
-@lru_cache(maxsize=65536)
+@cache
+def _catalog_index(league: str) -> Postings:
+    index = Postings()
+    for team, each in _catalog_names(league).items():
+        index.add(team, map(_form, each))
+    return index
+
+
+@lru_cache(maxsize=1 << 14)
 def team(sport: str, league: str, text: str) -> str:
     """Return the catalog name of a team; empty if none or several match.
 
@@ -270,15 +336,13 @@ def team(sport: str, league: str, text: str) -> str:
     >>> team("basketball", "nba", "BOS Celtics"), team("baseball", "mlb", "New York")
     ('Boston Celtics', '')
     """
-    teams, name = _catalog_names(league), read(sport, league, text)
+    teams, name, kind = _catalog_names(league), read(sport, league, text), _kind(sport, league)
     for form in (text, name.whole):
         entry = catalog.team(form, sport, league)
         if entry and (entry.league == league or sport == "soccer" or league.startswith(f"{entry.league}_")):
             return entry.name
-    fits = sorted(
-        ((max(_compare(name, form, _kind(sport, league)) for form in forms), each) for each, forms in teams.items()),
-        reverse=True,
-    )
+    near = set(_catalog_index(league).find([_form(name)])) if teams else ()
+    fits = sorted(((max(_compare(name, form, kind) for form in teams[each]), each) for each in near), reverse=True)
     if fits and fits[0][0] >= _RESOLVED and (len(fits) == 1 or fits[1][0] < _NEXT_BEST):
         return fits[0][1]
     return ""
@@ -291,7 +355,7 @@ def _forms(sport: str, league: str, text: str) -> tuple[Name, ...]:
     return (read(sport, league, text),)
 
 
-@lru_cache(maxsize=1 << 17)
+@lru_cache(maxsize=1 << 15)
 def likeness(sport: str, league: str, one: str, other: str) -> float:
     """Score whether two names of a league are the same team.
 

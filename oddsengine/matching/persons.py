@@ -16,6 +16,7 @@ from typing import NamedTuple
 from oddsengine import catalog
 from oddsengine.catalog.names import slug
 from oddsengine.matching import words
+from oddsengine.matching.postings import Form, Word
 
 SURE, SPELLED, INITIAL, SURNAME = 1.0, 0.96, 0.94, 0.86
 _PARTLY = 0.9  # one name has more words
@@ -42,7 +43,7 @@ class Person(NamedTuple):
     suffix: str
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1 << 14)
 def read(text: str) -> Person:
     """Parse a person's name.
 
@@ -73,7 +74,7 @@ def _given(word: str) -> str:
     return words.SHORT_NAMES.get(word, word)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1 << 14)
 def _folded(word: str) -> str:
     """Normalise transliterations of a word. A single letter is not enough: Jermall and Jermell are two people."""
     for spelled, plain in _SPELLINGS:
@@ -148,7 +149,7 @@ def _one(one: Person, other: Person) -> float:
     return min(fit, SURNAME if surname_only and equal == 1 else _PARTLY)
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 15)
 def same(one: str, other: str) -> float:
     """Score whether two names are the same person.
 
@@ -164,7 +165,7 @@ def same(one: str, other: str) -> float:
     return fit if first.suffix == second.suffix else min(fit, SPELLED)
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 15)
 def likeness(one: str, other: str) -> float:
     """Score whether two entries, players or doubles pairs, are the same.
 
@@ -180,6 +181,19 @@ def likeness(one: str, other: str) -> float:
         return same(one, other)
     straight = min(same(first[0], second[0]), same(first[1], second[1]))
     return max(straight, min(same(first[0], second[1]), same(first[1], second[0])))
+
+
+def forms(text: str) -> list[Form]:
+    """Return the forms of an entry for `Postings`: each reading of each player."""
+    names = _PARTNERS.split(text)
+    readings = {reading.words for name in names for one in [read(name)] for reading in (one, _short_words(one))}
+    return [Form(tuple(_word(word, len(names)) for word in dict.fromkeys(each))) for each in sorted(readings)]
+
+
+def _word(word: str, players: int) -> Word:
+    """Return keys of which words that `_pair` accepts have one in common."""
+    keys = {f"={_given(word)}"} | ({f"~{_folded(word)}", word[:4]} if len(word) >= 4 else set())
+    return Word(frozenset(f"{players} {key}" for key in keys))
 
 
 class Player(NamedTuple):

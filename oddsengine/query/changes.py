@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.board.facts import Facts
@@ -143,12 +144,11 @@ class UpdateChanges:
             for which in (became.moved, became.whole, became.hidden)
         )
         whole, before = changed
-        main, fresh = np.full(whole.id.size, -1, np.int8), became.fresh
+        fresh = became.fresh
         if marks is not None:
             others = marks.others.take(np.flatnonzero(became.others))
             joined: list[Any] = [np.concatenate(pair) for pair in zip(before, _unchanged(others)[1], strict=True)]
             whole, before = _both(whole, others), Before(*joined)
-            main = np.concatenate((marks.main[became.whole], marks.others_main[became.others]))
             fresh = np.concatenate((fresh, np.zeros(int(became.others.sum()), bool)))
         every = moved, (whole, before), hidden, lost, unshown
         self.terms = _terms(index, [part for part, _ in every])
@@ -160,8 +160,32 @@ class UpdateChanges:
         self.lost = [left, never]  # shown or not
         places = _places(whole, self.new)
         self.fresh: list[bool] = fresh[places].tolist()
-        moved_main = np.full(moved[0].id.size, -1, np.int8) if marks is None else marks.main[became.moved]
-        self._main = {id(self.new): main[places], id(self.moved): moved_main[_places(moved[0], self.moved)]}
+        self._marks, self._became = marks, became
+        self._places = {id(self.new): places, id(self.moved): _places(moved[0], self.moved)}
+        self._main: dict[tuple[int, frozenset[str] | None], npt.NDArray[np.int8]] = {}
+
+    def main(self, part: RowChanges, lines: frozenset[str] | None) -> npt.NDArray[np.int8]:
+        """The main lines among the prices of some books, per row of `new` or `moved`, as `BoardReader.main`."""
+        key = id(part), lines
+        if key not in self._main:
+            places, became = self._places[id(part)], self._became
+            if self._marks is None:
+                main = np.full(part.term.size, -1, np.int8)
+            elif part is self.moved:
+                main = self._marks.lines[lines].main[became.moved][places]
+            else:
+                own = self._marks.lines[lines]
+                main = np.concatenate((own.main[became.whole], own.others[became.others]))[places]
+            self._main[key] = main
+        return self._main[key]
+
+    def concerned(self, lines: frozenset[str] | None) -> Bools:
+        """Per row of `new`: whether it changed for clients whose main lines are those of some books."""
+        if self._marks is None:
+            return np.ones(self.new.term.size, bool)
+        became = self._became
+        changed = self._marks.lines[lines].changed[became.others]
+        return np.concatenate((np.ones(int(became.whole.sum()), bool), changed))[self._places[id(self.new)]]
 
     def matched(self, filter_: Filter) -> Bools | None:
         """Which rows of `new` matched a filter before the sports of events changed; None if none has."""
@@ -202,7 +226,7 @@ class UpdateChanges:
             return None
         return RowChanges(update.facts, key >> BOOK_BITS, key & BOOK_MASK)
 
-    def rows_of(self, part: RowChanges, at: Longs) -> OddsRows:
+    def rows_of(self, part: RowChanges, at: Longs, lines: frozenset[str] | None = None) -> OddsRows:
         """Read the columns of some rows of `new` or `moved`, given their positions."""
         facts, term, index = part.facts.take(at), part.term[at], self._index
         start = facts.start
@@ -212,7 +236,7 @@ class UpdateChanges:
                     start = np.where(start == NO_TIME, index.begin[self.terms.names.event.values[term]], start)
         return OddsRows(
             term.tolist(), part.book[at].tolist(), facts.id, facts.odds, facts.american, facts.seen, facts.changed,
-            start, facts.moved, facts.flags, facts.rejected, self._main[id(part)][at].tolist(), facts.links or None,
+            start, facts.moved, facts.flags, facts.rejected, self.main(part, lines)[at].tolist(), facts.links or None,
             self.terms.texts, book_ids(facts.books),
         )  # fmt: skip
 

@@ -34,6 +34,7 @@ class Filter(NamedTuple):
     high: float | None = None
     day: tuple[int, int] | None = None
     after: int | None = None
+    lines: frozenset[str] | None = None  # for streams: the books whose prices decide main lines
     seen: bool = False  # count rows that were only seen again as changed `after`
 
     def unlimited(self) -> "Filter":

@@ -16,10 +16,11 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.board.names import Names
 from oddsengine.board.state import Board
-from oddsengine.columns import NO_TIME, Floats, Ints, Longs, Words, grown
+from oddsengine.columns import NO_TIME, Ints, Longs, grown
 from oddsengine.engine import Engine
 from oddsengine.layout import BOOK_BITS, ON
 from oddsengine.query.filter import LATEST
+from oddsengine.query.lines import LineSets
 from oddsengine.query.reader import BoardReader, Marks
 from oddsengine.query.scan import first_starts, sort_rows, update_keys
 from oddsengine.query.terms import TermIndex
@@ -37,13 +38,12 @@ class Index:
         self.engine = engine
         self._mutex = threading.RLock()
         self._keys = np.empty(0, np.int64)  # key of every slot, as indexed in `slots`
-        self._recoded = False  # whether codes have changed while the prices are the same
         self._at = -1
         self._starts: dict[str, int] = {}
         self._outdated: TermIndex | None = None  # the terms before a change of sports or leagues
         self.relabelled: tuple[int, TermIndex] | None = None  # the same, and when they changed
-        # By slot: main line (1), other line (0) or not computed (2); time when that or the event's start last changed.
-        self.marks, self.marked = np.empty(0, np.uint8), np.empty(0, np.int64)
+        self.lines = LineSets()
+        self.marked = np.empty(0, np.int64)  # by slot: when the start or the sport of its event last changed
         self.books: list[str] = []  # ids, by code
         self.terms: TermIndex
         self._rename(Names())
@@ -52,13 +52,11 @@ class Index:
         if self._at >= 0 and names is self.terms.names:
             self._outdated = self._outdated or self.terms
         self.terms = TermIndex(names)
-        self._keys, self._recoded = np.empty(0, np.int64), True
+        self._keys = np.empty(0, np.int64)
+        self.lines.renamed()
         self.first = np.zeros(1, np.int64)
         self.slots, self.book = np.empty(0, np.int32), np.empty(0, np.int32)
-        self.looked = np.empty(0, np.uint8)  # units whose main lines are computed for this update
-        self.room = _room(1, 1)
         self.encoded: dict[Any, msgspec.Raw] = {}  # encoded rows by content
-        self.current: tuple[dict[int, msgspec.Raw], ...] = ({}, {})  # of this update, by slot: all, best
         self._cached_slots: dict[Hashable, _Slots] = {}  # cached results of this update
         self._cached_rows = 0  # total rows in it
         self.begin = np.empty(0, np.int64)
@@ -70,8 +68,11 @@ class Index:
         self._ranks: dict[str, tuple[Ints, list[str]]] = {}
 
     @contextmanager
-    def reader(self, *, judged: bool = False) -> Iterator["BoardReader"]:
-        """Lock the board and bring the index up to date; with `judged`, guards are evaluated as of now."""
+    def reader(self, *, judged: bool = False, lines: frozenset[str] | None = None) -> Iterator["BoardReader"]:
+        """Lock the board and bring the index up to date; with `judged`, guards are evaluated as of now.
+
+        `lines` are the books whose prices decide main lines, all if None.
+        """
         with self._mutex:
             while self.engine.number != self._at:  # many new terms are read in chunks
                 with self.engine.shown(judged=False) as (board, *_):
@@ -85,7 +86,7 @@ class Index:
                 if board.number != self._at or self.terms.outdated(board.names):
                     self._refresh(board)
                     self._at = board.number
-                yield BoardReader(self, shown)
+                yield BoardReader(self, shown, self.lines.of(lines), judged=judged)
 
     @property
     def busy(self) -> bool:
@@ -108,22 +109,21 @@ class Index:
         if new:
             self._books(names)
         self._keys = grown(self._keys, top, -1)
-        self.marks, self.marked = grown(self.marks, top, 2), grown(self.marked, top, NO_TIME)
+        self.marked = grown(self.marked, top, NO_TIME)
         if self._outdated is not None and self._outdated.names is names:
             self.relabelled = board.now, self._outdated
             moved = self.terms.relabelled(self._outdated)
             self.marked[:top][(state == ON) & moved[rows.key[:top] >> BOOK_BITS]] = board.now
+            self.lines.renamed()  # its rows are in other units now
         self._outdated = None
-        recoded, self._recoded = self._recoded, False
-        if update_keys(rows.key, state, self._keys, self.marks, recoded) or new:
+        if update_keys(rows.key, state, self._keys) or new:
             self.first = np.zeros(len(self.terms.texts) + 1, np.int64)
             self.slots, self.book = np.empty(top, np.int32), np.empty(top, np.int32)
             sort_rows(rows.key, state, self.terms.place, self.rank, self.first, self.slots, self.book)
         self._order(board)
         self._cached_slots, self._cached_rows = {}, 0
-        self.current = {}, {}
-        self.looked = np.zeros(names.unit_event.size, np.uint8)
-        self.room = _room(int(board.units.size.max()) + 1, len(names.books) // 64 + 1)
+        for lines in self.lines:
+            lines.encoded = {}, {}
 
     def _books(self, names: Names) -> None:
         ids = [catalog.book(name).id for name in names.books]
@@ -168,7 +168,7 @@ class Index:
 
         A moved price can change the main line, and the first start of an event applies to its rows without one.
         """
-        with self.reader() as reader:
+        with self.reader(judged=True) as reader:
             return reader.follow(update)
 
     def _start(self, board: Board, events: Longs) -> None:
@@ -202,9 +202,3 @@ class Index:
             place = {text: at for at, text in enumerate(order)}
             cached = self._ranks[column] = np.array([place[text] for text in texts], np.int32), order
         return cached
-
-
-def _room(most: int, wide: int) -> tuple[Longs, Longs, Longs, Floats, Words]:
-    """Allocate buffers for the lines of the largest unit."""
-    first, second, third = (np.empty(most, np.int64) for _ in range(3))
-    return first, second, third, np.empty((most, 2)), np.empty((most, wide), np.uint64)

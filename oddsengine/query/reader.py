@@ -16,15 +16,17 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.board.facts import Facts
 from oddsengine.board.quotes import SEPARATOR
-from oddsengine.board.rows import LIVENESS
 from oddsengine.board.state import STATUSES
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.commission import charge
+from oddsengine.groups import mix
+from oddsengine.guards import main_lines
 from oddsengine.identity import Wording
 from oddsengine.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPENDED
-from oddsengine.odds import quoted_american
+from oddsengine.odds import even_money, quoted_american, round_american
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
-from oddsengine.query.scan import best, between, mark_main_lines, page_between, prices, scan, states
+from oddsengine.query.lines import NOT_COMPUTED, MainLines, units_of
+from oddsengine.query.scan import best, between, page_between, scan, states
 from oddsengine.query.terms import TermIndex, TermTexts
 from oddsengine.replica import ReadState
 from oddsengine.update import Update
@@ -107,21 +109,28 @@ class OddsRows(NamedTuple):
         return np.asarray((self.flags & SUSPENDED) == 0)
 
 
-class Marks(NamedTuple):
-    """Main lines of rows after an update, and rows changed by them."""
+class LineMarks(NamedTuple):
+    """Main lines among the prices of some books after an update, as `BoardReader.main`."""
 
-    main: npt.NDArray[np.int8]  # per row of `Update.rows` and `Update.judged`, in order, as `BoardReader.main`
-    changed: Bools  # of these: whether the main line, the event's start or its sport changed
+    main: npt.NDArray[np.int8]  # per row of `Update.rows` and `Update.judged`, in order
+    others: npt.NDArray[np.int8]  # per row of `Marks.others`
+    changed: Bools  # of these: whether the main line among these books, the event's start or its sport changed
+
+
+class Marks(NamedTuple):
+    """Rows changed by main lines after an update, and the main lines by set of books."""
+
+    changed: Bools  # per row of `Update.rows` and `Update.judged`: whether a main line, start or sport changed
     others: Facts  # rows outside the update for which one of these changed
-    others_main: npt.NDArray[np.int8]
+    lines: dict[frozenset[str] | None, LineMarks]
     relabelled: TermIndex | None = None  # the terms before this update if it changed the sport of an event
 
 
 class BoardReader:
     """Queries on a board that does not change meanwhile."""
 
-    def __init__(self, index: "Index", shown: ReadState) -> None:
-        self.index, self.board, self._shown = index, shown.board, shown
+    def __init__(self, index: "Index", shown: ReadState, lines: MainLines, *, judged: bool) -> None:
+        self.index, self.board, self._shown, self.lines, self._judged = index, shown.board, shown, lines, judged
         self.terms = index.terms
 
     @property
@@ -234,17 +243,18 @@ class BoardReader:
     def rows(self, f: Filter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
         """Return the slots of matching rows in order, or of removed rows. Unknown ids are added to `unknown`."""
         every = f.unlimited()
-        slots, missing = self.index.cached(("rows", every, gone), lambda: self._rows(every, gone=gone))
+        key = "rows", every, gone, self.lines.books
+        slots, missing = self.index.cached(key, lambda: self._rows(every, gone=gone))
         unknown.update(missing)
-        return slots if every is f else _between(slots, self._prices(slots, ("rows", every, gone)), f)
+        return slots if every is f else _between(slots, self._prices(slots, key), f)
 
     def _prices(self, slots: Ints, key: Hashable) -> Ints:
         """Return the prices of cached rows, in hundredths."""
 
         def make() -> tuple[Ints, dict[str, list[str]]]:
-            out = np.empty(slots.size, np.int32)
-            prices(slots, self.board.rows.odds, self.board.rows.american, out)
-            return out, {}
+            rows = self.board.rows
+            american = round_american(quoted_american(rows.odds[slots], rows.american[slots]))
+            return np.clip(np.rint(american * 100.0), _LEAST, _MOST).astype(np.int32), {}
 
         return self.index.cached(("prices", key), make)[0]
 
@@ -259,7 +269,7 @@ class BoardReader:
             slots = select(f, unknown)
             return *self.page(slots, sort, limit, offset, cursor), slots.size
         slots = select(every, unknown)
-        price = self._prices(slots, ("best", every) if best else ("rows", every, False))
+        price = self._prices(slots, ("best" if best else "rows", every, False, self.lines.books))
         out = np.empty(limit, np.int32)
         total, written = page_between(slots, price, *_bounds(f.low, f.high), offset, out)
         return out[:written], offset, total
@@ -267,8 +277,10 @@ class BoardReader:
     def _rows(self, f: Filter, *, gone: bool) -> tuple[Ints, dict[str, list[str]]]:
         index, terms, rows = self.index, self.terms, self.board.rows
         unknown: dict[str, list[str]] = {}
+        marked = index.marked
         if f.after is not None and not gone:
-            self._mark()
+            self._mark([self.lines])
+            marked = self._marked()
         events = self._events(f, unknown)
         mask = self._mask(f, unknown)
         books = self._books(f.books)
@@ -277,7 +289,7 @@ class BoardReader:
         judged = np.maximum(rows.judged, rows.renewed) if f.seen else rows.judged
         n = scan(
             events, terms.block, terms.sorted, index.first, index.slots, index.book, mask, rows.state, rows.flags,
-            rows.start, rows.moved, judged, index.marked, index.begin, books, GONE if gone else ON,
+            rows.start, rows.moved, judged, marked, index.begin, books, GONE if gone else ON,
             -1 if f.live is None else int(f.live), int(NO_TIME) if f.after is None else f.after, day, end, out,
         )  # fmt: skip
         slots: Ints = out[:n].copy()
@@ -348,8 +360,9 @@ class BoardReader:
         """
         every = f.unlimited()
         slots = self.rows(every, unknown)
-        chosen, _ = self.index.cached(("best", every), lambda: (self._best(slots), {}))
-        return chosen if every is f else _between(chosen, self._prices(chosen, ("best", every)), f)
+        key = "best", every, False, self.lines.books
+        chosen, _ = self.index.cached(key, lambda: (self._best(slots), {}))
+        return chosen if every is f else _between(chosen, self._prices(chosen, key), f)
 
     def _best(self, slots: Ints) -> Ints:
         rows, names, units, terms = self.board.rows, self.board.names, self.board.units, self.terms
@@ -372,59 +385,84 @@ class BoardReader:
         charge(rows.odds[slots], rows.key[slots] & BOOK_MASK, self.index.commission, self.index.fee, out)
         return out
 
-    def main(self, slots: Ints) -> npt.NDArray[np.int8]:
+    def main(self, slots: Ints, lines: MainLines | None = None) -> npt.NDArray[np.int8]:
         """Return 1 for rows on their market's main line, 0 for others, -1 if unknown; flags of the source win."""
-        rows, place = self.board.rows, self.board.names.place.values
+        rows, place, lines = self.board.rows, self.board.names.place.values, lines or self.lines
         term = rows.key[slots] >> BOOK_BITS
         rest = place[term, 3]
-        lined, _ = self._kinds()
         out = np.where(rest & 255, -1, 1).astype(np.int8)
-        lined_rows = np.flatnonzero((out == 1) & (rest >> 8 & 255 == 0) & lined[place[term, 0] >> 44])
+        lined_rows = np.flatnonzero((out == 1) & (rest >> 8 & 255 == 0) & self._has_line()[place[term, 0] >> 44])
         if lined_rows.size:
-            self._mark(np.unique(rows.unit[slots[lined_rows]]).astype(np.int64))
-            out[lined_rows] = self.index.marks[slots[lined_rows]]
+            self._mark([lines], np.unique(rows.unit[slots[lined_rows]]).astype(np.int64))
+            out[lined_rows] = lines.marks[slots[lined_rows]]
         if rows.links:
             self._own_fields(slots, out)
         return out
 
-    def _mark(self, units_due: Longs | None = None) -> None:
-        """Compute the main lines of some units, or of all."""
-        index, rows, names, units = self.index, self.board.rows, self.board.names, self.board.units
-        if units_due is None:
-            units_due = np.flatnonzero(units.size[: names.unit_event.size])
-        _, last = self._kinds()
-        mark_main_lines(
-            units_due, units.start, units.size, units.pool, rows.key, rows.state, rows.flags, rows.odds,
-            names.place.values, last, self.now, *index.room, index.looked, index.marks, index.marked,
-        )  # fmt: skip
+    def _mark(self, chosen: Sequence[MainLines], units: Longs | None = None) -> None:
+        """Compute the main lines of some sets of books in some units, or in all, where they are outdated."""
+        board, rows = self.board, self.board.rows
+        self.index.lines.outdate(board, judged=self._judged)
+        outdated = np.logical_or.reduce([lines.outdated[: board.names.unit_event.size] for lines in chosen])
+        units = np.flatnonzero(outdated) if units is None else units[outdated[units]]
+        units = units[board.units.size[units] > 0]
+        if not units.size:
+            return
+        gathered = board.gather(units)
+        g, out = gathered.groups, gathered.out[rows.state[gathered.out] == ON]
+        net, book, reason = self.net(g.row), rows.key[g.row] & BOOK_MASK, rows.reason[g.row]
+        slots, line = np.concatenate((g.row, out)), self._line_hashes(out)
+        first = self._line_hashes(g.row[g.rows[g.segments[:-1]]]) if out.size else line  # by market
+        for lines in chosen:
+            refused = (reason != 0) | (self._books(lines.books)[book] == 0)
+            main, _ = main_lines(g, net, refused.view(np.uint8), len(board.names.books))
+            # Rows that are not compared, such as suspended ones, are on the main line if it is theirs.
+            others = np.isin(line, first[main == 1]).view(np.uint8) if out.size else np.empty(0, np.uint8)
+            before, after = lines.marks[slots], np.concatenate((main[g.market], others))
+            lines.changed[slots[(before != after) & (before != NOT_COMPUTED)]] = self.now
+            lines.marks[slots] = after
+            lines.outdated[units] = False
+
+    def _line_hashes(self, slots: Ints) -> Words:
+        """A hash of unit, ladder and line of some rows."""
+        rows, place = self.board.rows, self.board.names.place.values[self.board.rows.key[slots] >> BOOK_BITS]
+        unit, ladder, line = rows.unit[slots].astype(np.int64), place[:, 0], place[:, 1] >> 4
+        return mix(mix(unit.view(np.uint64), ladder.view(np.uint64)), line.view(np.uint64))
+
+    def _marked(self) -> Longs:
+        """When the main line of each row, or the start or sport of its event, last changed, by slot."""
+        self.index.lines.outdate(self.board, judged=self._judged)
+        top = self.board.rows.top
+        return np.maximum(self.index.marked[:top], self.lines.changed[:top])
 
     def follow(self, update: Update) -> Marks:
         """Compute main lines after an update; see `Index.follow`."""
-        rows, names, units, index = self.board.rows, self.board.names, self.board.units, self.index
+        rows, index = self.board.rows, self.index
         slots = update.facts.slot[np.union1d(update.rows, update.judged)]
-        left = update.facts.slot[update.rows[(update.what & LIVENESS) != 0]]
-        other = names.units.values[rows.key[left] >> BOOK_BITS, 1 - (rows.flags[left] & LIVE)]  # previous units
-        touched = np.unique(np.concatenate((rows.unit[slots], rows.unit[update.gone.slot], other)))
-        touched = touched[touched < names.unit_event.size].astype(np.int64)  # forgotten rows have outdated units
-        self._mark(touched[units.size[touched] > 0])
-        top = rows.top
-        marked = np.flatnonzero((index.marked[:top] == self.now) & (rows.state[:top] == ON)).astype(np.int32)
-        others = np.setdiff1d(marked, slots)
+        every = list(index.lines)
+        self._mark(every, units_of(self.board, np.concatenate((slots, update.gone.slot))))
+        on = rows.state[: rows.top] == ON
+        started = index.marked[: rows.top] == self.now
+        moved = [started | (each.changed[: rows.top] == self.now) for each in every]
+        marked = [np.flatnonzero(each & on).astype(np.int32) for each in moved]
+        changed = np.unique(np.concatenate(marked))
+        others = np.setdiff1d(changed, slots)
         since, before = index.relabelled or (None, None)
         return Marks(
-            self.main(slots), np.isin(slots, marked), self.board.facts(others), self.main(others),
+            np.isin(slots, changed), self.board.facts(others),
+            {
+                each.books: LineMarks(self.main(slots, each), self.main(others, each), np.isin(others, own))
+                for each, own in zip(every, marked, strict=True)
+            },
             before if since == self.now else None,
         )  # fmt: skip
 
-    def _kinds(self) -> tuple[Bools, Longs]:
-        """Return whether each kind has lines, and its last outcome."""
+    def _has_line(self) -> Bools:
+        """Return whether each kind has lines."""
         kinds = self.board.names.kinds
-
-        def columns(_: int) -> tuple[Bools, Longs]:
-            last = np.array([len(kind.outcomes) - 1 for kind in kinds], np.int64)
-            return np.array([kind.has_line for kind in kinds], bool), last
-
-        cached: tuple[Bools, Longs] = self.terms.cached("kinds", len(kinds), columns)
+        cached: Bools = self.terms.cached(
+            "has_line", len(kinds), lambda _: np.array([kind.has_line for kind in kinds], bool)
+        )
         return cached
 
     def _own_fields(self, slots: Ints, out: npt.NDArray[np.int8]) -> None:
@@ -438,14 +476,11 @@ class BoardReader:
 
     def states(self, slots: Ints) -> list[Any]:
         """Return a comparable state of each row; equal states encode to equal bytes."""
-        index, rows, names, units = self.index, self.board.rows, self.board.names, self.board.units
-        lined, last = self._kinds()
+        index, rows = self.index, self.board.rows
         out = np.empty((slots.size, 7), np.int64)
         states(
             slots, rows.key, rows.odds.view(np.int64), rows.american.view(np.int64), rows.seen, rows.changed,
-            rows.start, rows.flags, rows.rejected, rows.unit, names.event.values, index.begin, lined, units.start,
-            units.size, units.pool, rows.state, rows.odds, names.place.values, last, self.now, *index.room,
-            index.looked, index.marks, index.marked, out,
+            rows.start, rows.flags, rows.rejected, self.board.names.event.values, index.begin, self.main(slots), out,
         )  # fmt: skip
         raw, size = out.tobytes(), 7 * out.itemsize
         content: list[Any] = [raw[at : at + size] for at in range(0, len(raw), size)]
@@ -478,7 +513,7 @@ class BoardReader:
         elif name == "timestamp":
             values = rows.seen[slots]
         elif name in ("moved", "renewed"):
-            values = np.maximum(np.maximum(rows.moved[slots], rows.judged[slots]), index.marked[slots])
+            values = np.maximum(np.maximum(rows.moved[slots], rows.judged[slots]), self._marked()[slots])
             values = values if name == "moved" else np.maximum(values, rows.renewed[slots])
         elif name == "event_start_time":
             event = self.board.names.event.values[rows.key[slots] >> BOOK_BITS]
@@ -587,7 +622,7 @@ def _between(slots: Ints, price: Ints, f: Filter) -> Ints:
 
 def _bounds(low: float | None, high: float | None) -> tuple[int, int]:
     """Convert limits on American odds to hundredths; -100 is +100, also as a limit."""
-    least, most = (None if price is None else 100.0 if price == -100.0 else price for price in (low, high))
+    least, most = (None if price is None else float(even_money(price)) for price in (low, high))
     return (
         _LEAST if least is None else max(_LEAST, min(math.ceil(round(least * 100.0, 6)), _MOST)),
         _MOST if most is None else max(_LEAST, min(math.floor(round(most * 100.0, 6)), _MOST)),

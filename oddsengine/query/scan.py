@@ -11,17 +11,12 @@ from oddsengine._jit import kernel
 
 
 @kernel
-def update_keys(key, state, indexed, main, recoded):
-    """Count the slots whose key has changed, and update `known` with the current keys.
-
-    A new price in a slot has no main-line mark yet, unless keys were only renumbered (`recoded`).
-    """
+def update_keys(key, state, indexed):
+    """Count the slots whose key has changed, and update `indexed` with the current keys."""
     new = 0
     for s in range(state.size):
         if state[s] != 0 and key[s] != indexed[s]:
             indexed[s] = key[s]
-            if not recoded:
-                main[s] = 2
             new += 1
     return new
 
@@ -103,20 +98,6 @@ def scan(
                 out[n] = s
                 n += 1
     return n
-
-
-@kernel
-def prices(slots, odds, american, out):
-    """American odds in hundredths as published: as quoted, else converted from decimal; -100 becomes +100."""
-    for at in range(slots.size):
-        s = slots[at]
-        x = american[s]
-        if np.isnan(x):
-            win = odds[s] - 1.0
-            x = win * 100.0 if win >= 1.0 else -100.0 / win
-        x = np.rint(x * 100.0)
-        x = 10_000.0 if x == -10_000.0 else x
-        out[at] = np.int32(min(max(x, -2_000_000_000.0), 2_000_000_000.0))
 
 
 @kernel
@@ -203,134 +184,23 @@ def best(
 
 
 @kernel
-def mark_main_lines(
-    units, start, size, pool, key, state, flags, odds, place, last, now, ladder, line, count, outer, books, looked,
-    main, marked,
-):  # fmt: skip
-    """Mark the rows of units that were not `looked` at: 1 on the main line of their market, 0 on other lines.
-
-    The main line is the line quoted by most books, then the most balanced, then the lowest. Suspended prices and prices
-    whose two formats disagree do not count. A row whose mark changes gets `marked = now`, unless it had none (2). The
-    remaining arguments are buffers for the lines of one unit.
-    """
-    for at in range(units.size):
-        if looked[units[at]] == 0:
-            _mark(
-                units[at], start, size, pool, key, state, flags, odds, place, last, now, ladder, line, count, outer,
-                books, looked, main, marked,
-            )  # fmt: skip
-
-
-@kernel
-def _mark(
-    u, start, size, pool, key, state, flags, odds, place, last, now, ladder, line, count, outer, books, looked, main,
-    marked,
-):  # fmt: skip
-    """Mark the rows of one unit."""
-    wide = books.shape[1]
-    looked[u] = 1
-    n = 0
-    k = 0
-    for i in range(start[u], start[u] + size[u]):
-        s = pool[i]
-        t = key[s] >> 16
-        if state[s] != 1 or (flags[s] & 6) or (place[t, 3] & 255):
-            continue
-        h, x = place[t, 0], place[t, 1] >> 4
-        tried = 0
-        while tried < n and not (ladder[k] == h and line[k] == x):
-            k = k + 1 if k + 1 < n else 0
-            tried += 1
-        if tried == n:
-            k = n
-            n += 1
-            ladder[k], line[k], count[k] = h, x, 0
-            outer[k, 0], outer[k, 1] = 0.0, 0.0
-            for w in range(wide):
-                books[k, w] = 0
-        b = key[s] & 65535
-        bit = np.uint64(1) << np.uint64(b & 63)
-        if not books[k, b >> 6] & bit:
-            books[k, b >> 6] |= bit
-            count[k] += 1
-        side = place[t, 1] & 15
-        if side == 0:
-            outer[k, 0] = max(outer[k, 0], odds[s])
-        if side == last[h >> 44]:
-            outer[k, 1] = max(outer[k, 1], odds[s])
-    # The main line of each ladder keeps its count; the others are set to 0.
-    for k in range(n):
-        if count[k] == 0:
-            continue
-        chosen = k
-        for j in range(n):
-            if ladder[j] != ladder[k] or j == k or count[j] == 0:
-                continue
-            a = _apart(outer[chosen, 0], outer[chosen, 1])
-            b = _apart(outer[j, 0], outer[j, 1])
-            if count[j] > count[chosen] or (
-                count[j] == count[chosen] and (b < a or (b == a and line[j] < line[chosen]))
-            ):
-                chosen = j
-        for j in range(n):
-            if ladder[j] == ladder[k] and j != chosen:
-                count[j] = 0
-    k = 0
-    for i in range(start[u], start[u] + size[u]):
-        s = pool[i]
-        t = key[s] >> 16
-        h, x = place[t, 0], place[t, 1] >> 4
-        tried = 0
-        while tried < n and not (ladder[k] == h and line[k] == x):
-            k = k + 1 if k + 1 < n else 0
-            tried += 1
-        mark = 1 if tried < n and count[k] > 0 else 0
-        if main[s] != mark:
-            if main[s] != 2 and state[s] == 1:
-                marked[s] = now
-            main[s] = mark
-
-
-@kernel
-def states(
-    slots, key, odds, american, seen, changed, starts, flags, rejected, unit, event, begin, lined, start, size, pool,
-    state, price, place, last, now, ladder, line, count, outer, books, looked, main, marked, out,
-):  # fmt: skip
+def states(slots, key, odds, american, seen, changed, starts, flags, rejected, event, begin, main, out):
     """Write the state of each row beside its texts to `out` (7 columns); equal states mean equal rows.
 
-    `odds` and `american` are passed as bits, `price` as numbers for `mark_main_lines`, whose other arguments follow.
+    `odds` and `american` are passed as bits, `main` by position among `slots`.
     """
     for at in range(slots.size):
         s = slots[at]
-        t = key[s] >> 16
-        rest = place[t, 3]
-        mark = 1
-        if rest & 255:
-            mark = 2
-        elif (rest >> 8) & 255 == 0 and lined[place[t, 0] >> 44]:
-            u = unit[s]
-            if looked[u] == 0:
-                _mark(
-                    u, start, size, pool, key, state, flags, price, place, last, now, ladder, line, count, outer, books,
-                    looked, main, marked,
-                )  # fmt: skip
-            mark = main[s]
         out[at, 0] = key[s]
         out[at, 1] = odds[s]
         out[at, 2] = american[s]
         out[at, 3] = seen[s]
         out[at, 4] = changed[s]
-        out[at, 5] = starts[s] if starts[s] != -9223372036854775808 else begin[event[t]]
-        out[at, 6] = np.int64(rejected[s]) << 16 | np.int64(flags[s]) << 8 | mark
-
-
-@kernel
-def _apart(first, last):
-    """Distance of the two outer sides of a line from even; infinite if one of them is missing."""
-    return abs(1.0 / first - 1.0 / last) if first > 0.0 and last > 0.0 else np.inf
+        out[at, 5] = starts[s] if starts[s] != -9223372036854775808 else begin[event[key[s] >> 16]]
+        out[at, 6] = np.int64(rejected[s]) << 16 | np.int64(flags[s]) << 8 | (main[at] & 255)
 
 
 __all__ = [
-    "best", "between", "first_starts", "mark_main_lines", "page_between", "prices", "scan", "sort_rows", "states",
+    "best", "between", "first_starts", "page_between", "scan", "sort_rows", "states",
     "update_keys",
 ]  # fmt: skip

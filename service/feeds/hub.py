@@ -4,6 +4,9 @@
 
 A payload is applied completely or not at all. A failing source removes nothing. Historical files carry their own time
 (`clock=None`).
+
+The writer takes turns between sources: a payload with many new games is matched in several turns, and one with many
+prices is applied in several parts, divided by event, so that no source waits long for another.
 """
 
 import asyncio
@@ -13,13 +16,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import polars as pl
 
+from oddsengine import catalog
 from oddsengine.feeds import Game, Payload
+from oddsengine.feeds.display import displayable
 from oddsengine.games import turned_round
 from oddsengine.matching import Decision, Matcher, OverrideError, Overrides, Quarantined, match_player, parse_overrides
 from oddsengine.update import Update
@@ -36,6 +43,11 @@ from oddsengine_service.wire.games import Teams
 
 _log = logging.getLogger("oddsengine.feeds")
 _SAVE_EVERY_S = 10.0
+MOST_QUOTES = 4_000  # applied in one turn
+MOST_GAMES = 50_000  # of a source
+_WORK = 10_000  # comparisons by the matcher in one turn, about 0.1 s
+_MOST_PLAYERS = 200  # of an event, that a new name is compared with
+_MOST_QUARANTINED = 1_000  # in the saved state
 _AGAIN = timedelta(minutes=10)  # between two equal messages in the log
 _COUNT_EVERY = timedelta(seconds=5)
 _FORGET_EVERY = timedelta(hours=1)
@@ -89,12 +101,18 @@ class SourceGame:
 
 
 class _Applied(NamedTuple):
-    update: Update
     events: set[str]  # events of the source that are matched
     doubtful: set[str]
     quotes: int
     books: set[str]
-    refused: Sequence[str] = ()  # why futures were rejected
+    refused: Counter[str]  # by reason
+
+    def plus(self, other: "_Applied") -> "_Applied":
+        """Both parts of a payload."""
+        return _Applied(
+            self.events | other.events, self.doubtful | other.doubtful, self.quotes + other.quotes,
+            self.books | other.books, self.refused + other.refused,
+        )  # fmt: skip
 
 
 class Hub:
@@ -120,7 +138,7 @@ class Hub:
         Called with decisions about games that another process needs in order to take over: `match` with new or changed
         decisions, `unmatch` with games that were dropped.
     most_quotes
-        Maximum size of a step, if batches are limited; larger payloads become several steps, divided by event.
+        Maximum size of a step, if the log limits it further; larger payloads become several steps, divided by event.
     """
 
     def __init__(
@@ -128,12 +146,14 @@ class Hub:
         overrides: Path | None = None, games: Games | None = None, futures: Futures | None = None,
         on_decision: Callable[..., None] | None = None, most_quotes: int | None = None,
     ) -> None:  # fmt: skip
-        self.engine, self._writer, self._most_quotes = writer.engine, writer, most_quotes
+        self.engine, self._writer = writer.engine, writer
+        self._most_quotes = MOST_QUOTES if most_quotes is None else min(most_quotes, MOST_QUOTES)
         self._on_decision, self._decided = on_decision, dict[tuple[str, str], Decision]()
         self._matcher, self._clock, self._payloads = matcher, clock, payloads
         self._standing, self._futures = games, Futures() if futures is None else futures
         self.tracks: dict[str, Track] = {}
         self.games: dict[tuple[str, str], SourceGame] = {}  # by source and its id
+        self._mentioned: dict[str, dict[str, None]] = {}  # source -> its ids in `games`, the last mentioned at the end
         self._players: dict[str, dict[str, str]] = {}  # our event -> player as quoted -> canonical name
         self._rows = RowIds()
         self._throttle = MessageThrottle()
@@ -148,6 +168,7 @@ class Hub:
         for key, one in self._decided.items():
             if one.match.event_id is not None:
                 self.games[key] = SourceGame(one.game, one.match.event_id)
+                self._mentioned.setdefault(key[0], {})[key[1]] = None
         named = self.engine.table().select("event_id", "player_name").unique().drop_nulls()
         for event, player in named.iter_rows():
             self._players.setdefault(event, {})[player] = player
@@ -234,12 +255,16 @@ class Hub:
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
         """Apply a payload completely; raises `Failure` if it is rejected."""
-        try:
-            applied: _Applied = await self._writer.written(self._apply, source, payload)
-        except (ValueError, StalledError) as error:
-            raise Failure(f"the board rejected a payload: {error}") from error
-        now, track = self.now(), self.tracks[source]
-        part_state = track.part(part)
+        track = self.tracks[source]
+        async with track.delivering:
+            payload = await asyncio.to_thread(displayable, payload)
+            try:
+                applied = await self._applied(source, payload)
+            except (ValueError, StalledError) as error:
+                raise Failure(f"the board rejected a payload: {error}") from error
+            finally:
+                track.behind = 0
+        now, part_state = self.now(), track.part(part)
         part_state.well(now)
         part_state.books.update(dict.fromkeys(applied.books, now))
         if strange := track.unknown_books(applied.books):
@@ -249,10 +274,24 @@ class Hub:
         track.quotes += applied.quotes
         track.unmapped.update(payload.unmapped)
         track.refused.update(payload.refused)
-        track.refused.update(Counter(applied.update.rejected["guard"].to_list()))
         track.refused.update(applied.refused)
+        if (excess := len(payload.games) - MOST_GAMES) > 0:
+            track.refused[f"more than {MOST_GAMES:,} games in a payload"] += excess
         track.events |= applied.events
         track.doubtful = (track.doubtful - applied.events) | applied.doubtful
+
+    async def _applied(self, source: str, payload: Payload) -> _Applied:
+        """Apply a payload in one turn of the writer, or in several if it is large."""
+        applied: _Applied | None = await self._writer.written(self._at_once, source, payload)
+        if applied is not None:
+            return applied
+        while left := await self._writer.written(self._match_some, source, payload):
+            self.tracks[source].behind = left
+        games, ours = await self._writer.written(self._events_of, source, payload)
+        *early, last = await asyncio.to_thread(_divided, payload, games, ours, self._most_quotes)
+        parts: list[_Applied] = [await self._writer.written(self._apply, source, part) for part in early]
+        parts.append(await self._writer.written(self._apply_last, source, last, payload))
+        return reduce(_Applied.plus, parts)
 
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
         """Save a body that failed to parse."""
@@ -327,11 +366,7 @@ class Hub:
         if now - self._forgot > _FORGET_EVERY:
             self._forgot = now
             self._forget(now - _REMEMBERED)
-            gone = [key for key in self._decided if self._matcher.decision(*key) is None]
-            if gone and self._on_decision is not None:
-                self._on_decision("unmatch", *gone)
-            for key in gone:
-                del self._decided[key]
+            self._undecide([key for key in self._decided if self._matcher.decision(*key) is None])
         if self._standing is not None:
             self._standing.put((), now)
         self._step((), {})
@@ -356,7 +391,21 @@ class Hub:
         self._futures.apply((), self.now())
         starts = {key: known.game.start for key, known in self.games.items()}
         for key in [key for key, start in starts.items() if start is not None and start < before]:
-            self._players.pop(self.games.pop(key).event or "", None)
+            self._drop(*key)
+
+    def _drop(self, source: str, event: str) -> None:
+        """Drop a source's game."""
+        self._players.pop(self.games.pop((source, event)).event or "", None)
+        del self._mentioned[source][event]
+        if track := self.tracks.get(source):
+            track.events.discard(event)
+            track.doubtful.discard(event)
+
+    def _undecide(self, games: Sequence[tuple[str, str]]) -> None:
+        """Report games that the matcher dropped."""
+        gone = [key for key in games if self._decided.pop(key, None) is not None]
+        if gone and self._on_decision is not None:
+            self._on_decision("unmatch", *gone)
 
     def _reload(self, overrides: Overrides) -> None:
         """Apply new overrides; prices are removed from events they no longer belong to."""
@@ -372,17 +421,66 @@ class Hub:
         if moved:
             self._step((), {"complete": moved})
 
-    def _apply(self, source: str, payload: Payload) -> _Applied:
-        listed = {game.id: game for game in payload.games}
+    def _at_once(self, source: str, payload: Payload) -> _Applied | None:
+        """Apply a payload if that takes one turn; otherwise begin to match its games."""
+        self._make_room(source, payload)
+        left = self._match_some(source, payload)
+        if not left and len(payload.quotes) <= self._most_quotes:
+            return self._apply(source, payload)
+        self.tracks[source].behind = left
+        return None
+
+    def _make_room(self, source: str, payload: Payload) -> None:
+        """Drop games of a source that it mentioned longest ago, if it has too many."""
+        known, listed = self._mentioned.get(source, {}), {game.id for game in payload.games}
+        excess = len(known) + sum(event not in known for event in listed) - MOST_GAMES
+        if excess <= 0:
+            return
+        gone = list(islice((event for event in known if event not in listed), excess))
+        for event in gone:
+            self._drop(source, event)
+            self._matcher.drop(source, event)
+        self._undecide([(source, event) for event in gone])
+
+    def _match_some(self, source: str, payload: Payload) -> int:
+        """Match games of a payload in one turn; return how many are left. The limit counts work, and is not a time."""
+        games = _listed(payload)
+        limit = self._matcher.work + _WORK
+        for at, event in enumerate(sorted(games)):
+            if self._matcher.work >= limit:
+                return len(games) - at
+            if not self._matcher.knows(source, games[event]):
+                self._matcher.match(source, games[event])
+        return 0
+
+    def _games_of(self, source: str, payload: Payload) -> dict[str, Game]:
+        """Return the games that a payload lists or mentions. Quotes of games that are not known cannot be matched."""
         mentioned = {str(quote["event_id"]) for quote in payload.quotes}
-        mentioned.update(listed)
         mentioned.update(event for _, event in payload.complete if event is not None)
         mentioned.update(reading.event for reading in payload.scores)
-        # Quotes of games that are not known cannot be matched.
-        games = {event: self.games[source, event].game for event in mentioned if (source, event) in self.games} | listed
+        known = {event: self.games[source, event].game for event in mentioned if (source, event) in self.games}
+        return known | _listed(payload)
+
+    def _events_of(self, source: str, payload: Payload) -> tuple[dict[str, Game], dict[str, str]]:
+        """Return the games of a payload, and our ids of those that are matched."""
+        games = self._games_of(source, payload)
+        return games, self._matched(source, games)[0]
+
+    def _apply_last(self, source: str, part: Payload, payload: Payload) -> _Applied:
+        """Apply the last part of a payload, and remove its complete books' prices from events that it does not list."""
+        books = {catalog.book(book).id for book, event in payload.complete if event is None}
+        _, ours = self._events_of(source, payload)
+        board = self.engine.rejected_by("stale").select("sportsbook", "event_id") if books else pl.DataFrame()
+        listed = set(ours.values())
+        gone = [(book, event) for book, event in board.rows() if event not in listed and catalog.book(book).id in books]
+        return self._apply(source, part, gone)
+
+    def _apply(self, source: str, payload: Payload, gone: Sequence[tuple[str, str]] = ()) -> _Applied:
+        """Apply a payload; `gone` are books and our events without prices."""
+        games = self._games_of(source, payload)
         ours, doubtful = self._matched(source, games)
         quotes = [self._placed(quote, ours[quote["event_id"]]) for quote in payload.quotes if quote["event_id"] in ours]
-        moved = self._moved(source, mentioned, ours)
+        moved = self._moved(source, games, ours)
         complete = [
             (book, event and ours.get(event)) for book, event in payload.complete if event is None or event in ours
         ]
@@ -393,21 +491,19 @@ class Hub:
         ]
         more = {
             "removed": self._rows.of(source, payload.removed, quotes),
-            "complete": [*moved, *complete],
+            "complete": [*moved, *complete, *gone],
             "events": events,
         }
         now = self._clock() if self._clock is not None else payload.moment or self.now()
         with self._futures.applying(payload.futures, now, source=source, removed=payload.removed) as refused:
-            *early, (rest, others) = _cut(quotes, more, self._most_quotes)
-            for batch, pairs in early:
-                self._step(batch, pairs, payload.moment)
-            update = self._step(rest, others, payload.moment)
+            update = self._step(quotes, more, payload.moment)
         self._score(source, payload, ours, games)
         self._remember(source, games, ours, payload)
         self._rows.forget(source, payload.removed)
         self._rows.learn(source, quotes)
         books = {str(quote["sportsbook"]) for quote in (*payload.quotes, *payload.futures)}
-        return _Applied(update, set(ours), doubtful, len(quotes) + len(payload.futures), books, refused)
+        why = Counter([*update.rejected["guard"], *refused])
+        return _Applied(set(ours), doubtful, len(quotes) + len(payload.futures), books, why)
 
     def _score(self, source: str, payload: Payload, ours: Mapping[str, str], games: Mapping[str, Game]) -> None:
         """Report the state of a source's games, under our events and their home and away teams."""
@@ -444,6 +540,8 @@ class Hub:
         """
         names = self._players.setdefault(event, {})
         canonical = names.get(name)
+        if canonical is None and len(names) >= _MOST_PLAYERS:
+            return name
         if canonical is None:
             whole = {text for text in names.values() if all(len(word.strip(".")) > 1 for word in text.split())}
             canonical = names[name] = match_player(name, whole).name or name
@@ -489,7 +587,10 @@ class Hub:
         return [(book, old) for key, old in left.items() for book in sorted(self.games[key].books)]
 
     def _remember(self, source: str, games: Mapping[str, Game], ours: Mapping[str, str], payload: Payload) -> None:
+        mentioned = self._mentioned.setdefault(source, {})
         for event, game in games.items():
+            mentioned.pop(event, None)
+            mentioned[event] = None
             known = self.games.setdefault((source, event), SourceGame(game))
             known.game = game
             if known.event != ours.get(event):
@@ -522,7 +623,7 @@ class Hub:
 
     async def save(self, path: Path) -> None:
         """Save the state of the feeds atomically."""
-        quarantined = await self._writer.written(self.quarantined)
+        quarantined = (await self._writer.written(self.quarantined))[:_MOST_QUARANTINED]
         state = {
             "at": self.now(), "sources": self.statuses(), "books": self.books(), "unmapped": self.unmapped(),
             "quarantined": quarantined,
@@ -534,27 +635,37 @@ class Hub:
             written.replace(path)
 
 
-def _cut(
-    quotes: Sequence[Mapping[str, Any]], more: dict[str, Any], most: int | None
-) -> list[tuple[Sequence[Mapping[str, Any]], dict[str, Any]]]:
-    """Divide a batch by event if it is too large for one step; removals go with the last part.
+def _listed(payload: Payload) -> dict[str, Game]:
+    return {game.id: game for game in payload.games[:MOST_GAMES]}
 
-    A batch that is complete for a whole book cannot be divided, because each part would remove the other parts' prices.
+
+def _divided(payload: Payload, games: Mapping[str, Game], ours: Mapping[str, str], most: int) -> list[Payload]:
+    """Divide a payload into parts of at most so many quotes; an event is never divided.
+
+    Each part lists the games of its events, and what is complete for them. Removals are in the first part; scores and
+    futures in the last.
     """
-    if most is None or len(quotes) <= most or any(event is None for _, event in more["complete"]):
-        return [(quotes, more)]
-    by_event: dict[str, list[Mapping[str, Any]]] = {}
-    for quote in quotes:
-        by_event.setdefault(quote["event_id"], []).append(quote)
-    pairs: dict[str, list[tuple[str, str]]] = {}
-    for pair in more["complete"]:
-        pairs.setdefault(pair[1], []).append(pair)
-    parts: list[tuple[list[Mapping[str, Any]], list[tuple[str, str]]]] = [([], [])]
-    for event, batch in by_event.items():
-        if parts[-1][0] and len(parts[-1][0]) + len(batch) > most:
-            parts.append(([], []))
-        parts[-1][0].extend(batch)
-        parts[-1][1].extend(pairs.pop(event, ()))
-    *early, (rest, complete) = parts
-    complete.extend(pair for left in pairs.values() for pair in left)
-    return [*((batch, {"complete": whole}) for batch, whole in early), (rest, more | {"complete": complete})]
+    books = [book for book, event in payload.complete if event is None]
+    listed = _listed(payload)
+    events: dict[str, list[str]] = {}  # ours, or the source's if there is none -> the source's
+    quotes: dict[str, list[dict[str, Any]]] = {}
+    complete: dict[str, list[str]] = {}
+    for event in games:
+        events.setdefault(ours.get(event, event), []).append(event)
+    for quote in payload.quotes:
+        quotes.setdefault(quote["event_id"], []).append(quote)
+    for book, whole in payload.complete:
+        if whole is not None:
+            complete.setdefault(whole, []).append(book)
+    parts: list[tuple[list[Game], list[dict[str, Any]], list[tuple[str, str | None]]]] = [([], [], [])]
+    for together in events.values():
+        batch = [quote for event in together for quote in quotes.get(event, ())]
+        if parts[-1][1] and len(parts[-1][1]) + len(batch) > most:
+            parts.append(([], [], []))
+        parts[-1][0].extend(listed[event] for event in together if event in listed)
+        parts[-1][1].extend(batch)
+        parts[-1][2].extend((book, event) for event in together for book in (*books, *complete.get(event, ())))
+    out = [Payload(*part, moment=payload.moment) for part in parts]
+    out[0] = out[0]._replace(removed=payload.removed)
+    out[-1] = out[-1]._replace(scores=payload.scores, futures=payload.futures)
+    return out

@@ -60,6 +60,7 @@ class SourceStatus(msgspec.Struct, frozen=True):
     books: tuple[str, ...]
     prices: int = 0  # on the board
     stale: int = 0  # of these: rejected as too old
+    behind: int = 0  # games of its last payload that are not matched yet
     conflict: bool = False  # it is requested less often than the guards require
 
     @property
@@ -142,6 +143,8 @@ class Track:
     conflict: str = ""  # why its prices cannot be kept fresh
     prices: int = 0
     stale: int = 0
+    behind: int = 0  # games of the payload being delivered that are not matched yet
+    delivering: asyncio.Lock = field(default_factory=asyncio.Lock)  # one payload at a time
     credits: tuple[int | None, int | None, float | None] = (None, None, None)
     caught_up: asyncio.Event = field(default_factory=asyncio.Event)  # its first data is on the board
     has_failed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -161,13 +164,17 @@ class Track:
     @property
     def problem(self) -> str:
         """The problem of a feed that keeps running."""
-        return self.warning or self.conflict
+        return self.lag or self.warning or self.conflict
+
+    @property
+    def lag(self) -> str:
+        return f"behind: {self.behind:,} new games are not matched yet" if self.behind else ""
 
     def assess(self, now: datetime) -> tuple[str, str]:
         parts = {name: part.assess(now, self.down_after) for name, part in self.parts.items()}
         kinds = {status for status, _ in parts.values()}
         if not kinds:
-            return STARTING, "no data yet"
+            return STARTING, self.lag or "no data yet"
         for status in (DOWN, DEGRADED, STARTING, OK):
             if kinds == {status}:
                 (reason, *_) = [_named(name, why) for name, (_, why) in parts.items() if why] or [""]
@@ -206,7 +213,7 @@ class Track:
             failures_total=self.failures_total, unmapped=self.unmapped.total(), refused=self.refused.total(),
             credits_left=self.credits[0], credits_used=self.credits[1], credits_an_hour=self.credits[2],
             books=tuple(sorted(self.books())), prices=self.prices, stale=self.stale,
-            conflict=bool(self.conflict),
+            behind=self.behind, conflict=bool(self.conflict),
         )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds import FeedError
+from oddsengine.feeds.names import book
 from oddsengine.feeds.the_odds_api import RequestScope, ScoresParser, TheOddsApi
 from oddsengine_service.feeds.credits import Target, nearness, plan, until_renewal
 from oddsengine_service.feeds.freshness import too_slow
@@ -48,7 +49,10 @@ class TheOddsApiSource:
     def __init__(self, feed: Settings, env: Mapping[str, str], secrets: Secrets) -> None:
         self.feed = feed
         self._key, self._secrets = env["key_env"], secrets
-        self._reader = TheOddsApi(american=False, markets=(*feed.markets, *feed.props))
+        self._format = odds_format(feed)
+        # American prices are recognised, should the source not follow the request.
+        american = False if self._format == "decimal" else None
+        self._reader = TheOddsApi(american=american, markets=(*feed.markets, *feed.props))
         self._scores = ScoresParser()
         self._coming: dict[str, list[_Coming]] = {}
         self._due: dict[str, float] = {}
@@ -138,7 +142,7 @@ class TheOddsApiSource:
             await self._request_scores(web, hub, name, sport)
             return
         markets = feed.props if event else feed.markets
-        query: dict[str, str | int] = {"markets": ",".join(markets), "oddsFormat": "decimal", "dateFormat": "iso"}
+        query: dict[str, str | int] = {"markets": ",".join(markets), "oddsFormat": self._format, "dateFormat": "iso"}
         if feed.details:
             query |= dict.fromkeys(_DETAILS, "true")
         query |= {"bookmakers": ",".join(feed.books)} if feed.books else {"regions": ",".join(feed.regions)}
@@ -232,6 +236,20 @@ class TheOddsApiSource:
             f"{plan_.an_hour:,.0f} credits an hour now, {plan_.a_day:,.0f} in 24 hours; {left} left"
             f"{stale and f'; {stale}'}"
         )
+
+
+def odds_format(feed: Settings) -> str:
+    """The format to request: that of the books, since the source rounds what it converts.
+
+    Decimal prices have two places, so that -700 becomes 1.14, which is -714, and -20000 becomes 1.
+    """
+    if feed.odds_format != "auto":
+        return feed.odds_format
+    if feed.books:
+        american = all(catalog.book(book(key)).regions == ("US",) for key in feed.books)
+    else:
+        american = all(region.startswith("us") for region in feed.regions)
+    return "american" if american else "decimal"
 
 
 def _often(seconds: float) -> str:

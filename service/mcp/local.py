@@ -9,11 +9,11 @@ import numpy as np
 
 from oddsengine.devig import DEVIG_METHODS, devig
 from oddsengine.kelly import kelly
-from oddsengine.odds import american_to_decimal, decimal_to_american
+from oddsengine.odds import american_to_decimal, decimal_to_american, round_american
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.params import Param, choice, number, text
 from oddsengine_service.problems import invalid, quoted
-from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, filter_of, index_of
+from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, filter_of, reading
 from oddsengine_service.routes.opportunities.explain import explained
 from oddsengine_service.stream.moves import Form, rows_in
 
@@ -72,7 +72,7 @@ def _devig(context: Context) -> Any:
                 "implied_probability": round(1.0 / price, 6),
                 "fair_probability": round(p, 6),
                 "fair_odds_decimal": round(1.0 / p, 4),
-                "fair_odds_american": round(float(decimal_to_american(1.0 / p)), 2),
+                "fair_odds_american": float(round_american(decimal_to_american(1.0 / p))),
             }
             for price, p in zip(odds, fair.tolist(), strict=True)
         ],
@@ -111,7 +111,7 @@ def _rejected(context: Context) -> Any:
     if not any(context.query[name] for name in ("event", "sport", "league", "sportsbook", "market")):
         raise invalid("at least one of event, sport, league, market or sportsbook is required")
     unknown: dict[str, list[str]] = {}
-    with index_of(context).reader(judged=True) as reader:
+    with reading(context) as reader:
         slots = reader.rejected(reader.rows(filter_of(context, reader.now), unknown))
         page = slots[context.query["offset"] : context.query["offset"] + context.query["limit"]]
         prices = reader.take(page)

@@ -75,6 +75,7 @@ positive = fields(
     "reference", "ev_vs_sharp:ev_vs_sharp_percent", "ev_low:ev_low_percent", "ev_high:ev_high_percent",
     "prob_positive:positive_probability", "flags", "confidence_score", "book_count", "independent_books",
     "agreeing_books", "oldest_odds_age_seconds:oldest_price_age_seconds", "possibly_stale", "unconfirmed", "warnings",
+    "max_bet",
 )  # fmt: skip
 _GAME = ("id", "event_id", "event_name:event", "sport", "league", "start_time:starts_at", "is_live", "market_type")
 
@@ -87,8 +88,8 @@ def arbitrage(row: Row, now: datetime) -> Row:
     )  # fmt: skip
     legs = []
     for leg in row["legs"]:
-        legs.append(chosen(leg, "sportsbook", "selection", "line", "odds_american", "odds_decimal", "stake_percent"))
-        legs[-1]["age_seconds"] = age(leg["timestamp"], now)
+        names = ("sportsbook", "selection", "line", "odds_american", "odds_decimal", "stake_percent", "max_bet")
+        legs.append(chosen(leg, *names) | {"age_seconds": age(leg["timestamp"], now)})
     return out | {"legs": legs}
 
 
@@ -111,7 +112,8 @@ def low_hold(row: Row, _: datetime) -> Row:
 
 
 def _side(side: Row, books: str) -> Row:
-    out = chosen(side, books, "selection", "line", "stake_percent")
+    out = chosen(side, books, "selection", "line", "stake_percent", "max_bet")
+    out |= {"max_bets": limits} if (limits := side.get("max_bets")) else {}
     return out | chosen(side["odds"], "american:odds_american", "decimal:odds_decimal", "fair_probability")
 
 

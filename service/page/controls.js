@@ -237,9 +237,9 @@ setInterval(() => {
 makeTabs();
 readAddress();
 const demo = document.body.dataset.demoKey;
-$("demo-help").hidden = !demo;
+$("demo-help").hidden = $("simulated").hidden = !demo;
 $("key").value = demo;
 if (demo) $("key").type = "text"; // everybody knows it
 $("remember").checked = localStorage.getItem(KEY) !== null;
 const kept = sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY);
-if (kept) enter(kept);
+if (kept || demo) enter(kept || demo);

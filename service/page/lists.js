@@ -116,7 +116,7 @@ function basis({ row, seen }) {
   const close = row.reference === "close";
   const name = close ? "at the close" : called("sportsbooks", row.sharp_book);
   const how = `${close ? `All other books, weighted by how well they predict the close; the first sharp book is ${called("sportsbooks", row.sharp_book)}` : `${name}'s prices`}, margin removed (${spelled(row.devig_method)})`;
-  return [el("span", { class: "under", title: how }, `${name} `, aged(seen))];
+  return [el("span", { class: "under", title: how }, name), " ", el("span", { class: "under" }, "prices ", aged(seen), " old")];
 }
 // Independent books, whose own prices say that the bet is worth more than it costs; books of one desk are one.
 const agreeing = ({ agreeing_books: agree, independent_books: others }) => (others ? `${agree} of ${others} independent books agree` : "");
@@ -139,7 +139,7 @@ KINDS.ev.columns = [
   ] },
   { id: "odds", name: "Odds", number: true, key: (it) => it.row.odds_decimal, fill: (it) => [el("b", {}, odds(it.row.odds_american, it.row.odds_decimal))] },
   { id: "fair", name: "Fair", label: "Fair", number: true, key: (it) => decimalOf(it.row.no_vig_odds), fill: (it) => [odds(it.row.no_vig_odds, decimalOf(it.row.no_vig_odds)), ...basis(it)] },
-  { id: "kelly", name: "Stake", label: "Stake", number: true, key: (it) => kellyOf(it.row), fill: (it) => stakeCell(it) },
+  { id: "kelly", name: "Stake", label: "Stake", number: true, key: (it) => kellyOf(it.row)?.share ?? null, fill: (it) => stakeCell(it) },
   { id: "trust", name: "Confidence", label: "Confidence", number: true, key: (it) => it.row.confidence_score, fill: (it) => [it.row.confidence_score.toFixed(0), agreement(it.row)] },
   STARTS, { ...FOUND, fill: (it) => [past(it.row.detected_at)] },
 ];

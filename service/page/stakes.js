@@ -11,29 +11,37 @@ function keepMoney(changes) {
   stakeMark += 1;
 }
 
-// Down to a whole step, so that a stake is never more than was asked for.
-const stepped = (amount) => (money.step > 0 ? Math.floor(amount / money.step + 1e-9) * money.step : amount);
+const stepped = (amount) => (money.step > 0 ? Math.round(amount / money.step) * money.step : amount);
+const lower = (amount) => (money.step > 0 ? Math.floor(amount / money.step + 1e-9) * money.step : amount); // within a limit
 const cash = (amount) => amount.toLocaleString([], { minimumFractionDigits: money.step % 1 || amount % 1 ? 2 : 0, maximumFractionDigits: 2 });
-const kellyOf = (row) => row.kelly_shrunk ?? row.kelly_percent ?? null;
 
-// The stake on a +EV bet: a fraction of Kelly's, at most a share of the bankroll, at most what the book takes.
+// The share of the bankroll for a +EV bet, and what it is called. Kelly's share reduced for the uncertainty of the fair price is
+// staked as it is; where that uncertainty is unknown, a fraction of full Kelly.
+const kellyOf = (row) => {
+  if (row.kelly_shrunk !== null && row.kelly_shrunk !== undefined) return { share: row.kelly_shrunk, name: "Kelly, reduced for uncertainty" };
+  if (row.kelly_percent === null || row.kelly_percent === undefined) return null;
+  return { share: row.kelly_percent * money.fraction, name: { 1: "Full Kelly", 0.5: "Half Kelly", 0.25: "Quarter Kelly" }[money.fraction] ?? `Kelly × ${money.fraction}` };
+};
+
+// The stake on a +EV bet: Kelly's share, at most a share of the bankroll, at most what the book takes.
 function stakeOf(row) {
   const kelly = kellyOf(row);
   if (kelly === null || !money.bankroll) return null;
-  const wanted = money.bankroll * Math.min(kelly * money.fraction, money.most / 100);
-  const limit = limits.get(row.odds_id) ?? Infinity;
-  return { amount: stepped(Math.min(wanted, limit)), limited: limit < wanted };
+  const wanted = money.bankroll * Math.min(kelly.share, money.most / 100);
+  const limit = row.max_bet ?? limits.get(row.odds_id) ?? Infinity;
+  const amount = limit < stepped(wanted) ? lower(limit) : stepped(wanted);
+  return { amount, limited: limit < stepped(wanted), under: wanted > 0 && amount === 0 };
 }
 
 function stakeCell({ row }) {
   const kelly = kellyOf(row);
   if (kelly === null) return [];
-  const full = `Kelly ${percent(100 * kelly, 1)}`;
+  const [share, title] = [percent(100 * kelly.share, 1), `${kelly.name}, as a share of the bankroll`];
   const stake = stakeOf(row);
-  if (!stake) return [el("span", { title: "Full Kelly, as a share of the bankroll" }, percent(100 * kelly, 1))];
+  if (!stake) return [el("span", { title }, share)];
   return [
-    el("b", { title: full }, cash(stake.amount)),
-    el("span", { class: "under" }, [stake.limited ? "book's limit" : "", money.unit ? `${(stake.amount / money.unit).toFixed(1)} u` : full].filter(Boolean).join(", ")),
+    el("b", { title: `${kelly.name}: ${share} of the bankroll` }, stake.under ? `under ${cash(money.step)}` : cash(stake.amount)),
+    el("span", { class: "under", title }, [stake.limited ? "book's limit" : "", money.unit && !stake.under ? `${(stake.amount / money.unit).toFixed(1)} u` : `Kelly ${share}`].filter(Boolean).join(", ")),
   ];
 }
 

@@ -51,7 +51,7 @@ let format = "american";
 function odds(american, decimal) {
   if (format === "decimal") return decimal === null || decimal === undefined ? "" : decimal.toFixed(2);
   if (american === null || american === undefined) return "";
-  const whole = Math.round(american);
+  const rounded = Math.round(american), whole = rounded === -100 ? 100 : rounded;
   return whole < 0 ? `−${-whole}` : `+${whole}`;
 }
 const decimalOf = (american) => (american === null ? null : american > 0 ? 1 + american / 100 : 1 - 100 / american);
@@ -59,7 +59,7 @@ const decimalOf = (american) => (american === null ? null : american > 0 ? 1 + a
 const typed = (decimal) => {
   if (format === "decimal") return String(Number(decimal.toFixed(4)));
   const american = Number((decimal >= 2 ? 100 * (decimal - 1) : -100 / (decimal - 1)).toFixed(2));
-  return american > 0 ? `+${american}` : String(american);
+  return american > 0 || american === -100 ? `+${Math.abs(american)}` : String(american);
 };
 function priceOf(text) {
   const value = numeral(text);

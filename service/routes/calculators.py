@@ -15,6 +15,7 @@ from oddsengine_service.wire.numbers import exact
 
 _TAG = "Calculators"
 _MOST, _MOST_STEPS = 20, 1_000_000  # legs; total divided by step
+_MOST_BOOST = 100.0 * calculators.MOST_BOOST
 _STEP = number("step", "Stakes are multiples of it.", 0.0, 1e6, default=0.01)
 _SIX_DIGITS = ("odds", "probability", "kelly", "conversion", "break_even")
 Figures = dict[str, float | list[float]]
@@ -125,7 +126,7 @@ endpoints = (
     _calculator("hedge", hedge, "Hedge a bet", _STAKE, _PRICE, _AGAINST),
     _calculator("middle", middle, "Stakes for a middle", _TOTAL, _PRICE, _AGAINST, _CHANCE),
     _calculator("boost", boost, "EV of a boosted price", _PRICE,
-                number("boost", "Boost of the winnings in percent.", 0.0, 10_000.0, default=50.0), _CHANCE),
+                number("boost", "Boost of the winnings in percent.", 0.0, _MOST_BOOST, default=50.0), _CHANCE),
     _calculator("free-bet", free_bet, "Value of a free bet", _STAKE, _PRICE, _AGAINST,
                 flag("returned", "True if the stake is paid back with the winnings.", default=False)),
     _calculator("parlay", parlay, "Combine bets into a parlay", _ODDS,

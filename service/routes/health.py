@@ -65,7 +65,7 @@ def _data(node: Node) -> tuple[str, str]:
 
 
 def _sources(node: Node) -> tuple[str, str]:
-    """Sources work, and their prices are fresh enough to be used. Public, so it has counts but no names."""
+    """Sources work, and their prices are fresh enough to be used. Public, so it names only sources that are behind."""
     hub = node.feeds
     sources = hub.statuses() if hub is not None else []
     shares = sorted((one.stale_share for one in sources if one.stale_share is not None), reverse=True)
@@ -76,6 +76,8 @@ def _sources(node: Node) -> tuple[str, str]:
     parts = ["sources: " + ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))]
     if slow := sum(one.conflict for one in sources):
         parts.append(f"conflict: {slow} requested less often than prices stay fresh")
+    if late := [one for one in sources if one.behind]:
+        parts.append("behind: " + ", ".join(f"{one.name} ({one.behind:,} games not matched yet)" for one in late))
     if shares:
         parts.append("rejected as stale, by source: " + ", ".join(f"{share:.0%}" for share in shares))
     return ("degraded" if bad else "ok"), "; ".join(parts)

@@ -19,6 +19,7 @@ from oddsengine.closing import LAST_S, Close
 from oddsengine.clv import GROUPINGS, report
 from oddsengine.columns import NO_TIME, Ints, Longs
 from oddsengine.history import Moves, described
+from oddsengine.odds import round_american
 from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values
 from oddsengine.timestamps import micros, timestamps
 from oddsengine.update import hexadecimal
@@ -276,7 +277,7 @@ def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) ->
         "odds_decimal": np.round(decimal, 6).tolist(),
         "odds_probability": np.round(1.0 / decimal, 6).tolist(),
         "fair_probability": lines["fair_probability"].round(6).to_list(),
-        "no_vig_odds": lines["no_vig_odds"].round(2).to_list(),
+        "no_vig_odds": pl.Series(round_american(lines["no_vig_odds"].to_numpy()), nan_to_null=True).to_list(),
         **times,
     }
     columns = [shown[name] if name in shown else lines[name].to_list() for name in ClosingLine.__struct_fields__]

@@ -6,6 +6,7 @@ be returned twice or not at all; all other rows are returned once.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -86,6 +87,11 @@ CURSOR = Param(
 
 def index_of(context: Context) -> Index:
     return context.node.index(context.board)
+
+
+def reading(context: Context) -> AbstractContextManager[BoardReader]:
+    """A reader of the board of the caller's tier; main lines are those of the tier's books."""
+    return index_of(context).reader(judged=True, lines=books_of(context.caller.tier.id))
 
 
 def books_for(
@@ -182,7 +188,7 @@ def _listed(
     context: Context, cut: _Listing, names: Sequence[str] | None, *, best: bool = False, **more: Any
 ) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
-    with index_of(context).reader(judged=True) as reader:
+    with reading(context) as reader:
         slots, before, total = reader.listed(filter_of(context, reader.now, **more), missing, *cut, best=best)
         page_of = _rows(reader, slots, names, context.query, best=best)
         on = before + slots.size < total
@@ -195,7 +201,7 @@ def _listed(
 def _grouped(context: Context, cut: _Listing, names: Sequence[str] | None) -> dict[str, Any]:
     """A page of events with their prices."""
     missing: dict[str, list[str]] = {}
-    with index_of(context).reader(judged=True) as reader:
+    with reading(context) as reader:
         rows = reader.rows(filter_of(context, reader.now), missing)
         parts, before, total, firsts = reader.groups(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
         prices = [reader.take(part) for part in parts]
@@ -234,7 +240,7 @@ def best(context: Context) -> dict[str, Any]:
 
 def comparison(context: Context) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
-    with index_of(context).reader(judged=True) as reader:
+    with reading(context) as reader:
         rows = reader.rows(filter_of(context, reader.now, event=(context.query["event"],)), missing)
         prices = reader.take(slots := reader.first_rows(rows))
         more: dict[str, Any] = {"truncated": True} if slots.size < rows.size else {}
@@ -258,7 +264,7 @@ def batch(context: Context) -> dict[str, Any]:
     requested = None if not body.sportsbook else SPORTSBOOK.read("sportsbook", body.sportsbook)
     markets = None if not body.market else MARKET.read("market", body.market)
     missing: dict[str, list[str]] = {}
-    with index_of(context).reader(judged=True) as reader:
+    with reading(context) as reader:
         f = Filter(books=books_for(context, requested or None), event=ids, market=markets or None)
         rows = reader.rows(f, missing)
         parts, *_ = reader.groups(rows, "", len(ids), 0, None)
@@ -282,7 +288,7 @@ def delta(context: Context) -> dict[str, Any]:
     cut = _Listing.of(context, "renewed" if seen else "moved")
     missing: dict[str, list[str]] = {}
     since = micros(context.query["since"])
-    with index_of(context).reader(judged=True) as reader:
+    with reading(context) as reader:
         now = reader.now
         oldest = now - REMEMBERED_S * SECOND if now != NO_TIME else NO_TIME
         after = max(since, int(oldest))
@@ -317,7 +323,7 @@ def _job_kind(context: Context) -> Hashable:
 
 def of_event(context: Context) -> dict[str, Any]:
     id_ = context.path["eventId"]
-    with index_of(context).reader(judged=True) as reader:
+    with reading(context) as reader:
         if not reader.has_rows(id_):
             raise unknown("event", id_)
     return _listed(context, _Listing.of(context), None, event=(id_,))

@@ -27,7 +27,7 @@ from oddsengine_service.stream.hub import Stream, Subscription
 from oddsengine_service.stream.moves import Form
 from oddsengine_service.stream.opportunities import OpportunityFilter
 from oddsengine_service.stream.sse import frame
-from oddsengine_service.tiers import Caller, feature_above
+from oddsengine_service.tiers import Caller, books_of, feature_above
 
 if TYPE_CHECKING:
     from oddsengine_service.app import Api
@@ -218,7 +218,8 @@ def wants_of(
             form=form, game=context.node.games.of if "gamestate" in caller.features else None, low=low,
             high=high, include=tuple(name for name in include if name != "refs"),
         )  # fmt: skip
-    prices = Filter(books, **chosen, live=live, low=low, high=high) if odds else None
+    lines = books_of(caller.tier.id)
+    prices = Filter(books, **chosen, live=live, low=low, high=high, lines=lines) if odds else None
     return Subscription(prices, opportunities, Filter(**chosen) if games else None, form, seen, wire)
 
 

@@ -29,7 +29,7 @@ class Moves(UpdateChanges):
     def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
         super().__init__(update, mirror, index, marks)
         self._deltas: list[msgspec.Raw] | None = None
-        self._fulls: dict[tuple[int, Form], dict[int, msgspec.Raw]] = {}
+        self._fulls: dict[tuple[int, Form, frozenset[str] | None], dict[int, msgspec.Raw]] = {}
         self._ids: dict[int, list[str]] = {}
 
     def renewed(self) -> tuple[RowChanges, list[str], list[str]] | None:
@@ -65,12 +65,14 @@ class Moves(UpdateChanges):
             )
         )  # fmt: skip
 
-    def fulls(self, part: RowChanges, form: Form, places: Sequence[int]) -> list[msgspec.Raw]:
-        """Complete rows of some that are new or have changed."""
-        made = self._fulls.setdefault((id(part), form), {})
+    def fulls(
+        self, part: RowChanges, form: Form, places: Sequence[int], lines: frozenset[str] | None
+    ) -> list[msgspec.Raw]:
+        """Complete rows of some that are new or have changed, with the main lines among the prices of some books."""
+        made = self._fulls.setdefault((id(part), form, lines), {})
         missing = [place for place in places if place not in made]
         if missing:
-            made.update(zip(missing, raw(rows_in(form)(self.rows_of(part, np.array(missing)))), strict=True))
+            made.update(zip(missing, raw(rows_in(form)(self.rows_of(part, np.array(missing), lines))), strict=True))
         return [made[place] for place in places]
 
 

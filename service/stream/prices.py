@@ -48,7 +48,7 @@ class Prices:
         self.reached = 0  # number of the last update delivered; only in the event loop
         self._index = index
         self._chosen = TermFilter(wanted)
-        with index.reader() as reader:
+        with index.reader(lines=wanted.lines) as reader:
             self.number = reader.number
             self.total = int(self._active(reader).size)
 
@@ -71,6 +71,7 @@ class Prices:
             else:
                 out += self._removed(moves, rows, at[self._was(rows, at)])
         new, moving = self._chosen.of(moves.new, moves.terms), self._chosen.of(moves.moved, moves.terms)
+        new = new[moves.concerned(self.wanted.lines)[new]]
         fresh = np.array(moves.fresh, bool)
         if (matched := moves.matched(self.wanted)) is not None:  # sports of events have changed
             left = np.setdiff1d(np.flatnonzero(matched & ~fresh), new)
@@ -106,7 +107,6 @@ class Prices:
             within &= live == wanted.live
         if live.size and (wanted.low is not None or wanted.high is not None):
             price = np.array(americans(odds, quoted))
-            price[price == -100.0] = 100.0
             within &= price >= (-np.inf if wanted.low is None else american(wanted.low))
             within &= price <= (np.inf if wanted.high is None else american(wanted.high))
         return within
@@ -128,7 +128,7 @@ class Prices:
         ids, places, names = moves.ids(rows), at.tolist(), book_ids(rows.facts.books)
         books = [names[book] for book in rows.book[at].tolist()]
         self.total += sum(fresh)
-        fulls = moves.fulls(rows, self.form, places)
+        fulls = moves.fulls(rows, self.form, places, self.wanted.lines)
         return self.wire.added([ids[i] for i in places], fulls, fresh, self.total, books)
 
     def _renewed(self, moves: Moves) -> list[StreamEvent]:
@@ -152,7 +152,7 @@ class Prices:
         Whatever changed is sent whole, so it does not matter what the client has of it.
         """
         wire, wanted = self.wire, self.wanted
-        with self._index.reader(judged=True) as reader:
+        with self._index.reader(judged=True, lines=self.wanted.lines) as reader:
             if exact and reader.number != missed.number:
                 return None
             every = reader.rows(wanted._replace(live=None, low=None, high=None), {})
@@ -179,7 +179,7 @@ class Prices:
 
     def take(self) -> BoardFrames:
         """A snapshot of the current rows; thread-safe."""
-        with self._index.reader(judged=True) as reader:
+        with self._index.reader(judged=True, lines=self.wanted.lines) as reader:
             number = reader.number
             found = reader.take(reader.rows(self.wanted, {}) if self.seen else self._active(reader))
         rows = rows_in(self.form)(found)

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.odds import round_american
 from oddsengine.query import values
 from oddsengine.timestamps import timestamps
 
@@ -137,8 +138,7 @@ def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> l
 def _numbers(name: str, column: Any) -> list[float]:
     """Numbers as `wire.numbers` has them, which are null in JSON where they are nan."""
     if name in _AMERICAN:
-        price = np.round(column, 2)
-        price[price == -100.0] = 100.0
+        price = round_american(column)
     else:
         price = np.round(column, 6 if name in _SIX_DIGITS else 4) + 0.0
     out: list[float] = price.tolist()

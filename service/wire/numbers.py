@@ -6,10 +6,8 @@ American prices have 2 digits, decimal prices and probabilities 6, others 4. Tim
 
 from datetime import datetime
 
-import numpy as np
-
 from oddsengine.columns import Floats
-from oddsengine.odds import quoted_american
+from oddsengine.odds import quoted_american, round_american
 
 Number = float | None
 
@@ -37,11 +35,10 @@ def exact(value: float, digits: int = 4) -> float:
 
 def american(value: float) -> float:
     """Round an American price; -100 becomes +100."""
-    shown = round(value, 2)
-    return 100.0 if shown == -100.0 else shown
+    return float(round_american(value))
 
 
 def americans(odds: Floats, american: Floats) -> list[float]:
     """American prices: as given, else converted from the decimal price."""
-    prices: list[float] = np.round(quoted_american(odds, american), 2).tolist()
+    prices: list[float] = round_american(quoted_american(odds, american)).tolist()
     return prices

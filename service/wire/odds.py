@@ -199,14 +199,14 @@ class RowEncoder:
     """
 
     def __init__(self, reader: BoardReader, slots: Ints, *, best: bool = False) -> None:
-        self._encoded, self._current = reader.index.encoded, reader.index.current[best]
+        self._encoded, self._current = reader.index.encoded, reader.lines.encoded[best]
         self._slots: list[int] = slots.tolist()
         self._rows: list[Any] = list(map(self._current.get, self._slots))
         self._new: list[tuple[int, Any]] = []  # index, row contents
         if None not in self._rows:
             return
         if len(self._encoded) > _MOST_ENCODED:
-            for table in (self._encoded, *reader.index.current):
+            for table in (self._encoded, *(table for lines in reader.index.lines for table in lines.encoded)):
                 table.clear()
         missing = [at for at, row in enumerate(self._rows) if row is None]
         for at, state in zip(missing, reader.states(slots[missing]), strict=True):

@@ -9,7 +9,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine_service.wire.columns import Encoding, Own, book_id, flat, home_page
 from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, PageWith
-from oddsengine_service.wire.numbers import Number
+from oddsengine_service.wire.numbers import Number, rounded
 from oddsengine_service.wire.references import with_leg_references
 
 
@@ -74,6 +74,7 @@ class Ev(msgspec.Struct, frozen=True):
     kelly_shrunk: Number
     independent_books: int | None
     agreeing_books: int | None
+    max_bet: Number
 
 
 EV = Encoding(
@@ -108,6 +109,7 @@ class Leg(msgspec.Struct, frozen=True):
     selection_type: str | None
     line: Number
     odds_id: str | None
+    max_bet: Number
 
 
 class Arbitrage(_OfMarket, frozen=True):
@@ -171,6 +173,7 @@ class HoldSide(msgspec.Struct, frozen=True):
     odds: HoldOdds
     deep_links: dict[str, str]
     odds_ids: dict[str, str]  # by book
+    max_bets: dict[str, float]  # by book, where known
 
 
 class LowHold(_OfMarket, frozen=True):
@@ -214,6 +217,10 @@ def _low_hold(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
         "confidence": 100.0 * np.exp(-age / fades), "odds_age_seconds": "oldest_odds_age_seconds",
         "game_state": [None] * frame.height, "side.odds.probability": "implied_probability",
         "side.odds_ids": [dict(zip(*pair, strict=True)) for pair in zip(books, ids, strict=True)],
+        "side.max_bets": [
+            {book: rounded(most) for book, most in zip(*pair, strict=True) if most is not None}
+            for pair in zip(books, sides["max_bets"].to_list(), strict=True)
+        ],
         "side.deep_links": [
             {book: url for book in some if (url := own.get(book) or home_page(book))}
             for some, own in zip(books, urls, strict=True)
@@ -244,6 +251,7 @@ class MiddleSide(msgspec.Struct, frozen=True):
     odds_age_seconds: Number
     deep_link: str | None
     odds_id: str | None
+    max_bet: Number
 
 
 class Middle(_OfMarket, frozen=True):

@@ -10,7 +10,7 @@ from oddsengine.columns import Floats
 from oddsengine.devig import DEVIG_METHODS, devig
 from oddsengine.explain import explain
 from oddsengine.history import described
-from oddsengine.odds import decimal_to_american
+from oddsengine.odds import decimal_to_american, round_american
 from oddsengine.timestamps import micros, timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service.endpoints import Context, Endpoint, data
@@ -115,7 +115,7 @@ def _seen(frame: pl.DataFrame, own: frozenset[str] | None) -> list[dict[str, Any
     names = {"net_odds": "odds_decimal_after_commission", "own_fair": "own_fair_probability"}
     return [
         {names.get(name, name): value for name, value in each.items()}
-        | {"odds_american": round(float(decimal_to_american(each["odds_decimal"])), 2)}
+        | {"odds_american": float(round_american(decimal_to_american(each["odds_decimal"])))}
         for each in frame.to_dicts()
         if own is None or catalog.book(each["sportsbook"]).id in own
     ]
