@@ -106,6 +106,10 @@ class OddsError(ValueError):
     """The input is not an odds table; the message is for the user."""
 
 
+class OddsWarning(UserWarning):
+    """A result is empty because of its input; the message says why."""
+
+
 class OddsTable(pl.DataFrame):
     """A frame in `ODDS_SCHEMA` returned by `check_odds`; do not modify it in place."""
 

@@ -4,6 +4,7 @@
 and American odds appear only from here on.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +25,7 @@ from oddsengine.frames import IntoFrame
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
 from oddsengine.guards import Guarded, guard
 from oddsengine.markets import Identity, identify, times
-from oddsengine.reasons import CODES, GUARDS, Guards, enabled, thresholds_of
+from oddsengine.reasons import CODES, GUARDS, NAMES, Guards, enabled, thresholds_of
 from oddsengine.references import CLOSE, METHODS, book_list, read
 from oddsengine.results import TEXTS
 from oddsengine.schema import OddsTable, check_odds
@@ -275,6 +276,16 @@ def _momentum(prepared: Prepared) -> Floats | None:
     out[ladder[two], 0] = np.where(g.side[two] == 0, column[two], -column[two])
     out[ladder[~two], g.side[~two]] = column[~two]
     return out
+
+
+def set_aside(prepared: Prepared) -> dict[str, int]:
+    """Count the rows of a prepared board rejected by each guard and by identity."""
+    codes = np.concatenate((prepared.identity.verdict, prepared.guarded.reason))
+    counts = np.bincount(codes, minlength=len(NAMES))
+    by_guard = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
+    for name, n in sorted(Counter(prepared.table.rejected["guard"].to_list()).items()):
+        by_guard[name] = by_guard.get(name, 0) + n
+    return by_guard
 
 
 def event_hashes(prepared: Prepared) -> Words:
