@@ -747,6 +747,7 @@ def test_nothing_but_bad_rows() -> None:
     with nothing("2 of 2 rows are rejected: unmapped 1, bad_price 1"):
         assert not any(f.height for f in find_all(odds)[:4])
     assert oddsengine.rejected(odds)["guard"].to_list() == ["bad_price", "unmapped"]
+    assert oddsengine.markets(odds).is_empty()  # no market is known
 
 
 def test_very_long_prices() -> None:

@@ -127,7 +127,7 @@ class Labels(NamedTuple):
         identity, g = question.prepared.identity, question.view.groups
         kinds = identity.kinds
         names = sorted({name for kind in kinds for name in kind.outcomes})
-        shape = len(kinds), max((len(kind.outcomes) for kind in kinds), default=1)
+        shape = len(kinds), max([1, *(len(kind.outcomes) for kind in kinds)])
         outcome, sign = np.zeros(shape, np.uint32), np.full(shape, np.nan)
         for at, kind in enumerate(kinds):
             outcome[at, : len(kind.outcomes)] = [names.index(name) for name in kind.outcomes]
