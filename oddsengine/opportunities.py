@@ -173,7 +173,9 @@ def find_arbitrage(
     odds
         Prices, one per row; see `ODDS_SCHEMA`.
     min_profit, max_profit
-        Range of the profit in percent of the total stake; 0.5 and 10 by default. None as `max_profit` is no limit.
+        Range of the profit in percent of the total stake; 0.5 and 10 by default. With a minimum of 0, prices that break
+        even are not arbitrages but low holds; below 0, losing combinations are listed as well. None as `max_profit` is
+        no limit.
     books, sharp, method, commission, guards, now
         As in `find_ev`. `sharp` and `method` are for `ev_available` only.
 

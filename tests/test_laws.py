@@ -298,6 +298,27 @@ def arb_of(percent: float) -> pl.DataFrame:
     return table(total("a", 220.5, odds, 1.75), total("b", 220.5, 1.75, odds))
 
 
+@pytest.mark.parametrize(
+    ("over", "under", "kinds"),
+    [
+        (2.0, 2.0, {"low_hold"}), (2.0 + 1e-9, 2.0, {"low_hold"}), (2.0 + 1e-6, 2.0, {"arbitrage"}),
+        (2.0 - 1e-6, 2.0, {"low_hold"}), (1.1, 11.0, {"low_hold"}), (3.0, 1.5, {"low_hold"}),
+    ],
+)  # fmt: skip
+def test_prices_that_break_even_are_a_low_hold_and_no_arbitrage(over: float, under: float, kinds: set[str]) -> None:
+    """Of a table, of a live view, and of two books or one."""
+    rows = [*total("a", 220.5, over, None), *total("b", 220.5, None, under)]
+    words: dict[str, Any] = dict(min_profit=0.0, max_hold=0.5)
+    found = find_all(table(rows), guards=[], now=MOMENT, **words)
+    assert {kind for kind in ("arbitrage", "low_hold") if getattr(found, kind).height} == kinds
+    engine = oddsengine.Engine(guards=[])
+    view = engine.view(keep=True, **words)
+    engine.step(table(rows), MOMENT)
+    live = view.opportunities()
+    assert {kind for kind in ("arbitrage", "low_hold") if getattr(live, kind).height} == kinds
+    assert find_arbitrage(table(rows), guards=[], min_profit=-1.0, now=MOMENT).height == 1  # as asked
+
+
 def test_a_profit_over_ten_percent_is_counted_never_shown() -> None:
     for percent, shown in ((9.99, True), (10.0, True), (10.01, False)):
         found = find_all(arb_of(percent), guards=[], now=MOMENT)

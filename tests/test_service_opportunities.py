@@ -714,6 +714,16 @@ def test_limits_of_the_prices_go_out_with_them() -> None:
         assert [hold[side]["max_bets"] for side in ("side1", "side2")] == [{"betmgm": 7.0 + more}, {}]
 
 
+def test_break_even_is_a_low_hold_and_no_arbitrage() -> None:
+    now = datetime(2026, 2, 8, 12, tzinfo=UTC)
+    base = {"event_id": "e", "sport": "basketball", "market_type": "total_points", "line": 220.5, "odds_decimal": 2.0}
+    engine = Engine(guards=[])
+    engine.step([base | {"sportsbook": "betmgm", "selection": "Over"},
+                 base | {"sportsbook": "fanduel", "selection": "Under"}], now)  # fmt: skip
+    assert answer(ARB, node(engine), {"min_profit": 0})["data"] == []
+    assert len(answer(HOLD, node(engine))["data"]) == 1
+
+
 # ---- views that are kept ----
 
 
