@@ -363,6 +363,20 @@ def _lower(texts: pl.Series) -> pl.Series:
     return pl.Series([lower[text] for text in given], dtype=pl.String)
 
 
+def _teams(question: Question, event: Ints, home: pl.Series, away: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """The teams' full names: books name them differently."""
+    sports = question.prepared.identity.sports
+    places = [(sport.id, league) for sport, league in map(sports.__getitem__, event.tolist())]
+    home, away = (
+        pl.Series(
+            [name and catalog.team_name(name, *place) for name, place in zip(side, places, strict=True)],
+            dtype=pl.String,
+        )
+        for side in (home.to_list(), away.to_list())
+    )
+    return home, away
+
+
 def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str, Any]:
     """Columns of the market and event of some rows of the groups, of which the table says `facts`."""
     v, g, labels = question.view, question.view.groups, question.labels
@@ -375,6 +389,7 @@ def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str,
         # This book names the teams the other way round; the line and the sides are the event's.
         swap = pl.Series(turned)
         home, away = away.zip_with(swap, home), home.zip_with(swap, away)
+    home, away = _teams(question, g.event[g.ladder[market]], home, away)
     name = away + " @ " + home
     if name.null_count():
         name = name.zip_with(name.is_not_null(), event)
