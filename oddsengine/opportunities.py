@@ -495,15 +495,15 @@ def rejected(
     at = np.concatenate((rows, g.row[held], g.row[list(edge)]))
     names = [NAMES[c] for c in (*identity.verdict[rows].tolist(), *guarded.reason[held].tolist())]
     names += ["ev_cap"] * len(edge)
-    measure = [np.nan] * rows.size + guarded.measure[held].tolist() + list(edge.values())
+    measure = guarded.measure[held].tolist() + list(edge.values())
+    reasons = board.reasons_of(prepared, rows)
+    reasons += [sentence(name, x) for name, x in zip(names[rows.size :], measure, strict=True)]
     invalid = table[at]
     frame = pl.DataFrame(
         {
             "row": invalid["row"],
             "guard": pl.Series(names, dtype=pl.String),
-            "reason": pl.Series(
-                [sentence(name, x) for name, x in zip(names, measure, strict=True)], dtype=pl.String
-            ),
+            "reason": pl.Series(reasons, dtype=pl.String),
             **{
                 name: invalid[name]
                 for name in (

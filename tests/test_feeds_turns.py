@@ -121,3 +121,29 @@ def test_a_source_has_a_bounded_number_of_games(monkeypatch: pytest.MonkeyPatch)
         await hub.close()
 
     asyncio.run(check())
+
+
+@pytest.mark.parametrize("configured", [(), ("good",), ("good", "new")])
+def test_feeds_that_carry_one_book_are_named_once(
+    configured: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def check() -> list[tuple[str, ...]]:
+        hub = Hub(Writer(Engine()), Matcher(), clock=lambda: NOW)
+        for name in ("good", "new"):
+            hub.add(declared(name, books=("fanduel", "draftkings") if name in configured else ()))
+        for _ in range(2):
+            await hub.deliver("new", payload(games(2), "fanduel"))
+            await hub.deliver("good", payload(games(2), "FanDuel"))
+            await hub.deliver("good", payload(games(2), "betmgm"))
+        await hub.close()
+        return [one.shared for one in hub.statuses()]
+
+    shared = asyncio.run(check())
+    texts = [text for text in caplog.messages if "both carry" in text]
+    if len(configured) == 2:
+        assert (texts, shared) == ([], [(), ()])
+    else:
+        assert texts == [
+            "feeds.good and feeds.new both carry fanduel: their prices replace each other; set `books` for both"
+        ]
+        assert shared == [("fanduel",), ("fanduel",)]

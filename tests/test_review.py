@@ -33,6 +33,22 @@ def test_a_sport_is_found_however_it_is_written(sport: str) -> None:
     assert set(oe.rejected(board, now=MOMENT)["guard"]) == {"ambiguous_moneyline"}
 
 
+def test_a_moneyline_with_a_misspelt_team_names_the_selection_that_was_not_recognised() -> None:
+    board = table(
+        row("betmgm", "moneyline", "Los Angeles Lakers", 2.2),
+        row("betmgm", "moneyline", "Bostn Celtcs", 1.8),
+        row("caesars", "moneyline", "Los Angeles Lakers", 2.1),
+    )
+    reasons = {(book, text): (guard, why) for book, text, guard, why in oe.rejected(board, now=MOMENT).select(
+        "sportsbook", "selection", "guard", "reason").rows()}  # fmt: skip
+    assert reasons == {
+        ("betmgm", "Los Angeles Lakers"): (
+            "ambiguous_moneyline", "the book's other selection is neither team, and may be the draw: 'Bostn Celtcs'",
+        ),
+        ("betmgm", "Bostn Celtcs"): ("unknown_outcome", "the selection is not an outcome of the market"),
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("spelling", ["DraftKings", "dk", "draftkings "])
 def test_two_spellings_of_a_book_are_one_book(spelling: str) -> None:
     with nothing("4 of 4 rows are rejected: duplicate_outcome 4"):

@@ -25,7 +25,7 @@ from oddsengine.frames import IntoFrame
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
 from oddsengine.guards import Guarded, guard
 from oddsengine.markets import Identity, identify, times
-from oddsengine.reasons import CODES, GUARDS, NAMES, Guards, enabled, thresholds_of
+from oddsengine.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, enabled, thresholds_of
 from oddsengine.references import CLOSE, METHODS, book_list, read
 from oddsengine.results import TEXTS
 from oddsengine.schema import OddsTable, check_odds
@@ -344,6 +344,27 @@ def stale_flags(view: Offers, age: Floats, live: Bools) -> tuple[Bools, Bools]:
     old = age >= np.where(live, limits.stale_flag_live_s, limits.stale_flag_prematch_s)
     very = age >= np.where(live, limits.stale_very_live_s, limits.stale_very_prematch_s)
     return old, very
+
+
+def reasons_of(prepared: Prepared, at: Longs) -> list[str]:
+    """Sentences of the verdicts on some rows of the table, before any guard that compares prices.
+
+    A moneyline that may have a draw, because its book has a selection that is not recognised, names the selection.
+    """
+    codes, table = prepared.identity.verdict, prepared.table
+    sentences = [SENTENCES[NAMES[code]] for code in codes[at].tolist()]
+    doubtful = np.flatnonzero(codes[at] == CODES["ambiguous_moneyline"])
+    if not doubtful.size:
+        return sentences
+    market = ("event_id", "sportsbook", "market_type", "is_live")
+    unread: dict[tuple[Any, ...], list[str]] = {}
+    for *key, text in table[np.flatnonzero(codes == CODES["unknown_outcome"])].select(*market, "selection").rows():
+        unread.setdefault(tuple(key), []).append(repr(text))
+    for place, of in zip(doubtful.tolist(), table[at[doubtful]].select(market).rows(), strict=True):
+        if others := unread.get(of):
+            named = ", ".join(dict.fromkeys(others))
+            sentences[place] = f"the book's other selection is neither team, and may be the draw: {named}"
+    return sentences
 
 
 def nullable(values: Floats) -> pl.Series:

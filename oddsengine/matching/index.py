@@ -89,6 +89,8 @@ def _both(league: League, home: str, home2: str, away: str, away2: str) -> float
     """Combine the scores of both teams; the worse one has more weight."""
     first = names.likeness(*league, home, home2)
     second = names.likeness(*league, away, away2) if first else 0.0
+    if second and names.other_contest(*league, (home, home2), (away, away2)):
+        return 0.0
     worse, better = min(first, second), max(first, second)
     return round(0.7 * worse + 0.3 * better, 4) if worse else 0.0
 

@@ -34,7 +34,7 @@ from oddsengine_service.feeds.freshness import too_slow, too_slow_in_play
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.retry import Backoff, Failure
 from oddsengine_service.feeds.rows import RowIds
-from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track, books_of
+from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track, books_of, shortened
 from oddsengine_service.futures import Futures
 from oddsengine_service.games import Games
 from oddsengine_service.node import StalledError, Writer
@@ -267,6 +267,7 @@ class Hub:
         now, part_state = self.now(), track.part(part)
         part_state.well(now)
         part_state.books.update(dict.fromkeys(applied.books, now))
+        self._share(track, applied.books)
         if strange := track.unknown_books(applied.books):
             _log.warning("feeds.%s: books not in the catalog: %s", source, ", ".join(strange))
         track.last_payload = now
@@ -343,6 +344,23 @@ class Hub:
         self.tracks[source].caught_up.set()
         for part in self.tracks[source].parts.values():
             part.ended |= ended
+
+    def _share(self, track: Track, books: Iterable[str]) -> None:
+        """Warn once about books that another feed carries too, unless both are configured to (`books`)."""
+        new = {catalog.book(book).id for book in books} - track.carried
+        track.carried |= new
+        for other in self.tracks.values():
+            both = new & (other.carried | {catalog.book(book).id for book in other.declared})
+            both -= track.shared.keys() & other.shared.keys()
+            if other is track or not both or (track.declared and other.declared):
+                continue
+            one, two = sorted((track, other), key=lambda each: each.name)
+            for book in both:
+                one.shared[book] = two.shared[book] = None
+            _log.warning(
+                "feeds.%s and feeds.%s both carry %s: their prices replace each other; set `books` for both",
+                one.name, two.name, shortened(sorted(both)),
+            )  # fmt: skip
 
     # ---- the writer's thread ----
 
