@@ -365,6 +365,7 @@ class Matcher:
         cluster = self._closure(entry, self._threshold)
         if len(cluster) > _MOST:
             self._wait(entry, best, "too many games between these teams around this time")
+            self._index.hide(entry, hidden=True)
             return
         if self._contradict(entry.league, cluster.values()):
             cluster = self._closure(entry, max(self._threshold, best - _BETTER))

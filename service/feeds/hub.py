@@ -42,11 +42,12 @@ from oddsengine_service.wire.games import Teams
 
 _log = logging.getLogger("oddsengine.feeds")
 _SAVE_EVERY_S = 10.0
-MOST_QUOTES = 4_000  # applied in one turn
+MOST_QUOTES = 2_000  # applied in one turn
 MOST_GAMES = 50_000  # of a source
 _WORK = 10_000  # comparisons by the matcher in one turn, about 0.1 s
 _MOST_PLAYERS = 200  # of an event, that a new name is compared with
 _MOST_QUARANTINED = 1_000  # in the saved state
+_MOST_UNMAPPED = 10_000  # market names of a source
 _AGAIN = timedelta(minutes=10)  # between two equal messages in the log
 _COUNT_EVERY = timedelta(seconds=5)
 _FORGET_EVERY = timedelta(hours=1)
@@ -271,7 +272,9 @@ class Hub:
         track.last_payload = now
         track.payloads += 1
         track.quotes += applied.quotes
-        track.unmapped.update(payload.unmapped)
+        for name, times in payload.unmapped.items():
+            if name in track.unmapped or len(track.unmapped) < _MOST_UNMAPPED:
+                track.unmapped[name] += times
         track.refused.update(payload.refused)
         track.refused.update(applied.refused)
         if (excess := len(payload.games) - MOST_GAMES) > 0:
@@ -281,16 +284,24 @@ class Hub:
 
     async def _applied(self, source: str, payload: Payload) -> _Applied:
         """Apply a payload in one turn of the writer, or in several if it is large."""
-        applied: _Applied | None = await self._writer.written(self._at_once, source, payload)
+        track, games = self.tracks[source], list(_listed(payload).values())
+        games.sort(key=lambda game: game.id)
+        applied: _Applied | None
+        games, applied = await self._writer.written(self._at_once, source, payload, games)
         if applied is not None:
             return applied
-        while left := await self._writer.written(self._match_some, source, payload):
-            self.tracks[source].behind = left
-        games, ours = await self._writer.written(self._events_of, source, payload)
-        *early, last = await asyncio.to_thread(_divided, payload, games, ours, self._most_quotes)
-        parts: list[_Applied] = [await self._writer.written(self._apply, source, part) for part in early]
-        parts.append(await self._writer.written(self._apply_last, source, last, payload))
-        return reduce(_Applied.plus, parts)
+        while games:
+            track.behind = len(games)
+            games = await self._writer.written(self._match_some, source, games)
+        known, ours = await self._writer.written(self._events_of, source, payload)
+        parts = await asyncio.to_thread(_divided, payload, known, ours, self._most_quotes)
+        track.behind = sum(len(part.games) for part in parts)
+        done: list[_Applied] = []
+        for part in parts[:-1]:
+            done.append(await self._writer.written(self._apply, source, part))
+            track.behind -= len(part.games)
+        done.append(await self._writer.written(self._apply_last, source, parts[-1], payload, known))
+        return reduce(_Applied.plus, done)
 
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
         """Save a body that failed to parse."""
@@ -437,14 +448,13 @@ class Hub:
         if moved:
             self._step((), {"complete": moved})
 
-    def _at_once(self, source: str, payload: Payload) -> _Applied | None:
-        """Apply a payload if that takes one turn; otherwise begin to match its games."""
+    def _at_once(self, source: str, payload: Payload, games: Sequence[Game]) -> tuple[Sequence[Game], _Applied | None]:
+        """Apply a payload if that takes one turn; otherwise begin to match its games, and return the others."""
         self._make_room(source, payload)
-        left = self._match_some(source, payload)
-        if not left and len(payload.quotes) <= self._most_quotes:
-            return self._apply(source, payload)
-        self.tracks[source].behind = left
-        return None
+        left = self._match_some(source, games)
+        if left or len(payload.quotes) > self._most_quotes:
+            return left, None
+        return left, self._apply(source, payload)
 
     def _make_room(self, source: str, payload: Payload) -> None:
         """Drop games of a source that it mentioned longest ago, if it has too many."""
@@ -458,16 +468,15 @@ class Hub:
             self._matcher.drop(source, event)
         self._undecide([(source, event) for event in gone])
 
-    def _match_some(self, source: str, payload: Payload) -> int:
-        """Match games of a payload in one turn; return how many are left. The limit counts work, and is not a time."""
-        games = _listed(payload)
+    def _match_some(self, source: str, games: Sequence[Game]) -> Sequence[Game]:
+        """Match games in one turn; return those that are left. The limit counts work, and is not a time."""
         limit = self._matcher.work + _WORK
-        for at, event in enumerate(sorted(games)):
+        for at, game in enumerate(games):
             if self._matcher.work >= limit:
-                return len(games) - at
-            if not self._matcher.knows(source, games[event]):
-                self._matcher.match(source, games[event])
-        return 0
+                return games[at:]
+            if not self._matcher.knows(source, game):
+                self._matcher.match(source, game)
+        return ()
 
     def _games_of(self, source: str, payload: Payload) -> dict[str, Game]:
         """Return the games that a payload lists or mentions. Quotes of games that are not known cannot be matched."""
@@ -482,12 +491,12 @@ class Hub:
         games = self._games_of(source, payload)
         return games, self._matched(source, games)[0]
 
-    def _apply_last(self, source: str, part: Payload, payload: Payload) -> _Applied:
+    def _apply_last(self, source: str, part: Payload, payload: Payload, games: Iterable[str]) -> _Applied:
         """Apply the last part of a payload, and remove its complete books' prices from events that it does not list."""
         books = {catalog.book(book).id for book, event in payload.complete if event is None}
-        _, ours = self._events_of(source, payload)
         board = self.engine.rejected_by("stale").select("sportsbook", "event_id") if books else pl.DataFrame()
-        listed = set(ours.values())
+        listed = {known.event for game in games if (known := self.games.get((source, game))) is not None}
+        listed.update(self._events_of(source, part)[1].values())
         gone = [(book, event) for book, event in board.rows() if event not in listed and catalog.book(book).id in books]
         return self._apply(source, part, gone)
 
