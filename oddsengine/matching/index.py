@@ -20,6 +20,7 @@ from oddsengine.matching.schedule import WINDOW, Dated, Key, first_gap
 
 MOST_LIKE = 500  # names that a name may have a word in common with
 MOST_ALIKE = 200  # names that a name may be alike
+LONGEST = 200  # characters of a name
 _GAME, _WORD = 10, 4  # the work of a new game and of a word of a new name, in comparisons
 _SECONDS = int(WINDOW.total_seconds())
 
@@ -115,7 +116,7 @@ class LeagueNames:
         self._games[name] = self._games.get(name, 0) + 1
         if self._games[name] > 1:
             return 0
-        forms = names.forms(*self._league, name)
+        forms = names.forms(*self._league, name) if len(name) <= LONGEST else []
         others = dict.fromkeys(islice(self._postings.find(forms), MOST_LIKE + 1))
         alike = [] if len(others) > MOST_LIKE else [n for n in others if names.likeness(*self._league, name, n)]
         full = len(alike) >= MOST_ALIKE or any(len(self.alike[other]) >= MOST_ALIKE for other in alike)

@@ -294,13 +294,13 @@ class Hub:
             track.behind = len(games)
             games = await self._writer.written(self._match_some, source, games)
         known, ours = await self._writer.written(self._events_of, source, payload)
-        parts = await asyncio.to_thread(_divided, payload, known, ours, self._most_quotes)
+        parts, quoted = await asyncio.to_thread(_divided, payload, known, ours, self._most_quotes)
         track.behind = sum(len(part.games) for part in parts)
         done: list[_Applied] = []
         for part in parts[:-1]:
             done.append(await self._writer.written(self._apply, source, part))
             track.behind -= len(part.games)
-        done.append(await self._writer.written(self._apply_last, source, parts[-1], payload, known))
+        done.append(await self._writer.written(self._apply_last, source, parts[-1], payload, quoted))
         return reduce(_Applied.plus, done)
 
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
@@ -491,14 +491,19 @@ class Hub:
         games = self._games_of(source, payload)
         return games, self._matched(source, games)[0]
 
-    def _apply_last(self, source: str, part: Payload, payload: Payload, games: Iterable[str]) -> _Applied:
-        """Apply the last part of a payload, and remove its complete books' prices from events that it does not list."""
+    def _apply_last(
+        self, source: str, part: Payload, payload: Payload, quoted: Iterable[tuple[str, str]]
+    ) -> _Applied:  # fmt: skip
+        """Apply the last part of a payload, and remove its complete books from events where it does not quote them."""
         books = {catalog.book(book).id for book, event in payload.complete if event is None}
         board = self.engine.rejected_by("stale").select("sportsbook", "event_id") if books else pl.DataFrame()
-        listed = {known.event for game in games if (known := self.games.get((source, game))) is not None}
-        listed.update(self._events_of(source, part)[1].values())
-        gone = [(book, event) for book, event in board.rows() if event not in listed and catalog.book(book).id in books]
-        return self._apply(source, part, gone)
+        ours = self._events_of(source, part)[1]
+        ours |= {
+            event: known.event for _, event in quoted if (known := self.games.get((source, event))) and known.event
+        }
+        listed = {(catalog.book(book).id, ours.get(event)) for book, event in quoted}
+        gone = [(book, event) for book, event in board.rows() if catalog.book(book).id in books]
+        return self._apply(source, part, [pair for pair in gone if (catalog.book(pair[0]).id, pair[1]) not in listed])
 
     def _apply(self, source: str, payload: Payload, gone: Sequence[tuple[str, str]] = ()) -> _Applied:
         """Apply a payload; `gone` are books and our events without prices."""
@@ -664,14 +669,17 @@ def _listed(payload: Payload) -> dict[str, Game]:
     return {game.id: game for game in payload.games[:MOST_GAMES]}
 
 
-def _divided(payload: Payload, games: Mapping[str, Game], ours: Mapping[str, str], most: int) -> list[Payload]:
-    """Divide a payload into parts of at most so many quotes; an event is never divided.
+def _divided(
+    payload: Payload, games: Mapping[str, Game], ours: Mapping[str, str], most: int
+) -> tuple[list[Payload], set[tuple[str, str]]]:
+    """Divide a payload into parts of at most so many quotes, and return them with what it quotes, by book and event.
 
-    Each part lists the games of its events, and what is complete for them. Removals are in the first part; scores and
-    futures in the last.
+    An event is never divided. Each part lists the games of its events, and what is complete for them. Removals are in
+    the first part; scores and futures in the last.
     """
-    books = [book for book, event in payload.complete if event is None]
+    books = {book for book, event in payload.complete if event is None}
     listed = _listed(payload)
+    quoted = {(quote["sportsbook"], quote["event_id"]) for quote in payload.quotes}
     events: dict[str, list[str]] = {}  # ours, or the source's if there is none -> the source's
     quotes: dict[str, list[dict[str, Any]]] = {}
     complete: dict[str, list[str]] = {}
@@ -679,7 +687,7 @@ def _divided(payload: Payload, games: Mapping[str, Game], ours: Mapping[str, str
         events.setdefault(ours.get(event, event), []).append(event)
     for quote in payload.quotes:
         quotes.setdefault(quote["event_id"], []).append(quote)
-    for book, whole in payload.complete:
+    for book, whole in [*payload.complete, *((book, event) for book, event in sorted(quoted) if book in books)]:
         if whole is not None:
             complete.setdefault(whole, []).append(book)
     parts: list[tuple[list[Game], list[dict[str, Any]], list[tuple[str, str | None]]]] = [([], [], [])]
@@ -689,8 +697,8 @@ def _divided(payload: Payload, games: Mapping[str, Game], ours: Mapping[str, str
             parts.append(([], [], []))
         parts[-1][0].extend(listed[event] for event in together if event in listed)
         parts[-1][1].extend(batch)
-        parts[-1][2].extend((book, event) for event in together for book in (*books, *complete.get(event, ())))
+        parts[-1][2].extend((book, event) for event in together for book in complete.get(event, ()))
     out = [Payload(*part, moment=payload.moment) for part in parts]
     out[0] = out[0]._replace(removed=payload.removed)
     out[-1] = out[-1]._replace(scores=payload.scores, futures=payload.futures)
-    return out
+    return out, quoted
