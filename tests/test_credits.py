@@ -299,7 +299,7 @@ def _source(name: str, **more: Any) -> SourceStatus:
         ((_source("one", shared=("pinnacle",)), _source("secret"), _source("two", shared=("pinnacle",))), "ok",
          "sources: 3 ok; carried by more than one source: pinnacle (one, two)"),
         ((_source("new", status="degraded", behind=39_000), _source("secret")), "degraded",
-         "sources: 1 degraded, 1 ok; behind: new (39,000 games not matched yet)"),
+         "sources: 1 degraded, 1 ok; behind: new (39,000 games waiting)"),
     ],
 )  # fmt: skip
 def test_health_counts_sources(sources: tuple[SourceStatus, ...], status: str, message: str) -> None:

@@ -61,7 +61,7 @@ class SourceStatus(msgspec.Struct, frozen=True):
     books: tuple[str, ...]
     prices: int = 0  # on the board
     stale: int = 0  # of these: rejected as too old
-    behind: int = 0  # games of its last payload that are not matched yet
+    behind: int = 0  # games of its last payload that wait to be matched or applied
     shared: tuple[str, ...] = ()  # books that another source delivers too, unless both are configured to
     conflict: bool = False  # it is requested less often than the guards require
 
@@ -147,7 +147,7 @@ class Track:
     conflict: str = ""  # why its prices cannot be kept fresh
     prices: int = 0
     stale: int = 0
-    behind: int = 0  # games of the payload being delivered that are not matched yet
+    behind: int = 0  # games of the payload being delivered that wait to be matched or applied
     delivering: asyncio.Lock = field(default_factory=asyncio.Lock)  # one payload at a time
     credits: tuple[int | None, int | None, float | None] = (None, None, None)
     caught_up: asyncio.Event = field(default_factory=asyncio.Event)  # its first data is on the board
@@ -172,7 +172,7 @@ class Track:
 
     @property
     def lag(self) -> str:
-        return f"behind: {self.behind:,} new games are not matched yet" if self.behind else ""
+        return f"behind: {self.behind:,} games of its last payload are waiting" if self.behind else ""
 
     def assess(self, now: datetime) -> tuple[str, str]:
         parts = {name: part.assess(now, self.down_after) for name, part in self.parts.items()}

@@ -77,7 +77,7 @@ def _sources(node: Node) -> tuple[str, str]:
     if slow := sum(one.conflict for one in sources):
         parts.append(f"conflict: {slow} requested less often than prices stay fresh")
     if late := [one for one in sources if one.behind]:
-        parts.append("behind: " + ", ".join(f"{one.name} ({one.behind:,} games not matched yet)" for one in late))
+        parts.append("behind: " + ", ".join(f"{one.name} ({one.behind:,} games waiting)" for one in late))
     if shared := [one for one in sources if one.shared]:
         books = shortened(sorted({book for one in shared for book in one.shared}))
         parts.append(f"carried by more than one source: {books} ({', '.join(one.name for one in shared)})")
