@@ -42,7 +42,7 @@ from oddsengine.opportunities import (
 from oddsengine.reading import read_odds
 from oddsengine.reasons import GUARDS
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
-from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarning, check_odds
 from oddsengine.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_plan, cover, kelly_portfolio
 from oddsengine.tables import write_table
 from oddsengine.update import Update
@@ -74,6 +74,7 @@ __all__ = [
     "OddsError",
     "OddsExpr",
     "OddsTable",
+    "OddsWarning",
     "Opportunities",
     "Portfolio",
     "Strategy",

@@ -97,6 +97,26 @@ def _time(column: pl.Series) -> pl.Series:
     return column.cast(pl.Float64).rename("n").to_frame().select(_unix("n")).to_series()
 
 
+_EPOCH_DAYS = (-719_162, 2_932_896)  # of the first and last day of Python's calendar, years 1 to 9999
+_UNITS = {"ms": 86_400_000, "us": 86_400_000_000}  # per day
+
+
+def on_calendar(column: pl.Series) -> pl.Series:
+    """Write a column of times as text if it has times outside the years 1 to 9999, which cannot be converted.
+
+    Those become texts that are not times.
+    """
+    unit = column.dtype.time_unit if isinstance(column.dtype, pl.Datetime) else "days"
+    if unit == "ns" or (unit == "days" and column.dtype != pl.Date):  # years 1677 to 2262; no times
+        return column
+    day, number = _UNITS.get(unit, 1), column.to_physical()
+    valid = number.is_between(_EPOCH_DAYS[0] * day, (_EPOCH_DAYS[1] + 1) * day - 1)
+    if valid.all():  # nulls aside
+        return column
+    near = _time(column.set(~valid.fill_null(value=True), None)).dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")
+    return near.fill_null(pl.select(pl.format(f"{{}} {unit} after 1970", number)).to_series()).alias(column.name)
+
+
 CASTS: dict[type[pl.DataType], tuple[Callable[[pl.Series], pl.Series], str]] = {
     pl.String: (_text, "not text"),
     pl.Float64: (_number, "not a number"),

@@ -30,7 +30,7 @@ from oddsengine.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.odds import decimal_to_american
 from oddsengine.open_opportunities import EV, FIGURES, LEGS, Hits
 from oddsengine.outcomes import settle
-from oddsengine.query.values import league_id, sport_id
+from oddsengine.query.values import league_id, sport_id, team_names
 from oddsengine.timestamps import time_of
 from oddsengine.update import Update, hexadecimal
 
@@ -273,7 +273,8 @@ class ClosingRecorder:
             league = league_id(about["league"], sport) if about["league"] else ""
             self.store.put(
                 Close(
-                    id_, sport, league, about["home_team"] or "", about["away_team"] or "", start, due.at,
+                    id_, sport, league, *team_names(about["home_team"], about["away_team"], sport, league), start,
+                    due.at,
                     of_event.select(LINE), outcome[which], fair[which],
                     votes_at(ends.filter(pl.col("event_id") == id_), self.engine.fair),
                 )

@@ -288,9 +288,15 @@ def sweep(view: Offers, wants: Wants, scope: Scope) -> Swept:
         room = np.maximum(count, room).tolist()
 
 
+def break_even(epsilon: float) -> float:
+    """The largest sum of 1/odds that has a profit; above it, best prices are a low hold."""
+    return 1.0 / (1.0 + epsilon)
+
+
 def most_implied(wants: Wants, epsilon: float) -> Floats:
-    """The largest sum of 1/odds of an arbitrage, per caller."""
-    return np.asarray(1.0 / (1.0 + wants.profit - epsilon))
+    """The largest sum of 1/odds of an arbitrage, per caller; it has a profit unless the minimum is below 0."""
+    most = 1.0 / (1.0 + wants.profit - epsilon)
+    return np.where(wants.profit < 0.0, most, np.minimum(most, break_even(epsilon)))
 
 
 @kernel

@@ -15,7 +15,7 @@ from oddsengine.find import arbitrage, board, ev, ids, low_hold, middles
 from oddsengine.find.board import Question, Sharp, prepare
 from oddsengine.groups import Ints, Longs
 from oddsengine.opportunities import Commission
-from oddsengine.reasons import NAMES, SENTENCES, Guards, sentence
+from oddsengine.reasons import NAMES, Guards, sentence
 from oddsengine.references import devig_method
 from oddsengine.results import bet, team
 from oddsengine.schema import OddsTable
@@ -280,7 +280,8 @@ def _passed_over(question: Question, markets: Longs, rows: Longs, legs: Ints) ->
     stray = _stray(prepared.identity.verdict, table, g.row[rows])
     at = np.concatenate((g.row[set_aside], g.row[better], stray))
     codes = prepared.identity.verdict[stray].tolist()
-    why = [*why, *reasons, *(f"{NAMES[code]}: {SENTENCES[NAMES[code]]}" for code in codes)]
+    strays = zip(codes, board.reasons_of(prepared, stray), strict=True)
+    why = [*why, *reasons, *(f"{NAMES[code]}: {text}" for code, text in strays)]
     rows_ = table[at]
     return pl.DataFrame(
         {

@@ -8,7 +8,9 @@ Results are polars DataFrames, with `.to_pandas()` and `.to_arrow()`. For result
 `flatten` returns plain columns, for spreadsheets and pandas, and with `join` for CSV.
 """
 
-from typing import Protocol
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -34,14 +36,16 @@ class _Stream:
 def to_polars(data: IntoFrame) -> pl.DataFrame:
     """Convert a polars frame or query, or an object with the Arrow PyCapsule interface, to a polars DataFrame.
 
-    A DataFrame is returned unchanged. Raises `TypeError` for other objects, and `ModuleNotFoundError` for a pandas
-    DataFrame if pyarrow is not installed.
+    A DataFrame is returned unchanged. Raises `TypeError` for other objects, `ValueError` if a column occurs twice, and
+    `ModuleNotFoundError` for a pandas DataFrame if pyarrow is not installed.
     """
     if isinstance(data, pl.DataFrame):
         return data
     if isinstance(data, pl.LazyFrame):
         return data.collect()
     if hasattr(data, "__arrow_c_stream__"):
+        if twice := _twice(data):
+            raise ValueError(f"each column must occur once, got {', '.join(map(repr, twice))} more than once")
         try:
             frame = pl.DataFrame(_Stream(data))
         except pl.exceptions.SchemaError:  # a column, not a table
@@ -55,6 +59,13 @@ def to_polars(data: IntoFrame) -> pl.DataFrame:
         else f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
     )
     raise TypeError(f"expected a frame of polars, pandas or pyarrow, or one with __arrow_c_stream__, got {name}")
+
+
+def _twice(data: ArrowStream) -> list[Any]:
+    """Return the names of columns that occur more than once."""
+    schema = getattr(data, "schema", None)  # of pyarrow
+    names = getattr(data, "columns", ()) if schema is None else getattr(schema, "names", ())
+    return [name for name, count in Counter(names if isinstance(names, Iterable) else ()).items() if count > 1]
 
 
 def flatten(frame: IntoFrame, separator: str = "_", join: str | None = None) -> pl.DataFrame:

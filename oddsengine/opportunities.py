@@ -13,9 +13,12 @@ Every finder takes a frame of prices (see `ODDS_SCHEMA`) and these parameters:
 - `now`: the time at which ages are evaluated; None is the newest `last_seen_at` of the table.
 
 Thresholds are in percent, with a tolerance of 1e-7, so that a hold of exactly 2 % is within `max_hold=2`.
+
+A finder that returns nothing because the input is unusable, or because there is no fair price to compare with, says so
+in an `OddsWarning`.
 """
 
-from collections import Counter
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -27,14 +30,14 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.detect import Wants
-from oddsengine.find import arbitrage, board, ev, low_hold, middles
+from oddsengine.find import arbitrage, board, empty, ev, low_hold, middles
 from oddsengine.find import fair as fair_rows
-from oddsengine.find.board import Prepared, Sharp, prepare
+from oddsengine.find.board import Prepared, Question, Sharp, prepare, set_aside
 from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.guards import main_lines
 from oddsengine.reasons import NAMES, Guards, sentence
 from oddsengine.results import MARKETS_SCHEMA, REJECTED_SCHEMA
-from oddsengine.schema import OddsError, OddsTable
+from oddsengine.schema import OddsError, OddsTable, OddsWarning
 
 _ROWS_FOR_THREADS = 100_000
 Commission = Mapping[str, float] | None
@@ -55,6 +58,13 @@ def check_number(name: str, value: float | None, least: float = -np.inf, *, opti
     if not (value is None and optional) and not (isinstance(value, Real) and least <= value and abs(value) < np.inf):
         floor = "" if least == -np.inf else f" of at least {least:g}"
         raise ValueError(f"{name} must be {'None or ' if optional else ''}a finite number{floor}, got {value!r}")
+
+
+def _warn(found: int, question: Question, sharp: Sharp = None, *, fair: bool = False) -> None:
+    """Warn of a result without rows, if there is a reason; `fair` says whether it needs a fair price."""
+    text = "" if found else empty.unusable(question) or (empty.no_fair_price(question, sharp) if fair else "")
+    if text:
+        warnings.warn(text, OddsWarning, stacklevel=3)
 
 
 def find_ev(
@@ -139,7 +149,9 @@ def find_ev(
     prepared = prepare(odds, guards, now)
     wants = Wants.of(min_ev=min_ev, max_profit=100.0 * catalog.thresholds().arbitrage_cap)
     question = board.ask(prepared, books, sharp, method, commission, wants, include=include)
-    return ev.rows(question, ev.find(question), max_ev)
+    found = ev.rows(question, ev.find(question), max_ev)
+    _warn(found.height, question, sharp, fair=True)
+    return found
 
 
 def find_arbitrage(
@@ -161,7 +173,9 @@ def find_arbitrage(
     odds
         Prices, one per row; see `ODDS_SCHEMA`.
     min_profit, max_profit
-        Range of the profit in percent of the total stake; 0.5 and 10 by default. None as `max_profit` is no limit.
+        Range of the profit in percent of the total stake; 0.5 and 10 by default. With a minimum of 0, prices that break
+        even are not arbitrages but low holds; below 0, losing combinations are listed as well. None as `max_profit` is
+        no limit.
     books, sharp, method, commission, guards, now
         As in `find_ev`. `sharp` and `method` are for `ev_available` only.
 
@@ -190,7 +204,9 @@ def find_arbitrage(
     prepared = prepare(odds, guards, now)
     wants = Wants.of(min_profit=min_profit, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants)
-    return arbitrage.rows(question, arbitrage.find(question))
+    found = arbitrage.rows(question, arbitrage.find(question))
+    _warn(found.height, question)
+    return found
 
 
 def find_low_hold(
@@ -238,7 +254,9 @@ def find_low_hold(
     check_number("max_hold", max_hold, 0.0)
     prepared = prepare(odds, guards, now)
     question = board.ask(prepared, books, sharp, method, commission, Wants.of(max_hold=max_hold))
-    return low_hold.rows(question, low_hold.find(question))
+    found = low_hold.rows(question, low_hold.find(question))
+    _warn(found.height, question)
+    return found
 
 
 def find_middles(
@@ -297,7 +315,9 @@ def find_middles(
     least = -np.inf if min_ev is None else min_ev
     wants = Wants.of(min_middle_ev=least, min_size=min_size, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants)
-    return middles.rows(question, middles.find(question))
+    found = middles.rows(question, middles.find(question))
+    _warn(found.height, question)
+    return found
 
 
 def find_all(
@@ -397,17 +417,25 @@ def find_all(
     for name, cut in (("ev_cap", errors), ("profit_cap", int(arbitrage.over_cap(question, arbs).sum()))):
         if cut:
             counts[name] = cut
+    over_cap = counts.get("ev_cap", 0) + counts.get("profit_cap", 0)
+    _warn(over_cap + sum(frame.height for frame in frames), question, sharp, fair=True)
     return Opportunities(frames[0], frames[1], frames[2], frames[3], counts)
 
 
-def set_aside(prepared: Prepared) -> dict[str, int]:
-    """Count the rows of a prepared board rejected by each guard and by identity."""
-    codes = np.concatenate((prepared.identity.verdict, prepared.guarded.reason))
-    counts = np.bincount(codes, minlength=len(NAMES))
-    by_guard = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
-    for name, n in sorted(Counter(prepared.table.rejected["guard"].to_list()).items()):
-        by_guard[name] = by_guard.get(name, 0) + n
-    return by_guard
+def why_no_ev(
+    odds: IntoFrame,
+    *,
+    books: Iterable[str] | None = None,
+    sharp: Sharp = None,
+    method: str | None = None,
+    commission: Commission = None,
+    guards: Guards = None,
+    now: datetime | None = None,
+    option: str = "sharp",
+) -> str:
+    """Say in one sentence why no price can have an EV; empty if some can. `option` is the name of `sharp` in it."""
+    question = board.ask(prepare(odds, guards, now), books, sharp, method, commission, Wants.of())
+    return empty.unusable(question) or empty.no_fair_price(question, sharp, option)
 
 
 def rejected(
@@ -467,15 +495,15 @@ def rejected(
     at = np.concatenate((rows, g.row[held], g.row[list(edge)]))
     names = [NAMES[c] for c in (*identity.verdict[rows].tolist(), *guarded.reason[held].tolist())]
     names += ["ev_cap"] * len(edge)
-    measure = [np.nan] * rows.size + guarded.measure[held].tolist() + list(edge.values())
+    measure = guarded.measure[held].tolist() + list(edge.values())
+    reasons = board.reasons_of(prepared, rows)
+    reasons += [sentence(name, x) for name, x in zip(names[rows.size :], measure, strict=True)]
     invalid = table[at]
     frame = pl.DataFrame(
         {
             "row": invalid["row"],
             "guard": pl.Series(names, dtype=pl.String),
-            "reason": pl.Series(
-                [sentence(name, x) for name, x in zip(names, measure, strict=True)], dtype=pl.String
-            ),
+            "reason": pl.Series(reasons, dtype=pl.String),
             **{
                 name: invalid[name]
                 for name in (
@@ -557,6 +585,7 @@ def fair(
         prepared = prepare(odds if checked else came.with_columns(place), guards, now)
     question = board.ask(prepared, None, sharp, method, commission, Wants.of(min_ev=-100.0))
     figures = fair_rows.columns(question)
+    _warn(figures["fair_probability"].count(), question, sharp, fair=True)
     if figures.height == came.height:
         return came.with_columns(figures)
     # Invalid rows are in `rejected`; the others are numbered as they came.

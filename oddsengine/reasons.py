@@ -62,7 +62,7 @@ SENTENCES = {
     "ev_cap": "an edge of {x:.1f} % is a data error",
     "suspended": "the price is suspended",
     "unmapped": "the market type does not settle in the same way everywhere",
-    "ambiguous_moneyline": "a two-way moneyline in a sport with draws",
+    "ambiguous_moneyline": "a two-way moneyline in a sport with draws, or beside a selection that is not recognised",
     "bad_value": "the value is not valid",
     "missing_value": "the value is missing",
 }

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from oddsengine.casts import CASTS, TIME, is_empty, readable
+from oddsengine.casts import CASTS, TIME, is_empty, on_calendar, readable
 from oddsengine.catalog import thresholds
 from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.odds import american_to_decimal, decimal_to_american, even_money
@@ -99,11 +99,16 @@ _AMERICAN = "an American price: give it as odds_american"
 _NO_AMERICAN = "not a finite price of 100 or more, or -100 or less"
 _DEFAULTS = {"is_live": False, "is_active": True, "flap": False, "rejected_upstream": False, "confirmed": False}
 _MISSING = {name: pl.Series(name, [_DEFAULTS.get(name)], dtype=dtype) for name, dtype in ODDS_SCHEMA.items()}
+_TIMES = tuple(name for name, dtype in ODDS_SCHEMA.items() if isinstance(dtype, pl.Datetime))
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
 
 class OddsError(ValueError):
     """The input is not an odds table; the message is for the user."""
+
+
+class OddsWarning(UserWarning):
+    """A result is empty because of its input; the message says why."""
 
 
 class OddsTable(pl.DataFrame):
@@ -174,12 +179,13 @@ def check_odds(frame: IntoFrame) -> OddsTable:
         return frame
     try:
         frame = to_polars(frame)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise OddsError(f"not an odds table: {error}") from None
     frame = _with_own_names(frame)
     if frame.schema.get("row") != pl.UInt32 or frame["row"].null_count() or frame["row"].is_duplicated().any():
         row = pl.Series("row", np.arange(1, frame.height + 1, dtype=np.uint32))
         frame = (frame.drop("row") if "row" in frame.columns else frame).hstack([row])
+    frame = frame.with_columns(on_calendar(frame[name]) for name in frame.columns if name in _TIMES)
     faults = _Faults(frame)
     frame = _bounded(frame, faults)
     table = _filled(_cast(frame, faults))

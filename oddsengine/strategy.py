@@ -86,6 +86,7 @@ _HOURS = [1.0, 3.0, 6.0, 12.0, 24.0, 48.0]
 _HOUR_NAMES = ["<1", "1-3", "3-6", "6-12", "12-24", "24-48", ">48"]
 STATUSES = ("waiting", "filled", "rejected")
 ANSWER_S = 1800  # s: the longest time from when an order is due to the step that answers it
+_MOST_S = 31_536_000  # s: a year
 UNOBSERVED = "unobserved"
 """Reason of an order that was filled without such a step."""
 Staking = Literal["flat", "kelly", "portfolio"]
@@ -232,10 +233,11 @@ class Trader:
     ) -> None:  # fmt: skip
         if not 0.0 < bankroll < np.inf:
             raise ValueError(f"bankroll must be a finite number above 0, got {bankroll!r}")
-        if not (latency_s >= 0.0 and 0.0 <= tolerance < 1.0):
-            raise ValueError(
-                f"latency_s must be 0 or more and tolerance from 0 to below 1, got {latency_s!r}, {tolerance!r}"
-            )
+        for name, value, most in (("latency_s", latency_s, _MOST_S), ("settle_hours", settle_hours, _MOST_S / 3600)):
+            if not 0.0 <= value <= most:
+                raise ValueError(f"{name} must be from 0 to {most:,.0f}, got {value!r}")
+        if not 0.0 <= tolerance < 1.0:
+            raise ValueError(f"tolerance must be from 0 to below 1, got {tolerance!r}")
         self.engine, self.strategy, self.start = engine, strategy, bankroll
         self.cash = bankroll
         self._latency, self._tolerance = round(latency_s * SECOND), tolerance

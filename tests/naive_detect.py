@@ -190,17 +190,17 @@ def best_combinations(board: View, least_books: int) -> Iterator[Combination]:
 
 
 def find_arbitrage(board: View) -> list[Combination]:
-    least = board.settings.min_profit / 100.0 - EPSILON
-    return [
-        best
-        for best in best_combinations(board, least_books=2)
-        if max(least, -EPSILON) <= best.profit <= PROFIT_CAP + EPSILON
-    ]
+    """Combinations with a profit, unless losing ones are asked for."""
+    least = board.settings.min_profit / 100.0
+    least = least - EPSILON if least < 0.0 else max(least - EPSILON, EPSILON)
+    return [best for best in best_combinations(board, least_books=2) if least <= best.profit <= PROFIT_CAP + EPSILON]
 
 
 def find_low_hold(board: View) -> list[Combination]:
     most = board.settings.max_hold / 100.0 + EPSILON
-    return [best for best in best_combinations(board, least_books=1) if -EPSILON <= best.total - 1.0 <= most]
+    return [
+        best for best in best_combinations(board, least_books=1) if best.profit < EPSILON and best.total - 1.0 <= most
+    ]
 
 
 def books_at_best(board: View, best: Combination) -> list[list[str]]:

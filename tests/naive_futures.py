@@ -138,7 +138,7 @@ def judge(
     tired = {(p.selection, p.book) for p in prices if p.age > rules.fresh}
     implied, legs = best(q, aside, field, places, mine, tired)
     profit = None
-    if complete and implied is not None and implied < 1:
+    if complete and implied is not None and 1 / implied - 1 >= 1e-9:
         profit = 1 / implied - 1
         if profit > rules.cap + rules.epsilon or len({books[book].feed for book in legs.values()}) < 2:
             profit = None

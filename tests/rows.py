@@ -4,11 +4,13 @@ Every helper takes a book, lines and prices; a price of None leaves that side ou
 `age` in seconds, anything of an odds table as it is.
 """
 
+import warnings
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
+import pytest
 from boards import COLUMNS, frame
 from hazards import NOW, SECOND, Row
 
@@ -100,6 +102,16 @@ def ask(find: Callable[..., pl.DataFrame], odds: pl.DataFrame, **words: Any) -> 
     if getattr(find, "__name__", "") == "find_ev":
         words = {"method": "power"} | words
     return find(odds, **{"now": MOMENT, **words}).to_dicts()
+
+
+def nothing(said: str) -> Any:
+    """A context in which a finder returns nothing, and says why."""
+    return pytest.warns(oddsengine.OddsWarning, match=said)
+
+
+def whatever_is_found() -> Any:
+    """A context for boards of any kind: some have nothing, and why is of no concern."""
+    return warnings.catch_warnings(action="ignore", category=oddsengine.OddsWarning)
 
 
 def legs(arb: dict[str, Any]) -> list[tuple[str, float]]:

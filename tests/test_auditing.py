@@ -169,6 +169,26 @@ def test_first_showings_are_graded_at_the_close_of_the_others() -> None:
         assert row["close"] == "others"
 
 
+def test_games_that_have_not_begun_are_left_out_and_counted() -> None:
+    """The last look of a history is five minutes before its last game."""
+    found, later = oe.audit(history(4)), oe.audit(history(5))
+    assert (found.waiting, set(found.shown["event"])) == (1, {"g0", "g1", "g2"})
+    assert (later.waiting, set(later.shown["event"])) == (1, {"g0", "g1", "g2", "g3"})
+    assert "left out: 1 games that had not begun at the end of the history" in str(found)
+
+
+def test_spellings_of_a_league_and_of_a_book_are_one_cell() -> None:
+    table = history(4)
+    spelled = table.with_columns(
+        league=pl.when(pl.col("event").rank("dense") % 2 == 0).then(pl.col("league").str.to_uppercase())
+        .otherwise("league"),
+        book=pl.when(pl.col("book") == "fanduel").then(pl.lit("FanDuel")).otherwise("book"),
+    )  # fmt: skip
+    assert spelled["league"].n_unique() > table["league"].n_unique()
+    cells = oe.audit(spelled).table.filter(pl.col("by").is_in(["league", "book"]))
+    assert cells.equals(oe.audit(table).table.filter(pl.col("by").is_in(["league", "book"])))
+
+
 def test_the_figures_of_a_cell() -> None:
     ev, worth, game = np.array([1.0, 2.0, 3.0, 2.0]), np.array([2.0, 1.0, 4.0, 1.0]), np.array([0, 0, 1, 1])
     mean, error = clustered_mean(worth, game)

@@ -521,6 +521,17 @@ def test_normalising_agrees_on_every_character(around: str) -> None:
     assert len(both([around.format(c) for c in known])) > less(250_000, 20_000)
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("U-\u0662\u0661", "u 21"), ("\u0967\u0968", "12"), ("\U0001e951", "1"), ("Ars\u200benal", "arsenal"),
+        ("\u202eArsenal\u202c", "arsenal"), ("Chel\u00adsea\ufeff", "chelsea"), ("2\u200b.5", "2 5"),
+    ],
+)  # fmt: skip
+def test_digits_of_all_scripts_are_equal_and_invisible_characters_are_dropped(text: str, name: str) -> None:
+    assert both([text]) == [name]
+
+
 @given(st.lists(st.text(st.characters(exclude_categories=("Cs", "Cn")), max_size=30), max_size=20))
 def test_normalising_agrees_and_is_idempotent(texts: list[str]) -> None:
     once = both(texts)

@@ -296,8 +296,10 @@ def _source(name: str, **more: Any) -> SourceStatus:
          "sources: 2 ok; rejected as stale, by source: 75%, 0%"),
         ((_source("secret", status="degraded", conflict=True, reason="secret"), _source("b")), "degraded",
          "sources: 1 degraded, 1 ok; conflict: 1 requested less often than prices stay fresh"),
+        ((_source("one", shared=("pinnacle",)), _source("secret"), _source("two", shared=("pinnacle",))), "ok",
+         "sources: 3 ok; carried by more than one source: pinnacle (one, two)"),
         ((_source("new", status="degraded", behind=39_000), _source("secret")), "degraded",
-         "sources: 1 degraded, 1 ok; behind: new (39,000 games not matched yet)"),
+         "sources: 1 degraded, 1 ok; behind: new (39,000 games waiting)"),
     ],
 )  # fmt: skip
 def test_health_counts_sources(sources: tuple[SourceStatus, ...], status: str, message: str) -> None:

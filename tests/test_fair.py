@@ -174,7 +174,7 @@ def test_columns_of_the_caller_are_not_overwritten() -> None:
 
 def test_net_odds_are_after_commission() -> None:
     odds = two_way(("pinnacle", 1.95, 1.95), ("fanduel", 2.1, 1.75))
-    rows = oe.fair(odds, commission={"fanduel": 0.5})
+    rows = oe.fair(odds, sharp="pinnacle", commission={"fanduel": 0.5})
     assert rows["net_odds"].to_list() == pytest.approx([1.95, 1.95, 1.55, 1.375])
 
 

@@ -50,8 +50,8 @@ def test_prices_of_a_source_do_not_wait_for_the_new_games_of_another() -> None:
         assert between >= 5
         assert len([left for left, _, _ in behind if left]) >= 5
         left = max(behind)[0]
-        assert 0 < left < 4_000
-        assert (left, "degraded", f"behind: {left:,} new games are not matched yet") in behind
+        assert 0 < left <= 4_000
+        assert (left, "degraded", f"behind: {left:,} games of its last payload are waiting") in behind
         assert [(one.name, one.behind, one.status) for one in hub.statuses()] == [("good", 0, "ok"), ("new", 0, "ok")]
         assert hub.engine.table()["event_id"].n_unique() == 4_000
         await hub.close()
@@ -121,3 +121,29 @@ def test_a_source_has_a_bounded_number_of_games(monkeypatch: pytest.MonkeyPatch)
         await hub.close()
 
     asyncio.run(check())
+
+
+@pytest.mark.parametrize("configured", [(), ("good",), ("good", "new")])
+def test_feeds_that_carry_one_book_are_named_once(
+    configured: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def check() -> list[tuple[str, ...]]:
+        hub = Hub(Writer(Engine()), Matcher(), clock=lambda: NOW)
+        for name in ("good", "new"):
+            hub.add(declared(name, books=("fanduel", "draftkings") if name in configured else ()))
+        for _ in range(2):
+            await hub.deliver("new", payload(games(2), "fanduel"))
+            await hub.deliver("good", payload(games(2), "FanDuel"))
+            await hub.deliver("good", payload(games(2), "betmgm"))
+        await hub.close()
+        return [one.shared for one in hub.statuses()]
+
+    shared = asyncio.run(check())
+    texts = [text for text in caplog.messages if "both carry" in text]
+    if len(configured) == 2:
+        assert (texts, shared) == ([], [(), ()])
+    else:
+        assert texts == [
+            "feeds.good and feeds.new both carry fanduel: their prices replace each other; set `books` for both"
+        ]
+        assert shared == [("fanduel",), ("fanduel",)]

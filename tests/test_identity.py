@@ -15,6 +15,7 @@ from rows import (
     legs,
     market_of,
     moneyline,
+    nothing,
     prop,
     reason,
     row,
@@ -125,7 +126,8 @@ def test_three_ways_with_a_missing_draw_are_no_two_ways() -> None:
 def test_three_ways_without_any_draw_make_nothing() -> None:
     board = table(moneyline("a", 3.1, 3.4, market="1x2", **LA_LIGA), moneyline("b", 3.1, 3.4, market="1x2", **LA_LIGA))
     assert [m["is_complete"] for m in market_of(board)] == [False]
-    assert not any(f.height for f in find_all(board, guards=[])[:4])
+    with nothing("at least two other books"):
+        assert not any(f.height for f in find_all(board, guards=[])[:4])
 
 
 def test_ways_are_judged_for_each_book_event_and_period() -> None:
@@ -139,7 +141,8 @@ def test_two_ways_where_a_draw_is_possible_are_shown_never_used() -> None:
     board = table(moneyline("a", 2.2, 2.2, **LA_LIGA), moneyline("b", 2.2, 2.2, **LA_LIGA))
     assert set(aside(board, guards=[]).values()) == {"ambiguous_moneyline"}
     assert "in a sport with draws" in reason(board, 0)
-    assert not any(f.height for f in find_all(board, guards=[])[:4])
+    with nothing("4 of 4 rows are rejected: ambiguous_moneyline 4"):
+        assert not any(f.height for f in find_all(board, guards=[])[:4])
     assert not any(m["is_complete"] for m in market_of(board, guards=[]))
 
 
@@ -216,7 +219,8 @@ def test_periods_never_mix() -> None:
 def test_live_and_pre_match_never_meet() -> None:
     board = table(total("a", 220.5, 2.2, 1.7), total("b", 220.5, 1.7, 2.2, is_live=True))
     assert [m["is_live"] for m in market_of(board)] == [False, True]
-    assert not any(f.height for f in find_all(board, guards=[])[:4])
+    with nothing("at least two other books"):
+        assert not any(f.height for f in find_all(board, guards=[])[:4])
 
 
 def test_double_chance_is_never_arbitraged_or_devigged() -> None:
@@ -225,7 +229,8 @@ def test_double_chance_is_never_arbitraged_or_devigged() -> None:
     rows = [row(b, "double_chance", t, 1.7, **LA_LIGA) for b in ("pinnacle", "b") for t in texts]
     board = table(rows)
     assert set(aside(board, guards=[]).values()) == {"unmapped"}
-    assert not any(f.height for f in find_all(board, guards=[], min_ev=-99.0)[:4])
+    with nothing("6 of 6 rows are rejected: unmapped 6"):
+        assert not any(f.height for f in find_all(board, guards=[], min_ev=-99.0)[:4])
 
 
 @pytest.mark.parametrize(
@@ -236,7 +241,8 @@ def test_double_chance_is_never_arbitraged_or_devigged() -> None:
 def test_families_that_are_shown_and_never_used(name: str) -> None:
     board = table(row("a", name, HOME, 3.0, player_name="Somebody"), row("b", name, AWAY, 3.0, player_name="Somebody"))
     assert aside(board, guards=[]) == {0: "unmapped", 1: "unmapped"}
-    assert not any(f.height for f in find_all(board, guards=[])[:4])
+    with nothing("2 of 2 rows are rejected: unmapped 2"):
+        assert not any(f.height for f in find_all(board, guards=[])[:4])
 
 
 def test_suspended_rows_are_listed_and_never_used() -> None:
@@ -269,7 +275,8 @@ def test_whose_team_total_it_is(other: dict[str, Any]) -> None:
 def test_a_team_total_whose_team_is_lost_is_no_market() -> None:
     board = table(total("a", 110.5, 2.3, None, "team_total"), total("b", 110.5, None, 2.0, "team_total"))
     assert aside(board) == {0: "unknown_outcome", 1: "unknown_outcome"}
-    assert not ask(find_arbitrage, board, guards=[])
+    with nothing("2 of 2 rows are rejected: unknown_outcome 2"):
+        assert not ask(find_arbitrage, board, guards=[])
 
 
 def test_a_team_total_of_two_teams_is_a_conflict() -> None:

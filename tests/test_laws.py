@@ -16,7 +16,22 @@ from effort import less
 from hazards import HAZARDS, NOW, SECOND, Row
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from rows import LA_LIGA, MOMENT, NHL, Rows, ask, legs, moneyline, prop, row, spread, table, total
+from rows import (
+    LA_LIGA,
+    MOMENT,
+    NHL,
+    Rows,
+    ask,
+    legs,
+    moneyline,
+    nothing,
+    prop,
+    row,
+    spread,
+    table,
+    total,
+    whatever_is_found,
+)  # fmt: skip
 
 import oddsengine
 from oddsengine import calculators, catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
@@ -49,7 +64,8 @@ def plans(hazards: Sequence[str] = tuple(HAZARDS)) -> st.SearchStrategy[Plan]:
 
 def everything(odds: pl.DataFrame, **words: Any) -> dict[str, pl.DataFrame]:
     """The four frames of one reading, over a sharp reference."""
-    found = find_all(odds, now=MOMENT, **{"method": "power", **words})
+    with whatever_is_found():
+        found = find_all(odds, now=MOMENT, **{"method": "power", **words})
     return {kind: getattr(found, kind) for kind in KINDS}
 
 
@@ -136,9 +152,10 @@ def test_one_book_has_no_arbitrage(plan: Plan, data: st.DataObject) -> None:
     book = data.draw(st.sampled_from(sorted({r["sportsbook"] for r in rows})))
     words: dict[str, Any] = dict(guards=[], max_profit=None, now=MOMENT)
     alone = frame([r for r in rows if r["sportsbook"] == book])
-    assert find_arbitrage(alone, min_profit=-50.0, **words).is_empty()
-    assert find_middles(alone, **words).is_empty()
-    assert find_arbitrage(frame(rows), books=[book], min_profit=-50.0, **words).is_empty()
+    with whatever_is_found():
+        assert find_arbitrage(alone, min_profit=-50.0, **words).is_empty()
+        assert find_middles(alone, **words).is_empty()
+        assert find_arbitrage(frame(rows), books=[book], min_profit=-50.0, **words).is_empty()
 
 
 def best_sums(odds: pl.DataFrame) -> dict[int, float]:
@@ -281,6 +298,27 @@ def arb_of(percent: float) -> pl.DataFrame:
     return table(total("a", 220.5, odds, 1.75), total("b", 220.5, 1.75, odds))
 
 
+@pytest.mark.parametrize(
+    ("over", "under", "kinds"),
+    [
+        (2.0, 2.0, {"low_hold"}), (2.0 + 1e-9, 2.0, {"low_hold"}), (2.0 + 1e-6, 2.0, {"arbitrage"}),
+        (2.0 - 1e-6, 2.0, {"low_hold"}), (1.1, 11.0, {"low_hold"}), (3.0, 1.5, {"low_hold"}),
+    ],
+)  # fmt: skip
+def test_prices_that_break_even_are_a_low_hold_and_no_arbitrage(over: float, under: float, kinds: set[str]) -> None:
+    """Of a table, of a live view, and of two books or one."""
+    rows = [*total("a", 220.5, over, None), *total("b", 220.5, None, under)]
+    words: dict[str, Any] = dict(min_profit=0.0, max_hold=0.5)
+    found = find_all(table(rows), guards=[], now=MOMENT, **words)
+    assert {kind for kind in ("arbitrage", "low_hold") if getattr(found, kind).height} == kinds
+    engine = oddsengine.Engine(guards=[])
+    view = engine.view(keep=True, **words)
+    engine.step(table(rows), MOMENT)
+    live = view.opportunities()
+    assert {kind for kind in ("arbitrage", "low_hold") if getattr(live, kind).height} == kinds
+    assert find_arbitrage(table(rows), guards=[], min_profit=-1.0, now=MOMENT).height == 1  # as asked
+
+
 def test_a_profit_over_ten_percent_is_counted_never_shown() -> None:
     for percent, shown in ((9.99, True), (10.0, True), (10.01, False)):
         found = find_all(arb_of(percent), guards=[], now=MOMENT)
@@ -363,9 +401,10 @@ def test_the_first_reference_in_order_with_a_complete_market() -> None:
     assert ask(find_ev, odds, method="power")[0]["sharp_book"] == "circa"
     assert ask(find_ev, odds, sharp=["pinnacle", "betonline", "circa"])[0]["sharp_book"] == "betonline"
     assert ask(find_ev, odds, sharp="betonline")[0]["sharp_book"] == "betonline"
-    assert not ask(find_ev, odds, sharp="pinnacle")
-    assert not ask(find_ev, odds, sharp=[])
-    assert not ask(find_ev, odds, sharp="bookmaker")  # of the catalog, and not of this table
+    absent: list[Any] = ["pinnacle", [], "bookmaker"]  # of the catalog, and not of this table
+    for sharp in absent:
+        with nothing("no usable price here is in a market that a sharp book quotes in full"):
+            assert not ask(find_ev, odds, sharp=sharp)
 
 
 def test_a_reference_is_never_its_own_opportunity() -> None:
@@ -414,7 +453,8 @@ def test_a_reference_of_five_percent_is_trusted_alone() -> None:
     )
     assert ask(find_ev, odds, method="power")[0]["sharp_book"] == "pinnacle"
     odds = table(total("pinnacle", 220.5, 2.0 / 1.0501, 2.0 / 1.0501), total("a", 220.5, 2.1, 1.75))
-    assert not ask(find_ev, odds, method="power")  # nobody to make a consensus with
+    with nothing("no fair price"):
+        assert not ask(find_ev, odds, method="power")  # nobody to make a consensus with
 
 
 def test_a_consensus_by_weights() -> None:
@@ -715,7 +755,8 @@ def test_a_table_without_rows() -> None:
 
 
 def test_one_row_and_one_book() -> None:
-    assert not any(f.height for f in find_all(table(row("a", "total_points", "Over", 2.0, 220.5)), guards=[])[:4])
+    with nothing("at least two other books"):
+        assert not any(f.height for f in find_all(table(row("a", "total_points", "Over", 2.0, 220.5)), guards=[])[:4])
     found = find_all(table(total("a", 220.5, 2.0, 1.97)), now=MOMENT)
     assert [low["hold_percentage"] for low in found.low_hold.to_dicts()] == [pytest.approx((0.5 + 1 / 1.97 - 1) * 100)]
     assert not found.ev.height
@@ -724,8 +765,10 @@ def test_one_row_and_one_book() -> None:
 
 def test_nothing_but_bad_rows() -> None:
     odds = table(row("a", "total_points", "Over", math.nan, 220.5), row("a", "correct_score", "2-1", 9.0))
-    assert not any(f.height for f in find_all(odds)[:4])
+    with nothing("2 of 2 rows are rejected: unmapped 1, bad_price 1"):
+        assert not any(f.height for f in find_all(odds)[:4])
     assert oddsengine.rejected(odds)["guard"].to_list() == ["bad_price", "unmapped"]
+    assert oddsengine.markets(odds).is_empty()  # no market is known
 
 
 def test_very_long_prices() -> None:
@@ -759,7 +802,8 @@ def test_words_that_nobody_knows(find: Find) -> None:
         find(odds, books="pinnacle")
     with pytest.raises(TypeError, match="now must be a datetime"):
         find(odds, now=12)
-    assert not find(odds, books=["fanduel"]).height  # the catalog knows it, the table has nothing of it
+    with whatever_is_found():
+        assert not find(odds, books=["fanduel"]).height  # the catalog knows it, the table has nothing of it
     for word, value, strange in (
         ("books", ["fandual"], "fandual"), ("sharp", "pinacle", "pinacle"), ("sharp", ["circa", "pinacle"], "pinacle"),
         ("sharp", {"a": 2, "cirka": 1}, "cirka"), ("commission", {"a": 0.01, "betfare": 0.02}, "betfare"),

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live_strategies import PAUSES, Feed, Step, feed, moment, row_ids
 from polars.testing import assert_frame_equal
+from rows import whatever_is_found
 from test_engine import KINDS, SEEDS, WIDE, apply, few, same_frames, tape
 
 import oddsengine as oe
@@ -319,7 +320,8 @@ def searches(act: Callable[[], object]) -> int:
 
 
 def as_the_table(engine: Engine, view: View) -> None:
-    whole = oe.find_all(oe.prepare(engine.table(), now=engine.moment), **WIDE)
+    with whatever_is_found():
+        whole = oe.find_all(oe.prepare(engine.table(), now=engine.moment), **WIDE)
     same_frames(view.opportunities(), whole)
 
 

@@ -267,6 +267,54 @@ def test_another_side_of_the_clubs_is_another_event(mark: str) -> None:
     assert same("soccer", "club_friendlies", other, (f"FC Porto {mark}", f"SC Braga {mark}"))
 
 
+@pytest.mark.parametrize(
+    "marks",
+    [
+        "{} SRL", "{} corners", "{} (Corners)", "{} (Bookings)", "{} Legends", "{} (eSports)", "{} Ж", "{} (女)",
+        "{}女足", "{} U-\u0662\u0661", "{} U\u200b21", "{} W\u200bomen", "{} Women\u200b", "{} (\u200bW)",
+        "{}\u202ewomen", "{}\u200bwomen", "{} Reunion", ("{} (Kevin)", "{} (Meltosik)"), "{} (Kevin)",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("sport", "league"), [("soccer", "x"), ("soccer", "england_premier_league"), ("basketball", "euro_x")]
+)
+def test_what_both_teams_carry_makes_another_contest(marks: str | tuple[str, str], sport: str, league: str) -> None:
+    home, away = (marks, marks) if isinstance(marks, str) else marks
+    marked = home.format("Arsenal"), away.format("Chelsea")
+    assert not same(sport, league, ("Arsenal", "Chelsea"), marked)
+    assert not same(sport, league, marked, ("Chelsea", "Arsenal"))
+    assert same(sport, league, marked, marked)
+
+
+@pytest.mark.parametrize(
+    ("sport", "league", "one", "other"),
+    [
+        ("soccer", "x", ("Porto", "Braga"), ("FC Porto", "FC Braga")),
+        ("soccer", "x", ("Hilal", "Nassr"), ("Al-Hilal", "Al-Nassr")),
+        ("soccer", "x", ("Leeds", "Oxford"), ("Leeds United", "Oxford United")),
+        ("soccer", "x", ("Botafogo", "Fortaleza"), ("Botafogo (RJ)", "Fortaleza (CE)")),
+        ("soccer", "x", ("Arsenal Women", "Chelsea (W)"), ("Arsenal (女)", "Chelsea Ж")),
+        ("soccer", "x", ("Porto U21", "Braga U21"), ("Porto U-\u0662\u0661", "Braga Under \u0662\u0661")),
+        ("soccer", "x", ("北京国安女足", "上海申花女足"), ("北京国安 女足", "上海申花 (女)")),
+        ("soccer", "x", ("Arsenal", "Chelsea"), ("Ars\u200benal", "Chel\u00adsea")),
+        ("soccer", "x", ("Arsenal", "Chelsea"), ("\u202eArsenal\u202c", "Chelsea")),
+        ("baseball", "mlb", ("Mets", "Yankees"), ("New York Mets", "New York Yankees")),
+        ("basketball", "ncaab", ("Auburn", "Clemson"), ("Auburn Tigers", "Clemson Tigers")),
+        ("basketball", "nba", ("Lakers", "Clippers"), ("Los Angeles Lakers", "Los Angeles Clippers")),
+        ("esports", "x", ("Liquid", "Falcons"), ("Liquid Esports", "Falcons Esports")),
+        ("tennis", "atp", ("A. Zverev", "J. Struff"), ("Zverev A. (GER)", "Struff J. (GER)")),
+    ],
+)
+def test_what_both_teams_may_carry(sport: str, league: str, one: tuple[str, str], other: tuple[str, str]) -> None:
+    assert same(sport, league, one, other)
+    assert same(sport, league, other, one)
+
+
+def test_simulated_tennis_is_another_contest() -> None:
+    assert not same("tennis", "atp", ("A. Zverev", "R. Nadal"), ("A. Zverev (SRL)", "R. Nadal (SRL)"))
+    assert not same("tennis", "atp", ("A. Zverev", "R. Nadal"), ("A. Zverev SRL", "R. Nadal SRL"))
+
+
 def test_in_a_league_of_women_the_mark_is_optional() -> None:
     assert same("soccer", "england_wsl", ("Arsenal Women", "Chelsea Women"), ("Arsenal", "Chelsea (W)"))
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from rows import HOME, MOMENT, moneyline, row, table, total
+from rows import HOME, MOMENT, moneyline, nothing, row, table, total
 
 import oddsengine as oe
 from oddsengine.detect import Wants
@@ -28,13 +28,31 @@ def test_a_sport_is_found_however_it_is_written(sport: str) -> None:
         row("caesars", "moneyline", "FC Schalke 04", 1.8, **words),
         row("caesars", "moneyline", "Hannover 96", 2.2, **words),
     )
-    assert arbs(board).height == 0
+    with nothing("4 of 4 rows are rejected: ambiguous_moneyline 4"):
+        assert arbs(board).height == 0
     assert set(oe.rejected(board, now=MOMENT)["guard"]) == {"ambiguous_moneyline"}
+
+
+def test_a_moneyline_with_a_misspelt_team_names_the_selection_that_was_not_recognised() -> None:
+    board = table(
+        row("betmgm", "moneyline", "Los Angeles Lakers", 2.2),
+        row("betmgm", "moneyline", "Bostn Celtcs", 1.8),
+        row("caesars", "moneyline", "Los Angeles Lakers", 2.1),
+    )
+    reasons = {(book, text): (guard, why) for book, text, guard, why in oe.rejected(board, now=MOMENT).select(
+        "sportsbook", "selection", "guard", "reason").rows()}  # fmt: skip
+    assert reasons == {
+        ("betmgm", "Los Angeles Lakers"): (
+            "ambiguous_moneyline", "the book's other selection is neither team, and may be the draw: 'Bostn Celtcs'",
+        ),
+        ("betmgm", "Bostn Celtcs"): ("unknown_outcome", "the selection is not an outcome of the market"),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("spelling", ["DraftKings", "dk", "draftkings "])
 def test_two_spellings_of_a_book_are_one_book(spelling: str) -> None:
-    assert arbs(table(moneyline("draftkings", 2.1, 1.8), moneyline(spelling, 1.8, 2.1))).height == 0
+    with nothing("4 of 4 rows are rejected: duplicate_outcome 4"):
+        assert arbs(table(moneyline("draftkings", 2.1, 1.8), moneyline(spelling, 1.8, 2.1))).height == 0
 
 
 def test_caller_may_spell_a_book_as_they_like() -> None:
@@ -64,7 +82,8 @@ def test_a_number_in_a_name_is_not_its_line() -> None:
         row("a1", "asian_handicap", "FC Schalke 04 -0.5", 2.1, -0.5, selection_type="away", **words),
         row("b1", "asian_handicap", "Hannover 96 +0.5", 2.1, 0.5, selection_type="home", **words),
     )
-    assert arbs(board).height == 0
+    with nothing("2 of 2 rows are rejected: side_conflict 2"):
+        assert arbs(board).height == 0
     assert set(oe.rejected(board, now=MOMENT)["guard"]) == {"side_conflict"}
 
 
@@ -105,7 +124,8 @@ def test_what_sharp_may_be() -> None:
 
 def test_a_wide_reference_is_not_trusted_alone_with_weights_either() -> None:
     board = table(moneyline("circa", 1.7, 1.7), moneyline("c", 2.15, 1.7))
-    assert oe.find_ev(board, sharp={"pinnacle": 3, "circa": 1}, now=MOMENT).height == 0
+    with nothing("no fair price"):
+        assert oe.find_ev(board, sharp={"pinnacle": 3, "circa": 1}, now=MOMENT).height == 0
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_rows_without_a_time_are_refused() -> None:
     for given in (wrong, wrong.lazy()):
         with pytest.raises(ValueError, match="last_seen_at must be a time in every row"):
             oe.scan_history(given)
-    with pytest.raises(ValueError, match="every must be a number of seconds above 0, got 0"):
+    with pytest.raises(ValueError, match=r"every must be a number of seconds above 0, .*, got 0"):
         oe.scan_history(frame, every=0)
     empty = oe.scan_history(frame.clear().lazy())
     assert empty.schema == oe.scan_history(frame.drop("n")).schema

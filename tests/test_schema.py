@@ -5,12 +5,16 @@ import pickle
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
+import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import oddsengine as oe
 from oddsengine.casts import TIME
+from oddsengine.sample import SAMPLE_BOARD
 from oddsengine.schema import BAD_ROW_SCHEMA, ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
 NOON = datetime(2026, 2, 8, 12, 0, tzinfo=UTC)
@@ -148,6 +152,46 @@ def test_a_text_has_a_bound(name: str) -> None:
 def test_a_number_or_time_in_a_long_text(name: str) -> None:
     table = check_odds(prices(**{"odds_decimal": ["2", "2"], name: ["1" * 10_000_000, None]}))
     assert table.rejected.select("field", "reason").row(0) == (name, "longer than 1,000 characters")
+
+
+@pytest.mark.parametrize("unit", ["ms", "us"])
+@pytest.mark.parametrize("far", [1 << 62, -(1 << 62)])
+def test_times_beyond_the_calendar_are_no_times(unit: Any, far: int) -> None:
+    """The others of the column are read; polars converts none of them to a datetime or text."""
+    near = datetime(2026, 2, 8, 18, tzinfo=UTC)
+    times = pl.Series([int(near.timestamp()) * (1000 if unit == "ms" else 1_000_000), far, None]).cast(
+        pl.Datetime(unit)
+    )
+    price = {"sportsbook": ["a", "b", "c"], "event_id": "e", "market_type": "moneyline", "selection": "x"}
+    frame = pl.DataFrame({**price, "odds_decimal": 2.0, "event_start_time": times, "last_seen_at": times})
+    table = oe.check_odds(frame)
+    assert table["event_start_time"].to_list() == [near, None]
+    assert table.rejected.select("row", "value", "reason").rows() == [(2, f"{far} {unit} after 1970", "not a time")]
+    with pytest.raises(ValueError, match=r"last_seen_at must be a time in every row, got '-?4611686018427387904"):
+        oe.scan_history(frame)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"every": 1e300}, "every must be a number of seconds above 0, at most 31,536,000"),
+     ({"latency_s": math.inf}, "latency_s must be from 0 to 31,536,000, got inf"),
+     ({"settle_hours": 1e300}, "settle_hours must be from 0 to 8,760, got 1e"),
+     ({"settle_hours": math.nan}, "settle_hours must be from 0 to 8,760, got nan")],
+)  # fmt: skip
+def test_spans_of_time_are_finite(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        oe.backtest(SAMPLE_BOARD, oe.Strategy(), **given)
+
+
+def test_a_column_given_twice_is_named() -> None:
+    names = ["event_id", "sportsbook", "event_id"]
+    arrow = pa.table([pa.array(["x"])] * 3, names=names)
+    said = "each column must occur once, got 'event_id' more than once"
+    for frame in (arrow, arrow.to_reader(), pd.DataFrame([["x"] * 3], columns=names)):
+        with pytest.raises(oe.OddsError, match=f"not an odds table: {said}"):
+            oe.check_odds(frame)
+        with pytest.raises(ValueError, match=said):
+            oe.flatten(frame)
 
 
 @pytest.mark.parametrize("name", ["odds_decimal", "line", "max_bet"])

@@ -301,8 +301,10 @@ def test_a_row_says_what_the_board_says(node: Any) -> None:
     for row in shown:
         given = table[row["id"]]
         assert tuple(row) == ODDS
-        for name in ("event_id", "home_team", "away_team", "selection", "is_live", "is_active"):
+        for name in ("event_id", "selection", "is_live", "is_active"):
             assert row[name] == given[name]
+        for name in ("home_team", "away_team"):
+            assert row[name] == catalog.team_name(given[name], row["sport"], row["league"])
         assert row["market_type"] == catalog.published_name(
             given["market_type"], given["sport"], given["stat_category"] or "", given["market_segment"] or ""
         )

@@ -15,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oddsengine as oe
+import oddsengine_service.routes.events as event_routes
+import oddsengine_service.routes.odds as odds_routes
 import oddsengine_service.routes.opportunities as module
 from oddsengine import catalog
 from oddsengine.engine import Engine
@@ -715,6 +717,43 @@ def test_limits_of_the_prices_go_out_with_them() -> None:
         assert [middle[side]["max_bet"] for side in ("side1", "side2")] == [20.0 + more, None]
         (hold,) = answer(HOLD, here_)["data"]
         assert [hold[side]["max_bets"] for side in ("side1", "side2")] == [{"betmgm": 7.0 + more}, {}]
+
+
+def test_break_even_is_a_low_hold_and_no_arbitrage() -> None:
+    now = datetime(2026, 2, 8, 12, tzinfo=UTC)
+    base = {"event_id": "e", "sport": "basketball", "market_type": "total_points", "line": 220.5, "odds_decimal": 2.0}
+    engine = Engine(guards=[])
+    engine.step([base | {"sportsbook": "betmgm", "selection": "Over"},
+                 base | {"sportsbook": "fanduel", "selection": "Under"}], now)  # fmt: skip
+    assert answer(ARB, node(engine), {"min_profit": 0})["data"] == []
+    assert len(answer(HOLD, node(engine))["data"]) == 1
+
+
+def test_an_event_has_one_name() -> None:
+    """Whichever book a price is of, in lists of opportunities, prices and events, and from a table."""
+    now = datetime(2026, 2, 8, 12, tzinfo=UTC)
+    base = {"event_id": "g", "sport": "basketball", "league": "NBA", "market_type": "moneyline"}
+    said = {"betmgm": ("Nuggets", "Suns"), "fanduel": ("Denver Nuggets", "Phoenix Suns"),
+            "bovada": ("Denver Nuggets", "Suns"), "caesars": ("DEN Nuggets", "PHX Suns")}  # fmt: skip
+    prices = [
+        base | {"sportsbook": book, "home_team": teams[0], "away_team": teams[1], "selection": name, "odds_decimal": x}
+        for at, (book, teams) in enumerate(said.items())
+        for name, x in zip(teams, ((2.2, 1.8), (1.8, 2.2), (1.95, 1.95), (1.9, 2.0))[at], strict=True)
+    ]
+    engine = Engine(guards=[])
+    engine.step(prices, now)
+    here_ = node(engine)
+    names = {row["game"] for row in answer(EV, here_, {"min_ev": -20})["data"]}
+    names |= {row["event_name"] for row in answer(ARB, here_)["data"]}
+    names |= {row["event_name"] for row in answer(HOLD, here_, {"sportsbook": "bovada,caesars", "max_hold": 9})["data"]}
+    odds = answer(found(odds_routes.endpoints, "/odds"), here_)["data"]
+    assert len(odds) == len(prices)
+    names |= {f"{row['away_team']} @ {row['home_team']}" for row in odds}
+    (event,) = answer(found(event_routes.endpoints, "/events"), here_)["data"]
+    names |= {f"{event['away_team']} @ {event['home_team']}"}
+    table = oe.find_all(pl.DataFrame(prices), guards=[], min_ev=-20.0, now=now)
+    names |= {*table.ev["game"], *table.arbitrage["event_name"]}
+    assert names == {"Phoenix Suns @ Denver Nuggets"}
 
 
 # ---- views that are kept ----

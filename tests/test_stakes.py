@@ -312,7 +312,7 @@ def test_rows_of_fair_can_be_staked_as_they_are() -> None:
     found = oe.kelly_portfolio(rows, fraction=0.25)
     assert found.bets.height == rows.height
     assert found.bets.filter(pl.col("stake") > 0)["guard"].null_count() == found.bets.filter(pl.col("stake") > 0).height
-    costly = oe.fair(odds, commission=dict.fromkeys(odds["sportsbook"].unique().to_list(), 0.5))
+    costly = oe.fair(odds, sharp="pinnacle", commission=dict.fromkeys(odds["sportsbook"].unique().to_list(), 0.5))
     few = costly.filter(pl.col("event_id") == costly["event_id"][0])
     assert oe.kelly_portfolio(few).bets["stake"].sum() == 0.0
 

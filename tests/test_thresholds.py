@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rows import MOMENT, aside, ask, table, total
+from rows import MOMENT, aside, ask, nothing, table, total
 
 import oddsengine as oe
 from oddsengine import catalog
@@ -19,8 +19,10 @@ def test_a_caller_changes_a_threshold() -> None:
     board = table(total("a", 220.5, 2.1, 1.75, age=400), total("b", 220.5, 1.75, 2.1, age=400))
     assert ask(oe.find_arbitrage, board)
     assert aside(board, guards={"stale": 300}) == dict.fromkeys(range(4), "stale")
-    assert not ask(oe.find_arbitrage, board, guards={"stale": 300})
-    assert oe.find_all(board, guards={"stale": 300}, now=MOMENT).set_aside == {"stale": 4}
+    with nothing(f"4 of 4 rows are rejected: stale 4; ages are those at {MOMENT:%Y-%m-%dT%H:%M:%SZ}"):
+        assert not ask(oe.find_arbitrage, board, guards={"stale": 300})
+    with nothing("stale 4"):
+        assert oe.find_all(board, guards={"stale": 300}, now=MOMENT).set_aside == {"stale": 4}
     assert not aside(board)  # only for who asked
 
 

@@ -30,6 +30,7 @@ from naive import (
     scan,
 )
 from naive_devig import METHODS
+from rows import whatever_is_found
 
 import oddsengine
 
@@ -98,9 +99,16 @@ def ask(find: Callable[..., Any], rows: Sequence[Row], caller: Settings, *names:
     given = {name: getattr(caller, name) for name in names}
     here = {row["sportsbook"] for row in rows}
     books, sharp, commission = (meant(word, here) for word in (caller.books, caller.sharp, caller.commission))
-    found = find(
-        frame(rows), books=books, sharp=sharp, commission=commission, guards=sorted(caller.guards), now=MOMENT, **given
-    )
+    with whatever_is_found():
+        found = find(
+            frame(rows),
+            books=books,
+            sharp=sharp,
+            commission=commission,
+            guards=sorted(caller.guards),
+            now=MOMENT,
+            **given,
+        )
     return list(found.iter_rows(named=True))
 
 

@@ -27,7 +27,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.board.quotes import LINKS
-from oddsengine.casts import CASTS, TIME
+from oddsengine.casts import CASTS, TIME, on_calendar
 from oddsengine.columns import Longs, spans
 from oddsengine.feeds.football_data import CLOSE_M, START_H
 from oddsengine.schema import ODDS_SCHEMA
@@ -44,6 +44,7 @@ _SIDES = {"home": "Home", "draw": "Draw", "away": "Away"}
 
 PIECE = 1 << 18  # approximate quotes read at a time
 _MINUTE = 60_000_000
+_MOST_EVERY = 31_536_000
 
 
 class Snapshot(NamedTuple):
@@ -86,8 +87,8 @@ def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> Hist
 
     Raises `ValueError` if the columns match no format, or `every` is not a number above 0.
     """
-    if not 0.0 < every < np.inf:
-        raise ValueError(f"every must be a number of seconds above 0, got {every!r}")
+    if not 0.0 < every <= _MOST_EVERY:
+        raise ValueError(f"every must be a number of seconds above 0, at most {_MOST_EVERY:,} (a year), got {every!r}")
     columns = set(table.collect_schema().names())
     if "timestamp" in columns and "last_seen_at" not in columns:
         table = table.rename({"timestamp": "last_seen_at"})
@@ -129,7 +130,7 @@ def _timed(table: pl.DataFrame, needed: tuple[str, ...], others: tuple[str, ...]
     cast, _ = CASTS[pl.Datetime]
     made = []
     for name in (name for name in (*needed, *others) if name in table.columns):
-        column = table[name]
+        column = on_calendar(table[name])
         if column.dtype in (pl.Categorical, pl.Enum, pl.Null):
             column = column.cast(pl.String)
         read = column if column.dtype == TIME else cast(column).alias(name)

@@ -1,5 +1,8 @@
 """Value of a price: its EV at the close of the other books (`oddsengine.closing_consensus`)."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import polars as pl
 
@@ -7,6 +10,7 @@ from oddsengine import catalog, fair_close
 from oddsengine.closing_consensus import closing_logits, votes_at
 from oddsengine.find.board import hashes, prepare
 from oddsengine.outcomes import profits, settle
+from oddsengine.query.values import league_id
 from oddsengine.stakes import bet_table
 
 THRESHOLDS = (0.0, 1.0, 2.0, 3.0, 5.0)
@@ -57,12 +61,12 @@ def grade(
         {
             "t": early["t"] // 1_000_000,
             "event": early["event_id"],
-            "league": early["league"],
+            "league": _ids(early, "sport", "league", lambda sport, league: league_id(league, sport) if league else ""),
             "market": early["market"],
             "period": early["period"],
             "selection": early["outcome"],
             "line": early.select(line).to_series(),
-            "book": early["sportsbook"],
+            "book": _ids(early, "sportsbook", "sportsbook", lambda book, _: catalog.book(book).id),
             "odds": early["odds"],
             "ev": early["ev"],
             "threshold": early["threshold"],
@@ -76,6 +80,13 @@ def grade(
         }
     )
     return frame.select(pl.col(name).cast(dtype) for name, dtype in SHOWN_SCHEMA.items())
+
+
+def _ids(rows: pl.DataFrame, first: str, second: str, name: Callable[[Any, Any], str]) -> pl.Series:
+    """Return an id by two columns of texts; spellings of one league or book have one id."""
+    pairs = list(zip(rows[first].to_list(), rows[second].to_list(), strict=True))
+    known = {pair: name(*pair) for pair in dict.fromkeys(pairs)}
+    return pl.Series([known[pair] for pair in pairs], dtype=pl.String)
 
 
 def closing_probabilities(prices: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> pl.Series:

@@ -13,12 +13,14 @@ from oddsengine.auditing.grading import THRESHOLDS, grade
 from oddsengine.auditing.replay import check_books, engine_of, source
 from oddsengine.auditing.shown import collect_shown
 from oddsengine.catalog.fair import FLAGS
-from oddsengine.columns import Floats
+from oddsengine.columns import NO_TIME, Floats
 from oddsengine.reasons import Guards
 from oddsengine.tape import Tape
+from oddsengine.timestamps import micros
 
 MOST_ODDS, MOST_HOURS = 4.0, 72.0
 _LEAST = 20  # minimum rows of a cell
+_BEGUN_US = 60_000_000  # the last snapshot may be this long before a start, as the close of opening and closing odds is
 _SLOPE_BELOW = 8.0  # %: maximum EV in the slope
 
 CELLS = {
@@ -53,12 +55,15 @@ class Audit:
         Number of snapshots.
     fair
         Name of the table of constants.
+    waiting
+        Number of games with a price shown that had not begun at the end of the history; they are left out.
     """
 
     shown: pl.DataFrame
     table: pl.DataFrame
     looks: int
     fair: str
+    waiting: int = 0
 
     def __str__(self) -> str:
         """Format the table as plain text."""
@@ -66,6 +71,8 @@ class Audit:
             f"{self.looks:,} looks, fair table {self.fair}; EV in percent of the stake, +- one standard error by game"
         )
         lines = [head]
+        if self.waiting:
+            lines.append(f"left out: {self.waiting:,} games that had not begun at the end of the history")
         for row in self.table.iter_rows(named=True):
             name = "all" if row["by"] == "all" else f"  {row['by']} {row['value']}"
             if row["by"] == "all":
@@ -131,8 +138,12 @@ def audit(
     results = None if isinstance(replayed, Tape) else replayed.results
     prices, closes, looks = collect_shown(replayed, engine, view, THRESHOLDS, progress)
     check_books(engine, view)
-    shown = grade(prices, closes, results, table)
-    return Audit(shown, calibration(shown, hours), looks, table.name)
+    waits = (
+        pl.col("event_start_time").to_physical() > (NO_TIME if engine.now is None else micros(engine.now)) + _BEGUN_US
+    )
+    waiting = prices.filter(waits)["event_id"].n_unique() if prices.height else 0
+    shown = grade(prices.filter(~waits.fill_null(value=False)) if waiting else prices, closes, results, table)
+    return Audit(shown, calibration(shown, hours), looks, table.name, waiting)
 
 
 def calibration(shown: pl.DataFrame, hours: float = MOST_HOURS) -> pl.DataFrame:

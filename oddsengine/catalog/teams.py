@@ -95,3 +95,17 @@ def team(text: str, sport_id: str, league_id: str = "") -> Team | None:
         return match
     within = sport(sport_id).id
     return _by_name().get((within, team_aliases(within).get(name, name)))
+
+
+@lru_cache(maxsize=16384)
+def team_name(text: str, sport_id: str, league_id: str = "") -> str:
+    """Return the full name of a team of a league, so that all books' names of an event's teams are one; else the text.
+
+    Examples
+    --------
+    >>> team_name("Suns", "basketball", "nba"), team_name("Suns", "basketball", "ncaab"), team_name("Ajax", "soccer")
+    ('Phoenix Suns', 'Suns', 'Ajax')
+    """
+    found = team(text, sport_id, league_id)
+    own = found is not None and (not league_id or found.league == league(league_id, sport_id).id)
+    return found.name if found is not None and own else text

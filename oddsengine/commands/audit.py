@@ -31,7 +31,8 @@ def audit_command(arguments: argparse.Namespace) -> None:
     if arguments.plot is not None:
         Path(arguments.plot).write_text(reliability(result.shown, arguments.hours), encoding="utf-8")
     if arguments.json:
-        document = {"looks": result.looks, "fair": result.fair, "cells": result.table.to_dicts()}
+        facts = {"looks": result.looks, "fair": result.fair, "waiting": result.waiting}
+        document = {**facts, "cells": result.table.to_dicts()}
         echo(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
         echo(f"{result}\n")

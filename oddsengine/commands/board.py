@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -17,11 +18,12 @@ from oddsengine.commands.output import bold, echo, notice, terminal, wrapped, wr
 from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, moment, records
 from oddsengine.explain import explain
 from oddsengine.find.books import absent, refused
-from oddsengine.opportunities import find_all, find_ev, markets, rejected
+from oddsengine.find.empty import no_valid_row
+from oddsengine.opportunities import find_all, markets, rejected, why_no_ev
 from oddsengine.reading import STANDARD_INPUT, files_of, read_odds
 from oddsengine.reasons import GUARDS, NAMES
 from oddsengine.sample import SAMPLE_BOARD
-from oddsengine.schema import OddsTable
+from oddsengine.schema import OddsTable, OddsWarning
 from oddsengine.tables import write_table
 
 _SLOW_READING, _SLOW = 1.0, 3.0  # seconds before a slow step is announced
@@ -39,11 +41,8 @@ def _read(arguments: argparse.Namespace) -> OddsTable:
     size = sum(os.path.getsize(file) for file in files if os.path.isfile(file)) / 1e6
     with notice(f"reading {path} ({size:,.0f} MB)" if files else "reading standard input", _SLOW_READING):
         table = read_odds(path, odds_format=arguments.odds_format)
-    if table.rejected.height and not table.height:
-        row, field, value, reason, _ = table.rejected.row(0)
-        raise ValueError(
-            f"{path}: no valid row among {table.rejected.height:,}; row {row}: {field} {(value or '')[:80]!r}, {reason}"
-        )
+    if invalid := no_valid_row(table):
+        raise ValueError(f"{path}: {invalid}")
     return table
 
 
@@ -95,7 +94,8 @@ def scan_command(arguments: argparse.Namespace) -> None:
                 frame = frame.sort("guard", maintain_order=True)
             results: dict[Report, pl.DataFrame] = {REJECTED: frame}
         else:
-            everything = find_all(table, **_question(arguments, table, _SCAN_WORDS))
+            with warnings.catch_warnings(action="ignore", category=OddsWarning):  # the summary says it
+                everything = find_all(table, **_question(arguments, table, _SCAN_WORDS))
             counts = everything.set_aside
             kinds = [k for k in KINDS if arguments.kind in (k, "all")]
             results = {KINDS[k]: getattr(everything, KINDS[k].name) for k in kinds}
@@ -109,26 +109,9 @@ def scan_command(arguments: argparse.Namespace) -> None:
     }
     lines = _summary(table, counts, facts["now"], time.perf_counter() - began)
     if KINDS["ev"] in results and not results[KINDS["ev"]].height and "ev_cap" not in counts:
-        lines += _no_fair_price(arguments, table)
+        question = _question(arguments, table, ("books", "sharp", "method", "commission"))
+        lines += [why] if (why := why_no_ev(table, **question, option="--sharp")) else []
     _show(results, facts, lines, arguments, form)
-
-
-def _no_fair_price(arguments: argparse.Namespace, table: OddsTable) -> list[str]:
-    """Explain an empty +EV list, if no price has a fair price to compare with."""
-    question = _question(arguments, table, ("books", "sharp", "method", "commission"))
-    if find_ev(table, min_ev=-100.0, **question).height:
-        return []
-    if arguments.sharp:
-        return ["no fair price: no usable price here is in a market that a --sharp book quotes in full"]
-    if arguments.method in (None, "close"):
-        return [
-            "no fair price: +EV compares a price with at least two other books that quote the whole market, and no "
-            "usable price here has them; --sharp BOOK names a reference instead"
-        ]
-    return [
-        "no fair price: no usable price here is in a market that a sharp book of the catalog quotes in full; "
-        "--sharp BOOK names a reference"
-    ]
 
 
 def _summary(table: OddsTable, counts: Mapping[str, int], now: Any, seconds: float) -> list[str]:

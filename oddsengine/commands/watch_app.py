@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -17,6 +18,7 @@ from oddsengine.engine import Engine
 from oddsengine.odds import format_american
 from oddsengine.opportunities import find_all, rejected
 from oddsengine.reading import read_odds
+from oddsengine.schema import OddsWarning
 from oddsengine.tape import Tape, engine_for, play
 
 KINDS = {"ev": "+EV", "arbitrage": "Arbitrage", "low_hold": "Low hold", "middles": "Middles"}
@@ -66,7 +68,8 @@ class FileSource:
         if changed != self._changed:
             self._changed = changed
             table = read_odds(self._path)
-            result = find_all(table, books=self._books, **_LEAST)
+            with warnings.catch_warnings(action="ignore", category=OddsWarning):  # lists may be empty
+                result = find_all(table, books=self._books, **_LEAST)
             refused = rejected(table)["row"].unique().to_list()
             self._table = table.filter(~pl.col("row").is_in(refused))
             self._shot = OpenLists(self._path, {kind: getattr(result, kind).to_dicts() for kind in KINDS})

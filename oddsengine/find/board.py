@@ -4,6 +4,7 @@
 and American odds appear only from here on.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +25,7 @@ from oddsengine.frames import IntoFrame
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
 from oddsengine.guards import Guarded, guard
 from oddsengine.markets import Identity, identify, times
-from oddsengine.reasons import CODES, GUARDS, Guards, enabled, thresholds_of
+from oddsengine.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, enabled, thresholds_of
 from oddsengine.references import CLOSE, METHODS, book_list, read
 from oddsengine.results import TEXTS
 from oddsengine.schema import OddsTable, check_odds
@@ -126,7 +127,7 @@ class Labels(NamedTuple):
         identity, g = question.prepared.identity, question.view.groups
         kinds = identity.kinds
         names = sorted({name for kind in kinds for name in kind.outcomes})
-        shape = len(kinds), max((len(kind.outcomes) for kind in kinds), default=1)
+        shape = len(kinds), max([1, *(len(kind.outcomes) for kind in kinds)])
         outcome, sign = np.zeros(shape, np.uint32), np.full(shape, np.nan)
         for at, kind in enumerate(kinds):
             outcome[at, : len(kind.outcomes)] = [names.index(name) for name in kind.outcomes]
@@ -277,6 +278,16 @@ def _momentum(prepared: Prepared) -> Floats | None:
     return out
 
 
+def set_aside(prepared: Prepared) -> dict[str, int]:
+    """Count the rows of a prepared board rejected by each guard and by identity."""
+    codes = np.concatenate((prepared.identity.verdict, prepared.guarded.reason))
+    counts = np.bincount(codes, minlength=len(NAMES))
+    by_guard = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
+    for name, n in sorted(Counter(prepared.table.rejected["guard"].to_list()).items()):
+        by_guard[name] = by_guard.get(name, 0) + n
+    return by_guard
+
+
 def event_hashes(prepared: Prepared) -> Words:
     """Hash of the event of each ladder."""
     g = prepared.identity.groups
@@ -335,6 +346,27 @@ def stale_flags(view: Offers, age: Floats, live: Bools) -> tuple[Bools, Bools]:
     return old, very
 
 
+def reasons_of(prepared: Prepared, at: Longs) -> list[str]:
+    """Sentences of the verdicts on some rows of the table, before any guard that compares prices.
+
+    A moneyline that may have a draw, because its book has a selection that is not recognised, names the selection.
+    """
+    codes, table = prepared.identity.verdict, prepared.table
+    sentences = [SENTENCES[NAMES[code]] for code in codes[at].tolist()]
+    doubtful = np.flatnonzero(codes[at] == CODES["ambiguous_moneyline"])
+    if not doubtful.size:
+        return sentences
+    market = ("event_id", "sportsbook", "market_type", "is_live")
+    unread: dict[tuple[Any, ...], list[str]] = {}
+    for *key, text in table[np.flatnonzero(codes == CODES["unknown_outcome"])].select(*market, "selection").rows():
+        unread.setdefault(tuple(key), []).append(repr(text))
+    for place, of in zip(doubtful.tolist(), table[at[doubtful]].select(market).rows(), strict=True):
+        if others := unread.get(of):
+            named = ", ".join(dict.fromkeys(others))
+            sentences[place] = f"the book's other selection is neither team, and may be the draw: {named}"
+    return sentences
+
+
 def nullable(values: Floats) -> pl.Series:
     """A column with null for nan."""
     return pl.Series(values, nan_to_null=True)
@@ -352,6 +384,20 @@ def _sports(texts: pl.Series) -> pl.Series:
     return pl.Series([ids_[text] for text in given], dtype=pl.String)
 
 
+def _teams(question: Question, event: Ints, home: pl.Series, away: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """The teams' full names: books name them differently."""
+    sports = question.prepared.identity.sports
+    places = [(sport.id, league) for sport, league in map(sports.__getitem__, event.tolist())]
+    home, away = (
+        pl.Series(
+            [name and catalog.team_name(name, *place) for name, place in zip(side, places, strict=True)],
+            dtype=pl.String,
+        )
+        for side in (home.to_list(), away.to_list())
+    )
+    return home, away
+
+
 def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str, Any]:
     """Columns of the market and event of some rows of the groups, of which the table says `facts`."""
     v, g, labels = question.view, question.view.groups, question.labels
@@ -364,6 +410,7 @@ def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str,
         # This book names the teams the other way round; the line and the sides are the event's.
         swap = pl.Series(turned)
         home, away = away.zip_with(swap, home), home.zip_with(swap, away)
+    home, away = _teams(question, g.event[g.ladder[market]], home, away)
     name = away + " @ " + home
     if name.null_count():
         name = name.zip_with(name.is_not_null(), event)

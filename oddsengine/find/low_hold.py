@@ -1,11 +1,11 @@
-"""Low holds: markets whose best prices sum to one or slightly more."""
+"""Low holds: markets whose best prices sum to one or slightly more, without a profit."""
 
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from oddsengine.detect import market_fair, sharing, shown_hash, unconfirmed
+from oddsengine.detect import break_even, market_fair, sharing, shown_hash, unconfirmed
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Cases, Search, cases
@@ -15,9 +15,10 @@ from oddsengine.results import HOLD_ODDS, HOLD_SIDE, LOW_HOLD_SCHEMA
 
 
 def find(search: Search) -> Cases:
-    """Return the markets and best prices with a hold between 0 and each caller's maximum."""
+    """Return the markets and best prices with a hold between 0 and each caller's maximum; arbitrages are none."""
     most = 1.0 + search.wants.hold + search.epsilon
-    return cases(search, "low_hold", most, 1.0 - search.epsilon, distinct=False)
+    least = float(np.nextafter(break_even(search.epsilon), np.inf))
+    return cases(search, "low_hold", most, least, distinct=False)
 
 
 def rows(question: Question, hits: Cases) -> pl.DataFrame:

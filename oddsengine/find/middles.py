@@ -7,7 +7,7 @@ import polars as pl
 
 from oddsengine import middle, tails
 from oddsengine.columns import spans
-from oddsengine.detect import Offers, ages, market_fair, pair_legs, unconfirmed
+from oddsengine.detect import Offers, ages, break_even, market_fair, pair_legs, unconfirmed
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Chosen, Search
@@ -183,6 +183,7 @@ def rows(question: Question, hit: Middles) -> pl.DataFrame:
     base = question.facts(hit.legs.rows[:, 0])
     facts = board.market_facts(question, hit.legs.rows[:, 0], base)
     doubt = unconfirmed(v, hit.legs.rows)
+    sure = hit.legs.total <= break_even(limits.epsilon)
     over_line, under_line = g.threshold[hit.low].astype(np.int64), g.threshold[hit.high].astype(np.int64)
     gap = (under_line - over_line) / 100.0
     numbers = _numbers(question, hit.low, middle.window(over_line, under_line))
@@ -199,7 +200,7 @@ def rows(question: Question, hit: Middles) -> pl.DataFrame:
         "worst_case_loss": hit.worth.worst * 100.0,
         "best_case_profit": hit.worth.best * 100.0,
         "break_even_percent": np.maximum(hit.legs.total - 1.0, 0.0) * 100.0,
-        "is_guaranteed_profit": hit.legs.total < 1.0,
+        "is_guaranteed_profit": sure,
         "key_numbers": numbers["key"],
         "probability_source": _SOURCES[hit.source],
         "odds_age_seconds": board.nullable(age),
@@ -209,7 +210,7 @@ def rows(question: Question, hit: Middles) -> pl.DataFrame:
                 "LARGE_GAP": gap > limits.middle_large_gap,
                 "STALE_ODDS": age > limits.middle_stale_s,
                 "LIVE_GAME": facts["is_live"],
-                "GUARANTEED_PROFIT": hit.legs.total < 1.0,
+                "GUARANTEED_PROFIT": sure,
                 "UNCONFIRMED": doubt,
             }
         ),

@@ -42,6 +42,7 @@ from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
 from oddsengine.columns import Bools
 from oddsengine.commission import net_odds
+from oddsengine.detect import break_even
 from oddsengine.find.ids import hexadecimal, word
 from oddsengine.futures.identity import ANY_OTHER
 from oddsengine.futures.sheets import Sheet
@@ -232,7 +233,7 @@ def _implied(sheet: Sheet, net: Floats, best: Longs) -> float:
 def _arbitrage(sheet: Sheet, net: Floats, best: Longs) -> tuple[FieldArbitrage | None, bool]:
     """Return the arbitrage over a whole field, and whether there was one above the cap."""
     implied, limits = _implied(sheet, net, best), catalog.thresholds()
-    if not implied < 1.0:
+    if not implied <= break_even(limits.epsilon):
         return None, False
     book = best[sheet.place]
     profit = 1.0 / implied - 1.0

@@ -18,9 +18,10 @@ from oddsengine.matching import names
 from oddsengine.matching.postings import Postings
 from oddsengine.matching.schedule import WINDOW, Dated, Key, first_gap
 
-MOST_LIKE = 2_000  # names that a name may have a word in common with
+MOST_LIKE = 500  # names that a name may have a word in common with
 MOST_ALIKE = 200  # names that a name may be alike
-_NEW = 20  # the work of a new game, in comparisons
+LONGEST = 200  # characters of a name
+_GAME, _WORD = 10, 4  # the work of a new game and of a word of a new name, in comparisons
 _SECONDS = int(WINDOW.total_seconds())
 
 Spelling = tuple[str, str]
@@ -89,6 +90,8 @@ def _both(league: League, home: str, home2: str, away: str, away2: str) -> float
     """Combine the scores of both teams; the worse one has more weight."""
     first = names.likeness(*league, home, home2)
     second = names.likeness(*league, away, away2) if first else 0.0
+    if second and names.other_contest(*league, (home, home2), (away, away2)):
+        return 0.0
     worse, better = min(first, second), max(first, second)
     return round(0.7 * worse + 0.3 * better, 4) if worse else 0.0
 
@@ -109,11 +112,11 @@ class LeagueNames:
         self._games: dict[str, int] = {}  # how many games have the name
 
     def add(self, name: str) -> int:
-        """Count a game of the name; return how many names it had to be compared with."""
+        """Count a game of the name; return the work: how many names it had to be compared with, and its words."""
         self._games[name] = self._games.get(name, 0) + 1
         if self._games[name] > 1:
             return 0
-        forms = names.forms(*self._league, name)
+        forms = names.forms(*self._league, name) if len(name) <= LONGEST else []
         others = dict.fromkeys(islice(self._postings.find(forms), MOST_LIKE + 1))
         alike = [] if len(others) > MOST_LIKE else [n for n in others if names.likeness(*self._league, name, n)]
         full = len(alike) >= MOST_ALIKE or any(len(self.alike[other]) >= MOST_ALIKE for other in alike)
@@ -125,7 +128,7 @@ class LeagueNames:
         self.alike[name] = dict.fromkeys([name, *alike])
         for other in alike:
             self.alike[other][name] = None
-        return len(others)
+        return len(others) + _WORD * sum(len(form.words) for form in forms)
 
     def discard(self, name: str) -> None:
         """Count a game of the name less; the last one removes the name."""
@@ -183,7 +186,7 @@ class GameIndex:
             leader.followers[entry.key] = entry
             return
         known = self._names.setdefault(entry.league, LeagueNames(entry.league))
-        self.work += _NEW + sum(known.add(name) for name in entry.spelling)
+        self.work += _GAME + sum(known.add(name) for name in entry.spelling)
         self._post(entry)
 
     def _post(self, entry: GameEntry) -> None:

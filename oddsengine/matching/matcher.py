@@ -15,7 +15,7 @@ from typing import NamedTuple
 from oddsengine import catalog
 from oddsengine.feeds.payload import Game
 from oddsengine.matching import ids, names
-from oddsengine.matching.index import GameEntry, GameIndex, League, MatchedEvent, fit, moment
+from oddsengine.matching.index import LONGEST, GameEntry, GameIndex, League, MatchedEvent, fit, moment
 from oddsengine.matching.overrides import NEVER, NEW, NONE, Overrides
 from oddsengine.matching.schedule import CLOSE, Key, Meetings, arrange, gap
 
@@ -24,7 +24,6 @@ DOUBT = 0.55  # below: different pairs; between: quarantined
 CITY = round(0.7 * names.VAGUE + 0.3 * names.SURE, 4)  # one full name, and a word shared by several teams
 MOST_OF_SOURCE = 24  # games of one source between two teams within the window
 _MOST = 200  # games of all sources between two teams, each within the window of another
-_LONGEST = 200  # characters of a name
 _BETTER = 0.05  # minimum advantage over the second best
 _RESERVED = timedelta(days=7)  # how long an id is reserved after its event was forgotten
 
@@ -265,8 +264,8 @@ class Matcher:
             others = (other for _, other in self._index.around(entry, self._threshold) if not other.decree)
             if other := min(others, key=lambda e: e.number, default=None):
                 self._compare(other, list(self._index.around(other, DOUBT)))
-        elif max(map(len, entry.spelling)) > _LONGEST:
-            self._wait(entry, 0.0, f"a name of more than {_LONGEST} characters")
+        elif max(map(len, entry.spelling)) > LONGEST:
+            self._wait(entry, 0.0, f"a name of more than {LONGEST} characters")
         elif names.pending(entry.game.home) or names.pending(entry.game.away):
             two = entry.game.home or entry.game.away
             self._wait(entry, 0.0, "a team is not known yet" if two else "no game of two")
@@ -365,6 +364,7 @@ class Matcher:
         cluster = self._closure(entry, self._threshold)
         if len(cluster) > _MOST:
             self._wait(entry, best, "too many games between these teams around this time")
+            self._index.hide(entry, hidden=True)
             return
         if self._contradict(entry.league, cluster.values()):
             cluster = self._closure(entry, max(self._threshold, best - _BETTER))

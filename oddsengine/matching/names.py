@@ -1,7 +1,8 @@
 """Scores whether two names in a league are the same team, from 0 (no) to 1 (certain).
 
 A name is parsed once into words, without insignificant ones (fc), and marks: women, age group (u21), second team (II,
-B, Jong). Different marks are different teams. Then, in order:
+B, Jong). Different marks are different teams. One and the same unknown word added to both teams, or a bracket added to
+each, makes another contest (`other_contest`): Arsenal SRL and Chelsea SRL. Then, in order:
 
 1. Both names are catalog teams: the same or not.
 2. Words are paired: equal, prefix (Sheff, Sheffield), nearly equal if long (`rapidfuzz`), initials (QPR). Words with
@@ -31,6 +32,8 @@ _RESOLVED, _NEXT_BEST = 0.9, 0.6  # minimum similarity to a catalog team, and ma
 _WITH_CLUBS = frozenset({"soccer", "esports", "basketball"})  # sports with short forms in `words.CLUBS`
 
 _AGE = re.compile(r"\b(?:u|under|sub) ?(1[4-9]|2[0-3])\b")
+_INVISIBLE = re.compile(r"[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+")
+_BRACKETED = re.compile(r"\(([^()]*)\)|\[([^\[\]]*)\]")
 _GAME = re.compile(r"[(\[ ](?:game|gm|g) ?#?([12])[)\]]?\s*$", re.IGNORECASE)
 _PITCHER = re.compile(r"\s*\([^()]*\w\W+\w{2,}[^()]*\)\s*$")
 _PENDING = re.compile(
@@ -94,7 +97,7 @@ def _marks(tokens: list[str]) -> tuple[list[str], set[str]]:
     if len(tokens) > 1 and tokens[0] == "jong":
         tokens, marks = tokens[1:], {"second"}
     rest = []
-    for at, token in enumerate(tokens):
+    for at, token in enumerate(_stems(tokens, marks)):
         last = at > 0 and at == len(tokens) - 1
         if token in words.WOMEN or (last and token == "w"):
             marks.add("women")
@@ -110,6 +113,16 @@ def _marks(tokens: list[str]) -> tuple[list[str], set[str]]:
         rest.pop()
         marks.add("second")
     return rest, marks
+
+
+def _stems(tokens: list[str], marks: set[str]) -> list[str]:
+    """Strip endings that mark a team of women, where words have no spaces between them."""
+    stems = []
+    for token in tokens:
+        ending = next((one for one in words.WOMEN_ENDINGS if token.endswith(one) and token != one), "")
+        marks |= {"women"} if ending else set()
+        stems.append(token.removesuffix(ending))
+    return stems
 
 
 def _college(tokens: list[str]) -> list[str]:
@@ -155,6 +168,14 @@ def read(sport: str, league: str, text: str) -> Name:
     >>> read("soccer", "friendlies", "Bayern München II")
     Name(words=('bayern', 'munich'), empty=(), marks=frozenset({'second'}), whole='bayern munich', game='')
     """
+    name = _read(sport, league, text)
+    if not text.isascii() and (spaced := _INVISIBLE.sub(" ", text)) != text:
+        # An invisible character may stand within a word or between two: what has more marks is meant.
+        name = max(name, _read(sport, league, spaced), key=lambda name: len(name.marks))
+    return name
+
+
+def _read(sport: str, league: str, text: str) -> Name:
     game = ""
     if sport == "baseball":
         if match := _GAME.search(text):
@@ -376,3 +397,68 @@ def likeness(sport: str, league: str, one: str, other: str) -> float:
         return SURE if teams[0] == teams[1] else 0.0
     kind = _kind(sport, league)
     return max(_compare(a, b, kind) for a in _forms(sport, league, one) for b in _forms(sport, league, other))
+
+
+def other_contest(sport: str, league: str, home: tuple[str, str], away: tuple[str, str]) -> bool:
+    """Whether one spelling of a pair of teams names another contest than the other.
+
+    Examples
+    --------
+    >>> other_contest("soccer", "", ("Arsenal", "Arsenal SRL"), ("Chelsea", "Chelsea SRL"))
+    True
+    >>> other_contest("soccer", "", ("Arsenal", "Arsenal FC"), ("Chelsea", "Chelsea FC"))
+    False
+    """
+    return _added(sport, league, *home, *away) or _added(sport, league, *home[::-1], *away[::-1])
+
+
+def _added(sport: str, league: str, home: str, home2: str, away: str, away2: str) -> bool:
+    """Whether the second spelling of each team has a word that makes it another contest."""
+    more = _more(sport, league, home, home2), _more(sport, league, away, away2)
+    if not all(more):
+        return False
+    if more[0] & more[1] & words.CONTESTS and sport != "esports":
+        return True
+    if sport in words.PERSONS or not (_within(sport, league, home, home2) and _within(sport, league, away, away2)):
+        return False
+    return not more[0].isdisjoint(more[1]) or all(map(_bracketed, more, (home2, away2)))
+
+
+def _bracketed(more: frozenset[str], text: str) -> bool:
+    """Whether a bracket has a word that only this spelling has, other than two letters, such as a state."""
+    inside = " ".join(one or other for one, other in _BRACKETED.findall(text))
+    return any(len(word) > 2 for word in catalog.normalise(inside).split() if word in more)
+
+
+def _within(sport: str, league: str, one: str, other: str) -> bool:
+    """Whether the second spelling of a team has all words of the first."""
+    others = read(sport, league, other).words
+    return all(any(word == each or _pair(word, each) for each in others) for word in read(sport, league, one).words)
+
+
+@lru_cache(maxsize=1 << 14)
+def _more(sport: str, league: str, one: str, other: str) -> frozenset[str]:
+    """Return the words of the second spelling of a team that may make it another contest."""
+    tokens = catalog.normalise(other).split()
+    if sport in words.PERSONS:
+        return frozenset(tokens) - frozenset(catalog.normalise(one).split())
+    own = read(sport, league, one).whole.split()
+    known = {*own, *_words_of(sport, league, team(sport, league, other))}
+    neutral = words.KINDS | words.MASCOTS | words.SHARED | words.NEUTRAL | words.WOMEN | words.SECOND
+    neutral |= words.EMPTY if sport == "esports" else words.EMPTY - words.CONTESTS
+    more = [word for word in read(sport, league, other).whole.split() if word not in known and word not in neutral]
+    return frozenset(word for word in more if not any(_pair(word, each) for each in known))
+
+
+@cache
+def _words_of(sport: str, league: str, name: str) -> frozenset[str]:
+    """Return the words of all forms of a catalog team's name."""
+    if not name:
+        return frozenset()
+    forms = _catalog_names(league).get(name) or [
+        read(sport, league, text)
+        for each in catalog.teams()
+        if (each.sport, each.name) == (sport, name)
+        for text in (each.name, *each.aliases, *each.in_league)
+    ]
+    return frozenset(word for form in forms for word in form.whole.split())

@@ -28,6 +28,7 @@ from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
 from oddsengine.query.lines import NOT_COMPUTED, MainLines, units_of
 from oddsengine.query.scan import best, between, page_between, scan, states
 from oddsengine.query.terms import TermIndex, TermTexts
+from oddsengine.query.values import team_names
 from oddsengine.replica import ReadState
 from oddsengine.update import Update
 
@@ -170,7 +171,8 @@ class BoardReader:
             names.wordings[terms[np.argmax(column.values[terms] == votes.lead.values[code])]]
             for column, votes in ((names.pair, names.pairs), (names.league, names.leagues))
         )
-        return BoardEvent(STATUSES[status], start, *(text or "" for text in (*place[1:3], *teams[3:5])))
+        sport, league = place[1] or "", place[2] or ""
+        return BoardEvent(STATUSES[status], start, sport, league, *team_names(teams[3], teams[4], sport, league))
 
     # ---- rows ----
 

@@ -18,7 +18,7 @@ from oddsengine.columns import NO_TIME, Longs
 from oddsengine.engine import Engine
 from oddsengine.identity import Wording
 from oddsengine.layout import BOOK_BITS, BOOK_MASK, LIVE
-from oddsengine.query.values import league_id, sport_id, team_id
+from oddsengine.query.values import league_id, sport_id, team_id, team_names
 
 _MOST_CACHED = 24  # cached statistics of a node
 _EXTERNAL = LINKS.index("external_event_id")
@@ -93,7 +93,9 @@ class BoardStats:
             return [names.wordings[term] for term in used[order[first]].tolist()]
 
         return [
-            EventTexts(*(text or "" for text in (*league[:3], *teams[3:5])))
+            EventTexts(
+                league[0] or "", league[1] or "", league[2] or "", *team_names(teams[3], teams[4], league[1], league[2])
+            )
             for league, teams in zip(
                 wordings(names.league, names.leagues), wordings(names.pair, names.pairs), strict=True
             )

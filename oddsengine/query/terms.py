@@ -160,10 +160,11 @@ class TermIndex:
         if catalog.meaning(sport, source, wording[10] or "", wording[6] or "").fixed_line is not None:
             published_line = line / 100.0
         stat = wording[10] or kind.stat or None
+        home, away = values.team_names(wording[3], wording[4], sport, league)
         self.texts.append(
             TermTexts(
-                wording[0], sport, league, wording[3] or "", wording[4] or "", market, selection, type_, published_line,
-                player, stat, wording[11] or owner or None, segment, source if source != market else None,
+                wording[0], sport, league, home, away, market, selection, type_, published_line, player, stat,
+                wording[11] or owner or None, segment, source if source != market else None,
             )
         )  # fmt: skip
         about = names.subjects[subject] if kind.subject == "player" else ""

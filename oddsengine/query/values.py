@@ -37,6 +37,12 @@ def team_id(name: Text, sport: Text, league: Text) -> str:
     return _team_id(name or "", sport_id(sport), league_id(league, sport)) if name else ""
 
 
+def team_names(home: Text, away: Text, sport: Text, league: Text) -> tuple[str, str]:
+    """Return the full names of an event's teams (`catalog.team_name`); empty for none."""
+    place = sport_id(sport), league_id(league, sport) if league else ""
+    return catalog.team_name(home, *place) if home else "", catalog.team_name(away, *place) if away else ""
+
+
 @lru_cache(maxsize=65536)
 def player_id(name: Text) -> str | None:
     """Return the id of a player: the slug of the name, the same for all books.

@@ -34,7 +34,7 @@ from oddsengine_service.feeds.freshness import too_slow, too_slow_in_play
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.retry import Backoff, Failure
 from oddsengine_service.feeds.rows import RowIds
-from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track, books_of
+from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track, books_of, shortened
 from oddsengine_service.futures import Futures
 from oddsengine_service.games import Games
 from oddsengine_service.node import StalledError, Writer
@@ -43,11 +43,12 @@ from oddsengine_service.wire.games import Teams
 
 _log = logging.getLogger("oddsengine.feeds")
 _SAVE_EVERY_S = 10.0
-MOST_QUOTES = 4_000  # applied in one turn
+MOST_QUOTES = 2_000  # applied in one turn
 MOST_GAMES = 50_000  # of a source
 _WORK = 10_000  # comparisons by the matcher in one turn, about 0.1 s
 _MOST_PLAYERS = 200  # of an event, that a new name is compared with
 _MOST_QUARANTINED = 1_000  # in the saved state
+_MOST_UNMAPPED = 10_000  # market names of a source
 _AGAIN = timedelta(minutes=10)  # between two equal messages in the log
 _COUNT_EVERY = timedelta(seconds=5)
 _FORGET_EVERY = timedelta(hours=1)
@@ -267,12 +268,15 @@ class Hub:
         now, part_state = self.now(), track.part(part)
         part_state.well(now)
         part_state.books.update(dict.fromkeys(applied.books, now))
+        self._share(track, applied.books)
         if strange := track.unknown_books(applied.books):
             _log.warning("feeds.%s: books not in the catalog: %s", source, ", ".join(strange))
         track.last_payload = now
         track.payloads += 1
         track.quotes += applied.quotes
-        track.unmapped.update(payload.unmapped)
+        for name, times in payload.unmapped.items():
+            if name in track.unmapped or len(track.unmapped) < _MOST_UNMAPPED:
+                track.unmapped[name] += times
         track.refused.update(payload.refused)
         track.refused.update(applied.refused)
         if (excess := len(payload.games) - MOST_GAMES) > 0:
@@ -282,16 +286,24 @@ class Hub:
 
     async def _applied(self, source: str, payload: Payload) -> _Applied:
         """Apply a payload in one turn of the writer, or in several if it is large."""
-        applied: _Applied | None = await self._writer.written(self._at_once, source, payload)
+        track, games = self.tracks[source], list(_listed(payload).values())
+        games.sort(key=lambda game: game.id)
+        applied: _Applied | None
+        games, applied = await self._writer.written(self._at_once, source, payload, games)
         if applied is not None:
             return applied
-        while left := await self._writer.written(self._match_some, source, payload):
-            self.tracks[source].behind = left
-        games, ours = await self._writer.written(self._events_of, source, payload)
-        *early, last = await asyncio.to_thread(_divided, payload, games, ours, self._most_quotes)
-        parts: list[_Applied] = [await self._writer.written(self._apply, source, part) for part in early]
-        parts.append(await self._writer.written(self._apply_last, source, last, payload))
-        return reduce(_Applied.plus, parts)
+        while games:
+            track.behind = len(games)
+            games = await self._writer.written(self._match_some, source, games)
+        known, ours = await self._writer.written(self._events_of, source, payload)
+        parts, quoted = await asyncio.to_thread(_divided, payload, known, ours, self._most_quotes)
+        track.behind = sum(len(part.games) for part in parts)
+        done: list[_Applied] = []
+        for part in parts[:-1]:
+            done.append(await self._writer.written(self._apply, source, part))
+            track.behind -= len(part.games)
+        done.append(await self._writer.written(self._apply_last, source, parts[-1], payload, quoted))
+        return reduce(_Applied.plus, done)
 
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
         """Save a body that failed to parse."""
@@ -343,6 +355,23 @@ class Hub:
         self.tracks[source].caught_up.set()
         for part in self.tracks[source].parts.values():
             part.ended |= ended
+
+    def _share(self, track: Track, books: Iterable[str]) -> None:
+        """Warn once about books that another feed carries too, unless both are configured to (`books`)."""
+        new = {catalog.book(book).id for book in books} - track.carried
+        track.carried |= new
+        for other in self.tracks.values():
+            both = new & (other.carried | {catalog.book(book).id for book in other.declared})
+            both -= track.shared.keys() & other.shared.keys()
+            if other is track or not both or (track.declared and other.declared):
+                continue
+            one, two = sorted((track, other), key=lambda each: each.name)
+            for book in both:
+                one.shared[book] = two.shared[book] = None
+            _log.warning(
+                "feeds.%s and feeds.%s both carry %s: their prices replace each other; set `books` for both",
+                one.name, two.name, shortened(sorted(both)),
+            )  # fmt: skip
 
     # ---- the writer's thread ----
 
@@ -421,14 +450,13 @@ class Hub:
         if moved:
             self._step((), {"complete": moved})
 
-    def _at_once(self, source: str, payload: Payload) -> _Applied | None:
-        """Apply a payload if that takes one turn; otherwise begin to match its games."""
+    def _at_once(self, source: str, payload: Payload, games: Sequence[Game]) -> tuple[Sequence[Game], _Applied | None]:
+        """Apply a payload if that takes one turn; otherwise begin to match its games, and return the others."""
         self._make_room(source, payload)
-        left = self._match_some(source, payload)
-        if not left and len(payload.quotes) <= self._most_quotes:
-            return self._apply(source, payload)
-        self.tracks[source].behind = left
-        return None
+        left = self._match_some(source, games)
+        if left or len(payload.quotes) > self._most_quotes:
+            return left, None
+        return left, self._apply(source, payload)
 
     def _make_room(self, source: str, payload: Payload) -> None:
         """Drop games of a source that it mentioned longest ago, if it has too many."""
@@ -442,16 +470,15 @@ class Hub:
             self._matcher.drop(source, event)
         self._undecide([(source, event) for event in gone])
 
-    def _match_some(self, source: str, payload: Payload) -> int:
-        """Match games of a payload in one turn; return how many are left. The limit counts work, and is not a time."""
-        games = _listed(payload)
+    def _match_some(self, source: str, games: Sequence[Game]) -> Sequence[Game]:
+        """Match games in one turn; return those that are left. The limit counts work, and is not a time."""
         limit = self._matcher.work + _WORK
-        for at, event in enumerate(sorted(games)):
+        for at, game in enumerate(games):
             if self._matcher.work >= limit:
-                return len(games) - at
-            if not self._matcher.knows(source, games[event]):
-                self._matcher.match(source, games[event])
-        return 0
+                return games[at:]
+            if not self._matcher.knows(source, game):
+                self._matcher.match(source, game)
+        return ()
 
     def _games_of(self, source: str, payload: Payload) -> dict[str, Game]:
         """Return the games that a payload lists or mentions. Quotes of games that are not known cannot be matched."""
@@ -466,14 +493,19 @@ class Hub:
         games = self._games_of(source, payload)
         return games, self._matched(source, games)[0]
 
-    def _apply_last(self, source: str, part: Payload, payload: Payload) -> _Applied:
-        """Apply the last part of a payload, and remove its complete books' prices from events that it does not list."""
+    def _apply_last(
+        self, source: str, part: Payload, payload: Payload, quoted: Iterable[tuple[str, str]]
+    ) -> _Applied:  # fmt: skip
+        """Apply the last part of a payload, and remove its complete books from events where it does not quote them."""
         books = {catalog.book(book).id for book, event in payload.complete if event is None}
-        _, ours = self._events_of(source, payload)
         board = self.engine.rejected_by("stale").select("sportsbook", "event_id") if books else pl.DataFrame()
-        listed = set(ours.values())
-        gone = [(book, event) for book, event in board.rows() if event not in listed and catalog.book(book).id in books]
-        return self._apply(source, part, gone)
+        ours = self._events_of(source, part)[1]
+        ours |= {
+            event: known.event for _, event in quoted if (known := self.games.get((source, event))) and known.event
+        }
+        listed = {(catalog.book(book).id, ours.get(event)) for book, event in quoted}
+        gone = [(book, event) for book, event in board.rows() if catalog.book(book).id in books]
+        return self._apply(source, part, [pair for pair in gone if (catalog.book(pair[0]).id, pair[1]) not in listed])
 
     def _apply(self, source: str, payload: Payload, gone: Sequence[tuple[str, str]] = ()) -> _Applied:
         """Apply a payload; `gone` are books and our events without prices."""
@@ -639,14 +671,17 @@ def _listed(payload: Payload) -> dict[str, Game]:
     return {game.id: game for game in payload.games[:MOST_GAMES]}
 
 
-def _divided(payload: Payload, games: Mapping[str, Game], ours: Mapping[str, str], most: int) -> list[Payload]:
-    """Divide a payload into parts of at most so many quotes; an event is never divided.
+def _divided(
+    payload: Payload, games: Mapping[str, Game], ours: Mapping[str, str], most: int
+) -> tuple[list[Payload], set[tuple[str, str]]]:
+    """Divide a payload into parts of at most so many quotes, and return them with what it quotes, by book and event.
 
-    Each part lists the games of its events, and what is complete for them. Removals are in the first part; scores and
-    futures in the last.
+    An event is never divided. Each part lists the games of its events, and what is complete for them. Removals are in
+    the first part; scores and futures in the last.
     """
-    books = [book for book, event in payload.complete if event is None]
+    books = {book for book, event in payload.complete if event is None}
     listed = _listed(payload)
+    quoted = {(quote["sportsbook"], quote["event_id"]) for quote in payload.quotes}
     events: dict[str, list[str]] = {}  # ours, or the source's if there is none -> the source's
     quotes: dict[str, list[dict[str, Any]]] = {}
     complete: dict[str, list[str]] = {}
@@ -654,7 +689,7 @@ def _divided(payload: Payload, games: Mapping[str, Game], ours: Mapping[str, str
         events.setdefault(ours.get(event, event), []).append(event)
     for quote in payload.quotes:
         quotes.setdefault(quote["event_id"], []).append(quote)
-    for book, whole in payload.complete:
+    for book, whole in [*payload.complete, *((book, event) for book, event in sorted(quoted) if book in books)]:
         if whole is not None:
             complete.setdefault(whole, []).append(book)
     parts: list[tuple[list[Game], list[dict[str, Any]], list[tuple[str, str | None]]]] = [([], [], [])]
@@ -664,8 +699,8 @@ def _divided(payload: Payload, games: Mapping[str, Game], ours: Mapping[str, str
             parts.append(([], [], []))
         parts[-1][0].extend(listed[event] for event in together if event in listed)
         parts[-1][1].extend(batch)
-        parts[-1][2].extend((book, event) for event in together for book in (*books, *complete.get(event, ())))
+        parts[-1][2].extend((book, event) for event in together for book in complete.get(event, ()))
     out = [Payload(*part, moment=payload.moment) for part in parts]
     out[0] = out[0]._replace(removed=payload.removed)
     out[-1] = out[-1]._replace(scores=payload.scores, futures=payload.futures)
-    return out
+    return out, quoted

@@ -14,6 +14,7 @@ a stopped source age out, and the status says why.
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -60,7 +61,8 @@ class SourceStatus(msgspec.Struct, frozen=True):
     books: tuple[str, ...]
     prices: int = 0  # on the board
     stale: int = 0  # of these: rejected as too old
-    behind: int = 0  # games of its last payload that are not matched yet
+    behind: int = 0  # games of its last payload that wait to be matched or applied
+    shared: tuple[str, ...] = ()  # books that another source delivers too, unless both are configured to
     conflict: bool = False  # it is requested less often than the guards require
 
     @property
@@ -139,11 +141,13 @@ class Track:
     unmapped: Counter[tuple[str, str]] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     unknown: set[str] = field(default_factory=set)  # books that are not in the catalog
+    carried: set[str] = field(default_factory=set)  # ids of books it has delivered
+    shared: dict[str, None] = field(default_factory=dict)
     warning: str = ""
     conflict: str = ""  # why its prices cannot be kept fresh
     prices: int = 0
     stale: int = 0
-    behind: int = 0  # games of the payload being delivered that are not matched yet
+    behind: int = 0  # games of the payload being delivered that wait to be matched or applied
     delivering: asyncio.Lock = field(default_factory=asyncio.Lock)  # one payload at a time
     credits: tuple[int | None, int | None, float | None] = (None, None, None)
     caught_up: asyncio.Event = field(default_factory=asyncio.Event)  # its first data is on the board
@@ -168,7 +172,7 @@ class Track:
 
     @property
     def lag(self) -> str:
-        return f"behind: {self.behind:,} new games are not matched yet" if self.behind else ""
+        return f"behind: {self.behind:,} games of its last payload are waiting" if self.behind else ""
 
     def assess(self, now: datetime) -> tuple[str, str]:
         parts = {name: part.assess(now, self.down_after) for name, part in self.parts.items()}
@@ -213,7 +217,7 @@ class Track:
             failures_total=self.failures_total, unmapped=self.unmapped.total(), refused=self.refused.total(),
             credits_left=self.credits[0], credits_used=self.credits[1], credits_an_hour=self.credits[2],
             books=tuple(sorted(self.books())), prices=self.prices, stale=self.stale,
-            behind=self.behind, conflict=bool(self.conflict),
+            behind=self.behind, shared=tuple(sorted(self.shared)), conflict=bool(self.conflict),
         )  # fmt: skip
 
 
@@ -227,6 +231,12 @@ def books_of(tracks: list[Track], now: datetime) -> list[BookStatus]:
         last = max((one[3] for one in statuses if one[3]), default=None)
         out.append(BookStatus(book, best[1], best[2], tuple(one[0] for one in statuses), last))
     return out
+
+
+def shortened(names: Sequence[str], most: int = 5) -> str:
+    """A list of names of which only the first are written out."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _age(then: datetime, now: datetime) -> float:

@@ -31,7 +31,7 @@ const KINDS = {
     none: "No +EV bets at this minimum at the moment.",
   },
   arbitrage: {
-    tab: "Arbitrage", event: "arb", path: "arbitrage?min_profit=0", threshold: "Minimum profit", measure: "profit", rises: true,
+    tab: "Arbitrage", event: "arb", path: "arbitrage?", threshold: "Minimum profit", measure: "profit", rises: true,
     value: (row) => row.profit_percent,
     legs: (row) => row.legs.map((leg) => side(row, leg, leg.sportsbook, priced(leg), leg.stake_percent)),
     none: "No arbitrages at the moment.",

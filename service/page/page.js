@@ -224,7 +224,7 @@ function listen() {
     const how = `${sharp && `&devig_book=${encodeURIComponent(sharp)}`}${method && `&devig_method=${encodeURIComponent(method)}`}`;
     fair.open([[`${BASE}/opportunities/ev?min_ev=0${chosen}${how}`, (rows) => ["ev:detected", rows]]], key);
   } else fair.close();
-  if (rights.streams !== false) return opportunities.open(`${BASE}/stream/opportunities?min_ev=0&min_profit=0${chosen}`, key);
+  if (rights.streams !== false) return opportunities.open(`${BASE}/stream/opportunities?min_ev=0${chosen}`, key);
   const parts = Object.entries(KINDS).filter(([kind]) => may(kind) && !(kind === "ev" && own()))
     .map(([, { path, event }]) => [`${BASE}/opportunities/${path}${chosen}`, (rows) => [`${event}:detected`, rows]]);
   if (parts.length) opportunities.open(parts, key);
@@ -379,7 +379,7 @@ function openBoard() {
   const event = encodeURIComponent(board.event);
   const all = rights.features?.gamestate;
   if (rights.streams === false) prices.open([[`${BASE}/odds?event=${event}`, (odds) => ["snapshot", { odds }]]], key);
-  else prices.open(`${BASE}/stream/${all ? `all?min_ev=0&min_profit=0&event=${event}` : `events/${event}`}`, key);
+  else prices.open(`${BASE}/stream/${all ? `all?min_ev=0&event=${event}` : `events/${event}`}`, key);
 }
 
 function openScores() {

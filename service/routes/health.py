@@ -14,7 +14,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.schema import ODDS_SCHEMA
 from oddsengine_service.endpoints import Answer, Context, Endpoint
-from oddsengine_service.feeds.status import DEGRADED, DOWN
+from oddsengine_service.feeds.status import DEGRADED, DOWN, shortened
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.wire.health import Check, FairPrices, Health
 from oddsengine_service.wire.numbers import moment
@@ -65,7 +65,7 @@ def _data(node: Node) -> tuple[str, str]:
 
 
 def _sources(node: Node) -> tuple[str, str]:
-    """Sources work, and their prices are fresh enough to be used. Public, so it names only sources that are behind."""
+    """Sources work, and their prices are fresh enough to be used. Public, so it names sources only where it must."""
     hub = node.feeds
     sources = hub.statuses() if hub is not None else []
     shares = sorted((one.stale_share for one in sources if one.stale_share is not None), reverse=True)
@@ -77,7 +77,10 @@ def _sources(node: Node) -> tuple[str, str]:
     if slow := sum(one.conflict for one in sources):
         parts.append(f"conflict: {slow} requested less often than prices stay fresh")
     if late := [one for one in sources if one.behind]:
-        parts.append("behind: " + ", ".join(f"{one.name} ({one.behind:,} games not matched yet)" for one in late))
+        parts.append("behind: " + ", ".join(f"{one.name} ({one.behind:,} games waiting)" for one in late))
+    if shared := [one for one in sources if one.shared]:
+        books = shortened(sorted({book for one in shared for book in one.shared}))
+        parts.append(f"carried by more than one source: {books} ({', '.join(one.name for one in shared)})")
     if shares:
         parts.append("rejected as stale, by source: " + ", ".join(f"{share:.0%}" for share in shares))
     return ("degraded" if bad else "ok"), "; ".join(parts)
