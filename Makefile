@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.installed ## create the virtual environment and install (quick when nothing changed)
+setup: $(VENV)/.installed $(VENV)/.kernels ## create the virtual environment and install (quick when nothing changed)
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -28,7 +28,11 @@ $(VENV)/bin/python:
 $(VENV)/.installed: pyproject.toml setup.py constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	$(BIN)/python -m compileall -q oddsengine
-	$(BIN)/python -c 'import oddsengine; oddsengine.compile_kernels()'
+	@touch $@
+
+# Those whose source has not changed are kept.
+$(VENV)/.kernels: $(shell find oddsengine -name '*.py') | $(VENV)/.installed
+	$(BIN)/python -m oddsengine.commands.prebuild
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.installed

@@ -1,18 +1,58 @@
-"""The packages of a distribution; everything else stands in pyproject.toml.
+"""The packages of a distribution, and the kernels of its wheel; everything else stands in pyproject.toml.
 
 Every folder of `oddsengine/` and `service/` is one, so that none can be forgotten. The folder is `service/`; it is
 installed as `oddsengine_service`, a name that no other distribution has.
+
+A wheel has the kernels of this version of Python where they can be made (`oddsengine.commands.prebuild`), and is for
+this platform then. Those of the checkout are taken if they are up to date.
 """
 
-from setuptools import find_namespace_packages, setup
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from setuptools import Distribution, find_namespace_packages, setup
+from setuptools.command.build_py import build_py
 
 CACHES = ["*__pycache__*"]
+KERNELS = os.environ.get("ODDSENGINE_BUILD_KERNELS") != "0" and importlib.util.find_spec("numba") is not None
+
+
+class BuildWithKernels(build_py):
+    """Copies the packages, then makes their kernels."""
+
+    def run(self) -> None:
+        """Build as setuptools does, and make the kernels in the result."""
+        super().run()
+        if not KERNELS or self.editable_mode:
+            return
+        folder = Path(self.build_lib, "oddsengine", "kernels").absolute()
+        folder.mkdir(exist_ok=True)
+        for file in Path("oddsengine", "kernels").glob("*.nbc"):
+            shutil.copy(file, folder)
+        env = {**os.environ, "PYTHONPATH": str(Path(self.build_lib).absolute()), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "oddsengine.commands.prebuild", str(folder)]
+        subprocess.run(command, env=env, cwd=folder, check=True)
+
+
+class WithKernels(Distribution):
+    """A distribution whose wheel is for one platform, because of its kernels."""
+
+    def has_ext_modules(self) -> bool:
+        """Whether the wheel is for this platform only."""
+        return KERNELS
+
 
 setup(
     packages=[
-        *find_namespace_packages(include=["oddsengine", "oddsengine.*"], exclude=CACHES),
+        *find_namespace_packages(include=["oddsengine", "oddsengine.*"], exclude=[*CACHES, "oddsengine.kernels"]),
         "oddsengine_service",
         *(f"oddsengine_service.{name}" for name in find_namespace_packages("service", exclude=CACHES)),
     ],
     package_dir={"oddsengine_service": "service"},
+    cmdclass={"build_py": BuildWithKernels},
+    distclass=WithKernels,
 )

@@ -15,11 +15,15 @@ Kernels are read from these folders and written to the first writable one:
 
 With `ODDSENGINE_CACHE` or `NUMBA_CACHE_DIR`, 2 and 3 are skipped. If no folder is writable, each process compiles its
 own.
+
+Kernels that come with the package (`oddsengine/kernels`, from `commands.prebuild`) are read after these. They are for a
+portable processor instead of this one, and fit one minor version of Python and one version of numba and of llvmlite.
 """
 
 import hashlib
 import os
 import pickle
+import platform
 import stat
 import sys
 import tempfile
@@ -32,7 +36,10 @@ from typing import Any
 import numpy as np
 
 VARIABLE = "ODDSENGINE_CACHE"
+PORTABLE = "x86-64-v3"
+_NEEDS = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")  # of a processor that runs it
 _PACKAGE = Path(__file__).parent
+PREBUILT = _PACKAGE / "kernels"
 _DIGEST = 32  # bytes
 _CACHED_IN_TEMPORARY = (
     "compiled kernels are cached in the temporary folder {folder}, because no other cache folder is writable; set "
@@ -80,6 +87,8 @@ class Folders:
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
+        self.building = False  # kernels of the package
+        self.used: set[str] = set()  # files of that folder
         self.read = _lasting()
         self.write: Path | None = None  # the first writable folder
         reasons = []
@@ -92,6 +101,7 @@ class Folders:
                 self.write = folder
                 break
         self._notice = ""
+        self.prebuilt = PREBUILT if runs_portable() else None
         if self.write is None:
             try:
                 folder = _temporary()
@@ -103,6 +113,15 @@ class Folders:
                 self.write = folder
                 self.read.append(folder)
                 self._notice = _CACHED_IN_TEMPORARY.format(folder=folder, variable=VARIABLE)
+
+    @classmethod
+    def of_build(cls, folder: Path) -> "Folders":
+        """The folder that kernels of the package are made in."""
+        made = cls.__new__(cls)
+        made.read, made.write, made.prebuilt, made.building, made._notice = [], None, folder, True, ""
+        made.used = set()
+        folder.mkdir(parents=True, exist_ok=True)
+        return made
 
     def save(self, name: str, content: bytes) -> None:
         """Write a file atomically; a failure is reported once and otherwise ignored."""
@@ -141,26 +160,42 @@ def _trusted() -> frozenset[int]:
 
 
 def _content(file: Path) -> bytes:
-    """Read a file; None if it is missing or owned by another user."""
+    """Read a file; empty if it is missing, owned by another user, or writable by everybody."""
     try:
         with file.open("rb") as source:
-            return source.read() if os.fstat(source.fileno()).st_uid in _trusted() else b""
+            status = os.fstat(source.fileno())
+            return source.read() if status.st_uid in _trusted() and not status.st_mode & stat.S_IWOTH else b""
     except OSError:
         return b""
+
+
+@cache
+def runs_portable() -> bool:
+    """Whether this machine runs the kernels that come with the package."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return False
+    from llvmlite import binding  # noqa: PLC0415  the compiler is loaded late
+
+    features = binding.get_host_cpu_features()
+    return all(features.get(name) for name in _NEEDS)
 
 
 # ---- digests ----
 
 
-def stamp(function: Any, options: str) -> bytes:
-    """Return the digest of a kernel's code, of all kernels it calls, and of their constants."""
+def stamp(function: Any, options: str, *, portable: bool = False) -> bytes:
+    """Return the digest of a kernel's code, of all kernels it calls, of their constants, and of the compiler.
+
+    With `portable` any release of this minor version of Python and of numpy will do.
+    """
     import llvmlite  # type: ignore[import-untyped]  # noqa: PLC0415  the compiler is loaded late
     import numba  # noqa: PLC0415
 
     digest = hashlib.blake2b(digest_size=_DIGEST)
     config: Any = numba.config
     settings = options, config.BOUNDSCHECK, config.OPT, config.DEBUGINFO_DEFAULT  # of the environment, except options
-    for part in (numba.__version__, llvmlite.__version__, np.__version__, sys.version, settings):
+    others = sys.version_info[:2] if portable else (np.__version__, sys.version)
+    for part in (numba.__version__, llvmlite.__version__, *others, settings):
         digest.update(f"{part}\n".encode())
     for part in _parts(function, set()):
         digest.update(part)
@@ -209,7 +244,7 @@ class KernelCache:
 
     def __init__(self, function: Any, options: str, folders: Folders) -> None:
         self._name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
-        self._stamp = stamp(function, options)
+        self._stamp, self._portable = stamp(function, options), stamp(function, options, portable=True)
         self._folders = folders
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -217,14 +252,19 @@ class KernelCache:
         from numba.core.compiler import CompileResult  # noqa: PLC0415
 
         target_context.refresh()
-        name = self._file(sig, target_context.codegen())
-        for folder in self._folders.read:
+        target = target_context.codegen().magic_tuple()
+        places = [(folder, self._file(sig, target), self._stamp) for folder in self._folders.read]
+        if self._folders.prebuilt is not None:
+            places.append((self._folders.prebuilt, self._file(sig, _portable(target)), self._portable))
+        for folder, name, key in places:
             content = _content(folder / name)
-            if len(content) > _DIGEST and content[:_DIGEST] == self._digest(name, content[_DIGEST:]):
+            if len(content) > _DIGEST and content[:_DIGEST] == _digest(key, name, content[_DIGEST:]):
                 try:
-                    return CompileResult._rebuild(target_context, *pickle.loads(content[_DIGEST:]))  # type: ignore[no-untyped-call]
+                    loaded = CompileResult._rebuild(target_context, *pickle.loads(content[_DIGEST:]))  # type: ignore[no-untyped-call]
                 except Exception:  # any failure only means recompiling
                     continue
+                self._folders.used.add(name)
+                return loaded
         return None
 
     def save_overload(self, sig: Any, compiled: Any) -> None:
@@ -233,8 +273,14 @@ class KernelCache:
 
         if compiled.lifted or compiled.library.has_dynamic_globals:  # contains addresses of this process
             return
-        name, content = self._file(sig, compiled.codegen), dumps(compiled._reduce())  # type: ignore[no-untyped-call]
-        self._folders.save(name, self._digest(name, content) + content)
+        target, content = compiled.codegen.magic_tuple(), dumps(compiled._reduce())  # type: ignore[no-untyped-call]
+        if self._folders.building:
+            name = self._file(sig, _portable(target))
+            _replace(self._folders.prebuilt / name, _digest(self._portable, name, content) + content)
+            self._folders.used.add(name)
+        else:
+            name = self._file(sig, target)
+            self._folders.save(name, _digest(self._stamp, name, content) + content)
 
     def enable(self) -> None:
         """Do nothing: the cache is always on."""
@@ -245,12 +291,18 @@ class KernelCache:
     def flush(self) -> None:
         """Do nothing: old files are overwritten."""
 
-    def _file(self, sig: Any, codegen: Any) -> str:
+    def _file(self, sig: Any, target: tuple[Any, ...]) -> str:
         version = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
-        key = f"{version} {sig!r} {codegen.magic_tuple()!r}"
+        key = f"{version} {sig!r} {target!r}"
         return f"{self._name}-{hashlib.blake2b(key.encode(), digest_size=10).hexdigest()}.nbc"
 
-    def _digest(self, name: str, content: bytes) -> bytes:
-        hashed = hashlib.blake2b(name.encode() + b"\n", digest_size=_DIGEST, key=self._stamp)
-        hashed.update(content)
-        return hashed.digest()
+
+def _portable(target: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The target of a kernel of the package, given that of this machine: triple, processor, features."""
+    return target[0], PORTABLE, ""
+
+
+def _digest(key: bytes, name: str, content: bytes) -> bytes:
+    hashed = hashlib.blake2b(name.encode() + b"\n", digest_size=_DIGEST, key=key)
+    hashed.update(content)
+    return hashed.digest()

@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -62,7 +63,7 @@ class _Kernel:
                 )
                 made = compiler(self._function)
                 if made is not self._function:  # numba compiles: NUMBA_DISABLE_JIT is not set
-                    made._cache = KernelCache(self._function, self.options, _folders())
+                    made._cache = KernelCache(self._function, self.options, folders())
                     made.options = self.options
                     _without_literals(numba, made)
                 else:  # compiled code does not warn about overflow or division by zero
@@ -114,16 +115,19 @@ class Reporter:
 REPORTER = Reporter()
 
 
+build_folder: list[Path] = []  # where kernels of the package are made, in the process that makes them
+
+
 @cache
-def _folders() -> Folders:
+def folders() -> Folders:
     """Cache folders; looked up once, when the first kernel is called."""
-    return Folders(REPORTER.report)
+    return Folders.of_build(build_folder[0]) if build_folder else Folders(REPORTER.report)
 
 
 def caching() -> bool:
     """Whether kernels compiled by this process are cached on disk."""
     _numba()
-    return _folders().write is not None
+    return folders().write is not None
 
 
 @cache

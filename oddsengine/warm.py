@@ -61,9 +61,7 @@ def _compile() -> None:
         code = "import gc; gc.disable(); from oddsengine.warm import alongside; alongside()"
         with contextlib.suppress(OSError):  # no interpreter to start, as in an embedded one
             other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    rows = _rows()
-    find_all(pl.DataFrame(rows), commission={"a": 0.01}, guards=[])
-    live(rows, views=True)
+    search()
     if other is not None:
         try:
             other.wait(_SECONDS)
@@ -73,6 +71,13 @@ def _compile() -> None:
     guards.warm_up()  # load what the other process compiled, and compile the rest
     query.warm()
     maths()
+
+
+def search() -> None:
+    """Run the estimator, the detectors and views."""
+    rows = _rows()
+    find_all(pl.DataFrame(rows), commission={"a": 0.01}, guards=[])
+    live(rows, views=True)
 
 
 def alongside() -> None:
