@@ -188,7 +188,7 @@ def stamp(function: Any, options: str, *, portable: bool = False) -> bytes:
 
     With `portable` any release of this minor version of Python and of numpy will do.
     """
-    import llvmlite  # type: ignore[import-untyped]  # noqa: PLC0415  the compiler is loaded late
+    import llvmlite  # noqa: PLC0415  the compiler is loaded late
     import numba  # noqa: PLC0415
 
     digest = hashlib.blake2b(digest_size=_DIGEST)
@@ -274,7 +274,7 @@ class KernelCache:
         if compiled.lifted or compiled.library.has_dynamic_globals:  # contains addresses of this process
             return
         target, content = compiled.codegen.magic_tuple(), dumps(compiled._reduce())  # type: ignore[no-untyped-call]
-        if self._folders.building:
+        if self._folders.building and self._folders.prebuilt is not None:
             name = self._file(sig, _portable(target))
             _replace(self._folders.prebuilt / name, _digest(self._portable, name, content) + content)
             self._folders.used.add(name)

@@ -22,7 +22,7 @@ from setuptools.build_meta import (
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
     """Return the requirements of setuptools, and those of the package unless no kernels are wanted."""
-    needed = build_meta.get_requires_for_build_wheel(config_settings)
+    needed: list[str] = build_meta.get_requires_for_build_wheel(config_settings)
     if os.environ.get("ODDSENGINE_BUILD_KERNELS") == "0":
         return needed
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import numba
 import pytest
 
 from oddsengine._cache import PREBUILT, Folders, KernelCache, runs_portable
@@ -26,8 +26,12 @@ def half(x: float) -> float:
     return x / 2.0
 
 
+def compiler() -> Any:
+    return pytest.importorskip("numba").njit
+
+
 def build(folder: Path, function: Callable[[float], float] = third) -> None:
-    dispatcher = numba.njit(function)
+    dispatcher = compiler()(function)
     dispatcher._cache = KernelCache(function, "", Folders.of_build(folder))
     dispatcher(6.0)
 
@@ -36,7 +40,7 @@ def compiled(folder: Path, monkeypatch: pytest.MonkeyPatch, function: Callable[[
     """How often a process without a cache compiles a kernel, given the kernels of a package."""
     monkeypatch.setenv("ODDSENGINE_CACHE", str(folder / "cache"))
     monkeypatch.setattr("oddsengine._cache.PREBUILT", folder)
-    dispatcher = numba.njit(function)
+    dispatcher = compiler()(function)
     dispatcher._cache = KernelCache(function, "", Folders(print))
     assert dispatcher(6.0) == function(6.0)
     return sum(dispatcher.stats.cache_misses.values())
