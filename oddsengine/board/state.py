@@ -169,12 +169,12 @@ def _watch(key, seen, start, state, flags, t_event, last, last_live, begins, tol
 
 
 @kernel
-def _unlisted(slots, key, state, seen, book, listed, time, out):
-    """Rows of a book among `slots` that are on the board, not listed, and not seen after a time. Returns a count."""
+def _unlisted(slots, key, state, seen, books, listed, time, out):
+    """Rows of books among `slots` that are on the board, not listed, and not seen after a time. Returns a count."""
     n = 0
     for i in range(slots.size):
         s = slots[i]
-        if state[s] == ON and (key[s] & BOOK_MASK) == book and listed[s] == 0 and seen[s] <= time:
+        if state[s] == ON and books[key[s] & BOOK_MASK] and listed[s] == 0 and seen[s] <= time:
             out[n] = s
             n += 1
     return n
@@ -440,17 +440,22 @@ class Board:
             listed[slots[slots >= 0]] = 1
             everything = np.arange(rows.top, dtype=np.int32)
             missing = np.empty(rows.top, np.int32)
+            complete: dict[str | None, list[int]] = {}
             for book, event in batch.complete:
                 code = names.find_book(book)
-                if code is None:
-                    continue
+                if code is not None:
+                    complete.setdefault(event, []).append(code)
+            books = np.zeros(len(names.books), np.uint8)
+            for event, codes in complete.items():  # once for all books of an event
                 among = everything
                 if event is not None:
                     if event not in names.event_codes:
                         continue
                     units = np.array(names.event_units[names.event_codes[event]], np.int64)
                     among = self.units.rows(units)
-                n = _unlisted(among, rows.key, rows.state, rows.seen, code, listed, batch.now, missing)
+                books[codes] = 1
+                n = _unlisted(among, rows.key, rows.state, rows.seen, books, listed, batch.now, missing)
+                books[codes] = 0
                 out.append(missing[:n].copy())
         return np.unique(np.concatenate(out)).astype(np.int32) if out else np.empty(0, np.int32)
 
