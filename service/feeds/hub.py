@@ -268,7 +268,7 @@ class Hub:
         part_state.books.update(dict.fromkeys(applied.books, now))
         self._share(track, applied.books)
         if strange := track.unknown_books(applied.books):
-            _log.warning("feeds.%s: books not in the catalog: %s", source, ", ".join(strange))
+            _log.warning("feeds.%s: books not in the catalog: %s", source, shortened(strange, 50))
         track.last_payload = now
         track.payloads += 1
         track.quotes += applied.quotes
