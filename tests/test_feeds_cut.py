@@ -43,5 +43,5 @@ def test_a_payload_in_parts(most: int | None, whole: bool) -> None:
     prices = table.filter(pl.col("sportsbook") == "draftkings")["odds_decimal"].to_list()
     assert prices == [2.5] * 6  # the other three are gone
     assert table.filter(pl.col("sportsbook") == "fanduel").height == 9
-    parts = {None: 1, 1: 9, 4: 5, 5: 5}[most] + {None: 1, 1: 6, 4: 2, 5: 2}[most]
+    parts = {None: 1, 1: 18, 4: 5, 5: 5}[most] + {None: 1, 1: 6, 4: 2, 5: 2}[most]
     assert numbers == list(range(1, parts + 1))

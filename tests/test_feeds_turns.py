@@ -101,6 +101,30 @@ def test_a_payload_in_turns_gives_the_board_of_one(whole: bool, monkeypatch: pyt
     assert books == ({"fanduel": 20} if whole else {"fanduel": 25, "draftkings": 30})
 
 
+@pytest.mark.parametrize("whole", [False, True], ids=["events", "books"])
+def test_an_event_with_many_prices_is_divided_by_book(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    books = [f"book {at}" for at in range(9)]
+
+    async def board(quotes: int) -> tuple[pl.DataFrame, int]:
+        monkeypatch.setattr(feeds_hub, "MOST_QUOTES", quotes)
+        hub, (first, second) = new_hub("one"), games(2)
+        everything = [quote(game, book) for game in (first, second) for book in books]
+        await hub.deliver("one", Payload([first, second], everything))
+        draw = {"selection": "Draw", "selection_type": "draw", "id": None}
+        rest = [quote(first, book) | more for book in books[:7] for more in ({}, draw)]
+        complete: list[tuple[str, str | None]] = [(book, None if whole else first.id) for book in books]
+        before = hub.engine.number
+        await hub.deliver("one", Payload([first, second], rest, complete))
+        await hub.close()
+        return hub.engine.table().select(COLUMNS).sort(COLUMNS), hub.engine.number - before
+
+    at_once, steps = asyncio.run(board(10**9))
+    divided, more_steps = asyncio.run(board(4))
+    assert at_once.equals(divided)
+    assert (steps, more_steps) == (1, 4)
+    assert at_once.height == 14 + (0 if whole else 9)
+
+
 def test_a_source_has_a_bounded_number_of_games(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeds_hub, "MOST_GAMES", 10)
 

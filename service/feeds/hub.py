@@ -270,7 +270,7 @@ class Hub:
         part_state.books.update(dict.fromkeys(applied.books, now))
         self._share(track, applied.books)
         if strange := track.unknown_books(applied.books):
-            _log.warning("feeds.%s: books not in the catalog: %s", source, ", ".join(strange))
+            _log.warning("feeds.%s: books not in the catalog: %s", source, shortened(strange, 50))
         track.last_payload = now
         track.payloads += 1
         track.quotes += applied.quotes
@@ -676,8 +676,8 @@ def _divided(
 ) -> tuple[list[Payload], set[tuple[str, str]]]:
     """Divide a payload into parts of at most so many quotes, and return them with what it quotes, by book and event.
 
-    An event is never divided. Each part lists the games of its events, and what is complete for them. Removals are in
-    the first part; scores and futures in the last.
+    An event is divided, by book, only if it has more. Each part lists the games of its events, and what is complete for
+    them. Removals are in the first part; scores and futures in the last.
     """
     books = {book for book, event in payload.complete if event is None}
     listed = _listed(payload)
@@ -695,11 +695,25 @@ def _divided(
     parts: list[tuple[list[Game], list[dict[str, Any]], list[tuple[str, str | None]]]] = [([], [], [])]
     for together in events.values():
         batch = [quote for event in together for quote in quotes.get(event, ())]
-        if parts[-1][1] and len(parts[-1][1]) + len(batch) > most:
-            parts.append(([], [], []))
-        parts[-1][0].extend(listed[event] for event in together if event in listed)
-        parts[-1][1].extend(batch)
-        parts[-1][2].extend((book, event) for event in together for book in complete.get(event, ()))
+        whole_of: dict[str, list[tuple[str, str | None]]] = {}
+        for event in together:
+            for book in complete.get(event, ()):
+                whole_of.setdefault(book, []).append((book, event))
+        batches = {"": batch}
+        if len(batch) > most:
+            batches = {}
+            for quote in batch:
+                batches.setdefault(quote["sportsbook"], []).append(quote)
+        named = [listed[event] for event in together if event in listed]
+        for book, some in batches.items():
+            if parts[-1][1] and len(parts[-1][1]) + len(some) > most:
+                parts.append(([], [], []))
+            parts[-1][0].extend(named)
+            parts[-1][1].extend(some)
+            parts[-1][2].extend(whole_of.pop(book, ()))
+            named = []
+        # Undivided, or books without quotes.
+        parts[-1][2].extend(pair for pairs in whole_of.values() for pair in pairs)
     out = [Payload(*part, moment=payload.moment) for part in parts]
     out[0] = out[0]._replace(removed=payload.removed)
     out[-1] = out[-1]._replace(scores=payload.scores, futures=payload.futures)
