@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine import guards, middle, portfolio, query
+from oddsengine import guards, middle, momentum, portfolio, query
 from oddsengine._jit import REPORTER, caching
 from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.engine import Engine
@@ -70,6 +70,7 @@ def _compile() -> None:
             other.wait()
     guards.warm_up()  # load what the other process compiled, and compile the rest
     query.warm()
+    momentum.warm_up()
     maths()
 
 

@@ -6,7 +6,14 @@ Imports nothing of the tests, so that it can be run beside an installed wheel. P
 the package or from a cache.
 """
 
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
 from datetime import UTC, datetime, timedelta
+from tempfile import TemporaryFile
 from typing import Any
 
 import polars as pl
@@ -16,6 +23,8 @@ import oddsengine as oe
 from oddsengine.sample import SAMPLE_BOARD
 
 COMPILED: list[str] = []
+SECONDS = 20  # of a demo
+KINDS = [f"opportunities/{kind}" for kind in ("ev?min_ev=-5", "arbitrage?min_profit=-1", "low_hold", "middles")]
 
 
 class Compilations(event.Listener):
@@ -85,6 +94,29 @@ def node() -> None:
     except ImportError:
         return
     Node(oe.Engine(), None, None).warm()  # type: ignore[arg-type]
+    serve = "from oddsengine.cli import main; raise SystemExit(main(['serve', '--demo', '--port', '0']))"
+    with (
+        TemporaryFile("w+") as log,
+        subprocess.Popen([sys.executable, "-c", serve], stdout=subprocess.PIPE, stderr=log, text=True) as server,
+    ):
+        try:
+            assert server.stdout is not None
+            found = next(filter(None, (re.search(r"http://127\.0\.0\.1:\d+", line) for line in server.stdout)))
+            end = time.monotonic() + SECONDS
+            while time.monotonic() < end:
+                for path in ("odds", "odds/delta?since=2026-01-01T00:00:00Z", *KINDS, "events", "sportsbooks"):
+                    ask = urllib.request.Request(f"{found[0]}/api/v1/{path}", headers={"X-API-Key": "demo_enterprise"})
+                    try:
+                        with urllib.request.urlopen(ask, timeout=60) as answer:
+                            answer.read()
+                    except urllib.error.HTTPError as error:  # 503 at first
+                        error.close()
+                time.sleep(1.0)
+        finally:
+            server.terminate()
+            server.wait(60)
+        log.seek(0)
+        COMPILED.extend(line.strip() for line in log if '"event":"kernels"' in line)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
-from oddsengine import _jit, guards, query, warm
+from oddsengine import _jit, guards, momentum, query, warm
 from oddsengine._cache import PORTABLE, PREBUILT, runs_portable
 from oddsengine.engine import Engine
 from oddsengine.opportunities import find_all, markets, rejected
@@ -24,7 +24,6 @@ from oddsengine.reading import read_odds
 from oddsengine.sample import SAMPLE_BOARD
 from oddsengine.simulate import World
 from oddsengine.stakes import arbitrage_plan, kelly_portfolio
-from oddsengine.timestamps import timestamps
 
 _SECONDS = 1800  # timeout of a process
 SWITCH = "ODDSENGINE_BUILD_KERNELS"  # 0: none are made
@@ -39,7 +38,6 @@ def tables() -> None:
     rejected(odds)
     kelly_portfolio(everything.ev.head(30))
     arbitrage_plan(everything.arbitrage, bankroll=1000.0)
-    timestamps(odds["last_seen_at"].dt.epoch("us").to_numpy())  # read-only
 
 
 def live() -> None:
@@ -67,6 +65,7 @@ def live() -> None:
     engine.step(removed=engine.table()["row_id"].to_list()[:40], now=engine.now + timedelta(seconds=1))
     engine.step(now=engine.now + timedelta(seconds=700))
     late.table()
+    momentum.warm_up()
 
 
 PARTS: dict[str, Callable[[], None]] = {
@@ -90,9 +89,13 @@ def _run(parts: Sequence[str], folder: Path) -> int:
 
 def _process(parts: Sequence[str], folder: Path) -> int:
     """Run some parts in a process of their own."""
-    env = {**os.environ, "NUMBA_CPU_NAME": PORTABLE, "NUMBA_CPU_FEATURES": ""}
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    env = {**plain, "NUMBA_CPU_NAME": PORTABLE, "NUMBA_CPU_FEATURES": ""}
     command = [sys.executable, "-m", "oddsengine.commands.prebuild", "--parts", ",".join(parts), str(folder)]
-    done = subprocess.run(command, env=env, timeout=_SECONDS, check=False, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, env=env, timeout=_SECONDS, check=False, capture_output=True, text=True)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"kernels could not be made within {_SECONDS} s") from None
     if done.returncode:
         raise RuntimeError(f"kernels could not be made: {done.stderr.strip()}")
     return int(done.stdout)

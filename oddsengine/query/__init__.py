@@ -53,7 +53,10 @@ def warm() -> None:
         reader.listed(Filter(low=-500.0), {}, "", 1, 0)
         reader.take(reader.best(Filter(), {}))
         reader.states(slots)
-    timestamps(np.zeros(1, np.int64))
+    for writeable in (True, False):  # columns of frames are read-only
+        times = np.zeros(1, np.int64)
+        times.flags.writeable = writeable
+        timestamps(times)
 
 
 __all__ = [
