@@ -276,6 +276,8 @@ def _filled(frame: pl.DataFrame) -> pl.DataFrame:
             column = column.fill_null(_DEFAULTS[name])
         elif column.dtype == pl.Float64 and math.isnan(column.sum()):
             column = column.fill_nan(None)
+        if name == "max_bet" and (column < 0.0).any():  # some sources mean "unknown" by -1
+            column = column.set(column < 0.0, None)
         columns.append(column)
     return pl.DataFrame([*columns, *(frame.get_column(name) for name in (*extra, "row"))])
 

@@ -46,6 +46,15 @@ def test_a_link_with_the_separator_of_links() -> None:
     assert engine.table().select("deep_link", "sportsbook_name", "max_bet").row(0) == ("https://x/?q= z z", None, 3.0)
 
 
+def test_a_negative_limit_is_unknown() -> None:
+    """Some sources mean that by -1."""
+    unknown = quote(max_bet=-1.0)
+    for quotes in ([unknown], json.dumps([unknown], default=str), pl.DataFrame([unknown])):
+        engine = oe.Engine()
+        engine.step(quotes, NOW)
+        assert engine.table()["max_bet"].to_list() == [None]
+
+
 def test_what_exchanges_say_beside_books_that_say_nothing(tmp_path: Path) -> None:
     """Prices of one batch with and without each field; a tape has them all."""
     given: list[dict[str, Any]] = [

@@ -227,6 +227,11 @@ def test_american_becomes_decimal(american: int, decimal: float) -> None:
     )  # fmt: skip
 
 
+def test_a_negative_limit_is_unknown() -> None:
+    table = check_odds(prices(odds_american=[150, 150, 150], max_bet=[-1.0, 0.0, 20.0]))
+    assert table["max_bet"].to_list() == [None, 0.0, 20.0]
+
+
 def test_minus_100_is_plus_100() -> None:
     table = check_odds(prices(odds_american=[-100]))
     assert table.select("odds_american", "odds_decimal").row(0) == (100.0, 2.0)

@@ -36,6 +36,7 @@ LINKS = (
     "is_main_line", "is_alternate_line", "volume", "volume_24h", "open_interest", "exchange_token_id",
 )  # fmt: skip
 """Columns of a single price that no calculation uses."""
+_LIMIT = LINKS.index("max_bet")
 SEPARATOR = "\x1f"
 _EXCHANGES = 4  # number of trailing `LINKS` that only exchanges have; omitted if all are empty
 _NO_EXCHANGE = SEPARATOR * _EXCHANGES
@@ -152,7 +153,9 @@ class QuoteReader:
             some = np.flatnonzero(scanned.other)
             if some.size:
                 rows = self._rows(text, scanned.span[some])
-                texts = _linked([list(map(attrgetter(name), rows)) for name in LINKS], some.size)
+                columns = [list(map(attrgetter(name), rows)) for name in LINKS]
+                columns[_LIMIT] = [None if most is None or most < 0.0 else most for most in columns[_LIMIT]]
+                texts = _linked(columns, some.size)
                 for at, link in zip(some.tolist(), texts, strict=True):
                     linked[at] = link
         except msgspec.DecodeError:

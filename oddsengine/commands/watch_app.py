@@ -156,7 +156,8 @@ def cells(kind: str, row: Mapping[str, Any]) -> tuple[str, ...]:
     fair: tuple[str, ...] = ()
     if kind == "ev":
         low, high = row.get("ev_low"), row.get("ev_high")
-        fair = row["sharp_book"], "" if low is None else f"{low:.1f} to {high:.1f} %"
+        by = "the close" if row.get("reference") == "close" else row["sharp_book"]
+        fair = by, "" if low is None else f"{low:.1f} to {high:.1f} %"
     when = "in play" if row["is_live"] else str(row.get("start_time") or "")[:16].replace("T", " ")
     return f"{row[_VALUES[kind]]:.2f} %", bets, game, market, *fair, when
 

@@ -27,10 +27,10 @@ const kellyOf = (row) => {
 function stakeOf(row) {
   const kelly = kellyOf(row);
   if (kelly === null || !money.bankroll) return null;
-  const wanted = money.bankroll * Math.min(kelly.share, money.most / 100);
+  const wanted = money.bankroll * kelly.share, most = money.bankroll * money.most / 100;
   const limit = row.max_bet ?? limits.get(row.odds_id) ?? Infinity;
-  const amount = limit < stepped(wanted) ? lower(limit) : stepped(wanted);
-  return { amount, limited: limit < stepped(wanted), under: wanted > 0 && amount === 0 };
+  const amount = stepped(wanted) > Math.min(most, limit) ? lower(Math.min(most, limit)) : stepped(wanted);
+  return { amount, limited: limit < Math.min(stepped(wanted), most), under: wanted > 0 && amount === 0 };
 }
 
 function stakeCell({ row }) {
