@@ -53,6 +53,16 @@ def test_two_books_have_no_fair_price() -> None:
         oe.find_ev(TWO_BOOKS, sharp="pinnacle")
 
 
+def test_rejected_rows_are_counted() -> None:
+    """A book that quotes the market, but whose rows are rejected, does not quote it in full."""
+    wrong = table(moneyline("draftkings", 1.70, 2.22), moneyline("pinnacle", 1.68, 2.24))
+    first = pl.col("selection") == wrong["selection"][2]
+    misspelt = pl.when((pl.col("sportsbook") == "pinnacle") & first).then(pl.lit("Somebody Else"))
+    wrong = wrong.with_columns(misspelt.otherwise("selection").alias("selection"), selection_type=None)
+    with nothing(r"quotes in full; \d of 4 rows are rejected: "):
+        oe.find_ev(wrong, sharp="pinnacle")
+
+
 def test_a_command_says_the_same_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "two.csv"
     TWO_BOOKS.select("sportsbook", "event_id", "sport", "home_team", "away_team", "market_type", "selection",

@@ -24,15 +24,21 @@ def unusable(question: Question) -> str:
     table = question.table
     if invalid := no_valid_row(table):
         return invalid
-    counts = set_aside(question.prepared)
+    rows, lost, listed = _rejections(question)
+    return f"{lost:,} of {rows:,} rows are rejected: {listed}" if lost and lost >= _MOSTLY * rows else ""
+
+
+def _rejections(question: Question) -> tuple[int, int, str]:
+    """Number of rows, number of those that guards reject, and their commonest reasons."""
+    table, counts = question.table, set_aside(question.prepared)
     rows, lost = table.height + table.rejected.height, sum(counts.values())
-    if not lost or lost < _MOSTLY * rows:
-        return ""
+    if not lost:
+        return rows, 0, ""
     most = sorted(counts.items(), key=lambda count: -count[1])[:3]
     listed = ", ".join(f"{name} {count:,}" for name, count in most)
     moment = question.moment()
     as_of = f"; ages are those at {moment:%Y-%m-%dT%H:%M:%SZ}" if most[0][0] == "stale" and moment else ""
-    return f"{lost:,} of {rows:,} rows are rejected: {listed}{as_of}"
+    return rows, lost, f"{listed}{as_of}"
 
 
 def no_fair_price(question: Question, sharp: object, option: str = "sharp") -> str:
@@ -41,16 +47,18 @@ def no_fair_price(question: Question, sharp: object, option: str = "sharp") -> s
     `sharp` is the reference as given, and `option` what the caller calls that parameter.
     """
     v = question.view
+    rows, lost, listed = _rejections(question)
+    also = f"; {lost:,} of {rows:,} rows are rejected: {listed}" if lost else ""
     if not question.table.height or ev.find(replace(question, wants=Wants.of(min_ev=-100.0))).row.size:
         return ""
     if v.method == CLOSE:
         return (
             "no fair price: +EV compares a price with at least two other books that quote the whole market, and no "
-            f"usable price here has them; {option} names a reference instead"
+            f"usable price here has them; {option} names a reference instead{also}"
         )
     if sharp is not None:
-        return f"no fair price: no usable price here is in a market that a {option} book quotes in full"
+        return f"no fair price: no usable price here is in a market that a {option} book quotes in full{also}"
     return (
         "no fair price: no usable price here is in a market that a sharp book of the catalog quotes in full; "
-        f"{option} names a reference"
+        f"{option} names a reference{also}"
     )
