@@ -159,6 +159,8 @@ def test_nothing_but_a_test_goes_to_a_target_before_it_is_confirmed(
         wrong = client.post(path, json={"code": f"{int(code, 16) ^ 1:08x}"})
         assert wrong.status_code == 400
         assert "test message" in wrong.json()["error"]["message"]
+        foreign = client.post(path, json={"code": "é"})
+        assert (foreign.status_code, foreign.json()["error"]["code"]) == (400, "validation_error")
         changed = client.patch(f"/alerts/{alert['id']}", json={"targets": alert["targets"], "improve": 400})
         assert changed.json()["data"]["unconfirmed"] == ["http://localhost/..."]
         with client_of_another_key(client) as stranger:
