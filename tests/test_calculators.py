@@ -144,6 +144,18 @@ def test_what_cannot_be_calculated_is_refused(client: httpx.Client, path: str) -
         assert answer.status_code == 400, answer.text
 
 
+@pytest.mark.parametrize(
+    "query",
+    ["hedge?odds=%2B100&against=2", "hedge?odds=2&against=+100", "boost?odds=%20100", "arbitrage?odds=2.1,%2B150",
+     "arbitrage?odds=+120,2.1", "parlay?odds=2,+150&probabilities=0.5,0.5", "free-bet?odds=-110&against=2"],
+)  # fmt: skip
+def test_american_odds_are_refused(client: httpx.Client, query: str) -> None:
+    """An unencoded plus sign arrives as a space."""
+    answer = client.get(f"/calculators/{query}")
+    assert answer.status_code == 400, answer.text
+    assert "must be decimal odds" in answer.json()["error"]["message"]
+
+
 def test_an_opportunity_is_explained_with_the_line_of_its_fair_price(client: httpx.Client) -> None:
     rows = client.get("/opportunities/ev?limit=200").json()["data"]
     row = rows[0]

@@ -27,14 +27,25 @@ def _list(name: str, doc: str, one: str, **more: Any) -> Param:
     return replace(text(name, f"{doc}, separated by commas.", **more), kind=kind)
 
 
+def _decimal(param: Param) -> Param:
+    """Reject odds with a sign, which are American; an unencoded plus sign arrives as a space."""
+
+    def read(name: str, value: str) -> Any:
+        if any(word.startswith(("+", "-", " ")) for word in value.split(",")):
+            raise invalid(f"{name} must be decimal odds such as 2.5, without a sign or space, got {quoted(value)}")
+        return param.read(name, value)
+
+    return replace(param, read=read)
+
+
 _FRACTION = "[0-9]{0,8}[1-9]"  # after the point, above 0
-_ODDS = _list(
+_ODDS = _decimal(_list(
     "odds", "Decimal odds of all legs", rf"(1\.{_FRACTION}|([2-9]|[1-9][0-9]{{1,5}})(\.[0-9]{{0,9}})?)", required=True
-)
+))  # fmt: skip
 
 
 def _price(name: str, doc: str) -> Param:
-    return number(name, doc, 1.0001, 1e6, required=True)
+    return _decimal(number(name, doc, 1.0001, 1e6, required=True))
 
 
 def _numbers(context: Context, name: str, low: float, high: float) -> list[float]:
