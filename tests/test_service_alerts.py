@@ -4,16 +4,20 @@ import contextlib
 import json
 import re
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email import message_from_string
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from pathlib import Path
 from typing import Any, ClassVar
 
 import httpx
 import msgspec
 import pytest
+from forking import PIPE, python
 from service_running import PATIENCE_S, Running, running, until
 
 from oddsengine_service import alerts as rules
@@ -229,6 +233,74 @@ def test_slow_targets_delay_only_their_own_account(
         (mine,) = client.get("/alerts").json()["data"]
         assert client.post(f"/alerts/{mine['id']}/test").json()["data"] == {"sent": True, "error": None}
     until(lambda: not any(each.running() for each in alerts._running.values()))
+
+
+def test_accounts_put_alerts_off_while_checks_begin(alerts: rules.Alerts) -> None:
+    over, alert = threading.Event(), rules.StoredAlert(filter="mine", id="a")
+
+    def work() -> None:
+        for number in count():
+            if over.is_set():
+                break
+            alerts._put_off(f"owner{number}", alert)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for each in threads:
+            each.start()
+        for _ in range(5):
+            for number in range(20_000):
+                alerts._put_off(f"other{number}", alert)
+            alerts.begin()
+    finally:
+        over.set()
+        sys.setswitchinterval(before)
+        for each in threads:
+            each.join()
+
+
+# Ends while a target has not answered.
+ENDS = """
+import sys
+from pathlib import Path
+from service_running import running
+from oddsengine_service import targets
+from oddsengine_service.alerts import StoredAlert, store
+from oddsengine_service.keys import Terms
+from oddsengine_service.wire.filters import Filter
+targets.TIMEOUT_S = 600.0
+with running(Path(sys.argv[1]), events=4) as server:
+    owner = server.node.keys.create("bettor", Terms("pro")).record.id
+    server.node.records.put(owner, "filter", "mine", Filter(list="ev", query="min_ev=0", name="mine"))
+    store(server.node.records, owner, StoredAlert(filter="mine", id="a", targets=[sys.argv[2]]))
+    server.node.alerts.sender.private = True
+    server.node.alerts.begin()
+    input()
+"""
+
+
+def test_a_process_ends_without_its_targets(tmp_path: Path, hook: Hook) -> None:
+    over, begun = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        over.wait()
+
+    hook.before = wait
+    try:
+        with python(ENDS, str(tmp_path), hook.url, cwd=Path(__file__).parent, stdin=PIPE) as process:
+            assert begun.wait(PATIENCE_S)
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.close()
+            try:
+                assert process.wait(PATIENCE_S) == 0
+            finally:
+                process.kill()
+    finally:
+        over.set()
 
 
 def test_an_account_sends_so_much_a_minute(
