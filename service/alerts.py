@@ -230,7 +230,7 @@ class Alerts:
         self, node: Node, records: Records, sender: Sender, endpoints: Mapping[str, Endpoint],
         clock: Callable[[], float] = time.time, origin: str = "",
     ) -> None:  # fmt: skip
-        self.origin = origin  # of the addresses in messages
+        self.origin = origin  # of the addresses in messages; if empty, texts have none
         self._node, self._records, self.sender, self._clock = node, records, sender, clock
         self._endpoints = endpoints  # of the lists, by kind
         self._retry: dict[_Name, float] = {}
@@ -350,7 +350,7 @@ class Alerts:
         saved = self._records.get(owner, "filter", name, Filter)
         address = f"{self.origin}/api/v1{self._endpoints[kind].path}{'?' if saved.query else ''}{saved.query}"
         if len(rows) > MOST_LINES:
-            lines.append(f"and {len(rows) - MOST_LINES} more: {address}")
+            lines.append(f"and {len(rows) - MOST_LINES} more" + (f": {address}" if self.origin else ""))
         title = f"{name}: {len(rows)} {'opportunity' if len(rows) == 1 else 'opportunities'}"
         return Message(title, lines, opportunities=rows[:SENT_ROWS], total=len(rows), url=address)
 

@@ -327,6 +327,21 @@ def test_an_account_sends_so_much_a_minute(
     assert alerts.check() == 1
 
 
+def test_a_text_has_the_address_of_the_rest_if_the_node_has_one(
+    client: httpx.Client, alerts: rules.Alerts, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = "/api/v1/opportunities/arbitrage?min_profit=-99"
+    client.put("/filters/all", json={"list": "arbitrage", "query": "min_profit=-99"})
+    for origin in ("", "https://odds.example.com"):
+        monkeypatch.setattr(alerts, "origin", origin)
+        made(client, filter="all", targets=[hook.url], improve=500.0)
+        assert alerts.check() == 1
+        body = hook.bodies[-1]
+        more = f"and {body['total'] - rules.MOST_LINES} more"
+        assert body["text"].splitlines()[-1] == (f"{more}: {origin}{path}" if origin else more)
+        assert body["url"] == origin + path
+
+
 def test_failures_are_shown_and_tried_again_later(
     server: Running, client: httpx.Client, alerts: rules.Alerts, hook: Hook
 ) -> None:
