@@ -58,7 +58,7 @@ class Middle(NamedTuple):
     both: float  # profit if both win
     one: float  # profit if one wins
     break_even: float  # probability of both at which EV is 0
-    ev: float  # in money
+    ev: float | None  # in money; None without a probability
 
 
 def _checked(**odds: float) -> None:
@@ -102,7 +102,8 @@ def free_bet(amount: float, odds: float, against: float, *, returned: bool = Fal
     paid = amount * (odds if returned else odds - 1.0)
     other = paid / against
     profit = min(paid - other, other * (against - 1.0))
-    return FreeBet(other, profit, profit / amount if amount else 0.0)
+    share = odds if returned else odds - 1.0
+    return FreeBet(other, profit, share * (against - 1.0) / against)
 
 
 def boost(odds: float, share: float) -> float:
@@ -135,7 +136,7 @@ def parlay(odds: Sequence[float], probs: Sequence[float]) -> Parlay:
     return Parlay(price, p, price * p - 1.0)
 
 
-def middle_stakes(total: float, odds: float, other: float, prob: float = 0.0) -> Middle:
+def middle_stakes(total: float, odds: float, other: float, prob: float | None = None) -> Middle:
     """Divide a stake between the two lines of a middle; `prob` is the probability that both win.
 
     Examples
@@ -144,9 +145,11 @@ def middle_stakes(total: float, odds: float, other: float, prob: float = 0.0) ->
     Middle(stakes=(50.0, 50.0), both=100.0, one=0.0, break_even=0.0, ev=10.0)
     """
     _checked(odds=odds, other=other)
-    _chance(prob)
+    if prob is not None:
+        _chance(prob)
     first = total * other / (odds + other)
     second = total - first
     one, both = first * odds - total, first * odds + second * other - total
     needed = (odds + other) / (odds * other) - 1.0  # -one / (both - one)
-    return Middle((first, second), both, one, max(0.0, needed), prob * both + (1.0 - prob) * one)
+    ev = None if prob is None else prob * both + (1.0 - prob) * one
+    return Middle((first, second), both, one, max(0.0, needed), ev)

@@ -10,7 +10,7 @@ Each account is checked in a thread of its own, and may send so many messages an
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
@@ -25,6 +25,7 @@ from oddsengine_service.kinds import KINDS
 from oddsengine_service.limits import WINDOW_S, Bucket
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
+from oddsengine_service.pool import WaitingThreads
 from oddsengine_service.problems import Problem, invalid, quoted
 from oddsengine_service.records import Records
 from oddsengine_service.targets import Message, Sender, masked
@@ -229,13 +230,13 @@ class Alerts:
         self, node: Node, records: Records, sender: Sender, endpoints: Mapping[str, Endpoint],
         clock: Callable[[], float] = time.time, origin: str = "",
     ) -> None:  # fmt: skip
-        self.origin = origin  # of the addresses in messages
+        self.origin = origin  # of the addresses in messages; if empty, texts have none
         self._node, self._records, self.sender, self._clock = node, records, sender, clock
         self._endpoints = endpoints  # of the lists, by kind
         self._retry: dict[_Name, float] = {}
         self._checked_in: dict[_Name, int] = {}  # number of the check in which an alert was last processed
         self._checks = 0
-        self._threads = ThreadPoolExecutor(ACCOUNTS, thread_name_prefix="alerts")
+        self._threads = WaitingThreads(ACCOUNTS, "alerts")
         self._running: dict[str, Future[int]] = {}  # the last check of each account
         self._sent: dict[str, tuple[Bucket, Bucket]] = {}  # messages and bytes that accounts may send
         self._lock = threading.Lock()
@@ -301,7 +302,8 @@ class Alerts:
             except Exception as error:
                 self._put_off(owner, alert)
                 failure = error
-            self._checked_in[owner, alert.id] = self._checks
+            with self._lock:
+                self._checked_in[owner, alert.id] = self._checks
         if failure is not None:
             raise failure
         return sent
@@ -337,7 +339,8 @@ class Alerts:
             self._records.put(owner, "sent", alert.id, Sent(before))
             self._failed(owner, alert, "; ".join(errors))
             return 0
-        self._retry.pop((owner, alert.id), None)
+        with self._lock:
+            self._retry.pop((owner, alert.id), None)
         self._changed(owner, alert.id, sent=1, error="; ".join(errors)[:500] or None)
         return 1
 
@@ -347,7 +350,7 @@ class Alerts:
         saved = self._records.get(owner, "filter", name, Filter)
         address = f"{self.origin}/api/v1{self._endpoints[kind].path}{'?' if saved.query else ''}{saved.query}"
         if len(rows) > MOST_LINES:
-            lines.append(f"and {len(rows) - MOST_LINES} more: {address}")
+            lines.append(f"and {len(rows) - MOST_LINES} more" + (f": {address}" if self.origin else ""))
         title = f"{name}: {len(rows)} {'opportunity' if len(rows) == 1 else 'opportunities'}"
         return Message(title, lines, opportunities=rows[:SENT_ROWS], total=len(rows), url=address)
 
@@ -413,12 +416,12 @@ class Alerts:
                 return str(error)
             return ""
 
-        with ThreadPoolExecutor(MOST_TARGETS, thread_name_prefix="alert") as pool:
-            return [wrong for wrong in pool.map(one, messages) if wrong]
+        return [wrong for wrong in WaitingThreads(MOST_TARGETS, "alert").map(one, messages) if wrong]
 
     def _put_off(self, owner: str, alert: StoredAlert) -> None:
         wait = min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** min(alert.failures, 10))
-        self._retry[owner, alert.id] = self._clock() + wait
+        with self._lock:
+            self._retry[owner, alert.id] = self._clock() + wait
 
     def _failed(self, owner: str, alert: StoredAlert, error: str) -> None:
         self._put_off(owner, alert)

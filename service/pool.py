@@ -16,7 +16,8 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from oddsengine_service.limits import Bucket
@@ -198,11 +199,49 @@ class Pool:
         budget.take(now, spent)
 
 
+class WaitingThreads(Executor):
+    """Threads for jobs that wait for other hosts; the process does not wait for them when it ends.
+
+    They are started as needed and end with the last job. The threads of `ThreadPoolExecutor` delay the end.
+    """
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._most, self._name = threads, name
+        self._lock = threading.Lock()
+        self._jobs: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._running = 0
+
+    def submit(self, fn: Callable[..., _Result], /, *args: Any, **kwargs: Any) -> "Future[_Result]":
+        future: Future[_Result] = Future()
+        with self._lock:
+            self._jobs.append((future, partial(fn, *args, **kwargs)))
+            if self._running < self._most:
+                self._running += 1
+                threading.Thread(target=self._work, name=self._name, daemon=True).start()
+        return future
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._jobs:
+                    self._running -= 1
+                    return
+                future, call = self._jobs.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = call()
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+
 class Outgoing:
     """Threads for jobs that wait for other hosts, so that these occupy no answer thread; used in the event loop."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(OUTGOING, thread_name_prefix="outgoing")
+        self._threads = WaitingThreads(OUTGOING, "outgoing")
         self._running: dict[str, int] = {}
 
     async def run(self, account: str, call: Callable[[], _Result]) -> _Result:

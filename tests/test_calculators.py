@@ -55,17 +55,23 @@ def test_a_middle_earns_the_same_on_both_sides(total: float, odds: float, other:
     assert close(sum(m.stakes), total)
     assert close(m.stakes[0] * odds - total, m.one)
     assert close(m.stakes[1] * other - total, m.one)
-    assert close(m.ev, p * m.both + (1 - p) * m.one)
+    assert close(m.ev or 0.0, p * m.both + (1 - p) * m.one)
     assert m.stakes == pytest.approx(arbitrage_stakes([odds, other], total).tolist(), rel=1e-9)
     if 0 < m.break_even <= 1:
         again = calculators.middle_stakes(total, odds, other, m.break_even)
+        assert again.ev is not None
         assert close(again.ev, 0.0)
 
 
 def test_a_middle_without_money_has_a_break_even() -> None:
     nothing, some = (calculators.middle_stakes(total, 1.0001, 1.0001) for total in (0.0, 100.0))
     assert nothing.break_even == some.break_even == pytest.approx(0.9998, abs=1e-4)
-    assert (nothing.one, nothing.both, nothing.ev) == (0.0, 0.0, 0.0)
+    assert (nothing.one, nothing.both, nothing.ev) == (0.0, 0.0, None)
+    assert calculators.middle_stakes(0.0, 2.1, 2.1, 0.0).ev == 0.0
+
+
+def test_a_free_bet_of_nothing_has_a_conversion() -> None:
+    assert calculators.free_bet(0.0, 5.0, 1.25) == (0.0, 0.0, 0.8)
 
 
 @given(PRICES, st.floats(0.0, 3.0))
@@ -94,10 +100,10 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def test_endpoints_say_what_the_library_does(client: httpx.Client) -> None:
-    def figures(path: str) -> dict[str, float | list[float]]:
+    def figures(path: str) -> dict[str, float | list[float] | None]:
         answer = client.get(f"/calculators/{path}")
         assert answer.status_code == 200, answer.text
-        found: dict[str, float | list[float]] = answer.json()["data"]
+        found: dict[str, float | list[float] | None] = answer.json()["data"]
         return found
 
     assert figures("hedge?stake=100&odds=3&against=2") == calculators.hedge(100, 3, 2)._asdict()
@@ -105,6 +111,10 @@ def test_endpoints_say_what_the_library_does(client: httpx.Client) -> None:
     assert figures("free-bet?stake=100&odds=5&against=1.3&returned=true") == pytest.approx(free._asdict(), abs=1e-4)
     boosted = figures("boost?odds=2&boost=50&probability=0.45")
     assert boosted == pytest.approx({"odds": 2.5, "ev_percent": 12.5, "kelly": float(kelly(0.45, 2.5))}, abs=1e-6)
+    assert figures("boost?odds=2&boost=50") == {"odds": 2.5, "ev_percent": None, "kelly": None}
+    assert figures("boost?odds=2&probability=0") == {"odds": 2.5, "ev_percent": -100.0, "kelly": 0.0}
+    assert figures("middle?odds=1.95&against=1.95")["ev"] is None
+    assert figures("middle?odds=1.95&against=1.95&probability=0")["ev"] == pytest.approx(-2.5)
     assert figures("parlay?odds=2,2.5&probabilities=0.5,0.45")["ev_percent"] == pytest.approx(12.5)
     assert figures("middle?total=100&odds=1.95&against=1.95&probability=0.1")["stakes"] == [50.0, 50.0]
     sure = figures("arbitrage?odds=2.1,2.05&total=100&step=5")
@@ -132,6 +142,18 @@ def test_what_cannot_be_calculated_is_refused(client: httpx.Client, path: str) -
         assert answer.status_code == 200
     else:
         assert answer.status_code == 400, answer.text
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["hedge?odds=%2B100&against=2", "hedge?odds=2&against=+100", "boost?odds=%20100", "arbitrage?odds=2.1,%2B150",
+     "arbitrage?odds=+120,2.1", "parlay?odds=2,+150&probabilities=0.5,0.5", "free-bet?odds=-110&against=2"],
+)  # fmt: skip
+def test_american_odds_are_refused(client: httpx.Client, query: str) -> None:
+    """An unencoded plus sign arrives as a space."""
+    answer = client.get(f"/calculators/{query}")
+    assert answer.status_code == 400, answer.text
+    assert "must be decimal odds" in answer.json()["error"]["message"]
 
 
 def test_an_opportunity_is_explained_with_the_line_of_its_fair_price(client: httpx.Client) -> None:

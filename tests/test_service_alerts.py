@@ -4,16 +4,20 @@ import contextlib
 import json
 import re
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email import message_from_string
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from pathlib import Path
 from typing import Any, ClassVar
 
 import httpx
 import msgspec
 import pytest
+from forking import PIPE, python
 from service_running import PATIENCE_S, Running, running, until
 
 from oddsengine_service import alerts as rules
@@ -159,6 +163,8 @@ def test_nothing_but_a_test_goes_to_a_target_before_it_is_confirmed(
         wrong = client.post(path, json={"code": f"{int(code, 16) ^ 1:08x}"})
         assert wrong.status_code == 400
         assert "test message" in wrong.json()["error"]["message"]
+        foreign = client.post(path, json={"code": "é"})
+        assert (foreign.status_code, foreign.json()["error"]["code"]) == (400, "validation_error")
         changed = client.patch(f"/alerts/{alert['id']}", json={"targets": alert["targets"], "improve": 400})
         assert changed.json()["data"]["unconfirmed"] == ["http://localhost/..."]
         with client_of_another_key(client) as stranger:
@@ -229,6 +235,74 @@ def test_slow_targets_delay_only_their_own_account(
     until(lambda: not any(each.running() for each in alerts._running.values()))
 
 
+def test_accounts_put_alerts_off_while_checks_begin(alerts: rules.Alerts) -> None:
+    over, alert = threading.Event(), rules.StoredAlert(filter="mine", id="a")
+
+    def work() -> None:
+        for number in count():
+            if over.is_set():
+                break
+            alerts._put_off(f"owner{number}", alert)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for each in threads:
+            each.start()
+        for _ in range(5):
+            for number in range(20_000):
+                alerts._put_off(f"other{number}", alert)
+            alerts.begin()
+    finally:
+        over.set()
+        sys.setswitchinterval(before)
+        for each in threads:
+            each.join()
+
+
+# Ends while a target has not answered.
+ENDS = """
+import sys
+from pathlib import Path
+from service_running import running
+from oddsengine_service import targets
+from oddsengine_service.alerts import StoredAlert, store
+from oddsengine_service.keys import Terms
+from oddsengine_service.wire.filters import Filter
+targets.TIMEOUT_S = 600.0
+with running(Path(sys.argv[1]), events=4) as server:
+    owner = server.node.keys.create("bettor", Terms("pro")).record.id
+    server.node.records.put(owner, "filter", "mine", Filter(list="ev", query="min_ev=0", name="mine"))
+    store(server.node.records, owner, StoredAlert(filter="mine", id="a", targets=[sys.argv[2]]))
+    server.node.alerts.sender.private = True
+    server.node.alerts.begin()
+    input()
+"""
+
+
+def test_a_process_ends_without_its_targets(tmp_path: Path, hook: Hook) -> None:
+    over, begun = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        over.wait()
+
+    hook.before = wait
+    try:
+        with python(ENDS, str(tmp_path), hook.url, cwd=Path(__file__).parent, stdin=PIPE) as process:
+            assert begun.wait(PATIENCE_S)
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.close()
+            try:
+                assert process.wait(PATIENCE_S) == 0
+            finally:
+                process.kill()
+    finally:
+        over.set()
+
+
 def test_an_account_sends_so_much_a_minute(
     server: Running, client: httpx.Client, alerts: rules.Alerts, hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +325,21 @@ def test_an_account_sends_so_much_a_minute(
     for _ in range(2):
         made(client, targets=[hook.url], improve=500.0)
     assert alerts.check() == 1
+
+
+def test_a_text_has_the_address_of_the_rest_if_the_node_has_one(
+    client: httpx.Client, alerts: rules.Alerts, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = "/api/v1/opportunities/arbitrage?min_profit=-99"
+    client.put("/filters/all", json={"list": "arbitrage", "query": "min_profit=-99"})
+    for origin in ("", "https://odds.example.com"):
+        monkeypatch.setattr(alerts, "origin", origin)
+        made(client, filter="all", targets=[hook.url], improve=500.0)
+        assert alerts.check() == 1
+        body = hook.bodies[-1]
+        more = f"and {body['total'] - rules.MOST_LINES} more"
+        assert body["text"].splitlines()[-1] == (f"{more}: {origin}{path}" if origin else more)
+        assert body["url"] == origin + path
 
 
 def test_failures_are_shown_and_tried_again_later(

@@ -234,7 +234,7 @@ class Details {
     const fields = {
       arbitrage: [["odds", "Odds of all legs", decimals], ["total", "Amount", money.total || 100], ["step", "Round to", money.step || 0.01]],
       hedge: [["stake", "Stake placed", stake], ["odds", "Its odds", decimals[0]], ["against", "Odds of the other side", this.#against()]],
-      middle: [["total", "Amount", money.total || 100], ["odds", "Odds", decimals[0]], ["against", "Odds of the other line", decimals[1] ?? 2], ["probability", "Probability of the middle", it.row.middle_probability ?? 0]],
+      middle: [["total", "Amount", money.total || 100], ["odds", "Odds", decimals[0]], ["against", "Odds of the other line", decimals[1] ?? 2], ["probability", "Probability of the middle", it.row.middle_probability ?? ""]],
       boost: [["odds", "Odds before the boost", decimals[0]], ["boost", "Boost, %", 50], ["probability", "Fair probability", p]],
       "free-bet": [["stake", "Free bet", stake], ["odds", "Its odds", decimals[0]], ["against", "Odds of the other side", this.#against()]],
       parlay: [["odds", "Odds of all legs", [decimals[0], 2]], ["probabilities", "Fair probabilities", `${p},0.5`]],
@@ -250,7 +250,7 @@ class Details {
   async calculate() {
     const query = new URLSearchParams([...$("calculator-fields").querySelectorAll("input")].map((input) => [input.name, ODDS_FIELDS.includes(input.name) ? decimalsIn(input) : input.value.replaceAll(" ", "")]));
     const answer = await call("GET", `/calculators/${$("calculator").value}?${query}`);
-    const said = (name, value) => (/percent|conversion|break_even|kelly|probability/.test(name) ? percent(/percent/.test(name) ? value : 100 * value, 1) : name === "odds" ? typed(value) : cash(value).replace("-", "−"));
+    const said = (name, value) => (value === null ? "–" : /percent|conversion|break_even|kelly|probability/.test(name) ? percent(/percent/.test(name) ? value : 100 * value, 1) : name === "odds" ? typed(value) : cash(value).replace("-", "−"));
     $("calculator-out").replaceChildren(...(answer.error ? [el("p", { class: "error" }, answer.error)] : Object.entries(answer.data).map(([name, value]) => el(
       "div", {}, el("dt", {}, spelled(name)), el("dd", {}, [value].flat().map((each) => said(name, each)).join(" · ")),
     ))));

@@ -103,7 +103,11 @@ def confirm(context: Context) -> Any:
     code = context.body.code.strip().lower()
 
     def change(now: StoredAlert) -> StoredAlert:
-        codes = {target: each for target, each in now.codes.items() if not secrets.compare_digest(each, code)}
+        codes = {
+            target: each
+            for target, each in now.codes.items()
+            if not secrets.compare_digest(each.encode(), code.encode())
+        }
         if len(codes) == len(now.codes):
             waiting = f"those of {', '.join(map(masked, codes))}" if codes else "none, all targets are confirmed"
             raise invalid(f"code must be that of a test message to a target to confirm ({waiting}), got {quoted(code)}")

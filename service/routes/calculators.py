@@ -11,14 +11,14 @@ from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.params import MOST_TEXT, Param, flag, number, text
 from oddsengine_service.problems import invalid, quoted
 from oddsengine_service.wire.envelopes import Data
-from oddsengine_service.wire.numbers import exact
+from oddsengine_service.wire.numbers import exact, rounded
 
 _TAG = "Calculators"
 _MOST, _MOST_STEPS = 20, 1_000_000  # legs; total divided by step
 _MOST_BOOST = 100.0 * calculators.MOST_BOOST
 _STEP = number("step", "Stakes are multiples of it.", 0.0, 1e6, default=0.01)
 _SIX_DIGITS = ("odds", "probability", "kelly", "conversion", "break_even")
-Figures = dict[str, float | list[float]]
+Figures = dict[str, float | list[float] | None]
 
 
 def _list(name: str, doc: str, one: str, **more: Any) -> Param:
@@ -27,14 +27,25 @@ def _list(name: str, doc: str, one: str, **more: Any) -> Param:
     return replace(text(name, f"{doc}, separated by commas.", **more), kind=kind)
 
 
+def _decimal(param: Param) -> Param:
+    """Reject odds with a sign, which are American; an unencoded plus sign arrives as a space."""
+
+    def read(name: str, value: str) -> Any:
+        if any(word.startswith(("+", "-", " ")) for word in value.split(",")):
+            raise invalid(f"{name} must be decimal odds such as 2.5, without a sign or space, got {quoted(value)}")
+        return param.read(name, value)
+
+    return replace(param, read=read)
+
+
 _FRACTION = "[0-9]{0,8}[1-9]"  # after the point, above 0
-_ODDS = _list(
+_ODDS = _decimal(_list(
     "odds", "Decimal odds of all legs", rf"(1\.{_FRACTION}|([2-9]|[1-9][0-9]{{1,5}})(\.[0-9]{{0,9}})?)", required=True
-)
+))  # fmt: skip
 
 
 def _price(name: str, doc: str) -> Param:
-    return number(name, doc, 1.0001, 1e6, required=True)
+    return _decimal(number(name, doc, 1.0001, 1e6, required=True))
 
 
 def _numbers(context: Context, name: str, low: float, high: float) -> list[float]:
@@ -50,11 +61,11 @@ def _numbers(context: Context, name: str, low: float, high: float) -> list[float
 
 def _figures(context: Context, figures: Mapping[str, Any]) -> dict[str, Any]:
     """A response with rounded figures."""
-    rounded = {}
+    out = {}
     for name, value in figures.items():
         digits = 6 if name in _SIX_DIGITS else 4
-        rounded[name] = [exact(v, digits) for v in value] if isinstance(value, list | tuple) else exact(value, digits)
-    return data(context, rounded)
+        out[name] = [exact(v, digits) for v in value] if isinstance(value, list | tuple) else rounded(value, digits)
+    return data(context, out)
 
 
 def arbitrage(context: Context) -> Any:
@@ -91,7 +102,8 @@ def boost(context: Context) -> Any:
     q = context.query
     odds = calculators.boost(q["odds"], q["boost"] / 100.0)
     p = q["probability"]
-    return _figures(context, {"odds": odds, "ev_percent": 100.0 * (odds * p - 1.0), "kelly": float(kelly(p, odds))})
+    ev, fraction = (None, None) if p is None else (100.0 * (odds * p - 1.0), float(kelly(p, odds)))
+    return _figures(context, {"odds": odds, "ev_percent": ev, "kelly": fraction})
 
 
 def parlay(context: Context) -> Any:
@@ -113,7 +125,10 @@ def middle(context: Context) -> Any:
 _PRICE, _AGAINST = _price("odds", "Decimal odds of the bet."), _price("against", "Decimal odds of the other side.")
 _TOTAL = number("total", "Amount to divide.", 0.0, 1e12, default=100.0)
 _STAKE = number("stake", "Stake of the bet.", 0.0, 1e12, default=100.0)
-_CHANCE = number("probability", "Fair probability, 0 to 1.", 0.0, 1.0, default=0.0)
+
+
+def _chance(figures: str) -> Param:
+    return number("probability", f"Fair probability, 0 to 1. Without it, {figures} null.", 0.0, 1.0)
 
 
 def _calculator(name: str, answer: Any, summary: str, *params: Param) -> Endpoint:
@@ -124,9 +139,10 @@ endpoints = (
     _calculator("arbitrage", arbitrage, "Stakes for an arbitrage", _ODDS, _TOTAL, _STEP,
                 _list("limits", "Maximum stake at each book", r"[0-9]{1,15}(\.[0-9]{0,9})?")),
     _calculator("hedge", hedge, "Hedge a bet", _STAKE, _PRICE, _AGAINST),
-    _calculator("middle", middle, "Stakes for a middle", _TOTAL, _PRICE, _AGAINST, _CHANCE),
+    _calculator("middle", middle, "Stakes for a middle", _TOTAL, _PRICE, _AGAINST, _chance("`ev` is")),
     _calculator("boost", boost, "EV of a boosted price", _PRICE,
-                number("boost", "Boost of the winnings in percent.", 0.0, _MOST_BOOST, default=50.0), _CHANCE),
+                number("boost", "Boost of the winnings in percent.", 0.0, _MOST_BOOST, default=50.0),
+                _chance("`ev_percent` and `kelly` are")),
     _calculator("free-bet", free_bet, "Value of a free bet", _STAKE, _PRICE, _AGAINST,
                 flag("returned", "True if the stake is paid back with the winnings.", default=False)),
     _calculator("parlay", parlay, "Combine bets into a parlay", _ODDS,
