@@ -125,6 +125,33 @@ def test_an_event_with_many_prices_is_divided_by_book(whole: bool, monkeypatch: 
     assert at_once.height == 14 + (0 if whole else 9)
 
 
+@pytest.mark.parametrize("same", [False, True], ids=["new ids", "same ids"])
+def test_prices_that_a_large_payload_quotes_again_are_not_removed(same: bool) -> None:
+    async def check() -> None:
+        clock = [NOW]
+        hub = Hub(Writer(Engine()), Matcher(), clock=lambda: clock[0])
+        hub.add(declared("one"))
+        listed = games(750)
+        quotes = [quote(game, f"book {at}") for game in listed for at in range(4)]
+        await hub.deliver("one", Payload(listed, quotes))
+        before = hub.engine.table().sort("event_id", "sportsbook")
+        assert before.height == 3_000
+        clock[0] += timedelta(minutes=1)
+        again = [quoted | {"id": quoted["id"] if same else f"new {quoted['id']}"} for quoted in quotes]
+        left = hub.engine.number
+        await hub.deliver("one", Payload(listed, again, removed=[str(quoted["id"]) for quoted in quotes]))
+        after = hub.engine.table().sort("event_id", "sportsbook")
+        assert hub.engine.number - left == 2
+        assert after.height == 3_000
+        assert after["odds_changed_at"].equals(before["odds_changed_at"])
+        # One that is not quoted again is removed.
+        await hub.deliver("one", Payload(listed, again[:-1], removed=[str(again[-1]["id"])]))
+        assert hub.engine.table().height == 2_999
+        await hub.close()
+
+    asyncio.run(check())
+
+
 def test_a_source_has_a_bounded_number_of_games(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeds_hub, "MOST_GAMES", 10)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from oddsengine import catalog
 from oddsengine.feeds.payload import Game
-from oddsengine.matching import Matcher, parse_overrides
+from oddsengine.matching import Match, Matcher, parse_overrides
 from oddsengine.matching.index import MOST_ALIKE, LeagueNames, fit
 from oddsengine.matching.matcher import DOUBT, MOST_OF_SOURCE
 from oddsengine.matching.names import likeness
@@ -43,17 +43,19 @@ def names_of_leagues() -> dict[tuple[str, str], list[str]]:
 
 def check(sport: str, league: str, names: list[str]) -> None:
     index = LeagueNames((sport, league))
-    for name in names:
-        index.add(name)
+    for at, name in enumerate(names):
+        index.add(name, ("ab"[at % 2], str(at)))
     for name in dict.fromkeys(names):
         expected = {other for other in names if other == name or likeness(sport, league, name, other)}
         assert set(index.alike[name]) == expected, name
-    for name in names:
-        index.discard(name)
+    sources = [source.postings for source in index._sources.values()]
+    for at, name in enumerate(names):
+        index.discard(name, ("ab"[at % 2], str(at)))
     assert not index
     assert not index.alike
-    assert not index._postings._every
-    assert not index._postings._rarest
+    assert not index._added
+    assert not index._sources
+    assert not any(postings._every or postings._rarest for postings in sources)
 
 
 def test_names_of_real_leagues_are_alike_as_compared_one_by_one() -> None:
@@ -242,18 +244,60 @@ def test_too_many_games_of_a_source_between_two_teams_wait() -> None:
     assert matches[-1].reason == "too many games between these teams around this time"
 
 
-def test_a_name_like_too_many_others_waits() -> None:
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def test_a_name_like_too_many_others_of_its_source_joins_only_its_own_spelling() -> None:
     matcher = Matcher()
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    names = [f"galatas{one}{two}ay" for one in letters for two in letters][: MOST_ALIKE + 5]
-    matches = [
-        matcher.match("a", Game(name, "soccer", "x", name, f"Away {at}", START)) for at, name in enumerate(names)
-    ]
-    reasons = [match.reason for match in matches]
-    assert reasons[0] == "new event"
-    assert reasons[-1] == "a name like too many others of its league"
-    assert matcher.forget(START + timedelta(days=1)) == len(names)
+    names = [f"galatas{one}{two}ay" for one in LETTERS for two in LETTERS][: MOST_ALIKE + 5]
+    for at, name in enumerate(names):
+        matcher.match("a", Game(name, "soccer", "x", name, f"Away {at}", START))
+    index = matcher._index._names["soccer", "x"]
+    assert max(map(len, index.alike.values())) <= 1 + 2 * MOST_ALIKE
+    assert len(index.crowded) >= 4
+    last = matcher.match("a", Game(names[-1], "soccer", "x", names[-1], f"Away {len(names) - 1}", START))
+    assert matcher.match("b", Game("1", "soccer", "x", names[-1], f"Away {len(names) - 1}", START)) == Match(
+        last.event_id, 1.0, "the same names, 0 min apart"
+    )
+    assert matcher.forget(START + timedelta(days=1)) == len(names) + 1
     assert matcher._index._names == {}
+
+
+def epl(id_: str, home: str, away: str = "Chelsea", days: int = 0) -> Game:
+    return Game(id_, "soccer", "england_premier_league", home, away, START + timedelta(days=days))
+
+
+@pytest.mark.parametrize("number", [260, 600])
+@pytest.mark.parametrize("first", [True, False])
+def test_names_made_up_by_one_source_do_not_keep_games_of_others_apart(number: int, first: bool) -> None:
+    matcher = Matcher()
+    made_up = [f"Arsenal {one}{two}" for one in LETTERS for two in LETTERS][:number]
+    good = [("a", epl("1", "Arsenal")), ("b", epl("2", "Arsenal FC")), ("c", epl("3", "Arsenal"))]
+    if first:
+        matcher.match(*good[0])
+    for at, name in enumerate(made_up):
+        matcher.match("bad", epl(str(at), name, "Everton", 2 + at % 5))
+    events = [matcher.match(source, game).event_id for source, game in good]
+    assert events == ["england_premier_league_chelsea_arsenal_2026-02-08"] * 3
+    # The source's own game, too: its team is in the catalog.
+    assert matcher.match("bad", epl("own", "Arsenal FC")).event_id == events[0]
+    assert matcher.match("bad", epl("own", "The Arsenal")).event_id == events[0]
+
+
+def test_a_game_joins_others_when_the_names_that_kept_it_apart_leave() -> None:
+    matcher = Matcher()
+    made_up = [f"Galatas {one}{two}" for one in LETTERS for two in LETTERS][: MOST_ALIKE + 60]
+    town = matcher.match("bad", Game("town", "soccer", "x", "Galatas Town", "Ionikos", START))
+    for at, name in enumerate(made_up):
+        matcher.match("bad", Game(str(at), "soccer", "x", name, "Ionikos", START + timedelta(days=2 + at % 3)))
+    apart = Game("1", "soccer", "x", "Galatas", "Ionikos", START)
+    assert matcher.match("a", apart).event_id not in {town.event_id, None}
+    assert matcher._index._names["soccer", "x"].crowded
+    for at in range(len(made_up)):
+        matcher.drop("bad", str(at))
+    assert matcher.match("a", apart).event_id == town.event_id
+    assert [(source, id_) for source, id_, _ in matcher.changes()] == [("a", "1")]
+    assert not matcher._index._names["soccer", "x"].crowded
 
 
 def test_a_name_of_thousands_of_characters_waits() -> None:

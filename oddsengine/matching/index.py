@@ -7,7 +7,8 @@ Adjacent half days are searched too, and the exact distance is checked afterward
 Of the games of a source that differ only in their ids, the first is matched and the others follow it.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -15,13 +16,14 @@ from itertools import islice
 
 from oddsengine.feeds.payload import Game
 from oddsengine.matching import names
-from oddsengine.matching.postings import Postings
+from oddsengine.matching.postings import Form, Postings
 from oddsengine.matching.schedule import WINDOW, Dated, Key, first_gap
 
-MOST_LIKE = 500  # names that a name may have a word in common with
-MOST_ALIKE = 200  # names that a name may be alike
+MOST_LIKE = 500  # names of a source that a name may have a word in common with
+MOST_ALIKE = 200  # names of a source that a name may be alike
 LONGEST = 200  # characters of a name
 _GAME, _WORD = 10, 4  # the work of a new game and of a word of a new name, in comparisons
+_RETRY = 100  # comparisons of crowded names for each name that leaves
 _SECONDS = int(WINDOW.total_seconds())
 
 Spelling = tuple[str, str]
@@ -101,48 +103,132 @@ def moment(start: datetime) -> datetime:
     return start.replace(tzinfo=UTC) if start.tzinfo is None else start.astimezone(UTC)
 
 
+class _SourceNames:
+    """The names that a source lists in a league."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.postings = Postings()
+        self.teams: dict[str, dict[str, None]] = {}  # by the catalog's name of the team
+
+
 class LeagueNames:
-    """The names of a league's games, each with the names it may be alike (itself included)."""
+    """The names of a league's games, each with the names it may be alike (itself included).
+
+    The limits are those of each source, so that the names of one do not keep those of others apart. A name beyond them
+    is `crowded`: it is alike only itself, names of the same catalog team, and names of other sources.
+    """
 
     def __init__(self, league: League) -> None:
-        self.alike: dict[str, dict[str, None]] = {}
-        self.crowded: set[str] = set()  # names that are like too many others to be compared
+        self.alike: dict[str, dict[str, str]] = {}  # and the source that listed the other name, if it came later
+        self.crowded: dict[str, dict[tuple[str, str], None]] = {}  # sources of the name and of the names it is like
         self._league = league
-        self._postings = Postings()
-        self._games: dict[str, int] = {}  # how many games have the name
+        self._sources: dict[str, _SourceNames] = {}
+        self._games: dict[str, dict[str, dict[Key, None]]] = {}  # by name and source
+        self._added: Counter[tuple[str, str]] = Counter()  # by name and source: how many it has added that are alike
+        self._spare = 0  # comparisons that `retry` may make
 
-    def add(self, name: str) -> int:
-        """Count a game of the name; return the work: how many names it had to be compared with, and its words."""
-        self._games[name] = self._games.get(name, 0) + 1
-        if self._games[name] > 1:
+    def _read(self, name: str) -> tuple[list[Form], str]:
+        """Return the forms of a name, and its catalog team."""
+        if len(name) > LONGEST:
+            return [], ""
+        return names.forms(*self._league, name), names.team(*self._league, name)
+
+    def add(self, name: str, key: Key) -> int:
+        """Add a game of the name; return the work: how many names it had to be compared with, and its words."""
+        source = key[0]
+        listed = self._games.setdefault(name, {})
+        games = listed.setdefault(source, {})
+        games[key] = None
+        if len(games) > 1:
             return 0
-        forms = names.forms(*self._league, name) if len(name) <= LONGEST else []
-        others = dict.fromkeys(islice(self._postings.find(forms), MOST_LIKE + 1))
-        alike = [] if len(others) > MOST_LIKE else [n for n in others if names.likeness(*self._league, name, n)]
-        full = len(alike) >= MOST_ALIKE or any(len(self.alike[other]) >= MOST_ALIKE for other in alike)
-        if len(others) > MOST_LIKE or full:
-            self.crowded.add(name)
-            alike = []
-        else:
-            self._postings.add(name, forms)
-        self.alike[name] = dict.fromkeys([name, *alike])
-        for other in alike:
-            self.alike[other][name] = None
-        return len(others) + _WORD * sum(len(form.words) for form in forms)
+        forms, team = self._read(name)
+        self.alike.setdefault(name, {name: ""})
+        work = 0
+        if len(listed) == 1 or name in self.crowded:
+            work = _WORD * sum(len(form.words) for form in forms)
+            work += sum(self._compare(name, source, other) for other in self._sources)
+        own = self._sources.setdefault(source, _SourceNames())
+        own.number += 1
+        own.postings.add(name, forms)
+        if team:
+            own.teams.setdefault(team, {})[name] = None
+        return work
 
-    def discard(self, name: str) -> None:
-        """Count a game of the name less; the last one removes the name."""
-        self._games[name] -= 1
-        if self._games[name]:
+    def _compare(self, name: str, source: str, other: str) -> int:
+        """Compare a name of a source with those of another, or its own; return how many."""
+        forms, team = self._read(name)
+        theirs = self._sources[other]
+        near = dict.fromkeys(islice(theirs.postings.find(forms), MOST_LIKE + 1))
+        alike = self._alike(name, near) if len(near) <= MOST_LIKE else []
+        if crowded := len(near) > MOST_LIKE or len(alike) > MOST_ALIKE:
+            alike = self._alike(name, islice(theirs.teams.get(team, ()), MOST_ALIKE))
+        for each in alike:
+            if each in self.alike[name]:
+                continue
+            if self._added[each, source] >= MOST_ALIKE:
+                crowded = True
+                continue
+            self._added[each, source] += 1
+            self.alike[each][name], self.alike[name][each] = source, ""
+        if crowded:
+            self.crowded.setdefault(name, {})[source, other] = None
+        return len(near)
+
+    def _alike(self, name: str, others: Iterable[str]) -> list[str]:
+        return [other for other in others if names.likeness(*self._league, name, other)]
+
+    def discard(self, name: str, key: Key) -> None:
+        """Remove a game of the name; the last one removes the name."""
+        source = key[0]
+        listed = self._games[name]
+        del listed[source][key]
+        if listed[source]:
+            return
+        del listed[source]
+        self._spare += _RETRY
+        own, team = self._sources[source], self._read(name)[1]
+        own.number -= 1
+        own.postings.discard(name)
+        if team:
+            del own.teams[team][name]
+            if not own.teams[team]:
+                del own.teams[team]
+        if not own.number:
+            del self._sources[source]
+        if listed:
             return
         del self._games[name]
-        for other in self.alike.pop(name):
+        self.crowded.pop(name, None)
+        for other, by in self.alike.pop(name).items():
             if other != name:
-                del self.alike[other][name]
-        if name in self.crowded:
-            self.crowded.discard(name)
-        else:
-            self._postings.discard(name)
+                self._less(name, by)
+                self._less(other, self.alike[other].pop(name))
+
+    def _less(self, name: str, source: str) -> None:
+        if source:
+            self._added[name, source] -= 1
+            if not self._added[name, source]:
+                del self._added[name, source]
+
+    def retry(self) -> tuple[int, list[Key]]:
+        """Compare crowded names again, the more the more names have left, each at most once.
+
+        Return the work, and the games that are alike others now.
+        """
+        work, games = 0, list[Key]()
+        for name in list(islice(self.crowded, max(self._spare, 0))):
+            if work >= self._spare:
+                break
+            before = len(self.alike[name])
+            work += 1
+            for source, other in self.crowded.pop(name):
+                if source in self._games[name] and other in self._sources:
+                    work += self._compare(name, source, other)
+            if len(self.alike[name]) > before:
+                games += [key for each in self._games[name].values() for key in each]
+        self._spare = min(self._spare - work, 0)
+        return work, games
 
     def __bool__(self) -> bool:
         return bool(self._games)
@@ -157,6 +243,7 @@ class GameIndex:
         self.used: dict[str, datetime] = {}  # assigned ids with a start; ids are never reused
         self.work = 0  # comparisons of names and games so far
         self._names: dict[League, LeagueNames] = {}
+        self._shrunk: dict[League, None] = {}  # leagues that names have left
         self._index: dict[tuple[League, int], dict[str, dict[Spelling, dict[Key, None]]]] = {}
         self._leaders: dict[object, GameEntry] = {}
         self._number = 0
@@ -170,9 +257,16 @@ class GameIndex:
         """Continue numbering after a number in use."""
         self._number = max(self._number, number)
 
-    def crowded(self, entry: GameEntry) -> bool:
-        """Whether a name of the game is like too many others to be compared with them."""
-        return not self._names[entry.league].crowded.isdisjoint(entry.spelling)
+    def retry(self) -> list[GameEntry]:
+        """Compare crowded names again after others have left; return the games whose names are alike others now."""
+        freed: dict[Key, None] = {}
+        for league in self._shrunk:
+            if league in self._names:
+                work, keys = self._names[league].retry()
+                self.work += work
+                freed |= dict.fromkeys(keys)
+        self._shrunk.clear()
+        return [self.entries[key] for key in freed]
 
     def _halves(self, entry: GameEntry) -> set[int]:
         return {int(start.timestamp()) // _SECONDS for start in (entry.start, entry.first) if start is not None}
@@ -186,7 +280,7 @@ class GameIndex:
             leader.followers[entry.key] = entry
             return
         known = self._names.setdefault(entry.league, LeagueNames(entry.league))
-        self.work += _GAME + sum(known.add(name) for name in entry.spelling)
+        self.work += _GAME + sum(known.add(name, entry.key) for name in dict.fromkeys(entry.spelling))
         self._post(entry)
 
     def _post(self, entry: GameEntry) -> None:
@@ -237,8 +331,9 @@ class GameIndex:
             self._take_down(entry)
         entry.hidden = False
         known = self._names[entry.league]
-        for name in entry.spelling:
-            known.discard(name)
+        for name in dict.fromkeys(entry.spelling):
+            known.discard(name, entry.key)
+        self._shrunk[entry.league] = None
         if not known:
             del self._names[entry.league]
 
@@ -284,7 +379,7 @@ class GameIndex:
                         yield score, other
 
 
-def _crosswise(alike: list[dict[str, None]], spelling: Spelling) -> bool:
+def _crosswise(alike: list[dict[str, str]], spelling: Spelling) -> bool:
     """Whether both names are alike those of a game, in either order."""
     (home, away), (one, other) = alike, spelling
     return (one in home and other in away) or (other in home and one in away)

@@ -92,6 +92,7 @@ class Matcher:
         entry = self._enter(key, game) if entry is None else self._renew(entry, game)
         if entry.leader is None:
             self._place(entry)
+        self._retry()
         self._changed.pop(key, None)
         return self._match_of(entry)
 
@@ -147,6 +148,7 @@ class Matcher:
                 self._changed[entry.key] = None
         waiting = [entry for entry in entries.values() if entry.leader is None and entry.event is None]
         self._again(entry for entry in waiting if not entry.decree)
+        self._retry()
         return self.changes()
 
     def forget(self, before: datetime) -> int:
@@ -168,6 +170,7 @@ class Matcher:
             entry.touched = False
         for entry in sorted(gone, key=lambda e: e.leader is None):
             self._remove(entry)
+        self._retry()
         index.used = {id_: at for id_, at in index.used.items() if id_ in index.events or at >= before - _RESERVED}
         self._numbers = {stem: number for stem, number in self._numbers.items() if stem in index.used}
         return len(gone)
@@ -181,6 +184,7 @@ class Matcher:
             self._changed.pop(entry.key, None)
             if event not in self._index.events:
                 self._index.used.pop(event, None)
+            self._retry()
 
     # ---- state for another matcher ----
 
@@ -230,6 +234,11 @@ class Matcher:
         self._index.remove(entry)
         self._matches.pop(entry.key, None)
 
+    def _retry(self) -> None:
+        """Place games again whose names were like too many others until some of those left."""
+        for entry in self._index.retry():
+            self._place(entry)
+
     def _enter(self, key: Key, game: Game) -> GameEntry:
         start = None if game.start is None else moment(game.start)
         league = _league(game)
@@ -274,8 +283,6 @@ class Matcher:
                 self._wait(entry, 0.0, "no start time")
         elif fit(entry.league, (entry.game.home,) * 2, (entry.game.away,) * 2)[0] >= self._threshold:
             self._wait(entry, 0.0, "both teams are the same")
-        elif self._index.crowded(entry):
-            self._wait(entry, 0.0, "a name like too many others of its league")
         else:
             near = self._near(entry)
             if near is None:

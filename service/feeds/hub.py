@@ -300,7 +300,7 @@ class Hub:
         track.behind = sum(len(part.games) for part in parts)
         done: list[_Applied] = []
         for part in parts[:-1]:
-            done.append(await self._writer.written(self._apply, source, part))
+            done.append(await self._writer.written(self._apply, source, part, (), payload))
             track.behind -= len(part.games)
         done.append(await self._writer.written(self._apply_last, source, parts[-1], payload, quoted))
         return reduce(_Applied.plus, done)
@@ -505,13 +505,16 @@ class Hub:
         }
         listed = {(catalog.book(book).id, ours.get(event)) for book, event in quoted}
         gone = [(book, event) for book, event in board.rows() if catalog.book(book).id in books]
-        return self._apply(source, part, [pair for pair in gone if (catalog.book(pair[0]).id, pair[1]) not in listed])
+        gone = [pair for pair in gone if (catalog.book(pair[0]).id, pair[1]) not in listed]
+        return self._apply(source, part, gone, payload)
 
-    def _apply(self, source: str, payload: Payload, gone: Sequence[tuple[str, str]] = ()) -> _Applied:
-        """Apply a payload; `gone` are books and our events without prices."""
+    def _apply(
+        self, source: str, payload: Payload, gone: Sequence[tuple[str, str]] = (), whole: Payload | None = None
+    ) -> _Applied:
+        """Apply a payload, or a part of `whole`; `gone` are books and our events without prices."""
         games = self._games_of(source, payload)
         ours, doubtful = self._matched(source, games)
-        quotes = [self._placed(quote, ours[quote["event_id"]]) for quote in payload.quotes if quote["event_id"] in ours]
+        quotes = self._all_placed(payload.quotes, ours)
         moved = self._moved(source, games, ours)
         complete = [
             (book, event and ours.get(event)) for book, event in payload.complete if event is None or event in ours
@@ -521,8 +524,11 @@ class Hub:
             for game in payload.games
             if game.id in ours and game.status in _STATUSES
         ]
+        quoted = quotes
+        if payload.removed and whole is not None:
+            quoted = self._all_placed(whole.quotes, self._events_of(source, whole)[1])
         more = {
-            "removed": self._rows.of(source, payload.removed, quotes),
+            "removed": self._rows.of(source, payload.removed, quoted),
             "complete": [*moved, *complete, *gone],
             "events": events,
         }
@@ -556,6 +562,10 @@ class Hub:
         """Drop the scores that a source reported for the wrong event."""
         if self._standing is not None:
             self._standing.drop(source, event)
+
+    def _all_placed(self, quotes: Iterable[Mapping[str, Any]], ours: Mapping[str, str]) -> list[dict[str, Any]]:
+        """The quotes of matched games, under our events."""
+        return [self._placed(quote, ours[quote["event_id"]]) for quote in quotes if quote["event_id"] in ours]
 
     def _placed(self, quote: Mapping[str, Any], event: str) -> dict[str, Any]:
         """A quote under our event, with the event's name of its player."""
@@ -677,7 +687,7 @@ def _divided(
     """Divide a payload into parts of at most so many quotes, and return them with what it quotes, by book and event.
 
     An event is divided, by book, only if it has more. Each part lists the games of its events, and what is complete for
-    them. Removals are in the first part; scores and futures in the last.
+    them. Removals and futures are in the first part; scores in the last.
     """
     books = {book for book, event in payload.complete if event is None}
     listed = _listed(payload)
@@ -715,6 +725,6 @@ def _divided(
         # Undivided, or books without quotes.
         parts[-1][2].extend(pair for pairs in whole_of.values() for pair in pairs)
     out = [Payload(*part, moment=payload.moment) for part in parts]
-    out[0] = out[0]._replace(removed=payload.removed)
-    out[-1] = out[-1]._replace(scores=payload.scores, futures=payload.futures)
+    out[0] = out[0]._replace(removed=payload.removed, futures=payload.futures)
+    out[-1] = out[-1]._replace(scores=payload.scores)
     return out, quoted
