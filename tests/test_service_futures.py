@@ -22,7 +22,7 @@ from oddsengine.futures import FuturesField, find_futures
 from oddsengine.matching import Matcher
 from oddsengine.simulate.futures import FuturesSeason
 from oddsengine_service import demo
-from oddsengine_service.feeds.hub import Hub
+from oddsengine_service.feeds.hub import MOST_QUOTES, Hub
 from oddsengine_service.feeds.retry import Failure
 from oddsengine_service.futures import Futures, stated_fields
 from oddsengine_service.log import Log
@@ -327,6 +327,29 @@ def test_a_payload_s_futures_reach_the_board() -> None:
         assert futures.board is board
         await hub.deliver("main", Payload(removed=["Ada/1"]))
         assert futures.board.table["pick"].to_list() == ["Ben"]
+        await hub.close()
+
+    asyncio.run(check())
+
+
+def test_futures_of_a_large_payload_are_applied_with_its_removals() -> None:
+    async def check() -> None:
+        futures = Futures((BAKING,))
+        hub = hub_of(futures)
+        (row,) = rows_of("betmgm", {"Ada": 2.2})
+        await hub.deliver("main", Payload(futures=[{**row, "id": "Ada/1"}]))
+        before = futures.board.number
+        start = datetime.now(UTC) + timedelta(hours=1)
+        games = [Game(f"g{at}", "soccer", "x", f"Home {at}", f"Away {at}", start) for at in range(MOST_QUOTES + 1)]
+        quotes = [
+            {"sportsbook": "betmgm", "event_id": game.id, "sport": "soccer", "league": "x", "home_team": game.home,
+             "away_team": game.away, "market_type": "moneyline", "selection": game.home, "odds_decimal": 1.9}
+            for game in games
+        ]  # fmt: skip
+        await hub.deliver("main", Payload(games, quotes, removed=["Ada/1"], futures=[{**row, "id": "Ada/2"}]))
+        assert hub.engine.table().height == MOST_QUOTES + 1
+        assert futures.board.table["pick"].to_list() == ["Ada"]
+        assert futures.board.number == before + 1
         await hub.close()
 
     asyncio.run(check())

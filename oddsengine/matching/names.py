@@ -447,7 +447,13 @@ def _more(sport: str, league: str, one: str, other: str) -> frozenset[str]:
     neutral = words.KINDS | words.MASCOTS | words.SHARED | words.NEUTRAL | words.WOMEN | words.SECOND
     neutral |= words.EMPTY if sport == "esports" else words.EMPTY - words.CONTESTS
     more = [word for word in read(sport, league, other).whole.split() if word not in known and word not in neutral]
+    more = [word for word in more if not _short(word) or word in words.CONTESTS]
     return frozenset(word for word in more if not any(_pair(word, each) for each in known))
+
+
+def _short(word: str) -> bool:
+    """Whether a word is two Latin letters, such as a state."""
+    return len(word) == 2 and word.isascii() and word.isalpha()
 
 
 @cache
