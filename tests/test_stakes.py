@@ -610,8 +610,12 @@ def test_limits_of_the_prices_reach_every_result_and_every_stake() -> None:
     ] * 2
 
 
-def test_a_limit_below_zero_is_refused() -> None:
+def test_a_limit_below_zero_is_unknown_in_prices_and_refused_in_a_plan() -> None:
+    """Some sources mean "unknown" by -1; who makes legs of their own means something else."""
+    board = limited_board()
+    unknown = oe.find_arbitrage(board.with_columns(max_bet=pl.lit(-1.0)), guards=[])
+    without = oe.find_arbitrage(board.drop("max_bet"), guards=[])
+    assert oe.arbitrage_plan(unknown, bankroll=100.0).equals(oe.arbitrage_plan(without, bankroll=100.0))
+    negative = unknown.with_columns(pl.col("legs").list.eval(pl.element().struct.with_fields(max_bet=pl.lit(-1.0))))
     with pytest.raises(oe.OddsError, match="arbitrage 1: max_bet must be 0 or more, got -1"):
-        oe.arbitrage_plan(
-            oe.find_arbitrage(limited_board().with_columns(max_bet=pl.lit(-1.0)), guards=[]), bankroll=100.0
-        )
+        oe.arbitrage_plan(negative, bankroll=100.0)
