@@ -428,8 +428,7 @@ class BoardReader:
     def _line_hashes(self, slots: Ints) -> Words:
         """A hash of unit, ladder and line of some rows."""
         rows, place = self.board.rows, self.board.names.place.values[self.board.rows.key[slots] >> BOOK_BITS]
-        unit, ladder, line = rows.unit[slots].astype(np.int64), place[:, 0], place[:, 1] >> 4
-        return mix(mix(unit.view(np.uint64), ladder.view(np.uint64)), line.view(np.uint64))
+        return mix(rows.unit[slots], place[:, 0], place[:, 1] >> 4)
 
     def _marked(self) -> Longs:
         """When the main line of each row, or the start or sport of its event, last changed, by slot."""

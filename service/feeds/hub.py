@@ -255,7 +255,7 @@ class Hub:
         return self._clock() if self._clock is not None else self.engine.now or datetime.fromtimestamp(0, UTC)
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
-        """Apply a payload completely; raises `Failure` if it is rejected."""
+        """Apply a payload; raises `Failure` if it is rejected. Of a large one, the parts before the failure stay."""
         track = self.tracks[source]
         async with track.delivering:
             payload = await asyncio.to_thread(displayable, payload)
