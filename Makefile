@@ -5,6 +5,9 @@ VENV ?= .venv
 # Three on two cores: tests also wait, for sockets, clocks and other processes.
 WORKERS ?= 3
 BIN := $(VENV)/bin
+# Modules are compiled to bytecode when they are first imported: most of numba, numpy and polars never are.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile -c constraints.txt
+unexport PYTHONDONTWRITEBYTECODE
 SOURCES := oddsengine scripts service tests benchmarks notebooks setup.py
 
 # Also for the environment in which pip builds the package.
@@ -18,25 +21,43 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.installed $(VENV)/.kernels ## create the virtual environment and install (quick when nothing changed)
+setup: $(VENV)/.dev $(VENV)/.kernels ## create the virtual environment with all that development needs (quick when nothing changed)
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "oddsengine needs Python 3.11 or newer; set PYTHON to one: make PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@echo "creating the virtual environment $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml setup.py constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
-	$(BIN)/python -m compileall -q oddsengine
+# What each target needs and no more: the library, the service, what the tests need, and what only some tests need.
+$(VENV)/.library: pyproject.toml setup.py constraints.txt | $(VENV)/bin/python
+	@echo "installing the library: numpy, numba, polars and others, 0.5 GB ..."
+	@$(INSTALL) -e .
+	@touch $@
+
+$(VENV)/.service: $(VENV)/.library
+	@echo "installing what the service needs: starlette, uvicorn and others, 0.1 GB ..."
+	@$(INSTALL) 'oddsengine[service]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.service
+	@echo "installing what the tests need: pytest, mypy, pandas and others, 1.0 GB ..."
+	@$(INSTALL) 'oddsengine[dev]'
+	@touch $@
+
+$(VENV)/.test-all: $(VENV)/.dev
+	@echo "installing what only some tests need: cvxpy, Dask, playwright and others, 0.5 GB ..."
+	@$(INSTALL) 'oddsengine[test-all]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.test-all
+	@echo "installing the packages that the benchmarks compare with ..."
+	@$(INSTALL) 'oddsengine[bench]'
 	@touch $@
 
 # Those whose source has not changed are kept.
-$(VENV)/.kernels: $(shell find oddsengine -name '*.py') | $(VENV)/.installed
-	$(BIN)/python -m oddsengine.commands.prebuild
-	@touch $@
-
-$(VENV)/.bench: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,bench]'
+$(VENV)/.kernels: $(shell find oddsengine -name '*.py') | $(VENV)/.library
+	@$(BIN)/python -m oddsengine.commands.prebuild
 	@touch $@
 
 fmt: setup ## format the code and apply the safe fixes
@@ -54,7 +75,7 @@ check: setup typings/oddsengine_service ## lint, check the format and the types
 test: setup check ## all checks, then the tests, in WORKERS processes
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-test-all: setup check ## the same with all that is exhaustive, and more examples (about ten minutes)
+test-all: setup $(VENV)/.test-all check ## the same with all that is exhaustive, and more examples (about ten minutes)
 	TESTS=all $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 mutate: setup ## change the program at 200 places, one at a time, and run the tests that concern each
@@ -69,13 +90,13 @@ bench: $(VENV)/.bench ## measure speed, ours beside the others'
 soak: setup ## ten minutes of stream clients that drop and resume, compared with the lists
 	REPLAY_SECONDS=600 $(BIN)/python -m pytest -q -s tests/test_replay.py -k drop
 
-demo: setup ## scan the board that comes with the package
+demo: $(VENV)/.library $(VENV)/.kernels ## scan the board that comes with the package
 	@$(BIN)/oddsengine scan --sample
 
-serve: setup ## serve a made-up world on this machine, with keys to try it
+serve: $(VENV)/.service $(VENV)/.kernels ## serve a made-up world on this machine, with keys to try it
 	@$(BIN)/oddsengine serve --demo
 
-page: setup ## drive the page in headless Chromium (CHROMIUM=optional: skip where there is none)
+page: setup $(VENV)/.test-all ## drive the page in headless Chromium (CHROMIUM=optional: skip where there is none)
 	PAGE_TESTS=1 $(BIN)/python -m pytest -rs $(PAGE) tests/test_page.py tests/test_page_stream.py tests/test_service_cors.py
 
 clean: ## remove the virtual environment and every cache

@@ -21,12 +21,12 @@ from setuptools.build_meta import (
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
-    """Return the requirements of setuptools, and those of the package unless no kernels are wanted."""
+    """Return the requirements of setuptools and, unless no kernels are wanted, of the package with its own compiler."""
     needed: list[str] = build_meta.get_requires_for_build_wheel(config_settings)
     if os.environ.get("ODDSENGINE_BUILD_KERNELS") == "0":
         return needed
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return [*needed, *project["dependencies"]]
+    return [*needed, *project["dependencies"], *project["optional-dependencies"]["kernels"]]
 
 
 __all__ = [

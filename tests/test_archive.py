@@ -20,7 +20,7 @@ from oddsengine_service.archiving import NodeArchive
 from oddsengine_service.server import build
 from oddsengine_service.settings import Archiving, SettingsError, load
 
-pytest.importorskip("deltalake")
+pytest.importorskip("deltalake", reason="pip install 'oddsengine[archive]'")
 
 
 def recorded(folder: Path, seed: int, seconds: float = 60.0) -> Engine:
@@ -109,7 +109,7 @@ def best(quotes: pl.LazyFrame) -> pl.DataFrame:
 
 
 def test_duckdb_reads_it(made: tuple[Path, Path]) -> None:
-    duckdb = pytest.importorskip("duckdb")
+    duckdb = pytest.importorskip("duckdb", reason="`make test-all` installs it")
     odds = duckdb.from_arrow(pl.read_delta(str(made[1])).to_arrow())
     assert odds.query("odds", BEST).fetchall() == best(pl.scan_delta(str(made[1]))).rows()
     odds = duckdb.sql(f"SELECT * FROM read_parquet('{made[1]}/*/*/*.parquet', hive_partitioning=true)")
@@ -119,7 +119,7 @@ def test_duckdb_reads_it(made: tuple[Path, Path]) -> None:
 @pytest.mark.exhaustive
 def test_dask_workers_do_what_one_process_does(made: tuple[Path, Path]) -> None:
     """Tapes and partitions are tasks; what a task returns is a frame."""
-    distributed = pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed", reason="`make test-all` installs it")
     tapes, dest = made
     workers = 2
     every = [str(path) for path in sorted(tapes.iterdir())][:2]
@@ -245,7 +245,7 @@ def test_an_archive_that_does_not_answer_is_reported_at_start(tmp_path: Path, mo
 
 
 def test_an_object_store(made: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    moto = pytest.importorskip("moto.server", reason="pip install 'moto[server]' for a local S3")
+    moto = pytest.importorskip("moto.server", reason="`make test-all` installs it")
     boto3 = pytest.importorskip("boto3")
 
     server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0)

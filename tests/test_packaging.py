@@ -117,6 +117,18 @@ def test_the_wheel_says_what_it_needs(wheel: Path) -> None:
     assert versions == {"3.11", "3.12", "3.13"}
 
 
+def test_the_extra_pins_the_compiler_that_wheels_are_built_with() -> None:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = [line for line in lines if line.startswith(("llvmlite==", "numba=="))]
+    assert PROJECT["optional-dependencies"]["kernels"] == pinned
+
+
+def test_what_users_install_together_is_in_the_extra_for_all() -> None:
+    extras = PROJECT["optional-dependencies"]
+    (everything,) = extras["all"]
+    assert set(re.findall(r"\w+", everything)) == {"oddsengine", *extras} - {"all", "dev", "test-all", "bench"}
+
+
 # ---- where only the wheel and its dependencies are ----
 
 

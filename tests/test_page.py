@@ -146,7 +146,8 @@ def keys_of(server: Running) -> KeyStore:
 
 
 def texts(page: Page, selector: str) -> list[str]:
-    return page.locator(selector).all_inner_texts()
+    found: list[str] = page.locator(selector).all_inner_texts()
+    return found
 
 
 def column(page: Page, at: int) -> list[str]:

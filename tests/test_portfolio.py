@@ -106,9 +106,7 @@ def binary_games(rng: np.random.Generator, games: int, bets: int) -> list[tuple[
 
 def solved(prob: Any, gains: Any, most: Any, groups: Any, ends: Any) -> float:
     """The largest growth by a convex solver, over listed scenarios."""
-    import cvxpy  # takes a second, and only here is it needed
-
-    cp: Any = cvxpy
+    cp: Any = pytest.importorskip("cvxpy", reason="`make test-all` installs it")
     f = cp.Variable(gains.shape[1], nonneg=True)
     limits = [f <= most, cp.sum(f) <= 1.0, *(cp.sum(f[g]) <= end for g, end in zip(groups, ends, strict=True))]
     problem = cp.Problem(cp.Maximize(prob @ cp.log(1.0 + gains @ f)), limits)
