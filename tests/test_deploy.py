@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from service_running import PATIENCE_S, until
 
 from oddsengine import cli
 from oddsengine._cache import PREBUILT, runs_portable
+from oddsengine_service.connections import Connections
 from oddsengine_service.gauges import FIGURES
+from oddsengine_service.log import Log
 from oddsengine_service.settings import load
 
 ROOT = Path(__file__).parent.parent
@@ -174,7 +177,7 @@ def test_commands_of_the_page_name_services_and_options_that_exist() -> None:
 
 def test_a_node_by_the_steps_of_the_page(tmp_path: Path) -> None:
     """The secrets as the page makes them, then what the containers run, with their variables and files."""
-    for line in steps("install -d", "(umask"):
+    for line in steps("install -d -m 700 secrets", "(umask"):
         subprocess.run(["bash", "-c", line], cwd=tmp_path, check=True)
     node, settings = compose("compose.node.yaml")["services"]["node"], tmp_path / "oddsengine.toml"
     here = {
@@ -258,6 +261,9 @@ def test_the_unit_sets_what_the_settings_have() -> None:
     found = load(None, variables)
     assert found.data.folder == f"/var/lib/{keys['StateDirectory']}".replace("%i", "main")
     assert variables["ODDSENGINE_CACHE"] == f"/var/cache/{keys['CacheDirectory']}"
+    most = Connections(Log(StringIO()), files=int(keys["LimitNOFILE"])).most
+    for file in (PAGE, UNIT):
+        assert f" {most // 1000},000 " in file.read_text(), file.name
     (command,) = steps("runuser")
     assert f"runuser -u {keys['User']} -- env ODDSENGINE_DATA_FOLDER={found.data.folder} /opt/" in command
     assert command.endswith(f"--config {keys['ExecStart'].split()[-1]}".replace("%i", "main"))
