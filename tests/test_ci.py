@@ -58,7 +58,8 @@ OUTPUTS = {
     "test": "SKIPPED [1] tests/test_deploy.py:9: promtool is not installed\n"
     "SKIPPED [29] tests/chromium.py:24: it takes a minute of Chromium: `make page` runs it\n"
     "2409 passed, 30 skipped in 170.00s\n",
-    "page": "SKIPPED [29] tests/chromium.py:38: no Chromium\nFAILED tests/test_page.py::test_it\n",
+    "page": "SKIPPED [1] tests/test_page.py:52: no Chromium: neither this nor that\n"
+    "SKIPPED [28] tests/test_page.py:99: no Chromium: neither this nor that\nFAILED tests/test_page.py::test_it\n",
     "smoke": "skipped: Python 3.12: kernels ran as plain Python\nsmoke: the wheel works on Python 3.12, uncompiled\n",
 }
 
@@ -77,6 +78,6 @@ def test_what_was_skipped_is_listed(kernels: bool, tmp_path: Path) -> None:
         "Python 3.13: not in SMOKE_PYTHONS",
         "Python 3.12: kernels ran as plain Python",
         *([] if kernels else ["kernels: those of the wheel were not tried"]),
-        "tests/chromium.py:38: no Chromium (29)",
-        "tests/test_deploy.py:9: promtool is not installed (1)",
+        "no Chromium: neither this nor that (tests: 29)",
+        "promtool is not installed (tests: 1)",
     ]
