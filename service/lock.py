@@ -1,7 +1,8 @@
 """The lock of a data folder: one node at a time.
 
 The operating system holds the lock for the process and releases it when the process ends in any way, so nothing has to
-be cleaned up after a crash. The file is not deleted; its contents are informational.
+be cleaned up after a crash. The file is not deleted. It has the number of the process and, once the node listens, the
+URL of its health, which `healthcheck` reads.
 """
 
 import os
@@ -9,9 +10,9 @@ import sys
 from pathlib import Path
 from typing import IO
 
+from oddsengine_service.healthcheck import FILE
 from oddsengine_service.settings import Settings, SettingsError
 
-FILE = "node.lock"
 _FAR = 1 << 30  # the byte locked on Windows, where locked bytes cannot be read
 
 if sys.platform == "win32":
@@ -42,7 +43,7 @@ def lock_folder(settings: Settings) -> IO[bytes]:
         _take(file)
     except (BlockingIOError, PermissionError):
         file.seek(0)
-        owner = file.read(20).decode("ascii", "replace").strip()
+        owner = file.read(20).decode("ascii", "replace").partition("\n")[0]
         file.close()
         by = f"another node (process {owner})" if owner.isdecimal() else "another node"
         raise SettingsError(
@@ -55,6 +56,12 @@ def lock_folder(settings: Settings) -> IO[bytes]:
         file.close()
         raise _unwritable(settings, error) from None
     return file
+
+
+def note_address(settings: Settings, url: str) -> None:
+    """Add the URL of the health of the node that holds the lock. Raises `OSError` if the file cannot be written."""
+    with (Path(settings.data.folder) / FILE).open("a", encoding="utf-8") as file:
+        file.write(f"{url}\n")
 
 
 def _unwritable(settings: Settings, error: OSError) -> SettingsError:

@@ -37,7 +37,7 @@ from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.futures import stated_fields
 from oddsengine_service.gauges import Gauges
 from oddsengine_service.limits import Limits, Usage
-from oddsengine_service.lock import lock_folder
+from oddsengine_service.lock import lock_folder, note_address
 from oddsengine_service.log import Log
 from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
 from oddsengine_service.mcp.endpoint import Mcp
@@ -435,7 +435,15 @@ def _serve(
     options = settings.service
     share_arenas()
     service = build(settings, environ, demonstration=demonstration)
-    server = Server(service, options.host, options.port, lambda at: announce(_hello(at, demonstration=demonstration)))
+
+    def listens(at: str) -> None:
+        try:
+            note_address(settings, f"{at}{BASE}/health")
+        except OSError as error:
+            service.log.event("lock", error=f"the address is not noted: {error.strerror or error}")
+        announce(_hello(at, demonstration=demonstration))
+
+    server = Server(service, options.host, options.port, listens)
     if options.metrics_port:
         try:
             service.listen_for_metrics()

@@ -18,7 +18,8 @@ from forking import CLI, PIPE, Forked, python
 from service_running import METRICS_TOKEN, PATIENCE_S, Running
 
 from oddsengine.cli import main
-from oddsengine_service.lock import FILE, lock_folder
+from oddsengine_service.healthcheck import FILE
+from oddsengine_service.lock import lock_folder
 from oddsengine_service.server import serve
 from oddsengine_service.settings import SettingsError, load
 
