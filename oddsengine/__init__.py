@@ -9,6 +9,7 @@ closing; tape, auditing, simulate; futures; cli.
 import importlib
 from typing import Any
 
+from oddsengine._installation import __version__
 from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes
 from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.engine import Engine
@@ -48,8 +49,6 @@ from oddsengine.tables import write_table
 from oddsengine.update import Update
 from oddsengine.view import View
 from oddsengine.warm import compile_kernels
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ARBITRAGE_SCHEMA",

@@ -21,7 +21,7 @@ import pytest
 from msgspec import structs
 
 import oddsengine
-from oddsengine import cli
+import oddsengine_cli as cli
 from oddsengine_service import settings
 from oddsengine_service.routing import ENDPOINTS
 
@@ -127,7 +127,7 @@ class Reader:
 
     def _run(self, block: Block, words: list[str], shown: str) -> None:
         if words[0] in STAYS:
-            cli._parser().parse_args(words)
+            cli.parser().parse_args(words)
             return
         self._capsys.readouterr()
         status = cli.main(words)

@@ -12,7 +12,7 @@ ROOT = Path(oddsengine.__file__).parent
 
 # Each layer may import from its own earlier siblings in the list and from the layers above it.
 LAYERS: list[set[str]] = [
-    {"_cache", "_jit", "columns", "games", "sample", "spreadsheets"},
+    {"_installation", "_cache", "_jit", "columns", "games", "sample", "spreadsheets"},
     {"odds", "devig", "kelly", "arbitrage", "middle", "value", "clv", "scoring", "calculators", "catalog", "portfolio"},
     {"casts", "frames", "groups", "expressions", "reasons", "results"},
     {"schema"},
@@ -47,6 +47,7 @@ LAYERS: list[set[str]] = [
     {"explain"},
     {"commands"},
     {"cli"},
+    {"__main__"},
 ]
 MATHS_MAY_USE = {"_jit", "odds"}
 
