@@ -33,6 +33,7 @@ COMMANDS = {
     "watch": "show opportunities and prices from a file, a tape or a node in the terminal",
     "keys": "create, list, revoke and change API keys",
     "catalog": "list the thresholds of guards and detectors",
+    "compile": "compile all kernels for the processor of this machine",
 }
 _EXAMPLES = """examples:
   oddsengine scan --sample
@@ -77,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("--version", action="store_true", help="print the version, and which kernels run")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", action=_Commands)
     for name, text in COMMANDS.items():
         commands.add_parser(name, help=text)
@@ -99,7 +100,8 @@ def _run(words: Sequence[str]) -> int:
     every = parser()
     arguments = every.parse_args(words)
     if arguments.version:
-        print(f"oddsengine {_installation().__version__}")
+        installed = _installation()
+        print(f"oddsengine {installed.__version__}\nkernels: {installed.kernels()}")
         return 0
     if arguments.command is None:
         every.error(f"no command given; choose one of {', '.join(COMMANDS)}, or see --help")

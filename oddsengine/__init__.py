@@ -48,7 +48,7 @@ from oddsengine.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_pl
 from oddsengine.tables import write_table
 from oddsengine.update import Update
 from oddsengine.view import View
-from oddsengine.warm import compile_kernels
+from oddsengine.warm import load_kernels
 
 __all__ = [
     "ARBITRAGE_SCHEMA",
@@ -113,6 +113,7 @@ __all__ = [
     "kelly",
     "kelly_exclusive",
     "kelly_portfolio",
+    "load_kernels",
     "markets",
     "parse_fractional",
     "prepare",
@@ -135,6 +136,7 @@ _LATER = {
     "find_futures": "futures", "audit": "auditing", "scan_history": "auditing", "calibrate": "auditing",
     "SCAN_SCHEMA": "auditing.scan",
     "Backtest": "strategy", "Strategy": "strategy", "TRADES_SCHEMA": "strategy", "Trader": "strategy",
+    "compile_kernels": "compilation",
     "backtest": "strategy", "tear_sheet": "tearsheet", "write_tear_sheet": "tearsheet",
 }  # fmt: skip
 

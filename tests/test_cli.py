@@ -503,7 +503,9 @@ def test_help_and_version(run: Run) -> None:
     status, out, _ = run("--help")
     assert status == 0
     assert "oddsengine scan --sample" in out
-    assert run("--version") == (0, f"oddsengine {__version__}\n", "")
+    status, out, err = run("--version")
+    assert (status, out.splitlines()[0], err) == (0, f"oddsengine {__version__}", "")
+    assert out.splitlines()[1].startswith("kernels: ")
     for command in COMMANDS:
         status, out, _ = run(command, "--help")
         assert (status, out.startswith(f"usage: oddsengine {command} ")) == (0, True)
@@ -521,7 +523,7 @@ def test_what_needs_no_command_imports_no_package(words: list[str]) -> None:
 
 
 def test_the_package_is_a_command() -> None:
-    assert (process("--version").stdout, process().returncode) == (f"oddsengine {__version__}\n", 2)
+    assert (process("--version").stdout.splitlines()[0], process().returncode) == (f"oddsengine {__version__}", 2)
 
 
 def test_interrupt(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     caches = (
         "oddsengine/__pycache__/a.cpython-311.pyc",
         "oddsengine/kernels/k.nbc",
+        "oddsengine/kernels/kernels.json",
         "service/b.pyc",
         "tests/__pycache__/c.nbc",
     )
