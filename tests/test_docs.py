@@ -21,7 +21,8 @@ import pytest
 from msgspec import structs
 
 import oddsengine
-import oddsengine_cli as cli
+from oddsengine import cli
+from oddsengine_cli import parser
 from oddsengine_service import settings
 from oddsengine_service.routing import ENDPOINTS
 
@@ -127,7 +128,7 @@ class Reader:
 
     def _run(self, block: Block, words: list[str], shown: str) -> None:
         if words[0] in STAYS:
-            cli.parser().parse_args(words)
+            parser().parse_args(words)
             return
         self._capsys.readouterr()
         status = cli.main(words)
