@@ -1,9 +1,10 @@
 """The packages of a distribution, and the kernels of its wheel; everything else stands in pyproject.toml.
 
-Every folder of `oddsengine/` and `service/` is one, so that none can be forgotten. The folder is `service/`; it is
+Every folder of `oddsengine/` and `service/` is one, so that none can be forgotten. `oddsengine_cli` is the entry point
+of the command line, outside of the package because it does without importing that. The folder is `service/`; it is
 installed as `oddsengine_service`, a name that no other distribution has.
 
-A wheel has the kernels of this version of Python where they can be made (`oddsengine.commands.prebuild`), and is for
+A wheel has the kernels of this version of Python where they can be made (`oddsengine.compilation`), and is for
 this platform then. Those of the checkout are taken if they are up to date.
 """
 
@@ -31,7 +32,7 @@ class BuildWithKernels(build_py):
             return
         folder = Path(self.build_lib, "oddsengine", "kernels").absolute()
         folder.mkdir(exist_ok=True)
-        for file in Path("oddsengine", "kernels").glob("*.nbc"):
+        for file in Path("oddsengine", "kernels").glob("*.*"):
             shutil.copy(file, folder)
         # The packages of a build environment are on the path of this process only.
         path = os.pathsep.join([str(Path(self.build_lib).absolute()), *filter(None, sys.path)])
@@ -55,6 +56,7 @@ setup(
         "oddsengine_service",
         *(f"oddsengine_service.{name}" for name in find_namespace_packages("service", exclude=CACHES)),
     ],
+    py_modules=["oddsengine_cli"],
     package_dir={"oddsengine_service": "service"},
     cmdclass={"build_py": BuildWithKernels},
     distclass=WithKernels,

@@ -32,7 +32,7 @@ _MARKETS = {"moneyline": "h2h", "point_spread": "spreads", "total_points": "tota
 
 @pytest.fixture(scope="module")
 def frame() -> pl.DataFrame:
-    oe.compile_kernels()
+    oe.load_kernels()
     frame = make_board(ROWS)
     return frame.with_columns(
         pl.col("market_type").replace({"moneyline_2way": "moneyline"}), id=pl.int_range(pl.len()).cast(pl.String)

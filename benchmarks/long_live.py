@@ -24,7 +24,7 @@ import numpy.typing as npt
 import polars as pl
 from synthetic import NOW, board
 
-from oddsengine import catalog, compile_kernels
+from oddsengine import catalog, load_kernels
 from oddsengine.board.rows import Quoted
 from oddsengine.board.state import Batch
 from oddsengine.engine import Engine
@@ -62,7 +62,7 @@ def changes(
 
 def loaded(rows: int) -> Engine:
     """Return an engine with a board."""
-    compile_kernels()
+    load_kernels()
     engine = Engine()
     engine.step(board(rows), NOW)
     return engine

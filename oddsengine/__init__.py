@@ -9,6 +9,7 @@ closing; tape, auditing, simulate; futures; cli.
 import importlib
 from typing import Any
 
+from oddsengine._installation import __version__
 from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes
 from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.engine import Engine
@@ -47,9 +48,7 @@ from oddsengine.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_pl
 from oddsengine.tables import write_table
 from oddsengine.update import Update
 from oddsengine.view import View
-from oddsengine.warm import compile_kernels
-
-__version__ = "0.1.0"
+from oddsengine.warm import load_kernels
 
 __all__ = [
     "ARBITRAGE_SCHEMA",
@@ -114,6 +113,7 @@ __all__ = [
     "kelly",
     "kelly_exclusive",
     "kelly_portfolio",
+    "load_kernels",
     "markets",
     "parse_fractional",
     "prepare",
@@ -136,6 +136,7 @@ _LATER = {
     "find_futures": "futures", "audit": "auditing", "scan_history": "auditing", "calibrate": "auditing",
     "SCAN_SCHEMA": "auditing.scan",
     "Backtest": "strategy", "Strategy": "strategy", "TRADES_SCHEMA": "strategy", "Trader": "strategy",
+    "compile_kernels": "compilation",
     "backtest": "strategy", "tear_sheet": "tearsheet", "write_tear_sheet": "tearsheet",
 }  # fmt: skip
 

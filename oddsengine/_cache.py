@@ -16,30 +16,27 @@ Kernels are read from these folders and written to the first writable one:
 With `ODDSENGINE_CACHE` or `NUMBA_CACHE_DIR`, 2 and 3 are skipped. If no folder is writable, each process compiles its
 own.
 
-Kernels that come with the package (`oddsengine/kernels`, from `commands.prebuild`) are read after these. They are for a
+Kernels that come with the package (`oddsengine/kernels`, from `compilation`) are read after these. They are for a
 portable processor instead of this one, and fit one minor version of Python and one version of numba and of llvmlite.
 """
 
 import hashlib
 import os
 import pickle
-import platform
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-VARIABLE = "ODDSENGINE_CACHE"
-PORTABLE = "x86-64-v3"
-_NEEDS = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")  # of a processor that runs it
-_PACKAGE = Path(__file__).parent
-PREBUILT = _PACKAGE / "kernels"
+from oddsengine import _installation
+from oddsengine._installation import PORTABLE, VARIABLE, content, lasting, unsupported
+
+PREBUILT = Path(_installation.PREBUILT)
 _DIGEST = 32  # bytes
 _CACHED_IN_TEMPORARY = (
     "compiled kernels are cached in the temporary folder {folder}, because no other cache folder is writable; set "
@@ -72,14 +69,17 @@ def _temporary() -> Path:
     return folder
 
 
-def _lasting() -> list[Path]:
-    """Return the folders that survive a restart of the machine."""
-    given = os.environ.get(VARIABLE) or os.environ.get("NUMBA_CACHE_DIR")
-    if given:
-        return [Path(given)]
-    from numba.misc.appdirs import user_cache_dir  # noqa: PLC0415  the compiler is loaded late
-
-    return [_PACKAGE / "__pycache__", Path(user_cache_dir("oddsengine", appauthor=False))]  # type: ignore[no-untyped-call]
+def first_writable(folders: Iterable[str]) -> tuple[Path | None, list[str]]:
+    """Return the first folder that files can be written to, and why those before it cannot."""
+    reasons = []
+    for folder in folders:
+        try:
+            _probe(Path(folder))
+        except OSError as error:
+            reasons.append(f"{folder}: {error.strerror or error}")
+        else:
+            return Path(folder), reasons
+    return None, reasons
 
 
 class Folders:
@@ -87,21 +87,12 @@ class Folders:
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
-        self.building = False  # kernels of the package
-        self.used: set[str] = set()  # files of that folder
-        self.read = _lasting()
-        self.write: Path | None = None  # the first writable folder
-        reasons = []
-        for folder in self.read:
-            try:
-                _probe(folder)
-            except OSError as error:
-                reasons.append(f"{folder}: {error.strerror or error}")
-            else:
-                self.write = folder
-                break
         self._notice = ""
-        self.prebuilt = PREBUILT if runs_portable() else None
+        self.making = False
+        self.used: set[str] = set()  # names of the files that were read, or written while making kernels
+        self.read = [Path(folder) for folder in lasting()]
+        self.prebuilt = None if unsupported() else PREBUILT
+        self.write, reasons = first_writable(lasting())
         if self.write is None:
             try:
                 folder = _temporary()
@@ -115,16 +106,20 @@ class Folders:
                 self._notice = _CACHED_IN_TEMPORARY.format(folder=folder, variable=VARIABLE)
 
     @classmethod
-    def of_build(cls, folder: Path) -> "Folders":
-        """The folder that kernels of the package are made in."""
+    def to_make(cls, folder: Path, *, portable: bool) -> "Folders":
+        """One folder that all kernels are made in, for every processor that runs `PORTABLE` or for this one."""
         made = cls.__new__(cls)
-        made.read, made.write, made.prebuilt, made.building, made._notice = [], None, folder, True, ""
-        made.used = set()
+        made.read, made.write, made.prebuilt = ([], None, folder) if portable else ([folder], folder, None)
+        made.making, made.used = True, set()
         folder.mkdir(parents=True, exist_ok=True)
         return made
 
     def save(self, name: str, content: bytes) -> None:
-        """Write a file atomically; a failure is reported once and otherwise ignored."""
+        """Write a file atomically; a failure is reported once and otherwise ignored, unless kernels are made."""
+        if self.making:
+            _replace((self.prebuilt or self.write or Path()) / name, content)
+            self.used.add(name)
+            return
         if self.write is not None:
             try:
                 _replace(self.write / name, content)
@@ -146,38 +141,11 @@ def _replace(file: Path, content: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as out:
             out.write(content)
+        Path(name).chmod(0o644)  # for other users too, who trust files of root and of the package's owner
         Path(name).replace(file)
     except OSError:
         Path(name).unlink(missing_ok=True)
         raise
-
-
-@cache
-def _trusted() -> frozenset[int]:
-    """Return the users whose files are trusted."""
-    mine = {os.geteuid()} if hasattr(os, "geteuid") else set()
-    return frozenset({0, _PACKAGE.stat().st_uid, *mine})
-
-
-def _content(file: Path) -> bytes:
-    """Read a file; empty if it is missing, owned by another user, or writable by everybody."""
-    try:
-        with file.open("rb") as source:
-            status = os.fstat(source.fileno())
-            return source.read() if status.st_uid in _trusted() and not status.st_mode & stat.S_IWOTH else b""
-    except OSError:
-        return b""
-
-
-@cache
-def runs_portable() -> bool:
-    """Whether this machine runs the kernels that come with the package."""
-    if sys.platform != "linux" or platform.machine() != "x86_64":
-        return False
-    from llvmlite import binding  # noqa: PLC0415  the compiler is loaded late
-
-    features = binding.get_host_cpu_features()
-    return all(features.get(name) for name in _NEEDS)
 
 
 # ---- digests ----
@@ -257,10 +225,10 @@ class KernelCache:
         if self._folders.prebuilt is not None:
             places.append((self._folders.prebuilt, self._file(sig, _portable(target)), self._portable))
         for folder, name, key in places:
-            content = _content(folder / name)
-            if len(content) > _DIGEST and content[:_DIGEST] == _digest(key, name, content[_DIGEST:]):
+            stored = content(folder / name)
+            if len(stored) > _DIGEST and stored[:_DIGEST] == _digest(key, name, stored[_DIGEST:]):
                 try:
-                    loaded = CompileResult._rebuild(target_context, *pickle.loads(content[_DIGEST:]))  # type: ignore[no-untyped-call]
+                    loaded = CompileResult._rebuild(target_context, *pickle.loads(stored[_DIGEST:]))  # type: ignore[no-untyped-call]
                 except Exception:  # any failure only means recompiling
                     continue
                 self._folders.used.add(name)
@@ -273,14 +241,11 @@ class KernelCache:
 
         if compiled.lifted or compiled.library.has_dynamic_globals:  # contains addresses of this process
             return
-        target, content = compiled.codegen.magic_tuple(), dumps(compiled._reduce())  # type: ignore[no-untyped-call]
-        if self._folders.building and self._folders.prebuilt is not None:
-            name = self._file(sig, _portable(target))
-            _replace(self._folders.prebuilt / name, _digest(self._portable, name, content) + content)
-            self._folders.used.add(name)
-        else:
-            name = self._file(sig, target)
-            self._folders.save(name, _digest(self._stamp, name, content) + content)
+        target, code = compiled.codegen.magic_tuple(), dumps(compiled._reduce())  # type: ignore[no-untyped-call]
+        portable = self._folders.making and self._folders.prebuilt is not None
+        name = self._file(sig, _portable(target) if portable else target)
+        key = self._portable if portable else self._stamp
+        self._folders.save(name, _digest(key, name, code) + code)
 
     def enable(self) -> None:
         """Do nothing: the cache is always on."""

@@ -17,17 +17,17 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from oddsengine._cache import Folders, KernelCache
+from oddsengine._installation import why_compiled
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _lock = threading.RLock()
-_COMPILING = "compiling kernels, once per machine (about half a minute) ..."
+_COMPILING = "compiling kernels, once per machine (about half a minute)"
 
 
 class _Kernel:
@@ -115,13 +115,13 @@ class Reporter:
 REPORTER = Reporter()
 
 
-build_folder: list[Path] = []  # where kernels of the package are made, in the process that makes them
+making: list[Folders] = []  # the folder of a process that makes all kernels
 
 
 @cache
 def folders() -> Folders:
     """Cache folders; looked up once, when the first kernel is called."""
-    return Folders.of_build(build_folder[0]) if build_folder else Folders(REPORTER.report)
+    return making[0] if making else Folders(REPORTER.report)
 
 
 def caching() -> bool:
@@ -158,7 +158,8 @@ def _numba() -> Any:
             else:
                 resolved.append(by_options.setdefault(options, {}))
             if not REPORTER.compiled:
-                REPORTER.report(_COMPILING)
+                reason = why_compiled()
+                REPORTER.report(f"{_COMPILING}: {reason} ..." if reason else f"{_COMPILING} ...")
             REPORTER.compiled += 1
 
         def on_end(self, event: Any) -> None:

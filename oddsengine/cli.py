@@ -1,53 +1,30 @@
-"""The command line, `oddsengine COMMAND`.
+"""The arguments of each command; the commands themselves are in `oddsengine.commands`.
 
-Exit status 0, or 2 with a message on standard error for invalid input (`feeds check`: 1 if a feed is not ok). Tables
-fit the terminal; piped output is plain text without truncation. This module parses arguments; the commands are in
-`oddsengine.commands`.
+Tables fit the terminal; piped output is plain text without truncation. `oddsengine_cli` is the entry point.
 """
 
 import argparse
 import math
-import os
 import re
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import Any
 
-import oddsengine
 from oddsengine.clv import GROUPINGS
-from oddsengine.commands import audit, board, catalog, clv, feeds, keys, mcp, price, serve, tape, watch
+from oddsengine.commands import audit, board, catalog, clv, feeds, keys, mcp, prebuild, price, serve, tape, watch
 from oddsengine.commands.layout import printable
 from oddsengine.devig import DEVIG_METHODS
 from oddsengine.reading import ODDS_FORMATS
 from oddsengine.tables import reason_of
 from oddsengine.tape import SYNC
+from oddsengine_cli import main
+
+__all__ = ["main", "prepare", "run"]
 
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
-_INTERRUPTED, _BROKEN_PIPE = 130, 141
-
-_EXAMPLES = """examples:
-  oddsengine scan --sample
-  oddsengine scan odds.csv --kind arb --books draftkings,fanduel,betmgm --min-profit 1
-  oddsengine scan odds.parquet --sharp pinnacle=3,circa=1 --min-ev 2 --format json
-  oddsengine scan odds.csv --rejected
-  curl -s "$URL" | oddsengine scan -
-  oddsengine explain odds.csv 3fb1a0c29d5e7784
-  oddsengine devig 1.87 2.05 --method shin
-  oddsengine kelly --prob 0.55 --odds +100 --fraction 0.5 --bankroll 1000
-  oddsengine stakes 2.10 2.05 --total 100 --step 5
-  oddsengine record day.tape --simulate 7 --seconds 120 --hazards
-  oddsengine replay day.tape --speed 10 --updates -
-"""
 _PRICES = """prices are decimal (1.87), American with their sign (+150, -110) or fractional (5/2, evens);
 a whole number of 100 or more without a sign is ambiguous and rejected: write 110.0 or +110"""
-
-
-class _Parser(argparse.ArgumentParser):
-    """An argument parser that reports errors in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}\n")
 
 
 # ---- argument types ----
@@ -126,27 +103,7 @@ def _speed(text: str) -> float:
     return speed
 
 
-# ---- parser ----
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="oddsengine",
-        description="Find +EV bets, arbitrages, middles and low-hold markets in sports odds.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="store_true", help="print the version")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-    for add in (
-        _add_scan, _add_explain, _add_markets, _add_devig, _add_kelly, _add_stakes, _add_record, _add_replay,
-        _add_archive, _add_compact, _add_clv, _add_audit, _add_calibrate, _add_feeds, _add_serve, _add_mcp, _add_watch,
-        _add_keys, _add_catalog,
-    ):  # fmt: skip
-        add(commands)
-    names = ", ".join(commands.choices)
-    parser.set_defaults(run=lambda _: parser.error(f"no command given; choose one of {names}, or see --help"))
-    return parser
+# ---- arguments ----
 
 
 _SHARED: dict[str, dict[str, Any]] = {
@@ -247,8 +204,7 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_scan(commands: Any) -> None:
-    parser = commands.add_parser("scan", help="find opportunities in a file of prices")
+def _add_scan(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=board.scan_command)
     _add_source(parser)
     parser.add_argument("--kind", choices=_KINDS, default="all", help="default: all")
@@ -259,8 +215,7 @@ def _add_scan(commands: Any) -> None:
     _add_output(parser)
 
 
-def _add_explain(commands: Any) -> None:
-    parser = commands.add_parser("explain", help="explain one opportunity: prices, fair probability, prices not used")
+def _add_explain(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=board.explain_command)
     parser.add_argument(
         "names", nargs="+", metavar="[FILE] ID", help="file of prices, and the opportunity's id from scan"
@@ -270,16 +225,15 @@ def _add_explain(commands: Any) -> None:
     _add_guards(parser)
 
 
-def _add_markets(commands: Any) -> None:
-    parser = commands.add_parser("markets", help="list the markets of a file: books, completeness, main line")
+def _add_markets(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=board.markets_command)
     _add_source(parser)
     _add_guards(parser)
     _add_output(parser)
 
 
-def _add_devig(commands: Any) -> None:
-    parser = commands.add_parser("devig", help="fair probabilities of one market", epilog=_PRICES)
+def _add_devig(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _PRICES
     parser.set_defaults(run=price.devig_command)
     parser.add_argument("odds", nargs="+", metavar="PRICE", help="one price for each outcome")
     which = parser.add_mutually_exclusive_group()
@@ -288,8 +242,8 @@ def _add_devig(commands: Any) -> None:
     _add_format(parser, "json", "csv")
 
 
-def _add_kelly(commands: Any) -> None:
-    parser = commands.add_parser("kelly", help="Kelly stakes as fractions of a bankroll", epilog=_PRICES)
+def _add_kelly(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _PRICES
     parser.set_defaults(run=price.kelly_command)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--prob", metavar="P", help="probability of one bet")
@@ -300,8 +254,8 @@ def _add_kelly(commands: Any) -> None:
     _add_format(parser, "json", "csv")
 
 
-def _add_stakes(commands: Any) -> None:
-    parser = commands.add_parser("stakes", help="stakes with the same payout for every outcome", epilog=_PRICES)
+def _add_stakes(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _PRICES
     parser.set_defaults(run=price.stakes_command)
     parser.add_argument("odds", nargs="+", metavar="PRICE", help="the best price of each outcome")
     parser.add_argument("--total", type=_number, default=100.0, help="total stake (default 100)")
@@ -315,11 +269,8 @@ _BATCHES = """a batch is a line of JSON with any of these:
 "now" defaults to the newest last_seen_at; an interrupted recording is valid and can be continued"""
 
 
-def _add_record(commands: Any) -> None:
-    parser = commands.add_parser(
-        "record", help="apply batches of prices and record them to a tape", epilog=_BATCHES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+def _add_record(parser: argparse.ArgumentParser) -> None:
+    parser.epilog, parser.formatter_class = _BATCHES, argparse.RawDescriptionHelpFormatter
     parser.set_defaults(run=tape.record_command)
     parser.add_argument("tape", metavar="TAPE", help="a folder; an existing tape is continued")
     parser.add_argument("--from", dest="source", metavar="FILE|-", help="batches, one per line; - is standard input")
@@ -331,8 +282,7 @@ def _add_record(commands: Any) -> None:
     parser.add_argument("--sync", choices=SYNC, default="block", help="when to flush to disk (default: block)")
 
 
-def _add_replay(commands: Any) -> None:
-    parser = commands.add_parser("replay", help="replay a tape")
+def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=tape.replay_command)
     parser.add_argument("tape", metavar="TAPE", help="a tape written by record")
     parser.add_argument(
@@ -352,17 +302,13 @@ def _add_replay(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="the summary as JSON")
 
 
-def _add_archive(commands: Any) -> None:
-    parser = commands.add_parser(
-        "archive", help="write tapes as Parquet, a Delta table that polars, DuckDB, Dask and Spark read"
-    )
+def _add_archive(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=tape.archive_command)
     parser.add_argument("tapes", metavar="TAPES", help="a tape, or a folder of tapes")
     _add_dest(parser)
 
 
-def _add_compact(commands: Any) -> None:
-    parser = commands.add_parser("compact", help="merge the files of each past day and sport of an archive into one")
+def _add_compact(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=tape.compact_command)
     parser.add_argument(
         "--keep-hours", type=_number, default=168.0, metavar="H",
@@ -377,8 +323,7 @@ def _add_dest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the summary as JSON")
 
 
-def _add_clv(commands: Any) -> None:
-    parser = commands.add_parser("clv", help="grade past +EV prices by the closing line")
+def _add_clv(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=clv.clv_command)
     parser.add_argument("--data", metavar="FOLDER", help="data folder of a node (default: from the settings)")
     parser.add_argument("--tape", metavar="TAPE", help="replay this tape instead")
@@ -396,8 +341,7 @@ _HISTORY = (
 )
 
 
-def _add_audit(commands: Any) -> None:
-    parser = commands.add_parser("audit", help="compare the EV shown over a history with the close of the other books")
+def _add_audit(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=audit.audit_command)
     _add_history(parser)
     parser.add_argument(
@@ -417,10 +361,7 @@ def _add_audit(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="the table as JSON")
 
 
-def _add_calibrate(commands: Any) -> None:
-    parser = commands.add_parser(
-        "calibrate", help="fit the constants of the fair price to a history of at least 50 games"
-    )
+def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=audit.calibrate_command)
     _add_history(parser, nargs="*")
     parser.add_argument("--data", metavar="FOLDER", help="use the tapes in this data folder instead of HISTORY")
@@ -442,10 +383,9 @@ def _add_history(parser: argparse.ArgumentParser, nargs: str | None = None) -> N
 _CHECKED = "exit status: 0 if every feed is ok, otherwise 1"
 
 
-def _add_feeds(commands: Any) -> None:
-    parser = commands.add_parser("feeds", help="test the configured feeds, or list unknown market names")
+def _add_feeds(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=feeds.feeds_command)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=_Parser)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, text in (
         ("check", "fetch once from each feed and report what it delivers"),
         ("unmapped", "list market names of the last run or check that the catalog does not have"),
@@ -460,8 +400,7 @@ def _add_feeds(commands: Any) -> None:
             action.add_argument("--check", action="store_true", help="fetch from the feeds now instead")
 
 
-def _add_catalog(commands: Any) -> None:
-    parser = commands.add_parser("catalog", help="list the thresholds of guards and detectors")
+def _add_catalog(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=catalog.catalog_command)
     parser.add_argument(
         "file", nargs="?", metavar="FILE", help="your own catalog file (`data.catalog`) to validate and apply"
@@ -475,10 +414,9 @@ def _own_limit(text: str) -> int | str:
     return text if text == "tier" else _count(text)
 
 
-def _add_keys(commands: Any) -> None:
-    parser = commands.add_parser("keys", help="create, list, revoke and change API keys")
+def _add_keys(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=keys.keys_command)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=_Parser)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     create = actions.add_parser("create", help="create a key and print it; it cannot be shown again")
     create.add_argument(
         "--account", required=True, metavar="NAME", help="account that the key belongs to; limits are per account"
@@ -515,8 +453,7 @@ def _add_keys(commands: Any) -> None:
         action.add_argument("--json", action="store_true", help="as JSON")
 
 
-def _add_serve(commands: Any) -> None:
-    parser = commands.add_parser("serve", help="serve prices and opportunities over HTTP")
+def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=serve.serve_command)
     parser.add_argument("--demo", action="store_true", help="simulated market with demo keys, on localhost only")
     _add_shared(parser, "--config")
@@ -524,22 +461,18 @@ def _add_serve(commands: Any) -> None:
     parser.add_argument("--port", type=_count, help="port to bind to (default 8000)")
 
 
-def _add_mcp(commands: Any) -> None:
-    parser = commands.add_parser(
-        "mcp", help="Model Context Protocol server over standard input and output",
-        description="Serve tools for language models to a client that starts this command.",
-    )  # fmt: skip
+def _add_mcp(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Serve tools for language models to a client that starts this command."
     parser.set_defaults(run=mcp.mcp_command)
     parser.add_argument("file", nargs="?", metavar="FILE", help="prices: CSV, Parquet or NDJSON")
     _add_shared(parser, "--sample", "--url", "--key-env")
 
 
-def _add_watch(commands: Any) -> None:
-    parser = commands.add_parser(
-        "watch", help="show opportunities and prices from a file, a tape or a node in the terminal",
-        description="Keys: 1 to 5 switch lists, Enter shows all prices of a row's event, / filters, p pauses, q quits. "
-        "A filter is text that rows contain; >2 means a value of at least 2 %.",
-    )  # fmt: skip
+def _add_watch(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Keys: 1 to 5 switch lists, Enter shows all prices of a row's event, / filters, p pauses, q quits. "
+        "A filter is text that rows contain; >2 means a value of at least 2 %."
+    )
     parser.set_defaults(run=watch.watch_command)
     parser.add_argument(
         "file", nargs="?", metavar="FILE", help="prices: CSV, Parquet or NDJSON; reloaded when it changes"
@@ -557,7 +490,30 @@ def _add_watch(commands: Any) -> None:
     )
 
 
+def _add_compile(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Compile all kernels for the processor of this machine, into the first writable folder of the cache "
+        "(ODDSENGINE_CACHE, if it is set). They are used instead of those that come with oddsengine. Takes about a "
+        "minute, and no time if nothing has changed."
+    )
+    parser.set_defaults(run=prebuild.compile_command)
+
+
 # ---- entry point ----
+
+_ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "scan": _add_scan, "explain": _add_explain, "markets": _add_markets, "devig": _add_devig, "kelly": _add_kelly,
+    "stakes": _add_stakes, "record": _add_record, "replay": _add_replay, "archive": _add_archive,
+    "compact": _add_compact, "clv": _add_clv, "audit": _add_audit, "calibrate": _add_calibrate, "feeds": _add_feeds,
+    "serve": _add_serve, "mcp": _add_mcp, "watch": _add_watch, "keys": _add_keys, "catalog": _add_catalog,
+    "compile": _add_compile,
+}  # fmt: skip
+
+
+def prepare(command: str, parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
+    """Add a command's arguments to its parser, and return the words to parse."""
+    _ARGUMENTS[command](parser)
+    return _joined(words)
 
 
 def _joined(words: Sequence[str]) -> list[str]:
@@ -571,11 +527,8 @@ def _joined(words: Sequence[str]) -> list[str]:
     return out
 
 
-def _run(words: Sequence[str]) -> int:
-    arguments = _parser().parse_args(_joined(words))
-    if arguments.version:
-        print(f"oddsengine {oddsengine.__version__}")
-        return 0
+def run(arguments: argparse.Namespace) -> int:
+    """Run a command, and return its exit status."""
     try:
         arguments.run(arguments)
         sys.stdout.flush()
@@ -592,28 +545,6 @@ def _reason(error: ValueError | OSError) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return printable(f"{error.filename}: {reason_of(error)}")
     return printable(re.sub(r" \(os error \d+\)", "", " ".join(str(error).split())))
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command with arguments (None: `sys.argv[1:]`), and return its exit status.
-
-    0; 1 if `feeds check` found a feed that is not ok; 2 for invalid input; 130 if interrupted; 141 if the output was
-    closed.
-    """
-    # Python has no stream at all where the caller closed it (`>&-`).
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
-    try:
-        return _run(sys.argv[1:] if argv is None else argv)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    except BrokenPipeError:
-        # Remaining buffered output must not fail again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN_PIPE
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Compile every kernel ahead of time, so that no request or measurement includes compilation.
+"""Load kernels ahead of time, so that no request or measurement includes loading or compilation.
 
-Machine code is cached on disk (see `oddsengine._cache`). Compilation is mostly single-threaded Python; if nothing is
-cached yet, a second process compiles half of the kernels: those of quotes, guards and maths (`alongside`). This process
-compiles the estimator, the detectors and views.
+Those that neither come with the package nor are cached on disk (see `oddsengine._cache`) are compiled. Compilation is
+mostly single-threaded Python, so a second process then compiles half of them: those of quotes, guards and maths
+(`alongside`). This process compiles the estimator, the detectors and views. `compilation` makes all kernels.
 """
 
 import contextlib
@@ -28,8 +28,8 @@ _SECONDS = 300  # timeout of the second process
 _done: list[bool] = []  # set once this process has all kernels
 
 
-def compile_kernels(report: Callable[[str], None] | None = None) -> None:
-    """Compile all kernels, or load them from the cache.
+def load_kernels(report: Callable[[str], None] | None = None) -> None:
+    """Load the kernels of finders, boards and margin removal; compile those that are neither prebuilt nor cached.
 
     Parameters
     ----------

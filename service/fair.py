@@ -78,7 +78,7 @@ class Calibrator:
 
     def fit(self) -> int:
         """Refit to the tapes of the data folder in a separate process; returns its exit status."""
-        command = [sys.executable, "-m", "oddsengine.cli", "calibrate", "--data", self._settings.data.folder]
+        command = [sys.executable, "-m", "oddsengine", "calibrate", "--data", self._settings.data.folder]
         command += ["--output", str(self._file)]
         if self._file.is_file():
             command += ["--fair", str(self._file)]

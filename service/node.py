@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from oddsengine import compile_kernels, query
+from oddsengine import load_kernels, query
 from oddsengine.engine import Batch, Delayed, Engine
 from oddsengine.query import StatsCache
 from oddsengine.update import Update
@@ -135,8 +135,8 @@ class Node(Writer):
         self._indexes: dict[Engine, query.Index] = {}
 
     def warm(self) -> None:
-        """Compile the kernels and create the delayed boards; the node is ready afterwards."""
-        compile_kernels(self.on_compile)
+        """Load the kernels and create the delayed boards; the node is ready afterwards."""
+        load_kernels(self.on_compile)
         for delay in self._delays:
             self._late[delay] = self.engine.delayed(delay)
         for board in (self.engine, *self._late.values()):

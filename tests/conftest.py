@@ -78,7 +78,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Compile kernels before the first test, so that no test waits for it; one worker compiles for all of them.
+    """Load kernels before the first test, so that no test waits for it; one worker compiles for all of them.
 
     Mutation tests compile only those in use.
     """
@@ -87,7 +87,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
     with (tmp_path_factory.getbasetemp().parent / "compiling").open("w") as file:
         if sys.platform != "win32":
             fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
-        oddsengine.compile_kernels()
+        oddsengine.load_kernels()
         query.warm()
 
 

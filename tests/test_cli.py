@@ -36,6 +36,7 @@ from oddsengine.commands.layout import Column, table, width_of
 from oddsengine.commands.report import csv_text, moment, plain
 from oddsengine.results import bet
 from oddsengine.sample import SAMPLE_BOARD
+from oddsengine_cli import COMMANDS
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -64,7 +65,7 @@ def sentence(err: str) -> str:
 
 def test_output_that_the_caller_closed() -> None:
     for words in some([">&-", "2>&-"], 1):
-        command = f"{sys.executable} -m oddsengine.cli devig 1.9 1.9 {words}"
+        command = f"{sys.executable} -m oddsengine_cli devig 1.9 1.9 {words}"
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stderr) == (0, "")
         assert ("power: the prices imply" in done.stdout) == (words == "2>&-")
@@ -502,9 +503,27 @@ def test_help_and_version(run: Run) -> None:
     status, out, _ = run("--help")
     assert status == 0
     assert "oddsengine scan --sample" in out
-    assert run("--version") == (0, f"oddsengine {__version__}\n", "")
-    for command in ("scan", "explain", "markets", "devig", "kelly", "stakes"):
-        assert run(command, "--help")[0] == 0
+    status, out, err = run("--version")
+    assert (status, out.splitlines()[0], err) == (0, f"oddsengine {__version__}", "")
+    assert out.splitlines()[1].startswith("kernels: ")
+    for command in COMMANDS:
+        status, out, _ = run(command, "--help")
+        assert (status, out.startswith(f"usage: oddsengine {command} ")) == (0, True)
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], [], ["nonsense"]], ids=" ".join)
+def test_what_needs_no_command_imports_no_package(words: list[str]) -> None:
+    code = (
+        "import sys, oddsengine_cli; status = oddsengine_cli.main(sys.argv[1:]); "
+        "print(sorted({'numpy', 'numba', 'polars', 'oddsengine'} & sys.modules.keys())); sys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout.splitlines()[-1], done.returncode) == ("[]", 0 if words and words[0] != "nonsense" else 2)
+    assert (done.stderr == "") is (done.returncode == 0)
+
+
+def test_the_package_is_a_command() -> None:
+    assert (process("--version").stdout.splitlines()[0], process().returncode) == (f"oddsengine {__version__}", 2)
 
 
 def test_interrupt(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -519,7 +538,7 @@ def test_interrupt(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def process(*words: str, **extra: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "oddsengine.cli", *words]
+    command = [sys.executable, "-m", "oddsengine", *words]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=120, env={**os.environ, **extra}, check=False
     )

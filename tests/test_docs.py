@@ -22,6 +22,7 @@ from msgspec import structs
 
 import oddsengine
 from oddsengine import cli
+from oddsengine_cli import parser
 from oddsengine_service import settings
 from oddsengine_service.routing import ENDPOINTS
 
@@ -127,7 +128,7 @@ class Reader:
 
     def _run(self, block: Block, words: list[str], shown: str) -> None:
         if words[0] in STAYS:
-            cli._parser().parse_args(words)
+            parser().parse_args(words)
             return
         self._capsys.readouterr()
         status = cli.main(words)

@@ -275,7 +275,7 @@ def over_stdio(*words: str, **environ: str) -> Any:
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
     command = StdioServerParameters(
-        command=sys.executable, args=["-m", "oddsengine.cli", "mcp", *words], env={**os.environ, **environ}
+        command=sys.executable, args=["-m", "oddsengine", "mcp", *words], env={**os.environ, **environ}
     )
 
     async def ask() -> Any:

@@ -18,11 +18,14 @@ from pathlib import Path
 
 import pytest
 
+import oddsengine
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = {"oddsengine": "oddsengine", "service": "oddsengine_service"}  # folders, and what they are installed as
+ENTRY = "oddsengine_cli.py"
 OTHERS = ("tests", "docs", "notebooks", "benchmarks", "scripts", ".ci", "deploy")
 FILES = (
-    "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md", "constraints.txt",
+    "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md", "constraints.txt", ENTRY,
     "pyproject.toml", "setup.py",
 )  # fmt: skip
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -61,6 +64,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     caches = (
         "oddsengine/__pycache__/a.cpython-311.pyc",
         "oddsengine/kernels/k.nbc",
+        "oddsengine/kernels/kernels.json",
         "service/b.pyc",
         "tests/__pycache__/c.nbc",
     )
@@ -87,12 +91,12 @@ def contents(wheel: Path) -> set[str]:
 
 def test_the_wheel_has_every_file_of_both_packages_and_no_other(wheel: Path) -> None:
     expected = {f"{name}{path.removeprefix(folder)}" for folder, name in PACKAGES.items() for path in files(folder)}
-    assert contents(wheel) == expected
+    assert contents(wheel) == expected | {ENTRY}
     assert {"oddsengine_service/page/index.html", "oddsengine/catalog/books.toml", "oddsengine/py.typed"} <= expected
 
 
-def test_the_wheel_installs_two_modules(wheel: Path) -> None:
-    assert {name.partition("/")[0] for name in contents(wheel)} == set(PACKAGES.values())
+def test_the_wheel_installs_two_packages_and_the_entry_point(wheel: Path) -> None:
+    assert {name.partition("/")[0] for name in contents(wheel)} == {*PACKAGES.values(), ENTRY}
 
 
 def test_the_source_distribution_has_what_a_checkout_has(source: Path) -> None:
@@ -111,6 +115,7 @@ def test_the_wheel_says_what_it_needs(wheel: Path) -> None:
         said = Parser().parsestr(archive.read(name).decode())
     plain = [need for need in said.get_all("Requires-Dist", []) if "extra ==" not in need]
     assert plain == PROJECT["dependencies"]
+    assert said["Version"] == oddsengine.__version__
     assert said["License-Expression"] == "MIT"
     assert said["Requires-Python"] == ">=3.11"
     versions = {line.rpartition(" ")[2] for line in said.get_all("Classifier", []) if ":: 3." in line}
@@ -158,7 +163,7 @@ def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def command(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a command with nothing but the wheel and its dependencies."""
-    code = f"import sys; sys.path.insert(0, {str(site)!r}); from oddsengine.cli import main; sys.exit(main())"
+    code = f"import sys; sys.path.insert(0, {str(site)!r}); from oddsengine_cli import main; sys.exit(main())"
     environ = {"ODDSENGINE_CACHE": str(ROOT / "oddsengine" / "__pycache__"), **os.environ}  # the kernels are the same
     return subprocess.run(
         [sys.executable, "-I", "-S", "-c", code, *words], cwd=site, env=environ, capture_output=True, text=True,

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from oddsengine._cache import PREBUILT, Folders, KernelCache, runs_portable
+from oddsengine._cache import PREBUILT, Folders, KernelCache
+from oddsengine._installation import describe, manifest_of, misfit, target, unsupported
 
 USED = Path(__file__).parent / "kernels_used.py"
 pytestmark = pytest.mark.skipif(
-    os.environ.get("NUMBA_DISABLE_JIT") == "1" or not runs_portable(),
+    os.environ.get("NUMBA_DISABLE_JIT") == "1" or bool(unsupported()),
     reason="nothing is compiled, or not for this machine",
 )
 
@@ -30,10 +31,15 @@ def compiler() -> Any:
     return pytest.importorskip("numba").njit
 
 
-def build(folder: Path, function: Callable[[float], float] = third) -> None:
+def build(folder: Path, function: Callable[[float], float] = third, numba: str = "", llvmlite: str = "") -> None:
+    """Make a kernel of a package and its manifest, which may say that other versions were installed."""
+    folders = Folders.to_make(folder, portable=True)
     dispatcher = compiler()(function)
-    dispatcher._cache = KernelCache(function, "", Folders.of_build(folder))
+    dispatcher._cache = KernelCache(function, "", folders)
     dispatcher(6.0)
+    made_for = target(portable=True)
+    made_for |= {name: version for name, version in (("numba", numba), ("llvmlite", llvmlite)) if version}
+    folders.save(manifest_of(made_for), describe(made_for, folders.used))
 
 
 def compiled(folder: Path, monkeypatch: pytest.MonkeyPatch, function: Callable[[float], float] = third) -> int:
@@ -58,9 +64,11 @@ def test_nothing_is_compiled() -> None:
 
 def test_a_kernel_of_the_package_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled(tmp_path, monkeypatch) == 1
+    assert misfit(str(tmp_path)) == "there are no prebuilt ones in this installation"
     (tmp_path / "cache").rename(tmp_path / "own")
     build(tmp_path)
     assert compiled(tmp_path, monkeypatch) == 0
+    assert misfit(str(tmp_path)) == ""
     assert compiled(tmp_path, monkeypatch, half) == 1
     assert not [name for name in (tmp_path / "cache").iterdir() if "third" in name.name]
 
@@ -72,15 +80,32 @@ def test_a_kernel_of_another_version_is_not_loaded(what: str, tmp_path: Path, mo
             other.setattr(sys, "version_info", (3, 99, 0, "final", 0))
         else:
             other.setattr(f"{what}.__version__", "99.0")
-        build(tmp_path)
+        build(tmp_path, numba="99.0" * (what == "numba"), llvmlite="99.0" * (what == "llvmlite"))
     assert compiled(tmp_path, monkeypatch) == 1
+    assert f"the prebuilt ones are for {what} {'3.99' if what == 'Python' else '99.0'}, and this is {what} " in misfit(
+        str(tmp_path)
+    )
+
+
+@pytest.mark.parametrize(("setting", "fits"), [("BOUNDSCHECK=1", False), ("OPT=1", False), ("OPT=3", True)])
+def test_a_kernel_for_other_settings_is_not_loaded(
+    setting: str, fits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(tmp_path)
+    name, _, value = setting.partition("=")
+    monkeypatch.setenv(f"NUMBA_{name}", value)
+    config = pytest.importorskip("numba").config
+    monkeypatch.setattr(config, name, type(config.OPT)(value) if name == "OPT" else int(value))
+    assert compiled(tmp_path, monkeypatch) == (not fits)
+    assert misfit(str(tmp_path)) == ("" if fits else f"the prebuilt ones are not for NUMBA_{setting}")
 
 
 def test_kernels_that_others_may_write_are_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build(tmp_path)
-    (file,) = tmp_path.glob("*.nbc")
-    file.chmod(0o666)
+    for file in tmp_path.iterdir():
+        file.chmod(0o666)
     assert compiled(tmp_path, monkeypatch) == 1
+    assert misfit(str(tmp_path)) != ""
 
 
 def test_own_kernels_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,223 @@
+"""What is installed, found without importing numpy or numba: the version, and which kernels a process runs.
+
+Uses the standard library only, and nothing of the package: `oddsengine_cli` loads this file alone.
+
+Beside all kernels that were made together is a file of JSON, the manifest: what they were made for, from which sources,
+and their names. It only describes them: each kernel has a digest of its own, which decides (`oddsengine._cache`).
+"""
+
+import json
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+__version__ = "0.1.0"
+
+VARIABLE = "ODDSENGINE_CACHE"
+PORTABLE = "x86-64-v3"
+PACKAGE = os.path.dirname(os.path.abspath(__file__))
+PREBUILT = os.path.join(PACKAGE, "kernels")  # those that come with the package
+PREBUILT_MANIFEST = "kernels.json"
+# Flags of a processor that runs `PORTABLE`.
+_FLAGS = ("abm", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "popcnt", "sse4_2")
+_PROCESSOR = ("vendor_id", "cpu family", "model", "flags", "CPU implementer", "CPU part", "CPU variant", "Features")
+# Settings of numba that machine code depends on, with the values that change nothing.
+_SETTINGS = {"NUMBA_BOUNDSCHECK": ("",), "NUMBA_DEBUGINFO": ("", "0"), "NUMBA_OPT": ("", "3")}
+_OWN_SETTINGS = ("NUMBA_CPU_FEATURES", "NUMBA_CPU_NAME")
+_NONE = "there are no prebuilt ones in this installation"
+
+
+# ---- this machine ----
+
+
+@cache
+def _cpuinfo() -> dict[str, str]:
+    """Return what Linux says about the first processor."""
+    found = {}
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                name, colon, value = line.partition(":")
+                if not colon:
+                    break
+                found[name.strip()] = value.strip()
+    except OSError:
+        pass
+    return found
+
+
+def unsupported() -> str:
+    """Say why this machine does not run the kernels that come with the package; empty if it does."""
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        return "the prebuilt ones are for Linux on x86-64"
+    flags = _cpuinfo().get("flags", "").split()
+    lacking = [flag for flag in _FLAGS if flag not in flags]
+    return f"the prebuilt ones need a processor with {', '.join(lacking)}" if lacking else ""
+
+
+def _installed(name: str) -> str:
+    """Return the version of a package; empty if there is none.
+
+    Read from the name of its metadata: importing `importlib.metadata` takes as long as all else.
+    """
+    for folder in sys.path:
+        try:
+            entries = os.listdir(folder or ".")
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.startswith(f"{name}-") and entry.endswith(".dist-info"):
+                return entry[len(name) + 1 : -len(".dist-info")]
+    from importlib import metadata  # noqa: PLC0415
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _settings(names: Iterable[str]) -> str:
+    given = {name: os.environ.get(name, "") for name in names}
+    return " ".join(f"{name}={value}" for name, value in given.items() if value not in _SETTINGS.get(name, ("",)))
+
+
+def target(*, portable: bool) -> dict[str, str]:
+    """Return what kernels are made for here: what the digest of each depends on, besides its code."""
+    numba, llvmlite = _installed("numba"), _installed("llvmlite")
+    if portable:
+        python = f"{sys.version_info[0]}.{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+        return {"python": python, "numba": numba, "llvmlite": llvmlite, "processor": PORTABLE}
+    processor = " ".join(_cpuinfo().get(name, "") for name in _PROCESSOR) if sys.platform == "linux" else sys.platform
+    return {
+        "python": sys.version, "numpy": _installed("numpy"), "numba": numba, "llvmlite": llvmlite,
+        "processor": processor, "settings": _settings((*_SETTINGS, *_OWN_SETTINGS)),
+    }  # fmt: skip
+
+
+def sources() -> str:
+    """Return a checksum of the package's code."""
+    crc = 0
+    for folder, folders, files in os.walk(PACKAGE):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(files):
+            if name.endswith(".py"):
+                with open(os.path.join(folder, name), "rb") as file:
+                    crc = zlib.crc32(file.read(), zlib.crc32(name.encode(), crc))
+    return f"{crc:08x}"
+
+
+# ---- folders of kernels ----
+
+
+def lasting() -> list[str]:
+    """Return the folders of the cache that survive a restart of the machine."""
+    given = os.environ.get(VARIABLE) or os.environ.get("NUMBA_CACHE_DIR")
+    return [given] if given else [os.path.join(PACKAGE, "__pycache__"), _user_cache()]
+
+
+def _user_cache() -> str:
+    if sys.platform == "win32":
+        parent = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
+        return os.path.join(parent, "oddsengine", "Cache")
+    if sys.platform == "darwin":
+        return os.path.expanduser("~/Library/Caches/oddsengine")
+    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "oddsengine")
+
+
+@cache
+def _trusted() -> frozenset[int]:
+    """Return the users whose files are trusted."""
+    mine = {os.geteuid()} if hasattr(os, "geteuid") else set()
+    return frozenset({0, os.stat(PACKAGE).st_uid, *mine})
+
+
+def content(file: str | os.PathLike[str]) -> bytes:
+    """Read a file; empty if it is missing, owned by another user, or writable by everybody."""
+    try:
+        with open(file, "rb") as source:
+            status = os.fstat(source.fileno())
+            return source.read() if status.st_uid in _trusted() and not status.st_mode & stat.S_IWOTH else b""
+    except OSError:
+        return b""
+
+
+# ---- manifests ----
+
+
+def manifest_of(made_for: dict[str, str]) -> str:
+    """Return the name of the manifest of kernels; a folder may have those of several machines."""
+    if made_for["processor"] == PORTABLE:
+        return PREBUILT_MANIFEST
+    return f"kernels-{zlib.crc32(json.dumps(made_for).encode()):08x}.json"
+
+
+def describe(made_for: dict[str, str], files: Iterable[str]) -> bytes:
+    """Return the manifest of kernels."""
+    return json.dumps({"made_for": made_for, "sources": sources(), "files": sorted(files)}, indent=1).encode()
+
+
+def read_manifest(folder: str, name: str) -> dict[str, Any]:
+    """Return a manifest; empty if there is none, or none that is trusted."""
+    try:
+        found = json.loads(content(os.path.join(folder, name)))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) and {"made_for", "sources", "files"} <= found.keys() else {}
+
+
+def interpreted() -> bool:
+    """Whether numba compiles nothing, and kernels run as plain Python."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "") not in ("", "0")
+
+
+def up_to_date(folder: str, made_for: dict[str, str]) -> bool:
+    """Whether a folder has all kernels, made for this and from the code as it is."""
+    manifest = read_manifest(folder, manifest_of(made_for))
+    return manifest.get("made_for") == made_for and complete(folder, manifest)
+
+
+def complete(folder: str, manifest: dict[str, Any]) -> bool:
+    """Whether all kernels of a manifest are there, made from the code as it is."""
+    return bool(manifest) and not set(manifest["files"]) - set(os.listdir(folder)) and manifest["sources"] == sources()
+
+
+def misfit(folder: str = PREBUILT) -> str:
+    """Say why the kernels that come with the package are not used; empty if they are."""
+    manifest = read_manifest(folder, PREBUILT_MANIFEST)
+    if not manifest:
+        return unsupported() or _NONE
+    made_for, here = manifest["made_for"], target(portable=True)
+    for name, text in (("python", "Python"), ("numba", "numba"), ("llvmlite", "llvmlite")):
+        if made_for.get(name) != here[name]:
+            return f"the prebuilt ones are for {text} {made_for.get(name)}, and this is {text} {here[name] or '(none)'}"
+    settings = _settings(_SETTINGS)
+    return unsupported() or (f"the prebuilt ones are not for {settings}" if settings else "")
+
+
+def why_compiled() -> str:
+    """Say why kernels that come with this installation do not spare the compiler; empty if none come with it."""
+    return misfit() if read_manifest(PREBUILT, PREBUILT_MANIFEST) else ""
+
+
+def kernels() -> str:
+    """Say which kernels a process runs."""
+    if interpreted():
+        return "plain Python (NUMBA_DISABLE_JIT is set)"
+    reason, here = misfit(), target(portable=False)
+    own = {folder: read_manifest(folder, manifest_of(here)) for folder in lasting()}
+    made = [(at, its, f"for this machine ({at})") for at, its in own.items() if its.get("made_for") == here][:1]
+    if not reason:
+        manifest = read_manifest(PREBUILT, PREBUILT_MANIFEST)
+        its = manifest["made_for"]
+        versions = f"Python {its['python']}, numba {its['numba']}, llvmlite {its['llvmlite']}, {its['processor']}"
+        made.append((PREBUILT, manifest, "prebuilt" if made else f"prebuilt ({versions})"))
+    if not made:
+        return f"compiled on first use ({reason})"
+    text = ", else ".join(text for _, _, text in made)
+    if any(complete(folder, manifest) for folder, manifest, _ in made):
+        return text
+    return f"{text}; those that are missing or have changed are compiled on first use"

@@ -1,0 +1,222 @@
+"""Makes all kernels: those that come with the package, or those of this machine.
+
+Kernels of the package are for every x86-64 processor with AVX2. Those of a machine are for its own processor, in its
+cache, and come before them. Both are made by calling every kernel with the types that it is called with in use, in
+processes of their own: first two halves side by side, then everything in one. A kernel that is there and up to date is
+loaded instead of compiled; if all are, nothing is run.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from oddsengine import _installation, _jit, guards, momentum, query, warm
+from oddsengine._cache import PREBUILT, Folders, first_writable
+from oddsengine._installation import PORTABLE, VARIABLE, interpreted, lasting, unsupported
+from oddsengine.engine import Engine
+from oddsengine.opportunities import find_all, markets, rejected
+from oddsengine.query import Filter, Index
+from oddsengine.reading import read_odds
+from oddsengine.sample import SAMPLE_BOARD
+from oddsengine.simulate import World
+from oddsengine.stakes import arbitrage_plan, kelly_portfolio
+
+_MODULE = "oddsengine.compilation"
+_SECONDS = 1800  # timeout of a process
+_EVERY = 10.0  # seconds between reports of progress
+
+
+# ---- calls of every kernel ----
+
+
+def tables() -> None:
+    """The sample board: finders, markets, rejected prices, stakes."""
+    odds = read_odds(SAMPLE_BOARD)
+    everything = find_all(odds, min_ev=-5.0, min_profit=-1.0, max_hold=5.0, include=["suspect"])
+    find_all(odds, sharp=["pinnacle"], method="power", commission={"fanduel": 0.01})
+    markets(odds)
+    rejected(odds)
+    kelly_portfolio(everything.ev.head(30))
+    arbitrage_plan(everything.arbitrage, bankroll=1000.0)
+
+
+def live() -> None:
+    """A board of simulated games with feed errors: quotes, views, updates, queries, a snapshot of a minute ago."""
+    world, engine = World(3, events=4, live=0.5, hazards=True), Engine()
+    engine.keep_judged()
+    views = [
+        engine.view(keep=True, min_ev=-5.0, min_profit=-2.0, min_middle_ev=None),
+        engine.view(keep=True, method="power"),
+        engine.view(keep=True, books=["draftkings", "fanduel", "betmgm", "caesars"], include=["suspect"]),
+    ]
+    index, late = Index(engine), engine.delayed(2)
+    for batch in world.run(30.0):
+        uncompared = [{**quote, "market_type": "correct_score"} for quote in batch.quotes[:1]]
+        update = engine.step([*batch.quotes, *uncompared], batch.now, complete=batch.complete, events=batch.events)
+        index.follow(update)
+        for view in views:
+            view.opportunities()
+            update.of(view)
+    assert engine.now is not None
+    with index.reader(judged=True) as reader:
+        reader.take(reader.rows(Filter(main=True), {}))
+    with engine.still() as board:
+        engine.opened.rehome(board.rows.unit)
+    engine.step(removed=engine.table()["row_id"].to_list()[:40], now=engine.now + timedelta(seconds=1))
+    engine.step(now=engine.now + timedelta(seconds=700))
+    late.table()
+    momentum.warm_up()
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "search": warm.search, "quotes": warm.alongside, "queries": query.warm, "guards": guards.warm_up, "tables": tables,
+    "live": live,
+}  # fmt: skip
+FIRST = ("search", "quotes")  # share few kernels, so that two processes halve the time; the others need few more
+
+
+# ---- processes ----
+
+
+def _calling(parts: Sequence[str], folder: Path, *, portable: bool) -> None:
+    """Make the kernels of some parts in this process; after all of them, write the manifest."""
+    folders = Folders.to_make(folder, portable=portable)
+    _jit.making[:] = [folders]
+    _jit.REPORTER.send = lambda _: None
+    for name in parts:
+        PARTS[name]()
+    if len(parts) < len(PARTS):
+        return
+    made_for = _installation.target(portable=portable)
+    folders.save(_installation.manifest_of(made_for), _installation.describe(made_for, folders.used))
+    if portable:
+        for file in set(folder.glob("*.nbc")) - {folder / name for name in folders.used}:
+            file.unlink()
+
+
+def _side_by_side(jobs: Sequence[Sequence[str]], folder: Path, progress: Callable[[], None], *, portable: bool) -> None:
+    """Make the kernels of some parts in processes of their own, one for each job."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(str(Path(each).absolute()) for each in sys.path)}
+    if portable:
+        plain = {name: value for name, value in env.items() if not name.startswith("NUMBA_")}
+        env = {**plain, "NUMBA_CPU_NAME": PORTABLE, "NUMBA_CPU_FEATURES": ""}
+    with ExitStack() as stack:
+        running = []
+        for parts in jobs:
+            # -P: never from the folder in which the user happens to be.
+            command = [sys.executable, "-P", "-m", _MODULE, ",".join(parts), str(folder), "portable" * portable]
+            said = stack.enter_context(TemporaryFile("w+", encoding="utf-8", errors="replace"))
+            process = stack.enter_context(
+                subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said)
+            )
+            stack.callback(process.kill)
+            running.append((process, said))
+        started = reported = time.monotonic()
+        while not all(_ended(process, said) for process, said in running):
+            if time.monotonic() > started + _SECONDS:
+                raise TimeoutError(f"kernels could not be compiled within {_SECONDS} s")
+            if time.monotonic() > reported + _EVERY:
+                reported = time.monotonic()
+                progress()
+            time.sleep(0.1)
+
+
+def _ended(process: subprocess.Popen[bytes], said: IO[str]) -> bool:
+    """Whether a process has made its kernels."""
+    if process.poll():
+        said.seek(0)
+        raise ChildProcessError(f"kernels cannot be compiled: {said.read().strip() or f'signal {-process.returncode}'}")
+    return process.returncode == 0
+
+
+def make(folder: Path, report: Callable[[str], None], *, portable: bool) -> None:
+    """Make all kernels in a folder, and report progress.
+
+    Raises
+    ------
+    OSError
+        If a kernel cannot be compiled or written.
+    """
+    made_for, at = _installation.target(portable=portable), str(folder)
+    if _installation.up_to_date(at, made_for):
+        report(f"all kernels in {folder} are up to date")
+        return
+    report(f"compiling all kernels into {folder} (about a minute) ...")
+    began, before = time.monotonic(), _files(folder)
+
+    def progress() -> None:
+        report(f"{len(_files(folder) - before)} functions compiled so far, after {time.monotonic() - began:.0f} s ...")
+
+    for jobs in ([[name] for name in FIRST], [list(PARTS)]):
+        _side_by_side(jobs, folder, progress, portable=portable)
+    names = set(_installation.read_manifest(at, _installation.manifest_of(made_for))["files"])
+    size = sum((folder / name).stat().st_size for name in names)
+    compiled = len(names & {name for name, _ in _files(folder) - before})
+    report(
+        f"{compiled} of {len(names)} kernels compiled in {time.monotonic() - began:.0f} s; "
+        f"all: {size / 1e6:.1f} MB in {folder}"
+    )
+
+
+def _files(folder: Path) -> set[tuple[str, int]]:
+    """Return kernels in a folder, with the times at which they were written."""
+    return {(file.name, file.stat().st_mtime_ns) for file in folder.glob("*.nbc")}
+
+
+# ---- where they are made ----
+
+
+def prebuild(report: Callable[[str], None], folder: Path = PREBUILT) -> None:
+    """Make the kernels that come with the package.
+
+    Raises
+    ------
+    OSError
+        If this machine does not run them, or a kernel cannot be made.
+    """
+    if unsupported():
+        raise OSError(f"kernels are made on Linux, on a processor that runs {PORTABLE}")
+    make(folder, report, portable=True)
+
+
+def compile_kernels(report: Callable[[str], None] | None = None) -> Path:
+    """Compile all kernels for the processor of this machine, into the cache on disk.
+
+    Processes that start later load them instead of those that come with the package. Takes about a minute, and no time
+    if nothing has changed.
+
+    Parameters
+    ----------
+    report
+        Called with messages of progress; None prints them to standard error.
+
+    Returns
+    -------
+    The folder.
+
+    Raises
+    ------
+    OSError
+        If no folder of the cache is writable, or a kernel cannot be compiled.
+    """
+    if interpreted():
+        raise OSError("kernels are not compiled, because NUMBA_DISABLE_JIT is set")
+    folder, reasons = first_writable(lasting())
+    if folder is None:
+        raise OSError(f"no folder is writable ({'; '.join(reasons)}); set {VARIABLE} to one for compiled kernels")
+    make(folder.absolute(), report or _jit.REPORTER.report, portable=False)
+    return folder
+
+
+if __name__ == "__main__":
+    try:
+        _calling(sys.argv[1].split(","), Path(sys.argv[2]), portable=bool(sys.argv[3]))
+    except OSError as error:
+        sys.exit(str(error))
