@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.dev $(VENV)/.kernels ## create the virtual environment with all that development needs (quick when nothing changed)
+setup: $(VENV)/.dev $(VENV)/.kernels-all ## create the virtual environment with all that development needs (quick when nothing changed)
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -55,9 +55,9 @@ $(VENV)/.bench: $(VENV)/.test-all
 	@$(INSTALL) 'oddsengine[bench]'
 	@touch $@
 
-# Those whose source has not changed are kept.
-$(VENV)/.kernels: $(shell find oddsengine -name '*.py') | $(VENV)/.library
-	@$(BIN)/python -m oddsengine.commands.prebuild
+# Those of a scan, or all: a node needs most. Those whose source has not changed are kept.
+$(VENV)/.kernels-%: $(shell find oddsengine -name '*.py') | $(VENV)/.library
+	@$(BIN)/python -m oddsengine.commands.prebuild --for $*
 	@touch $@
 
 fmt: setup ## format the code and apply the safe fixes
@@ -90,10 +90,10 @@ bench: $(VENV)/.bench ## measure speed, ours beside the others'
 soak: setup ## ten minutes of stream clients that drop and resume, compared with the lists
 	REPLAY_SECONDS=600 $(BIN)/python -m pytest -q -s tests/test_replay.py -k drop
 
-demo: $(VENV)/.library $(VENV)/.kernels ## scan the board that comes with the package
+demo: $(VENV)/.library $(VENV)/.kernels-scan ## scan the board that comes with the package
 	@$(BIN)/oddsengine scan --sample
 
-serve: $(VENV)/.service $(VENV)/.kernels ## serve a made-up world on this machine, with keys to try it
+serve: $(VENV)/.service $(VENV)/.kernels-all ## serve a made-up world on this machine, with keys to try it
 	@$(BIN)/oddsengine serve --demo
 
 page: setup $(VENV)/.test-all ## drive the page in headless Chromium (CHROMIUM=optional: skip where there is none)

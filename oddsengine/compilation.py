@@ -75,11 +75,20 @@ def live() -> None:
     momentum.warm_up()
 
 
+def scan() -> None:
+    """What `oddsengine scan` calls."""
+    find_all(read_odds(SAMPLE_BOARD))
+
+
 PARTS: dict[str, Callable[[], None]] = {
-    "search": warm.search, "quotes": warm.alongside, "queries": query.warm, "guards": guards.warm_up, "tables": tables,
-    "live": live,
+    "scan": scan, "search": warm.search, "quotes": warm.alongside, "queries": query.warm, "guards": guards.warm_up,
+    "tables": tables, "live": live,
 }  # fmt: skip
-FIRST = ("search", "quotes")  # share few kernels, so that two processes halve the time; the others need few more
+# What is made for: processes that follow each other, side by side where there are several.
+USES: dict[str, list[list[list[str]]]] = {
+    "scan": [[["scan"]]],
+    "all": [[["search"], ["quotes"]], [list(PARTS)]],  # those two share few kernels; the others need few more
+}
 
 
 # ---- processes ----
@@ -136,8 +145,8 @@ def _ended(process: subprocess.Popen[bytes], said: IO[str]) -> bool:
     return process.returncode == 0
 
 
-def make(folder: Path, report: Callable[[str], None], *, portable: bool) -> None:
-    """Make all kernels in a folder, and report progress.
+def make(folder: Path, report: Callable[[str], None], *, portable: bool, use: str = "all") -> None:
+    """Make the kernels of a use in a folder, and report progress.
 
     Raises
     ------
@@ -148,14 +157,18 @@ def make(folder: Path, report: Callable[[str], None], *, portable: bool) -> None
     if _installation.up_to_date(at, made_for):
         report(f"all kernels in {folder} are up to date")
         return
-    report(f"compiling all kernels into {folder} (about a minute) ...")
+    report(
+        f"compiling {'all kernels' if use == 'all' else f'the kernels of a {use}'} into {folder} (about a minute) ..."
+    )
     began, before = time.monotonic(), _files(folder)
 
     def progress() -> None:
         report(f"{len(_files(folder) - before)} functions compiled so far, after {time.monotonic() - began:.0f} s ...")
 
-    for jobs in ([[name] for name in FIRST], [list(PARTS)]):
+    for jobs in USES[use]:
         _side_by_side(jobs, folder, progress, portable=portable)
+    if use != "all":
+        return
     names = set(_installation.read_manifest(at, _installation.manifest_of(made_for))["files"])
     size = sum((folder / name).stat().st_size for name in names)
     compiled = len(names & {name for name, _ in _files(folder) - before})
@@ -173,8 +186,8 @@ def _files(folder: Path) -> set[tuple[str, int]]:
 # ---- where they are made ----
 
 
-def prebuild(report: Callable[[str], None], folder: Path = PREBUILT) -> None:
-    """Make the kernels that come with the package.
+def prebuild(report: Callable[[str], None], folder: Path = PREBUILT, use: str = "all") -> None:
+    """Make the kernels that come with the package, or those of one use.
 
     Raises
     ------
@@ -183,7 +196,7 @@ def prebuild(report: Callable[[str], None], folder: Path = PREBUILT) -> None:
     """
     if unsupported():
         raise OSError(f"kernels are made on Linux, on a processor that runs {PORTABLE}")
-    make(folder, report, portable=True)
+    make(folder, report, portable=True, use=use)
 
 
 def compile_kernels(report: Callable[[str], None] | None = None) -> Path:

@@ -1,19 +1,19 @@
 """Compiles all kernels: for this machine, or those that come with the package.
 
     oddsengine compile
-    python -m oddsengine.commands.prebuild [FOLDER]
+    python -m oddsengine.commands.prebuild [--for scan] [FOLDER]
 
-The second is for builds of the package.
+The second is for builds of the package, and for a checkout.
 """
 
 import os
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
 from oddsengine._cache import PREBUILT
-from oddsengine.compilation import compile_kernels, prebuild
+from oddsengine.compilation import USES, compile_kernels, prebuild
 
 SWITCH = "ODDSENGINE_BUILD_KERNELS"  # 0: none are made
 
@@ -31,8 +31,12 @@ def main(arguments: Sequence[str]) -> None:
     if os.environ.get(SWITCH) == "0":
         print(f"oddsengine: kernels are compiled on first use ({SWITCH}=0)")
         return
+    parser = ArgumentParser(prog="python -m oddsengine.commands.prebuild")
+    parser.add_argument("--for", dest="use", choices=USES, default="all", help="make only the kernels of this")
+    parser.add_argument("folder", nargs="?", type=Path, default=PREBUILT)
+    given = parser.parse_args(arguments)
     try:
-        prebuild(_report, Path(arguments[0]) if arguments else PREBUILT)
+        prebuild(_report, given.folder, given.use)
     except OSError as error:
         print(f"oddsengine: {error}; they are compiled on first use")
 
