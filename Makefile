@@ -16,7 +16,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt check test test-all mutate coverage bench soak demo serve page clean
+.PHONY: help setup fmt check test test-all mutate coverage bench soak demo serve page dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -98,6 +98,15 @@ serve: $(VENV)/.service $(VENV)/.kernels-all ## serve a made-up world on this ma
 
 page: setup $(VENV)/.test-all ## drive the page in headless Chromium (CHROMIUM=optional: skip where there is none)
 	PAGE_TESTS=1 $(BIN)/python -m pytest -rs $(PAGE) tests/test_page.py tests/test_page_stream.py tests/test_service_cors.py
+
+dist: $(VENV)/.test-all ## build the source distribution and the wheels in dist/, and check them
+	rm -rf dist
+	$(BIN)/python -m build --quiet --sdist
+	ODDSENGINE_BUILD_KERNELS=0 $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist dist/*.tar.gz
+	for version in $$(.ci/python); do \
+		"$$(.ci/python $$version)" -m pip wheel --quiet --no-deps --wheel-dir dist dist/*.tar.gz || exit 1; \
+	done
+	$(BIN)/twine check --strict dist/*
 
 clean: ## remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .coverage build dist *.egg-info

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.3.0"
 
 VARIABLE = "ODDSENGINE_CACHE"
 PORTABLE = "x86-64-v3"
@@ -177,12 +177,14 @@ def interpreted() -> bool:
 def up_to_date(folder: str, made_for: dict[str, str]) -> bool:
     """Whether a folder has all kernels, made for this and from the code as it is."""
     manifest = read_manifest(folder, manifest_of(made_for))
-    return manifest.get("made_for") == made_for and complete(folder, manifest)
+    return manifest.get("made_for") == made_for and not _outdated(folder, manifest)
 
 
-def complete(folder: str, manifest: dict[str, Any]) -> bool:
-    """Whether all kernels of a manifest are there, made from the code as it is."""
-    return bool(manifest) and not set(manifest["files"]) - set(os.listdir(folder)) and manifest["sources"] == sources()
+def _outdated(folder: str, manifest: dict[str, Any]) -> str:
+    """Say why some kernels may have to be compiled again; empty if all are there, made from the code as it is."""
+    if set(manifest["files"]) - set(os.listdir(folder)):
+        return "incomplete"
+    return "" if manifest["sources"] == sources() else "made from other sources"
 
 
 def misfit(folder: str = PREBUILT) -> str:
@@ -214,10 +216,15 @@ def kernels() -> str:
         manifest = read_manifest(PREBUILT, PREBUILT_MANIFEST)
         its = manifest["made_for"]
         versions = f"Python {its['python']}, numba {its['numba']}, llvmlite {its['llvmlite']}, {its['processor']}"
-        made.append((PREBUILT, manifest, "prebuilt" if made else f"prebuilt ({versions})"))
+        made.append((PREBUILT, manifest, f"prebuilt ({versions})"))
     if not made:
         return f"compiled on first use ({reason})"
-    text = ", else ".join(text for _, _, text in made)
-    if any(complete(folder, manifest) for folder, manifest, _ in made):
-        return text
-    return f"{text}; those that are missing or have changed are compiled on first use"
+    said = []
+    for folder, manifest, text in made:
+        outdated = _outdated(folder, manifest)
+        said.append(f"{text}, {outdated}" if outdated else text)
+        if not outdated:
+            break
+    else:
+        said.append("compiled on first use")
+    return ", else ".join(said)

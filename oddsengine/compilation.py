@@ -169,7 +169,10 @@ def make(folder: Path, report: Callable[[str], None], *, portable: bool, use: st
         _side_by_side(jobs, folder, progress, portable=portable)
     if use != "all":
         return
-    names = set(_installation.read_manifest(at, _installation.manifest_of(made_for))["files"])
+    manifest = _installation.read_manifest(at, _installation.manifest_of(made_for))
+    if not manifest:  # as on file systems without owners and modes
+        raise PermissionError(f"files in {folder} are not loaded, because everybody can write to them")
+    names = set(manifest["files"])
     size = sum((folder / name).stat().st_size for name in names)
     compiled = len(names & {name for name, _ in _files(folder) - before})
     report(

@@ -17,7 +17,6 @@ from oddsengine._installation import (
     kernels,
     lasting,
     manifest_of,
-    misfit,
     sources,
     target,
     unsupported,
@@ -77,9 +76,9 @@ def test_kernels_of_this_machine_are_named(cache: Path) -> None:
     made_for = target(portable=False)
     manifest = cache / manifest_of(made_for)
     manifest.write_bytes(describe(made_for, []))
-    assert kernels() == f"for this machine ({cache})" + (", else prebuilt" if misfit() == "" else "")
+    assert kernels() == f"for this machine ({cache})"
     manifest.write_bytes(describe(made_for, ["missing.nbc"]))
-    assert kernels().startswith(f"for this machine ({cache})")
+    assert kernels() == f"for this machine ({cache}), incomplete, else {others.partition(' (there')[0]}"
     for other in ({"numba": "99.0"}, {"processor": "another"}, {"settings": "NUMBA_OPT=1"}):
         manifest.write_bytes(describe({**made_for, **other}, []))
         assert kernels() == others
@@ -134,12 +133,12 @@ def test_a_copy_says_which_kernels_it_runs(installed: Path) -> None:
     manifest(installed, [])
     assert version(installed) == fits
     manifest(installed, ["some.nbc"])
-    assert version(installed) == f"{fits}; those that are missing or have changed are compiled on first use"
+    assert version(installed) == f"{fits}, incomplete, else compiled on first use"
     manifest(installed, [])
     module = installed / "oddsengine" / "devig.py"
     text = module.read_text(encoding="utf-8")
     module.write_text(f"{text}\n", encoding="utf-8")
-    assert version(installed) == f"{fits}; those that are missing or have changed are compiled on first use"
+    assert version(installed) == f"{fits}, made from other sources, else compiled on first use"
     module.write_text(text, encoding="utf-8")
     manifest(installed, [], llvmlite="0.1")
     reason = f"the prebuilt ones are for llvmlite 0.1, and this is llvmlite {here['llvmlite']}"
