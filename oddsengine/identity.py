@@ -508,7 +508,7 @@ def thresholds(terms: Terms, line: Floats, side: Sides) -> tuple[Ints, Bools]:
 
 Game = frozenset[str]
 """Ids of the teams that a row names, as far as the catalog knows them."""
-_MOST_GAMES = 64  # an id for which more are named stands for none of them
+_MOST_GAMES = 64  # an id for which more are named stands for none of them: all of their rows are rejected
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -544,10 +544,10 @@ def other_games(votes: Sequence[Mapping[Game, int]]) -> frozenset[Game]:
     (True, True)
     """
     games = {one for rows in votes for one in rows}
+    if len(games) > _MOST_GAMES:
+        return frozenset(one for one in games if one)
     excluded = {one: frozenset(other for other in games if len(one | other) > 2) for one in games}
     disputed = [one for one in games if excluded[one]]
-    if len(disputed) > _MOST_GAMES:
-        return frozenset(disputed)
     out = set()
     for one in disputed:
         support = [other for other in disputed if excluded[other] >= excluded[one]]

@@ -123,8 +123,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     pair, league = (_Claims.of(event, *each) for each in ((read_.home, read_.away), (read_.sport, read_.league)))
     other = np.zeros(texts.height, bool)
     if CODES["other_game"] not in off:
-        many = (np.bincount(event[pair.first]) > 1) | (np.bincount(event[league.first]) > 1)
-        other = _of_other_games(read_, event, many, wording[term], facts.feed[book])
+        other = _of_other_games(read_, event, pair, league, _Rows(wording, term, book), facts.feed)
         weight = _without(weight, other, event)
     flip = _turned(read_, event, pair, weight)
     sports = _sports(read_, event, league, weight)
@@ -215,31 +214,42 @@ class _Claims(NamedTuple):
         return self.first[given], rows[given]
 
 
-def _of_other_games(terms: Terms, event: Ints, many: Bools, wording: Ints, feed: Ints) -> Bools:
-    """Flag the wordings of other games than their event; `wording` and `feed` are by row.
+class _Rows(NamedTuple):
+    """The wording and the book of rows."""
 
-    `many` are the events about whose teams, sport or league wordings differ.
-    """
+    wording: Ints  # per term
+    term: Ints  # per row
+    book: Ints
+
+
+def _of_other_games(
+    terms: Terms, event: Ints, pair: _Claims, league: _Claims, rows: _Rows, feed: Ints
+) -> Bools:  # fmt: skip
+    """Flag the wordings of other games than their event; `feed` is by book."""
     out = np.zeros(event.size, bool)
+    many = (np.bincount(event[pair.first]) > 1) | (np.bincount(event[league.first]) > 1)
     among = np.flatnonzero(many[event])
     if not among.size:
         return out
     columns = (terms.sport, terms.league, terms.home, terms.away)
-    claim, first = intern(mix(event[among], *(column[among] for column in columns)))
+    claim, first = intern(mix(pair.code[among], league.code[among]))
     of = event[among[first]]  # by claim
-    games = [game(*(terms.names[column[at]] for column in columns)) for at in among[first].tolist()]
+    names = (map(terms.names.__getitem__, column[among[first]].tolist()) for column in columns)
+    games = list(map(game, *names))
     teams: dict[int, Game] = {}
     for at, named in zip(of.tolist(), games, strict=True):
         teams[at] = teams.get(at, named) | named
     disputed = np.zeros(many.size, bool)
     disputed[[at for at, named in teams.items() if len(named) > 2]] = True
-    rows = np.flatnonzero(disputed[event[wording]])
-    if not rows.size:
+    if not disputed.any():
         return out
+    some = np.flatnonzero(disputed[event[rows.wording]][rows.term])
     claims = np.zeros(event.size, np.int64)
     claims[among] = claim
     width = int(feed.max()) + 1
-    ballots, counts = np.unique(claims[wording[rows]] * width + feed[rows], return_counts=True)
+    ballots, counts = np.unique(
+        claims[rows.wording[rows.term[some]]] * width + feed[rows.book[some]], return_counts=True
+    )
     votes: dict[int, dict[int, Counter[Game]]] = {}
     for ballot, count in zip(ballots.tolist(), counts.tolist(), strict=True):
         at, desk = divmod(ballot, width)

@@ -499,7 +499,8 @@ class Names:
     def _game(self, event: int, term: "_Term") -> int:
         """Code of the game that a term names; a new one is added."""
         named = frozenset[str]() if _OTHER_GAME in self._off else game(*term.league, *term.teams)
-        self._teams[event] |= named
+        if not named <= self._teams[event]:
+            self._teams[event] |= named
         code = self._game_codes.get(named)
         if code is None:
             code = self._game_codes[named] = len(self.games)
