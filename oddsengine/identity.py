@@ -9,13 +9,14 @@ What depends on other rows is left to the caller:
 - Which team of an event is at home: `leading` chooses a pair, `crossed` flags the rows that name it the other way
   round. `Terms` has both readings, straight and turned.
 - The sport and league of an event: `leading_league` chooses them. A wording itself is read in its own.
+- Which rows are of another game than their event: `other_games` decides, by the teams that the books name.
 - Whether a moneyline (`two_way`) is three-way: its book then quotes a draw (side 1) in that event, live flag and
   `with_draw`. Otherwise side // 2 is its outcome in `kind`. It is ambiguous if `two_way` is 2 or an outcome of the book
   cannot be parsed (side -1), which takes precedence over `no_line` but not over other verdicts.
 """
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -501,6 +502,62 @@ def thresholds(terms: Terms, line: Floats, side: Sides) -> tuple[Ints, Bools]:
     spread = np.array([kind.spread for kind in terms.kinds], np.uint8)[terms.kind]
     _thresholds(line, side, lined, spread, terms.fixed, out, fits)
     return out, fits
+
+
+# ---- rows of other games under the id of an event ----
+
+Game = frozenset[str]
+"""Ids of the teams that a row names, as far as the catalog knows them."""
+_MOST_GAMES = 64  # an id for which more are named stands for none of them: all of their rows are rejected
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def game(sport: str, league: str, home: str, away: str) -> Game:
+    """Return the game that a row names, by the ids of its sport and league and the names of its teams (see `team`).
+
+    Examples
+    --------
+    >>> sorted(game("basketball", "nba", "celtics", "la lakers")), sorted(game("tennis", "atp", "r nadal", "sinner"))
+    (['boston_celtics', 'los_angeles_lakers'], [])
+    """
+    teams = (catalog.team(name, sport, league) for name in (home, away) if name)
+    return frozenset(team.id for team in teams if team is not None)
+
+
+def other_games(votes: Sequence[Mapping[Game, int]]) -> frozenset[Game]:
+    """Return the games whose rows are rejected, because most books, or as many, name another game for the event.
+
+    Two games exclude each other if they have three teams or more between them; a team that is not known may be any. A
+    game is supported by the games that exclude all those that it excludes. A feed is for a game if more of its rows
+    support than exclude it, against it if fewer do; a game that another excludes needs more feeds for it than against.
+    So no two games that remain exclude each other, and of two with equally many feeds neither remains.
+
+    Parameters
+    ----------
+    votes
+        By feed: the number of rows that name each game.
+
+    Examples
+    --------
+    >>> one, other = frozenset(("lakers", "celtics")), frozenset(("bulls", "knicks"))
+    >>> other_games([{one: 2}, {one: 9}, {other: 50}]) == {other}, other_games([{one: 2}, {other: 50}]) == {one, other}
+    (True, True)
+    """
+    games = {one for rows in votes for one in rows}
+    if len(games) > _MOST_GAMES:
+        return frozenset(one for one in games if one)
+    excluded = {one: frozenset(other for other in games if len(one | other) > 2) for one in games}
+    disputed = [one for one in games if excluded[one]]
+    out = set()
+    for one in disputed:
+        support = [other for other in disputed if excluded[other] >= excluded[one]]
+        margins = [
+            sum(rows.get(each, 0) for each in support) - sum(rows.get(each, 0) for each in excluded[one])
+            for rows in votes
+        ]
+        if sum(margin > 0 for margin in margins) <= sum(margin < 0 for margin in margins):
+            out.add(one)
+    return frozenset(out)
 
 
 # ---- home and away ----

@@ -30,7 +30,8 @@ MOST_SUBJECTS = 1 << 24
 UNREAD = 15  # side of a term whose outcome is not recognised
 
 # Bit fields of `pack`
-_KIND, _SUBJECT, _SIDE, _NAME, _WAYS = 44, 20, 4, 16, 8  # bits below the kind, subject, line, name and ways
+_KIND, _SUBJECT, _SIDE, _NAME, _WAYS = 44, 20, 4, 17, 8  # bits below the kind, subject, line, name and ways
+OTHER_GAME = 1 << 16  # bit of the last number: the term names another game than its event
 _SUBJECT_MASK, _SIDE_MASK, _BYTE = MOST_SUBJECTS - 1, (1 << _SIDE) - 1, 255
 _ZERO = 1 << 30  # added to thresholds, which may be negative
 _LINE = 31 + _SIDE  # bits of threshold and side
@@ -55,17 +56,19 @@ def unit_of(kind: Kind, sport: str, league: str, verdict: int, two_way: int) -> 
 
 
 def pack(
-    kind: Any, with_draw: Any, subject: Any, threshold: Any, side: Any, name: Any, two_way: Any, verdict: Any
-) -> tuple[Any, Any, Any, Any]:
+    kind: Any, with_draw: Any, subject: Any, threshold: Any, side: Any, name: Any, two_way: Any, verdict: Any,
+    other_game: Any,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
     """Encode terms (numbers or columns) as sort keys and verdict, four 64-bit integers of bit fields.
 
-    0: kind, subject. 1: threshold, side. 2: as 0, for the kind with a draw. 3: market name, ways, verdict.
+    0: kind, subject. 1: threshold, side. 2: as 0, for the kind with a draw.
+    3: market name, `OTHER_GAME`, ways, verdict.
     """
     return (
         kind << _KIND | subject << _SUBJECT,
         (threshold + _ZERO) << _SIDE | side,
         with_draw << _KIND | subject << _SUBJECT,
-        name << _NAME | two_way << _WAYS | verdict,
+        name << _NAME | other_game * OTHER_GAME | two_way << _WAYS | verdict,
     )
 
 
@@ -189,7 +192,7 @@ def _sort(count, high, low, held, odds, seen, tie, key):
 @kernel
 def _gather(
     units, u_start, u_size, pool, unit_event, unit_live, key, odds, seen, start, state, flags, same, place, tie,
-    book_rank, name_rank, outcomes, agree, c_mismatch, c_suspended, c_ambiguous, c_no_line,
+    book_rank, name_rank, outcomes, agree, c_mismatch, c_other_game, c_suspended, c_ambiguous, c_no_line,
     high, low, held, drawn, touched,
     row, book, name, price, time, market, side, begin, flap, confirmed, rows, segments, markets, threshold, event, live,
     kind, subject, ladder, ladder_unit, out, why,
@@ -207,7 +210,7 @@ def _gather(
         for k in range(n):
             slot = pool[a + k]
             t = key[slot] >> BOOK_BITS
-            if state[slot] == ON and (place[t, 3] >> _WAYS) & _BYTE != 0:
+            if state[slot] == ON and (place[t, 3] >> _WAYS) & _BYTE != 0 and place[t, 3] & OTHER_GAME == 0:
                 where = place[t, 1] & _SIDE_MASK
                 if where in (1, UNREAD):
                     b = key[slot] & BOOK_MASK
@@ -236,6 +239,8 @@ def _gather(
                 lo = (lo & ~_SIDE_MASK) | where
                 if three:
                     h = place[t, 2]
+            if place[t, 3] & OTHER_GAME != 0:
+                verdict = c_other_game
             if flags[slot] & MISMATCH and c_mismatch != 0:
                 verdict = c_mismatch
             if flags[slot] & SUSPENDED:
@@ -333,7 +338,8 @@ def gather(
     books = meaning.book_rank.size
     n_rows, n_segments, n_markets, n_ladders, n_out = _gather(
         units, *held, *prices, *meaning, agree,
-        CODES["price_mismatch"] * mismatch, CODES["suspended"], CODES["ambiguous_moneyline"], CODES["no_line"],
+        CODES["price_mismatch"] * mismatch, CODES["other_game"], CODES["suspended"], CODES["ambiguous_moneyline"],
+        CODES["no_line"],
         np.empty((most, 2), np.int64), np.empty(most, np.int64), np.empty(most, np.int32),
         np.zeros(books + 1, np.uint8), np.empty(books + 1, np.int64),
         row, book, name, price, time, market, side, begin, flap, confirmed, offsets, segments, markets, threshold,

@@ -6,6 +6,7 @@ A market is (event, live flag, period, family, subject, line). `identity` parses
 A collision of two 64-bit hashes would merge two wordings; with a million of them the probability is 3e-8.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
@@ -14,15 +15,19 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.columns import Bools
 from oddsengine.groups import Bytes, Groups, Ints, Longs, Words, intern, mix, settle
 from oddsengine.identity import (
     SUBJECTS,
     WORDING,
+    Game,
     Terms,
     crossed,
     distinct,
+    game,
     leading,
     leading_league,
+    other_games,
     parts_of_frame,
     read,
     thresholds,
@@ -110,16 +115,21 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     read_ = read(parts_of_frame(texts), off)
     if len(read_.names) > MOST_SUBJECTS - SUBJECTS:
         raise too_many("players", read_.names[-1], MOST_SUBJECTS - SUBJECTS)
-    event, event_first = distinct(texts[["event_id"]])
-    weight = np.bincount(wording[term], minlength=texts.height)
-    flip = _turned(read_, event, event_first.size, weight)
-    sports = _sports(read_, event, event_first.size, weight)
+    event, _ = distinct(texts[["event_id"]])
     market_name, names = _ranks(texts["market_type"])
     book, books = _books(rows["sportsbook"])
+    facts = traits(read_.kinds, books)
+    weight = np.bincount(wording[term], minlength=texts.height)
+    pair, league = (_Claims.of(event, *each) for each in ((read_.home, read_.away), (read_.sport, read_.league)))
+    other = np.zeros(texts.height, bool)
+    if CODES["other_game"] not in off:
+        other = _of_other_games(read_, event, pair, league, _Rows(wording, term, book), facts.feed)
+        weight = _without(weight, other, event)
+    flip = _turned(read_, event, pair, weight)
+    sports = _sports(read_, event, league, weight)
 
     # By term: a wording with its line.
     terms, event, flip = read_.take(wording), event[wording], flip[wording]
-    facts = traits(terms.kinds, books)
     side = np.where(flip, terms.side_turned, terms.side)
     line = worded["line"].to_numpy()
     threshold, fits = thresholds(terms, line, side)
@@ -128,7 +138,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     place = pack(
         *(column.astype(np.int64) for column in (
             terms.kind, terms.with_draw, np.where(flip, terms.subject_turned, terms.subject), threshold,
-            np.where(side < 0, UNREAD, side), market_name[wording], terms.two_way, verdict,
+            np.where(side < 0, UNREAD, side), market_name[wording], terms.two_way, verdict, other[wording],
         ))
     )  # fmt: skip
     group, groups = _groups(terms, verdict, event, sports)
@@ -186,18 +196,90 @@ def _groups(
     return np.array(of_case, np.uint64)[case], max(1, len(codes))
 
 
-def _turned(terms: Terms, event: Ints, events: int, weight: Longs) -> npt.NDArray[np.bool_]:
+class _Claims(NamedTuple):
+    """What wordings say of their event, of which one answer applies."""
+
+    code: Ints  # per wording
+    first: Ints  # a wording of each
+
+    @classmethod
+    def of(cls, event: Ints, *columns: Ints) -> "_Claims":
+        """Number the distinct answers in some columns, by event."""
+        return cls(*intern(mix(event, *columns)))
+
+    def counted(self, weight: Longs) -> tuple[Ints, Longs]:
+        """Return a wording of each answer that any row gives, and the number of rows."""
+        rows = np.bincount(self.code, weights=weight, minlength=self.first.size)
+        given = rows > 0
+        return self.first[given], rows[given]
+
+
+class _Rows(NamedTuple):
+    """The wording and the book of rows."""
+
+    wording: Ints  # per term
+    term: Ints  # per row
+    book: Ints
+
+
+def _of_other_games(
+    terms: Terms, event: Ints, pair: _Claims, league: _Claims, rows: _Rows, feed: Ints
+) -> Bools:  # fmt: skip
+    """Flag the wordings of other games than their event; `feed` is by book."""
+    out = np.zeros(event.size, bool)
+    many = (np.bincount(event[pair.first]) > 1) | (np.bincount(event[league.first]) > 1)
+    among = np.flatnonzero(many[event])
+    if not among.size:
+        return out
+    columns = (terms.sport, terms.league, terms.home, terms.away)
+    claim, first = intern(mix(pair.code[among], league.code[among]))
+    of = event[among[first]]  # by claim
+    names = (map(terms.names.__getitem__, column[among[first]].tolist()) for column in columns)
+    games = list(map(game, *names))
+    teams: dict[int, Game] = {}
+    for at, named in zip(of.tolist(), games, strict=True):
+        teams[at] = teams.get(at, named) | named
+    disputed = np.zeros(many.size, bool)
+    disputed[[at for at, named in teams.items() if len(named) > 2]] = True
+    if not disputed.any():
+        return out
+    some = np.flatnonzero(disputed[event[rows.wording]][rows.term])
+    claims = np.zeros(event.size, np.int64)
+    claims[among] = claim
+    width = int(feed.max()) + 1
+    ballots, counts = np.unique(
+        claims[rows.wording[rows.term[some]]] * width + feed[rows.book[some]], return_counts=True
+    )
+    votes: dict[int, dict[int, Counter[Game]]] = {}
+    for ballot, count in zip(ballots.tolist(), counts.tolist(), strict=True):
+        at, desk = divmod(ballot, width)
+        votes.setdefault(int(of[at]), {}).setdefault(desk, Counter())[games[at]] += count
+    rejected = {at: other_games(list(named.values())) for at, named in votes.items()}
+    others = [named in rejected.get(at, ()) for at, named in zip(of.tolist(), games, strict=True)]
+    out[among] = np.array(others, bool)[claim]
+    return out
+
+
+def _without(weight: Longs, other: Bools, event: Ints) -> Longs:
+    """Return how many rows of each wording decide about its event: none of another game, unless all are."""
+    if not other.any():
+        return weight
+    kept = np.where(other, 0, weight)
+    return np.where(np.bincount(event, weights=kept)[event] > 0, kept, weight)
+
+
+def _turned(terms: Terms, event: Ints, pair: _Claims, weight: Longs) -> Bools:
     """Flag the wordings that name the teams in the opposite order to that chosen for their event."""
-    pair, first = intern(mix(event, terms.home, terms.away))
-    rows = np.bincount(pair, weights=weight, minlength=first.size)
+    first, rows = pair.counted(weight)
+    events = int(event.max(initial=-1)) + 1
     lead = first[leading(event[first], terms.home[first], terms.away[first], rows, events)]
     return crossed(terms.home, terms.away, terms.home[lead][event], terms.away[lead][event])
 
 
-def _sports(terms: Terms, event: Ints, events: int, weight: Longs) -> tuple[tuple[catalog.Sport, str], ...]:
+def _sports(terms: Terms, event: Ints, league: _Claims, weight: Longs) -> tuple[tuple[catalog.Sport, str], ...]:
     """Return the sport and league chosen for each event."""
-    league, first = intern(mix(event, terms.sport, terms.league))
-    rows = np.bincount(league, weights=weight, minlength=first.size)
+    first, rows = league.counted(weight)
+    events = int(event.max(initial=-1)) + 1
     lead = first[leading_league(event[first], terms.sport[first], terms.league[first], rows, events)]
     chosen = zip(terms.sport[lead].tolist(), terms.league[lead].tolist(), strict=True)
     return tuple((catalog.sport(terms.names[sport]), terms.names[league]) for sport, league in chosen)

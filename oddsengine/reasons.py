@@ -12,6 +12,7 @@ from oddsengine import catalog
 GUARDS = (
     "bad_price",
     "price_mismatch",
+    "other_game",
     "side_conflict",
     "unknown_outcome",
     "no_line",
@@ -41,6 +42,7 @@ CODES = {name: code for code, name in enumerate(NAMES)}
 SENTENCES = {
     "bad_price": "the price is not a finite decimal above 1",
     "price_mismatch": "the American and the decimal price differ by more than 1 %",
+    "other_game": "other books name another game for this event",
     "side_conflict": "the selection text and the selection type name different outcomes",
     "unknown_outcome": "the selection is not an outcome of the market",
     "no_line": "the line is missing, not in whole hundredths, or given for a market without lines",

@@ -215,6 +215,20 @@ def _spellings(rng: random.Random, rows: list[Row]) -> None:
             mate["selection"] = mate["selection"].translate(plain).lower()
 
 
+def _other_game(rng: random.Random, rows: list[Row]) -> None:
+    """A book, or a few, with rows of another game under the event's id: other teams, or one other team."""
+    row = rng.choice(rows)
+    teams = (("Chicago Cubs", "Seattle Mariners"), ("Chicago Bulls", "Miami Heat"), ("Utah Mammoth", "Boston Bruins"))
+    home, away = rng.choice([*teams, (row["home_team"], "New York Yankees"), ("Zork Giants", "Frobozz Wizards")])
+    sport, league = rng.choice(((row["sport"], row["league"]), ("basketball", "nba"), ("hockey", None)))
+    for book in rng.sample(sorted({mate["sportsbook"] for mate in rows}), rng.choice((1, 1, 2))):
+        for mate in rows:
+            if mate["sportsbook"] == book and mate["event_id"] == row["event_id"] and rng.random() < 0.9:
+                mate.update(home_team=home, away_team=away)
+                if rng.random() < 0.2:
+                    mate.update(sport=sport, league=league)
+
+
 HAZARDS: dict[str, Callable[[random.Random, list[Row]], None]] = {
     "stale": _stale,
     "old": _old,
@@ -236,4 +250,5 @@ HAZARDS: dict[str, Callable[[random.Random, list[Row]], None]] = {
     "lost_lines": _lost_lines,
     "turned_teams": _turned_teams,
     "spellings": _spellings,
+    "other_game": _other_game,
 }

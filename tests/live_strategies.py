@@ -20,6 +20,7 @@ TEXTS = (
     "selection_type", "player_name", "stat_category", "team_side", "line",
 )  # fmt: skip
 PAUSES = (0.0, 0.4, 0.4, 1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 10.0, 10.0, 30.0, 30.0, 300.0, 601.0)
+GAMES = (("Chicago Bulls", "Miami Heat"), ("Los Angeles Lakers", "Miami Heat"), ("Chicago Cubs", "Seattle Mariners"))
 TURNED = {"home": "away", "away": "home"}
 Ids = Mapping[tuple[Any, ...], str]
 
@@ -250,6 +251,18 @@ class Feed:
             self.quoted.append(other)
             self.say(other)
 
+    def _game(self) -> None:
+        """A book that names other teams than the other books, or the same ones again."""
+        rows = self.mates("event_id")
+        book, same = self.rng.choice(rows)["sportsbook"], self.rng.choice(rows)
+        home, away = self.rng.choice((*GAMES, (same["home_team"], same["away_team"])))
+        for mate in rows:
+            if mate["sportsbook"] == book and self.rng.random() < 0.9:
+                self.leave([mate] if self.rng.random() < 0.8 else [])
+                other = {**mate, "home_team": home, "away_team": away}
+                self.quoted.append(other)
+                self.say(other)
+
     def _sport(self) -> None:
         """A book that names no sport, or another."""
         sport = self.rng.choice((None, "basketball", "baseball", "soccer", "hockey", "Ice Hockey"))
@@ -283,13 +296,14 @@ EVENTS: tuple[Callable[[Feed], None], ...] = (
     Feed._prices, Feed._prices, Feed._prices, Feed._jump, Feed._jump, Feed._again, Feed._suspend, Feed._liveness,
     Feed._draw, Feed._turn, Feed._remove, Feed._lost, Feed._snapshot, Feed._back, Feed._back, Feed._late, Feed._old,
     Feed._start, Feed._line, Feed._spelling, Feed._twice, Feed._american, Feed._notice,
-    Feed._league, Feed._sport,
+    Feed._league, Feed._sport, Feed._game,
 )  # fmt: skip
 
 
-# Books disagree about the sport and the league of an event, and most change their minds.
+# Books disagree about the teams, the sport and the league of an event, and most change their minds.
 DISAGREEMENTS: tuple[Callable[[Feed], None], ...] = (
-    Feed._sport, Feed._sport, Feed._sport, Feed._league, Feed._remove, Feed._back, Feed._prices, Feed._liveness,
+    Feed._sport, Feed._sport, Feed._game, Feed._game, Feed._league, Feed._remove, Feed._back, Feed._prices,
+    Feed._liveness,
 )  # fmt: skip
 
 

@@ -340,7 +340,7 @@ GUARDS: dict[str, Callable[[list[Quote], World], set[int]]] = {
 }
 
 
-ROW_GUARDS = ("bad_price", "price_mismatch", "side_conflict", "unknown_outcome", "no_line")
+ROW_GUARDS = ("bad_price", "price_mismatch", "other_game", "side_conflict", "unknown_outcome", "no_line")
 ALL_GUARDS = (*ROW_GUARDS, *GUARDS, "ev_cap")
 
 

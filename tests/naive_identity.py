@@ -4,6 +4,7 @@ The slow twin of the engine's identity, one row at a time. It imports nothing of
 and sports it knows are the small tables below, enough for the boards of the tests.
 """
 
+import csv
 import math
 import re
 import tomllib
@@ -11,6 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,63 @@ def price(row: Row) -> tuple[float, str]:
     if american is not None and abs(american_to_decimal(american) / decimal - 1.0) > MISMATCH:
         return decimal, "price_mismatch"
     return decimal, ""
+
+
+@cache
+def load_teams() -> dict[tuple[str, str], str]:
+    """The catalog's teams, read as plain data: ids by sport and name, and by league and the names only it uses."""
+    path = Path(__file__).parent.parent / "oddsengine" / "catalog" / "teams.csv"
+    known: dict[tuple[str, str], str] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        for team in csv.DictReader(file):
+            wide = [team["name"], team["id"], *(team["aliases"] or "").split(";")]
+            known |= {(team["sport"], normal(name)): team["id"] for name in wide if name}
+            own = (team["in_league"] or "").split(";")
+            known |= {(team["league"], normal(name)): team["id"] for name in own if name}
+    return known
+
+
+def game(row: Row) -> frozenset[str]:
+    """The teams that a row names, as far as the catalog knows them."""
+    known = load_teams()
+    names = normal(row["home_team"]), normal(row["away_team"])
+    found = {known.get((row["league"], name)) or known.get((row["sport"], name)) for name in names if name}
+    return frozenset(id_ for id_ in found if id_)
+
+
+def other_games(votes: Iterable[Mapping[frozenset[str], int]]) -> set[frozenset[str]]:
+    """The games for which no majority of the feeds is, where two have three teams or more between them."""
+    votes = list(votes)
+    games = {each for rows in votes for each in rows}
+
+    def rivals(one: frozenset[str]) -> set[frozenset[str]]:
+        return {other for other in games if len(one | other) > 2}
+
+    out = set()
+    for one in games:
+        against = rivals(one)
+        friends = {other for other in games if against <= rivals(other)}
+        ahead, behind = 0, 0
+        for rows in votes:
+            mine = sum(count for each, count in rows.items() if each in friends)
+            theirs = sum(count for each, count in rows.items() if each in against)
+            ahead += mine > theirs
+            behind += mine < theirs
+        if against and not ahead > behind:
+            out.add(one)
+    return out
+
+
+def of_other_games(rows: Mapping[int, Row]) -> set[int]:
+    """Rows of another game than most books name for their event; books of one desk are one."""
+    books = load_books()
+    votes: dict[str, dict[str, Counter[frozenset[str]]]] = {}
+    for row in rows.values():
+        book = books.get(row["sportsbook"])
+        feed = (book.feed if book else "") or f"={row['sportsbook']}"
+        votes.setdefault(row["event_id"], {}).setdefault(feed, Counter())[game(row)] += 1
+    rejected = {event: other_games(of.values()) for event, of in votes.items()}
+    return {at for at, row in rows.items() if game(row) in rejected[row["event_id"]]}
 
 
 def event_teams(rows: Iterable[Row]) -> dict[str, tuple[str, str]]:
@@ -243,15 +302,18 @@ def identify(rows: Sequence[Row], guards: Iterable[str]) -> tuple[list[Quote], d
                 reasons[at] = why
 
     worded = [at for at in range(len(rows)) if reasons.get(at) != "missing_value"]
-    teams = event_teams(rows[at] for at in prices)
+    other = of_other_games({at: rows[at] for at in worded}) if "other_game" in on else set()
+    teams = event_teams(rows[at] for at in prices if at not in other)
     terms = {at: read_terms(rows[at], teams) for at in worded}
     with_draw = {
-        _moneyline(rows[at], said) for at, said in terms.items() if said.family is TWO_WAY and said.side == "draw"
+        _moneyline(rows[at], said)
+        for at, said in terms.items()
+        if said.family is TWO_WAY and said.side == "draw" and at not in other
     }
     unread = {
         _moneyline(rows[at], said)
         for at, said in terms.items()
-        if said.family is TWO_WAY and said.side not in THREE_WAY.outcomes
+        if said.family is TWO_WAY and said.side not in THREE_WAY.outcomes and at not in other
     }
     quotes = []
     for at, decimal in prices.items():
@@ -269,6 +331,8 @@ def identify(rows: Sequence[Row], guards: Iterable[str]) -> tuple[list[Quote], d
             line = known or 0
             if known is None and (family is None or family.has_line or "no_line" in on):
                 why = "no_line"
+        if at in other:
+            why = "other_game"
         if at in reasons or why:
             reasons.setdefault(at, why)
             continue

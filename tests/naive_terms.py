@@ -303,6 +303,13 @@ def read(wording: Wording, line: float | None) -> Term:
     )  # fmt: skip
 
 
+def game(wording: Wording, teams: Teams) -> frozenset[str]:
+    """The ids of the teams that a row names, as far as the catalog knows them."""
+    sport = catalog.sport(wording[1] or "").id
+    known = [catalog.team(name, sport, wording[2] or "") for name in teams if name]
+    return frozenset(team.id for team in known if team)
+
+
 def lead(rows: Mapping[Teams, int]) -> Teams:
     """Choose how an event names its teams, from the number of rows that name them each way.
 

@@ -74,7 +74,8 @@ def gathered(rows: Sequence[tuple[int, int, int, int, int, int, int, int, float,
     event, live, kind, subject, threshold, side, book, name, odds, seen = columns
     n, unit = event.size, (event * 2 + live).astype(np.int32)
     pool, start, size = listed(np.arange(n, dtype=np.int32), unit, 4)
-    place = np.stack(pack(kind, kind, subject, threshold, side, name, 0 * kind, 0 * kind), axis=1).astype(np.int64)
+    zero = 0 * kind
+    place = np.stack(pack(kind, kind, subject, threshold, side, name, zero, zero, zero), axis=1).astype(np.int64)
     none, some = np.zeros(n, np.uint8), np.arange(4, dtype=np.int32)
     return gather(
         Prices(

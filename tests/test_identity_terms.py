@@ -14,7 +14,8 @@ from effort import less
 from hazards import Row
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive_terms import LAST_NUMBER, LAST_NUMBERS, Term, lead, read, turned
+from naive_identity import other_games
+from naive_terms import LAST_NUMBER, LAST_NUMBERS, Term, game, lead, read, turned
 from naive_terms import _said as twin_of_a_selection
 
 from oddsengine import catalog, identity
@@ -66,15 +67,33 @@ def of_twin(table: OddsTable) -> list[Meant]:
     """What the twin says of each row, and what follows from all it says, with the row's own verdicts."""
     rows = [*table.iter_rows(named=True), *table.unpriced.iter_rows(named=True)]
     said = [read(tuple(row[name] for name in WORDING), row["line"]) for row in rows]
-    pairs: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-    for row, term in zip(rows, said, strict=True):
-        pairs[row["event_id"]][term.teams] += 1
-    leads = {event: lead(counts) for event, counts in pairs.items()}
-    quoted = {(ballot(row, term), term.side) for row, term in zip(rows, said, strict=True) if term.two_way}
+    other = of_other_games(rows, said)
+    own: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    every: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    for row, term, apart in zip(rows, said, other, strict=True):
+        every[row["event_id"]][term.teams] += 1
+        own[row["event_id"]][term.teams] += not apart
+    leads = {event: lead(+own[event] or counts) for event, counts in every.items()}
+    quoted = {
+        (ballot(row, term), term.side)
+        for row, term, apart in zip(rows, said, other, strict=True)
+        if term.two_way and not apart
+    }
     return [
-        meant(row, term, turned(term.teams, leads[row["event_id"]]), quoted)
-        for row, term in zip(rows[: table.height], said, strict=False)
+        meant(row, term, turned(term.teams, leads[row["event_id"]]), quoted, other=apart)
+        for row, term, apart in zip(rows[: table.height], said, other, strict=False)
     ]
+
+
+def of_other_games(rows: Sequence[Row], said: Sequence[Term]) -> list[bool]:
+    """Which rows are of another game than their event."""
+    games = [game(tuple(row[name] for name in WORDING), term.teams) for row, term in zip(rows, said, strict=True)]
+    votes: dict[str, dict[str, Counter[frozenset[str]]]] = defaultdict(lambda: defaultdict(Counter))
+    for row, named in zip(rows, games, strict=True):
+        book = catalog.book(row["sportsbook"])
+        votes[row["event_id"]][book.feed or f"={book.id}"][named] += 1
+    rejected = {event: other_games(of.values()) for event, of in votes.items()}
+    return [named in rejected[row["event_id"]] for row, named in zip(rows, games, strict=True)]
 
 
 def ballot(row: Row, term: Term) -> tuple[object, ...]:
@@ -82,7 +101,7 @@ def ballot(row: Row, term: Term) -> tuple[object, ...]:
     return row["event_id"], row["is_live"], catalog.book(row["sportsbook"]).id, term.with_draw
 
 
-def meant(row: Row, term: Term, flip: bool, quoted: set[tuple[tuple[object, ...], int]]) -> Meant:
+def meant(row: Row, term: Term, flip: bool, quoted: set[tuple[tuple[object, ...], int]], *, other: bool) -> Meant:
     kind, why = term.kind, term.verdict
     side, subject, threshold = term.side, term.subject, term.threshold
     if flip:
@@ -95,6 +114,8 @@ def meant(row: Row, term: Term, flip: bool, quoted: set[tuple[tuple[object, ...]
             side //= 2
             if why in (0, CODES["no_line"]) and (term.two_way == 2 or (mine, -1) in quoted):
                 why = CODES["ambiguous_moneyline"]
+    if other:
+        why = CODES["other_game"]
     if row["price_mismatch"]:
         why = CODES["price_mismatch"]
     if not row["is_active"]:

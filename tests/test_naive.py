@@ -284,10 +284,10 @@ def test_quarter_lines_settle_half_and_half() -> None:
 
 def test_boards_meet_every_guard_and_find_every_kind() -> None:
     every = {*GUARDS} - {"few_witnesses", "upstream"}
-    every |= {"bad_price", "price_mismatch", "side_conflict", "unknown_outcome", "no_line"}
+    every |= {"bad_price", "price_mismatch", "side_conflict", "unknown_outcome", "no_line", "other_game"}
     seen: set[str] = set()
     found = [0, 0, 0, 0]
-    for seed in (0, 1, 2, 3, 5, 7, 11, 23):
+    for seed in (0, 1, 2, 3, 5, 10, 61, 111):
         board = random_board(seed, 2, 9)
         result = scan(board, Settings(sharp=("pinnacle", "circa")), NOW)
         seen |= set(result.rejected.values())

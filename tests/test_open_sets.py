@@ -207,7 +207,7 @@ def test_the_fast_pass_overlooks_no_middle(seed: int) -> None:
 def test_what_sleeping_views_held_makes_room() -> None:
     """A view that wakes and sleeps takes places that others gave up, and theirs stay."""
     engine = Engine()
-    for step in fed([7], 20, events=2, books=8)(engine):
+    for step in fed([8], 20, events=2, books=8)(engine):
         engine.step(**step)
     first = engine.view(min_ev=-5.0, method="power", keep=True)
     before = held(first)

@@ -204,7 +204,7 @@ def test_futures_know_no_stranger_either() -> None:
 def test_markets_where_the_teams_are_named_best_by_a_row_without_a_price(first: float) -> None:
     board = table(
         row("betmgm", "point_spread", HOME, first, -3.5, home_team=" "),
-        row("betmgm", "total_points", "Over", 1.9, 220.5, home_team="Denver Nuggets"),
+        row("betmgm", "total_points", "Over", 1.9, 220.5, home_team="Boston Basketball"),
         row("caesars", "point_spread", HOME, 0.5, -3.5),
         row("caesars", "point_spread", "Los Angeles Lakers", 0.5, 3.5),
     )

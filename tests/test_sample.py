@@ -102,8 +102,9 @@ def test_size_and_books(table: OddsTable) -> None:
 
 def test_every_guard_has_rows(table: OddsTable) -> None:
     named = set(rejected(table)["guard"])
-    # The sample has no pick'em operator and no price that another node rejected; few_witnesses sets nothing aside.
-    assert named >= set(GUARDS) - {"parlay_only", "upstream", "few_witnesses"}
+    # The sample has no pick'em operator, no price that another node rejected, and one game for each id; few_witnesses
+    # sets nothing aside.
+    assert named >= set(GUARDS) - {"parlay_only", "upstream", "other_game", "few_witnesses"}
     assert named >= {"suspended", "unmapped", "ambiguous_moneyline", "bad_value", "missing_value"}
 
 

@@ -373,7 +373,7 @@ def test_guards_are_those_of_the_run(world: Given, tmp_path: Path) -> None:
     assert replayed(tmp_path) == said
     assert "ladder" in Tape(tmp_path).without
     with pytest.raises(
-        TapeError, match=r"recorded with guards disabled: bad_price, side_conflict, .*the engine has disabled \(none\)"
+        TapeError, match=r"recorded with guards disabled: bad_price, other_game, .*the engine has disabled \(none\)"
     ):
         replay(Tape(tmp_path), Engine())
     again, writer = resume(tmp_path)

@@ -7,6 +7,7 @@ smaller set when most terms are no longer used.
 
 import copy
 import sys
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -17,15 +18,36 @@ from oddsengine import catalog
 from oddsengine.columns import grown
 from oddsengine.fair_close import Estimator, estimator
 from oddsengine.find.ids import Hashes, ladders, word, words
-from oddsengine.groups import Groups, Ints, Words, checksum
-from oddsengine.identity import Wording, crossed, leading, leading_league, parts_of_rows, read, thresholds
-from oddsengine.layout import BOOK_BITS, MOST_SUBJECTS, UNREAD, kind_and_verdict, pack, too_many, unit_of
+from oddsengine.groups import Groups, Ints, Longs, Words, checksum
+from oddsengine.identity import (
+    Game,
+    Wording,
+    crossed,
+    game,
+    leading,
+    leading_league,
+    other_games,
+    parts_of_rows,
+    read,
+    thresholds,
+)
+from oddsengine.layout import (
+    BOOK_BITS,
+    BOOK_MASK,
+    MOST_SUBJECTS,
+    OTHER_GAME,
+    UNREAD,
+    kind_and_verdict,
+    pack,
+    too_many,
+    unit_of,
+)
 from oddsengine.reasons import CODES
 from oddsengine.tails import Forms, forms
 from oddsengine.traits import Kind, Traits, traits
 from oddsengine.twins import Rules, rules
 
-_NO_LINE = CODES["no_line"]
+_NO_LINE, _OTHER_GAME = CODES["no_line"], CODES["other_game"]
 T = TypeVar("T")
 
 
@@ -103,11 +125,16 @@ class Votes:
         """Count all rows again, by the codes of their answers."""
         self.rows.values[:] = np.bincount(codes, minlength=self.rows.size)
 
-    def decide(self, event: int, choose: Callable[..., Ints]) -> tuple[str, str] | None:
-        """Let `choose` decide again which answer of an event applies; return it if it is another one."""
+    def decide(self, event: int, choose: Callable[..., Ints], ignored: Ints | None = None) -> tuple[str, str] | None:
+        """Let `choose` decide again which answer of an event applies; return it if it is another one.
+
+        `ignored` are the codes of the answers of rows that do not count, unless all are.
+        """
         answers = self.answers[event]
         codes = np.fromiter(answers.values(), np.int64)
         rows = self.rows.values[codes]
+        if ignored is not None and ignored.size < rows.sum():
+            rows = rows - (ignored[:, None] == codes).sum(axis=0)
         codes, given = codes[rows > 0], np.array(list(answers))[rows > 0]
         if not codes.size:
             return None
@@ -154,6 +181,7 @@ class Names:
         self.turned = Column(np.uint8)
         self.pair = Column(np.int32)  # code in `pairs`
         self.league = Column(np.int32)  # code in `leagues`
+        self.game = Column(np.int32)  # code in `games`
         self.tie = Column(np.uint32)  # checksum of its texts, see `groups.checksum`
         self.id = Column(np.uint64)  # of event, market, subject, side and line
         self.stem = Column(np.uint64)  # the same without the line
@@ -186,6 +214,10 @@ class Names:
         self.sports: list[tuple[catalog.Sport, str]] = []  # sport and id of the league
         self.pairs = Votes()  # names of home and away
         self.leagues = Votes()  # ids of sport and league
+        self.games: list[Game] = []
+        self._game_codes: dict[Game, int] = {}
+        self._teams: list[Game] = []  # by event: all that its terms name
+        self._others: dict[int, frozenset[int]] = {}  # by event whose rows were separated: codes of other games
         self._moves = 0  # how often `sports` has changed
         self.relabelled = 0  # how often it did for an event with terms that lack a sport or league of their own
         self.unit_codes: dict[tuple[int, int, int], int] = {}
@@ -208,8 +240,8 @@ class Names:
     def terms_held(self) -> int:
         """Number of terms that are complete in all columns."""
         columns = (
-            self.event, self.pair, self.league, self.turned, self.place, self.other, self.units, self.id, self.stem,
-            self.tie, self.published,
+            self.event, self.pair, self.league, self.game, self.turned, self.place, self.other, self.units, self.id,
+            self.stem, self.tie, self.published,
         )  # fmt: skip
         return min(len(self.wordings), *(column.size for column in columns))
 
@@ -403,8 +435,10 @@ class Names:
         pair, league = self.pairs.code(event, term.teams), self.leagues.code(event, term.league)
         group = self._group(term.kind, term.verdict, term.two_way, event)
         flip = self._turned(pair, event)
+        named = self._game(event, term)
+        apart = int(named in self._others.get(event, ()))
         readings = (term.turned, term.straight) if flip else (term.straight, term.turned)
-        place, other = (self._packed(term, wording, reading) for reading in readings)
+        place, other = (self._packed(term, wording, reading, apart) for reading in readings)
         units = self._unit(event, 0, group), self._unit(event, 1, group)
         published = self._published(wording, event)
         ids = np.uint64(_stable(text)), np.uint64(_stable(stem)), checksum(wording)
@@ -413,6 +447,7 @@ class Names:
         self.event.append(event)
         self.pair.append(pair)
         self.league.append(league)
+        self.game.append(named)
         self.turned.append(flip)
         self.place.append(place)
         self.other.append(other)
@@ -422,12 +457,12 @@ class Names:
             column.append(value)
         self.terms[wording] = code
 
-    def _packed(self, term: "_Term", wording: Wording, reading: "_Reading") -> tuple[int, int, int, int]:
+    def _packed(self, term: "_Term", wording: Wording, reading: "_Reading", apart: int) -> tuple[int, int, int, int]:
         """Sort keys and verdict of a term's rows."""
         return pack(
             self._kind(term.kind), self._kind(term.with_draw), self._subject(reading.subject, term.kind),
             reading.threshold, reading.side if reading.side >= 0 else UNREAD, self._market_name(wording[5] or ""),
-            term.two_way, term.verdict,
+            term.two_way, term.verdict, apart,
         )  # fmt: skip
 
     def _group(self, kind: Kind, verdict: int, two_way: int, event: int) -> int:
@@ -458,6 +493,18 @@ class Names:
             self.sports.append(_sport(term.league))
             self.pairs.open()
             self.leagues.open()
+            self._teams.append(frozenset())
+        return code
+
+    def _game(self, event: int, term: "_Term") -> int:
+        """Code of the game that a term names; a new one is added."""
+        named = frozenset[str]() if _OTHER_GAME in self._off else game(*term.league, *term.teams)
+        if not named <= self._teams[event]:
+            self._teams[event] |= named
+        code = self._game_codes.get(named)
+        if code is None:
+            code = self._game_codes[named] = len(self.games)
+            self.games.append(named)
         return code
 
     def _turned(self, pair: int, event: int) -> int:
@@ -477,20 +524,54 @@ class Names:
         """The events about whose teams, sport or league rows may disagree."""
         return np.flatnonzero(self.pairs.many.values | self.leagues.many.values).astype(np.int32)
 
-    def settle(self, events: Iterable[int]) -> list[int]:
-        """Decide again about some events, from the current rows; return those whose terms changed."""
+    def disputed(self, events: Ints) -> Ints:
+        """Those of some events whose terms name more than two teams."""
+        return np.array([event for event in events.tolist() if len(self._teams[event]) > 2], np.int32)
+
+    def settle(self, events: Iterable[int], keys: Longs) -> list[int]:
+        """Decide again about some events, from the current rows; return those whose terms changed.
+
+        `keys` are the keys of all rows on the board of those that are `disputed`.
+        """
         changed = []
         self.whole = False
+        event_of = self.event.values[keys >> BOOK_BITS]
+        order = np.argsort(event_of, kind="stable")
+        keys, event_of = keys[order], event_of[order]
         for event in events:
-            turned = self.pairs.decide(event, leading) is not None and self._turn(event)
-            league = self.leagues.decide(event, leading_league)
+            separated, pairs, leagues = False, None, None
+            if len(self._teams[event]) > 2:
+                own = keys[slice(*np.searchsorted(event_of, (event, event + 1)))]
+                separated = self._separate(event, own)
+                term = own >> BOOK_BITS
+                apart = term[self.place.values[term, 3] & OTHER_GAME != 0]
+                pairs, leagues = self.pair.values[apart], self.league.values[apart]
+            turned = self.pairs.decide(event, leading, pairs) is not None and self._turn(event)
+            league = self.leagues.decide(event, leading_league, leagues)
             if league is not None:
                 self.sports[event] = _sport(league)
                 self._regroup(event)
-            if turned or league is not None:
+            if separated or turned or league is not None:
                 changed.append(event)
         self.whole = True
         return changed
+
+    def _separate(self, event: int, keys: Longs) -> bool:
+        """Decide which terms of an event name another game, from its rows; return whether that changed."""
+        ballot = self.game.values[keys >> BOOK_BITS].astype(np.int64) << BOOK_BITS
+        ballot |= self.traits.feed[self.book_rank[keys & BOOK_MASK]]
+        votes: dict[int, Counter[Game]] = {}
+        for at, count in zip(*(each.tolist() for each in np.unique(ballot, return_counts=True)), strict=True):
+            votes.setdefault(at & BOOK_MASK, Counter())[self.games[at >> BOOK_BITS]] = count
+        others = frozenset(self._game_codes[named] for named in other_games(list(votes.values())))
+        if others == self._others.get(event, frozenset()):
+            return False
+        self._others[event] = others
+        terms = np.flatnonzero(self.event.values == event)
+        flag = np.isin(self.game.values[terms], list(others)) * OTHER_GAME
+        for column in (self.place.values, self.other.values):
+            column[terms, 3] = column[terms, 3] & ~OTHER_GAME | flag
+        return True
 
     def _turn(self, event: int) -> bool:
         """Swap home and away of the terms that name the teams of an event the other way round than before."""

@@ -315,10 +315,13 @@ class Board:
         rows.member[held] = 1
         rows.mark[:] = 0
         rows.close_mark[:] = 0
-        term = rows.key[self.on()] >> BOOK_BITS
+        keys = rows.key[self.on()]
+        term = keys >> BOOK_BITS
         names.pairs.recount(names.pair.values[term])
         names.leagues.recount(names.league.values[term])
-        names.settle(names.contested.tolist())
+        disputed = np.zeros(len(names.events), bool)
+        disputed[names.disputed(names.contested)] = True
+        names.settle(names.contested.tolist(), keys[disputed[names.event.values[term]]])
         rows.unit[held] = names.units.values[rows.key[held] >> BOOK_BITS, rows.flags[held] & LIVE]
         self.units = Units()
         self.units.count(names.unit_event.size)
@@ -478,8 +481,12 @@ class Board:
             names.pairs.count(names.pair.values[came], names.pair.values[went]),
             names.leagues.count(names.league.values[came], names.league.values[went]),
         ))  # fmt: skip
-        regrouped = False
-        for event in names.settle(distinct(contested).tolist()) if contested.size else ():
+        if not contested.size:
+            return False
+        regrouped, contested = False, distinct(contested)
+        disputed = [unit for event in names.disputed(contested).tolist() for unit in names.event_units[event]]
+        slots = self.units.rows(np.array(disputed, np.int64))
+        for event in names.settle(contested.tolist(), rows.key[slots[rows.state[slots] == ON]]):
             self.units.count(names.unit_event.size)
             units = np.array(names.event_units[event], np.int64)
             self.units.dirty[units] = 1
