@@ -19,8 +19,9 @@ import yaml
 from forking import CLI, PIPE, python, ran
 from service_running import PATIENCE_S, until
 
-from oddsengine import cli
-from oddsengine._cache import PREBUILT, runs_portable
+import oddsengine_cli
+from oddsengine._cache import PREBUILT
+from oddsengine._installation import unsupported
 from oddsengine_service.connections import Connections
 from oddsengine_service.gauges import FIGURES
 from oddsengine_service.log import Log
@@ -131,7 +132,7 @@ def test_the_image_runs_without_rights() -> None:
 
 
 @pytest.mark.skipif(
-    os.environ.get("NUMBA_DISABLE_JIT") == "1" or not runs_portable() or not any(PREBUILT.glob("*.nbc")),
+    os.environ.get("NUMBA_DISABLE_JIT") == "1" or unsupported() or not any(PREBUILT.glob("*.nbc")),
     reason="no kernels come with the package here",
 )
 @pytest.mark.parametrize("missing", ["", "devig._plain-"])
@@ -172,7 +173,7 @@ def test_commands_of_the_page_name_services_and_options_that_exist() -> None:
     for line in inside:
         file, service, words = in_container(line)
         assert service in ours(file)
-        cli._parser().parse_args(words)
+        oddsengine_cli.parser().parse_args(words)
 
 
 def test_a_node_by_the_steps_of_the_page(tmp_path: Path) -> None:
@@ -267,7 +268,7 @@ def test_the_unit_sets_what_the_settings_have() -> None:
     (command,) = steps("runuser")
     assert f"runuser -u {keys['User']} -- env ODDSENGINE_DATA_FOLDER={found.data.folder} /opt/" in command
     assert command.endswith(f"--config {keys['ExecStart'].split()[-1]}".replace("%i", "main"))
-    cli._parser().parse_args(shlex.split(command.partition("/bin/oddsengine ")[2]))
+    oddsengine_cli.parser().parse_args(shlex.split(command.partition("/bin/oddsengine ")[2]))
     (checked,) = steps("/opt/oddsengine/bin/python -m")
     assert checked.split()[-1] == found.data.folder
 
