@@ -131,14 +131,29 @@ __all__ = [
 
 # Imported on first use, since most programs need none of these.
 _LATER = {
-    "World": "simulate", "Tape": "tape", "TapeError": "tape", "replay": "tape", "resume": "tape",
-    "FUTURES_SCHEMA": "futures", "Futures": "futures", "FuturesBoard": "futures", "FuturesField": "futures",
-    "find_futures": "futures", "audit": "auditing", "scan_history": "auditing", "calibrate": "auditing",
+    "World": "simulate",
+    "Tape": "tape",
+    "TapeError": "tape",
+    "replay": "tape",
+    "resume": "tape",
+    "FUTURES_SCHEMA": "futures",
+    "Futures": "futures",
+    "FuturesBoard": "futures",
+    "FuturesField": "futures",
+    "find_futures": "futures",
+    "audit": "auditing",
+    "scan_history": "auditing",
+    "calibrate": "auditing",
     "SCAN_SCHEMA": "auditing.scan",
-    "Backtest": "strategy", "Strategy": "strategy", "TRADES_SCHEMA": "strategy", "Trader": "strategy",
+    "Backtest": "strategy",
+    "Strategy": "strategy",
+    "TRADES_SCHEMA": "strategy",
+    "Trader": "strategy",
     "compile_kernels": "compilation",
-    "backtest": "strategy", "tear_sheet": "tearsheet", "write_tear_sheet": "tearsheet",
-}  # fmt: skip
+    "backtest": "strategy",
+    "tear_sheet": "tearsheet",
+    "write_tear_sheet": "tearsheet",
+}
 
 
 def __getattr__(name: str) -> Any:

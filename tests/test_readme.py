@@ -69,19 +69,6 @@ def test_the_benchmarks_that_are_named_exist() -> None:
         assert all(f'"{word}"' in text for word in arguments if not word.isdigit()), command
 
 
-def test_every_module_is_listed() -> None:
-    folders = {"catalog", "find", "data", "tape", "simulate", "feeds", "matching", "query"}
-    for path in (ROOT / "oddsengine").rglob("*.py"):
-        parts = path.relative_to(ROOT / "oddsengine").parts
-        if parts[0] in folders or path.name == "__init__.py":
-            continue
-        assert f"`{path.name}`" in README, path
-    for name in re.findall(r"`(\w+\.py)`", README):
-        assert (
-            any(list((ROOT / package).rglob(name)) for package in ("oddsengine", "service")) or (ROOT / name).exists()
-        ), name
-
-
 def test_every_public_function_exists() -> None:
     table = README.split("## The public API")[1].split("\n\n")[1]
     for row in table.splitlines()[2:]:
