@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import naive_maths
 import numpy as np
 
-from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes
+from oddsengine.maths.arbitrage import arbitrage_stakes, hold, round_stakes
 
 SIZES = (10, 1_000, 100_000)
 

@@ -17,9 +17,9 @@ from synthetic import board as make_board
 
 import oddsengine as oe
 from oddsengine.detect import Offers, Wants, sweep
-from oddsengine.devig import devig_groups
 from oddsengine.find import board as boards
 from oddsengine.find.board import Question, prepare
+from oddsengine.maths.devig import devig_groups
 
 SIZES = (2_000, 10_000, 100_000, 1_000_000)
 STRING_KEY = ["event_id", "market_type", "player_name"]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
+from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
 
 Floats = npt.NDArray[np.float64]
 

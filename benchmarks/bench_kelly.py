@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import naive_maths
 import numpy as np
 
-from oddsengine.kelly import kelly, kelly_exclusive
+from oddsengine.maths.kelly import kelly, kelly_exclusive
 
 SIZES = (10, 1_000, 100_000)
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import naive_maths
 import numpy as np
 
-from oddsengine.middle import KINDS, Shapes, evaluate, fit, tail, window
+from oddsengine.maths.middle import KINDS, Shapes, evaluate, fit, tail, window
 
 WEIGHTS = [[1.0] * 25, [1.0, 0.5, 0.5, 2.5, 0.7, 0.6, 1.1, 1.7, *[1.0] * 17]]
 CASES = {  # name: scale, level, table, lines from and to

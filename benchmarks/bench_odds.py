@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oddsengine import odds
+from oddsengine.maths import odds
 
 SIZES = (1, 1_000, 100_000)
 FEW = 1_000  # prices for pybettor

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import oddsengine as oe
-from oddsengine import scoring as scores
+from oddsengine.maths import scoring as scores
 
 
 def best_of(function: Callable[[], Any], repeats: int) -> float:

@@ -14,7 +14,7 @@ import polars as pl
 
 import oddsengine as oe
 from oddsengine.auditing.reporting import clustered_mean
-from oddsengine.devig import devig_groups
+from oddsengine.maths.devig import devig_groups
 
 SIDES = ("home", "draw", "away")
 SHARP, SHARE, OWN, CLIP = "pinnacle", 0.75, 0.05, 0.10  # the constants of catalog/fair.toml

@@ -10,16 +10,16 @@ import importlib
 from typing import Any
 
 from oddsengine._installation import __version__
-from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes
-from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.engine import Engine
 from oddsengine.explain import Explanation, explain
 from oddsengine.expressions import OddsExpr
 from oddsengine.find.board import prepare
 from oddsengine.find.fair import FAIR_COLUMNS
 from oddsengine.frames import flatten
-from oddsengine.kelly import kelly, kelly_exclusive
-from oddsengine.odds import (
+from oddsengine.maths.arbitrage import arbitrage_stakes, hold, round_stakes
+from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
+from oddsengine.maths.kelly import kelly, kelly_exclusive
+from oddsengine.maths.odds import (
     american_to_decimal,
     decimal_to_american,
     decimal_to_fractional,

@@ -14,7 +14,7 @@ from typing import Any
 from oddsengine.clv import GROUPINGS
 from oddsengine.commands import audit, board, catalog, clv, feeds, keys, mcp, prebuild, price, serve, tape, watch
 from oddsengine.commands.layout import printable
-from oddsengine.devig import DEVIG_METHODS
+from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine.reading import ODDS_FORMATS
 from oddsengine.tables import reason_of
 from oddsengine.tape import SYNC

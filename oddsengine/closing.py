@@ -27,7 +27,7 @@ from oddsengine.engine import Engine
 from oddsengine.find import board as finder
 from oddsengine.groups import Groups, mix
 from oddsengine.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
-from oddsengine.odds import decimal_to_american
+from oddsengine.maths.odds import decimal_to_american
 from oddsengine.open_opportunities import EV, FIGURES, LEGS, Hits
 from oddsengine.outcomes import settle
 from oddsengine.query.values import league_id, sport_id, team_names

@@ -34,8 +34,8 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from oddsengine.columns import Floats, Longs
-from oddsengine.odds import probabilities
-from oddsengine.value import edge
+from oddsengine.maths.odds import probabilities
+from oddsengine.maths.value import edge
 
 STATES = ("graded", "without_close", "waiting", "in_play")
 """States of a bet: graded; closed without a reference; not closed yet; placed after the close."""

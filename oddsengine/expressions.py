@@ -36,8 +36,8 @@ import polars as pl
 
 from oddsengine._jit import kernel
 from oddsengine.columns import Floats, Ints, Longs, Words
-from oddsengine.devig import DEVIG_METHODS, devig_groups
-from oddsengine.odds import probabilities
+from oddsengine.maths.devig import DEVIG_METHODS, devig_groups
+from oddsengine.maths.odds import probabilities
 
 IntoExpr = pl.Expr | str | float
 By = pl.Expr | str | Iterable[pl.Expr | str] | None

@@ -34,8 +34,8 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.fair import FLAGS, FairTable
-from oddsengine.devig import devig_groups
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words
+from oddsengine.maths.devig import devig_groups
 from oddsengine.reasons import CODES
 from oddsengine.traits import Kind, Traits
 

@@ -40,10 +40,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from oddsengine import catalog, middle
+from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.markets import Identity, identify
+from oddsengine.maths import middle
 from oddsengine.portfolio import shrink
 from oddsengine.reasons import CODES, GUARDS
 from oddsengine.schema import OddsError, OddsTable

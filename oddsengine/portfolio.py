@@ -58,7 +58,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oddsengine._jit import fused
-from oddsengine.odds import decimal_odds
+from oddsengine.maths.odds import decimal_odds
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]

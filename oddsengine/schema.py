@@ -28,7 +28,7 @@ import polars as pl
 from oddsengine.casts import CASTS, TIME, is_empty, on_calendar, readable
 from oddsengine.catalog import thresholds
 from oddsengine.frames import IntoFrame, to_polars
-from oddsengine.odds import american_to_decimal, decimal_to_american, even_money
+from oddsengine.maths.odds import american_to_decimal, decimal_to_american, even_money
 
 ODDS_SCHEMA: dict[str, pl.DataType] = {
     "id": pl.String(),

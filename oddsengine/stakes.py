@@ -14,10 +14,10 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from oddsengine import catalog
-from oddsengine.arbitrage import joint_stakes
 from oddsengine.columns import Floats, Longs
 from oddsengine.frames import IntoFrame, to_polars
-from oddsengine.kelly import kelly
+from oddsengine.maths.arbitrage import joint_stakes
+from oddsengine.maths.kelly import kelly
 from oddsengine.outcomes import factors, profits
 from oddsengine.portfolio import Games, Limits, best_stakes, growth, shrink, whole_steps
 from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds

@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, scoring
+from oddsengine import catalog
 from oddsengine.auditing.calibrations import Fair, fair_by_time
 from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.grading import closing_probabilities
@@ -37,6 +37,7 @@ from oddsengine.columns import SECOND, Floats
 from oddsengine.engine import Engine
 from oddsengine.find.board import Sharp
 from oddsengine.frames import IntoFrame, to_polars
+from oddsengine.maths import scoring
 from oddsengine.opportunities import check_number
 from oddsengine.outcomes import profits, settled
 from oddsengine.stakes import bet_table, kelly_portfolio

@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oddsengine import catalog, middle
+from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.detect import Offers, market_fair
 from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs
 from oddsengine.guards import main_markets
+from oddsengine.maths import middle
 from oddsengine.traits import Kind
 
 NOWHERE, LADDER, MEDIAN, SHAPE = 0, 1, 2, 3

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine import scoring
+from oddsengine.maths import scoring
 from oddsengine.strategy import Backtest, Summary
 
 _BLUE, _ORANGE, _GREEN, _RED, _GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#777777"

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine import guards, middle, momentum, portfolio, query
+from oddsengine import guards, momentum, portfolio, query
 from oddsengine._jit import REPORTER, caching
-from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.engine import Engine
 from oddsengine.expressions import OddsExpr
+from oddsengine.maths import middle
+from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.opportunities import find_all
 
 _SECONDS = 300  # timeout of the second process

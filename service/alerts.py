@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from oddsengine.odds import format_american
+from oddsengine.maths.odds import format_american
 from oddsengine_service.endpoints import MOST_LIMIT, Context, Endpoint
 from oddsengine_service.keys import KeysError, Record
 from oddsengine_service.kinds import KINDS

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.devig import DEVIG_METHODS
+from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine_service.params import LARGEST
 from oddsengine_service.tiers import TIERS, required
 

@@ -51,7 +51,12 @@ AREAS: dict[str, tuple[float, tuple[str, ...]]] = {
     "kernels": (0.4, ("oddsengine/*.py", "oddsengine/board/*.py", "oddsengine/query/scan.py")),
     "detectors": (
         0.05,
-        ("oddsengine/find/*.py", "oddsengine/kelly.py", "oddsengine/value.py", "oddsengine/arbitrage.py"),
+        (
+            "oddsengine/find/*.py",
+            "oddsengine/maths/kelly.py",
+            "oddsengine/maths/value.py",
+            "oddsengine/maths/arbitrage.py",
+        ),
     ),
     "guards": (0.15, ("oddsengine/guards.py",)),
     "wire": (0.2, ("service/wire/*.py", "service/ws/wire.py", "service/stream/sse.py", "service/params.py")),
@@ -62,15 +67,15 @@ AREAS: dict[str, tuple[float, tuple[str, ...]]] = {
 _BOARD = "live_rows live_reading live_review engine"
 _WIRE = "service_wire make_examples service_odds service_opportunities stream"
 TESTS: dict[str, str] = {
-    "oddsengine/arbitrage.py": "arbitrage laws detect_units",
-    "oddsengine/kelly.py": "kelly laws portfolio",
-    "oddsengine/value.py": "value laws",
+    "oddsengine/maths/arbitrage.py": "arbitrage laws detect_units",
+    "oddsengine/maths/kelly.py": "kelly laws portfolio",
+    "oddsengine/maths/value.py": "value laws",
     "oddsengine/commission.py": "commission fair laws",
-    "oddsengine/devig.py": "devig twin",
+    "oddsengine/maths/devig.py": "devig twin",
     "oddsengine/fair_close.py": "estimator fair engine",
     "oddsengine/momentum.py": "estimator simulate_slow fair engine",
     "oddsengine/expressions.py": "expressions",
-    "oddsengine/middle.py": "middle tails twin",
+    "oddsengine/maths/middle.py": "middle tails twin",
     "oddsengine/portfolio.py": "portfolio",
     "oddsengine/timestamps.py": "json_quotes schema service_odds service_wire",
     "oddsengine/outcomes.py": "stakes strategy",

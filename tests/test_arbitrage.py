@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes
+from oddsengine.maths.arbitrage import arbitrage_stakes, hold, round_stakes
 
 MARKETS = st.lists(st.floats(1.01, 100.0), min_size=1, max_size=8)
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from service_running import running
 
-from oddsengine import arbitrage_stakes, calculators, kelly
+from oddsengine import arbitrage_stakes, kelly
+from oddsengine.maths import calculators
 
 PRICES = st.floats(1.01, 100.0)
 MONEY = st.floats(1.0, 1e6)

@@ -21,8 +21,8 @@ from oddsengine.cli import main
 from oddsengine.closing import LAST_S, ClosingRecorder
 from oddsengine.closing_consensus import Vote, close_logit
 from oddsengine.clv import BETS_SCHEMA, REPORT_SCHEMA, clv, means, report
-from oddsengine.devig import devig
 from oddsengine.engine import Engine
+from oddsengine.maths.devig import devig
 from oddsengine.open_opportunities import EV, NEW
 from oddsengine.simulate import World
 from oddsengine.tape import TapeWriter

@@ -11,7 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from strategies import Market, books, markets, not_prices, tables
 
-from oddsengine.devig import DEVIG_METHODS, devig, devig_groups
+from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
 
 Floats = npt.NDArray[np.float64]
 
@@ -331,7 +331,7 @@ def test_few_markets_need_many_steps(method: str, still_open: list[list[int]], m
 
     One list for each range of the sum of a book's probabilities, `BOOK_SUMS`.
     """
-    module = importlib.import_module("oddsengine.devig")
+    module = importlib.import_module("oddsengine.maths.devig")
     solver = getattr(module, f"_{method}")
     bisected: list[int] = []
     monkeypatch.setattr(module, "_bisect", lambda method, cell, n, i: bisected.append(i))
@@ -351,7 +351,7 @@ def test_few_markets_need_many_steps(method: str, still_open: list[list[int]], m
 
 def test_one_machine_code_per_kernel() -> None:
     """A second signature would compile at run time, inside someone's request."""
-    module = importlib.import_module("oddsengine.devig")
+    module = importlib.import_module("oddsengine.maths.devig")
     frozen = np.array(MATCHES)
     frozen.flags.writeable = False
     devig(MATCHES)
@@ -386,7 +386,7 @@ def test_offsets_that_do_not_cover_the_odds(offsets: npt.ArrayLike) -> None:
 
 def test_a_kernel_called_with_constants_is_compiled_once() -> None:
     devig(np.array([2.0, 3.0, 9.0]), "power")
-    bisect: Any = importlib.import_module("oddsengine.devig")._bisect
+    bisect: Any = importlib.import_module("oddsengine.maths.devig")._bisect
     number, cells = numba.types.int64, numba.types.Array(numba.types.float64, 3, "C")
     for constant in range(3):
         bisect.get_call_template([numba.types.literal(constant), cells, number, number], {})  # type: ignore[no-untyped-call]

@@ -12,7 +12,7 @@ from polars.testing import assert_series_equal
 
 import oddsengine as oe
 from oddsengine.expressions import OddsExpr, _markets
-from oddsengine.value import edge
+from oddsengine.maths.value import edge
 
 ANY_NUMBER = st.one_of(
     st.floats(1.001, 500.0),

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
-from oddsengine.devig import DEVIG_METHODS, devig
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.futures import (
     FUTURES_SCHEMA,
@@ -27,6 +26,7 @@ from oddsengine.futures import (
 )
 from oddsengine.futures.identity import UnreadableError, Wording, read
 from oddsengine.futures.winners import fair
+from oddsengine.maths.devig import DEVIG_METHODS, devig
 from oddsengine.schema import OddsError
 from oddsengine.simulate.futures import FuturesSeason
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from oddsengine.kelly import kelly, kelly_exclusive
+from oddsengine.maths.kelly import kelly, kelly_exclusive
 
 PROBS = st.floats(0.0, 1.0)
 ODDS = st.floats(1.01, 200.0)

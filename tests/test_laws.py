@@ -34,10 +34,11 @@ from rows import (
 )  # fmt: skip
 
 import oddsengine
-from oddsengine import calculators, catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
+from oddsengine import catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
 from oddsengine.detect import Wants
 from oddsengine.find import arbitrage, board
 from oddsengine.groups import mix
+from oddsengine.maths import calculators
 
 Find = Callable[..., pl.DataFrame]
 FINDERS: tuple[Find, ...] = (find_ev, find_arbitrage, find_low_hold, find_middles)

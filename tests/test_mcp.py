@@ -14,7 +14,7 @@ from effort import some
 from service_running import PATIENCE_S, Running
 
 from oddsengine.cli import main
-from oddsengine.devig import devig
+from oddsengine.maths.devig import devig
 from oddsengine_service.mcp.tools import BY_NAME, MOST_BYTES, MOST_ROWS, TOOLS
 from oddsengine_service.tiers import TIERS
 

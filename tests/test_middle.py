@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from oddsengine.middle import (
+from oddsengine.maths.middle import (
     KINDS,
     Shapes,
     _deviate,

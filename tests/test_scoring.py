@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oddsengine import scoring
 from oddsengine.clv import clv, means
-from oddsengine.devig import devig
 from oddsengine.feeds import football_data
 from oddsengine.feeds.football_data import SeasonFile
-from oddsengine.kelly import kelly_exclusive
-from oddsengine.scoring import VOID, Return
+from oddsengine.maths import scoring
+from oddsengine.maths.devig import devig
+from oddsengine.maths.kelly import kelly_exclusive
+from oddsengine.maths.scoring import VOID, Return
+from oddsengine.maths.value import edge
 from oddsengine.simulate.history import TEAMS, Season, seasons
-from oddsengine.value import edge
 
 Floats = npt.NDArray[np.float64]
 Table = list[list[float]]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oddsengine as oe
-from oddsengine.arbitrage import joint_stakes
+from oddsengine.maths.arbitrage import joint_stakes
 from oddsengine.outcomes import Factor, factors, tilt
 from oddsengine.sample import SAMPLE_BOARD
 from oddsengine.stakes import _bets

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oddsengine.value import confidence, edge
+from oddsengine.maths.value import confidence, edge
 
 PROBS = st.floats(0.0, 1.0)
 

@@ -19,7 +19,7 @@ from oddsengine.find.ids import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.identity import WORDING, Wording
 from oddsengine.layout import BOOK_BITS, BOOK_MASK, FLAP, LIVE, SUSPENDED
-from oddsengine.odds import quoted_american
+from oddsengine.maths.odds import quoted_american
 from oddsengine.schema import ODDS_SCHEMA
 
 _FLAGS = {"True": True, "False": False}

@@ -28,7 +28,7 @@ from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs
 from oddsengine.identity import WORDING, Wording
 from oddsengine.layout import LIVE, MISMATCH, SUSPENDED
 from oddsengine.markets import times
-from oddsengine.odds import even_money
+from oddsengine.maths.odds import even_money
 from oddsengine.schema import MOST_CHARACTERS, NONE_REJECTED, ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
 LINKS = (

@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from oddsengine.arbitrage import arbitrage_stakes, hold, round_stakes
 from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import bold, echo, terminal
 from oddsengine.commands.report import csv_text, decimal
-from oddsengine.devig import DEVIG_METHODS, devig
-from oddsengine.kelly import kelly, kelly_exclusive
-from oddsengine.odds import (
+from oddsengine.maths.arbitrage import arbitrage_stakes, hold, round_stakes
+from oddsengine.maths.devig import DEVIG_METHODS, devig
+from oddsengine.maths.kelly import kelly, kelly_exclusive
+from oddsengine.maths.odds import (
     american_to_decimal,
     decimal_to_american,
     format_american,

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from oddsengine.commands.layout import Column
-from oddsengine.odds import format_american
+from oddsengine.maths.odds import format_american
 from oddsengine.results import bet, number, team
 from oddsengine.spreadsheets import safe_text
 

@@ -15,7 +15,7 @@ from textual.widgets import DataTable, Footer, Header, Input, Static, TabbedCont
 
 from oddsengine.catalog import normalise
 from oddsengine.engine import Engine
-from oddsengine.odds import format_american
+from oddsengine.maths.odds import format_american
 from oddsengine.opportunities import find_all, rejected
 from oddsengine.reading import read_odds
 from oddsengine.schema import OddsWarning

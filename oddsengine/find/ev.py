@@ -5,15 +5,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import fair_close, tails, value
+from oddsengine import fair_close, tails
 from oddsengine.columns import spans
 from oddsengine.detect import ages, best_legs, edges, sharp_edges
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Search
 from oddsengine.groups import Bytes, Floats, Ints, Longs, Words
-from oddsengine.kelly import kelly, shrunk_kelly
-from oddsengine.odds import decimal_to_american
+from oddsengine.maths import value
+from oddsengine.maths.kelly import kelly, shrunk_kelly
+from oddsengine.maths.odds import decimal_to_american
 from oddsengine.results import EV_SCHEMA, TEXTS
 
 

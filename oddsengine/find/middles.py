@@ -5,13 +5,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import middle, tails
+from oddsengine import tails
 from oddsengine.columns import spans
 from oddsengine.detect import Offers, ages, break_even, market_fair, pair_legs, unconfirmed
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Chosen, Search
 from oddsengine.groups import Bytes, Floats, Ints, Longs, distinct
+from oddsengine.maths import middle
 from oddsengine.results import MIDDLE_ODDS, MIDDLE_SIDE, MIDDLES_SCHEMA
 
 _SOURCES = pl.Series(["unknown", "ladder", "median", "shape"])

@@ -9,13 +9,13 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.casts import TIME
-from oddsengine.devig import DEVIG_METHODS
 from oddsengine.find import books as naming
 from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.futures.board import FuturesBoard
 from oddsengine.futures.evaluation import REASONS, Evaluation, evaluate
 from oddsengine.futures.fields import FuturesField
 from oddsengine.futures.identity import price_id
+from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine.references import Reference, book_list
 from oddsengine.timestamps import micros
 

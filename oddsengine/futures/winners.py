@@ -1,8 +1,8 @@
 """Margin removal with several winners: fair probabilities from one book's prices of a whole field.
 
 Of n contestants exactly w win (a title: 1; a top-4 finish: 4; to reach the final: 2). A book's implied probabilities
-q_i = 1 / d_i sum to more than w, the fair ones to w. For w = 1 this is `oddsengine.devig`; for w > 1 its methods use w
-instead of 1:
+q_i = 1 / d_i sum to more than w, the fair ones to w. For w = 1 this is `oddsengine.maths.devig`; for w > 1 its
+methods use w instead of 1:
 
 ==============  ==================================  =================================================
 method          fair probability                    unknown, from sum p_i = w
@@ -20,9 +20,9 @@ worst_case      the least of the above, outcome by outcome; the sum is at most w
 The whole field is `nan` for an invalid price, fewer contestants than w + 1, a probability outside (0, 1)
 (multiplicative and additive, with strong favourites and many places), or a solver that does not converge.
 
-Reference: the methods are those of `oddsengine.devig`. Deriving probabilities of a place from those of a win is another
-problem: D. A. Harville, "Assigning probabilities to the outcomes of multi-entry
-competitions", Journal of the American Statistical Association 68, 1973,
+Reference: the methods are those of `oddsengine.maths.devig`. Deriving probabilities of a place from those of a win is
+another problem: D. A. Harville, "Assigning probabilities to the outcomes of multi-entry competitions", Journal of the
+American Statistical Association 68, 1973,
 https://doi.org/10.1080/01621459.1973.10482425.
 """
 
@@ -31,8 +31,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine.devig import DEVIG_METHODS, devig
 from oddsengine.groups import Floats
+from oddsengine.maths.devig import DEVIG_METHODS, devig
 
 _WIDEST = 600.0  # bracket, in the logarithm of the unknown
 _BISECTIONS = 200  # enough to reach one unit in the last place

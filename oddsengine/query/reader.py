@@ -23,7 +23,7 @@ from oddsengine.groups import mix
 from oddsengine.guards import main_lines
 from oddsengine.identity import Wording
 from oddsengine.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPENDED
-from oddsengine.odds import even_money, quoted_american, round_american
+from oddsengine.maths.odds import even_money, quoted_american, round_american
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
 from oddsengine.query.lines import NOT_COMPUTED, MainLines, units_of
 from oddsengine.query.scan import best, between, page_between, scan, states

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from oddsengine.devig import DEVIG_METHODS, devig
-from oddsengine.kelly import kelly
-from oddsengine.odds import american_to_decimal, decimal_to_american, round_american
+from oddsengine.maths.devig import DEVIG_METHODS, devig
+from oddsengine.maths.kelly import kelly
+from oddsengine.maths.odds import american_to_decimal, decimal_to_american, round_american
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.params import Param, choice, number, text
 from oddsengine_service.problems import invalid, quoted

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oddsengine import arbitrage_stakes, calculators, kelly, round_stakes
+from oddsengine import arbitrage_stakes, kelly, round_stakes
+from oddsengine.maths import calculators
 from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.params import MOST_TEXT, Param, flag, number, text
 from oddsengine_service.problems import invalid, quoted

@@ -19,7 +19,7 @@ from oddsengine.closing import LAST_S, Close
 from oddsengine.clv import GROUPINGS, report
 from oddsengine.columns import NO_TIME, Ints, Longs
 from oddsengine.history import Moves, described
-from oddsengine.odds import round_american
+from oddsengine.maths.odds import round_american
 from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values
 from oddsengine.timestamps import micros, timestamps
 from oddsengine.update import hexadecimal

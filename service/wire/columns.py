@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.odds import round_american
+from oddsengine.maths.odds import round_american
 from oddsengine.query import values
 from oddsengine.timestamps import timestamps
 

@@ -7,7 +7,7 @@ American prices have 2 digits, decimal prices and probabilities 6, others 4. Tim
 from datetime import datetime
 
 from oddsengine.columns import Floats
-from oddsengine.odds import quoted_american, round_american
+from oddsengine.maths.odds import quoted_american, round_american
 
 Number = float | None
 

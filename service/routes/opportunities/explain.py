@@ -7,10 +7,10 @@ import polars as pl
 
 from oddsengine import Explanation, catalog
 from oddsengine.columns import Floats
-from oddsengine.devig import DEVIG_METHODS, devig
 from oddsengine.explain import explain
 from oddsengine.history import described
-from oddsengine.odds import decimal_to_american, round_american
+from oddsengine.maths.devig import DEVIG_METHODS, devig
+from oddsengine.maths.odds import decimal_to_american, round_american
 from oddsengine.timestamps import micros, timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service.endpoints import Context, Endpoint, data

@@ -9,7 +9,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
-from oddsengine.devig import DEVIG_METHODS
+from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page

@@ -70,7 +70,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oddsengine._jit import kernel
-from oddsengine.odds import decimal_odds
+from oddsengine.maths.odds import decimal_odds
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

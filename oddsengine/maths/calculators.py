@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from math import isfinite, prod
 from typing import NamedTuple
 
-from oddsengine.odds import probabilities
+from oddsengine.maths.odds import probabilities
 
 MOST_BOOST = 3.0  # a larger share is one in percent
 

@@ -46,9 +46,9 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from oddsengine.columns import Floats, Longs
-from oddsengine.kelly import kelly_exclusive
-from oddsengine.odds import decimal_odds, probabilities
-from oddsengine.value import edge
+from oddsengine.maths.kelly import kelly_exclusive
+from oddsengine.maths.odds import decimal_odds, probabilities
+from oddsengine.maths.value import edge
 
 VOID = -1
 """Outcome of a void match: stakes are returned, and there is no score."""

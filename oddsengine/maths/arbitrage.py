@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddsengine.odds import decimal_odds
+from oddsengine.maths.odds import decimal_odds
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ The constants were chosen from a few recorded boards. Results are ``nan`` for in
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddsengine.odds import decimal_odds, probabilities
+from oddsengine.maths.odds import decimal_odds, probabilities
 
 Floats = NDArray[np.float64]
 

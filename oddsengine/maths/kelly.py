@@ -40,7 +40,7 @@ Scientist 35 (2010).
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddsengine.odds import decimal_odds, probabilities
+from oddsengine.maths.odds import decimal_odds, probabilities
 
 Floats = NDArray[np.float64]
 

@@ -62,7 +62,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import fused
-from oddsengine.odds import decimal_odds
+from oddsengine.maths.odds import decimal_odds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

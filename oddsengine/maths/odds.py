@@ -1,6 +1,6 @@
 """Conversion of odds: decimal, American, fractional, and implied probability.
 
-Nothing is rounded, and no margin is removed (see `oddsengine.devig`).
+Nothing is rounded, and no margin is removed (see `oddsengine.maths.devig`).
 
 Symbols and formulas, with d the decimal odds (payout per unit staked, stake included)::
 
