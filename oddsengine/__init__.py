@@ -10,6 +10,7 @@ import importlib
 from typing import Any
 
 from oddsengine._installation import __version__
+from oddsengine.catalog.reasons import GUARDS
 from oddsengine.engine import Engine
 from oddsengine.explain import Explanation, explain
 from oddsengine.expressions import OddsExpr
@@ -41,7 +42,6 @@ from oddsengine.opportunities import (
     rejected,
 )
 from oddsengine.reading import read_odds
-from oddsengine.reasons import GUARDS
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarning, check_odds
 from oddsengine.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_plan, cover, kelly_portfolio

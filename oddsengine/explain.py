@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from oddsengine.catalog import FairTable
+from oddsengine.catalog.reasons import NAMES, Guards, sentence
 from oddsengine.columns import spans
 from oddsengine.detect import Wants, ages, market_fair
 from oddsengine.find import arbitrage, board, ev, ids, low_hold, middles
 from oddsengine.find.board import Question, Sharp, prepare
 from oddsengine.groups import Ints, Longs
 from oddsengine.opportunities import Commission
-from oddsengine.reasons import NAMES, Guards, sentence
 from oddsengine.references import devig_method
 from oddsengine.results import bet, team
 from oddsengine.schema import OddsTable

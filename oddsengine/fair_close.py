@@ -34,9 +34,9 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.fair import FLAGS, FairTable
+from oddsengine.catalog.reasons import CODES
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words
 from oddsengine.maths.devig import devig_groups
-from oddsengine.reasons import CODES
 from oddsengine.traits import Kind, Traits
 
 SECOND = 1_000_000

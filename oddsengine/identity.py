@@ -26,8 +26,8 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
+from oddsengine.catalog.reasons import CODES
 from oddsengine.groups import Bytes, Floats, Ints, Longs, intern
-from oddsengine.reasons import CODES
 from oddsengine.traits import Kind
 
 WORDING = (

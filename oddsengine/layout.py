@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
+from oddsengine.catalog.reasons import CODES
 from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs, Words, first_gap, intern
 from oddsengine.identity import DRAW, MAYBE_DRAW, moneyline
-from oddsengine.reasons import CODES
 from oddsengine.traits import Kind
 from oddsengine.twins import Rules, linked
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import Bools
 from oddsengine.groups import Bytes, Groups, Ints, Longs, Words, intern, mix, settle
 from oddsengine.identity import (
@@ -49,7 +50,6 @@ from oddsengine.layout import (
     too_many,
     unit_of,
 )
-from oddsengine.reasons import CODES
 from oddsengine.schema import OddsTable
 from oddsengine.traits import Kind, Traits, traits
 from oddsengine.twins import rules

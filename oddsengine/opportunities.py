@@ -29,13 +29,13 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.catalog.reasons import NAMES, Guards, sentence
 from oddsengine.detect import Wants
 from oddsengine.find import arbitrage, board, empty, ev, low_hold, middles
 from oddsengine.find import fair as fair_rows
 from oddsengine.find.board import Prepared, Question, Sharp, prepare, set_aside
 from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.guards import main_lines
-from oddsengine.reasons import NAMES, Guards, sentence
 from oddsengine.results import MARKETS_SCHEMA, REJECTED_SCHEMA
 from oddsengine.schema import OddsError, OddsTable, OddsWarning
 

@@ -42,11 +42,11 @@ from numpy.typing import ArrayLike
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
+from oddsengine.catalog.reasons import CODES, GUARDS
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.markets import Identity, identify
 from oddsengine.maths import middle
 from oddsengine.portfolio import shrink
-from oddsengine.reasons import CODES, GUARDS
 from oddsengine.schema import OddsError, OddsTable
 
 _COUNTS = ("poisson", "negative_binomial", "skellam")

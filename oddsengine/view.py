@@ -18,6 +18,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.facts import Columns, Facts, moments_of
 from oddsengine.board.names import Names
+from oddsengine.catalog.reasons import CODES
 from oddsengine.detect import Offers, Scope, Wants, offers, unconfirmed
 from oddsengine.find import arbitrage, ev, low_hold, middles
 from oddsengine.find.board import Prepared, Question, Sharp, chosen_method, empty, included, some_of
@@ -40,7 +41,6 @@ from oddsengine.open_opportunities import (
     OpenTable,
 )
 from oddsengine.opportunities import Opportunities
-from oddsengine.reasons import CODES
 from oddsengine.references import (
     CLOSE,
     FairPrices,

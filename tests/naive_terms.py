@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from oddsengine import catalog
-from oddsengine.reasons import CODES
+from oddsengine.catalog.reasons import CODES
 from oddsengine.traits import Kind
 
 SIDES = ("home", "draw", "away", "none", "over", "under", "yes", "no", "odd", "even")

@@ -19,13 +19,13 @@ from rows import total
 from test_twin import BOOKS
 
 from oddsengine import detect
+from oddsengine.catalog.reasons import CODES
 from oddsengine.detect import Offers, Scope, Wants, offers
 from oddsengine.find import arbitrage, board, ev, ids, low_hold, middles
 from oddsengine.find.board import Prepared, Question, prepare
 from oddsengine.find.ids import Hashes
 from oddsengine.find.search import Cases, Search
 from oddsengine.groups import NO_TIME, Groups, Longs, mix
-from oddsengine.reasons import CODES
 from oddsengine.references import fair_prices, view_spec
 
 MOMENT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=NOW)

@@ -20,10 +20,10 @@ from rows import prop, row, spread, table, team_total, total
 from test_twin import check_rejected
 
 from oddsengine import catalog, guards
+from oddsengine.catalog.reasons import CODES, GUARDS
 from oddsengine.groups import NO_TIME, Bytes, Groups, Longs
 from oddsengine.guards import Guarded, guard, judge, main_lines
 from oddsengine.markets import Identity, identify, times
-from oddsengine.reasons import CODES, GUARDS
 from oddsengine.schema import check_odds
 
 Bools = npt.NDArray[np.bool_]

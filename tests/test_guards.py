@@ -31,7 +31,7 @@ from rows import (
 )
 
 from oddsengine import find_all, find_arbitrage, find_ev, find_low_hold, find_middles
-from oddsengine.reasons import GUARDS
+from oddsengine.catalog.reasons import GUARDS
 
 Find = Callable[..., pl.DataFrame]
 

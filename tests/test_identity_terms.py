@@ -19,10 +19,10 @@ from naive_terms import LAST_NUMBER, LAST_NUMBERS, Term, game, lead, read, turne
 from naive_terms import _said as twin_of_a_selection
 
 from oddsengine import catalog, identity
+from oddsengine.catalog.reasons import CODES, NAMES
 from oddsengine.identity import WORDING, parts_of_rows, selection, thresholds
 from oddsengine.markets import Identity, identify
 from oddsengine.reading import read_odds
-from oddsengine.reasons import CODES, NAMES
 from oddsengine.sample import SAMPLE_BOARD
 from oddsengine.schema import OddsTable, check_odds
 from oddsengine.traits import Kind

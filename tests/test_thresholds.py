@@ -10,8 +10,8 @@ from rows import MOMENT, aside, ask, nothing, table, total
 import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.catalog import CatalogError
+from oddsengine.catalog.reasons import GUARDS, MAIN_THRESHOLDS, enabled, thresholds_of
 from oddsengine.cli import main
-from oddsengine.reasons import GUARDS, MAIN_THRESHOLDS, enabled, thresholds_of
 from oddsengine.tape import TapeWriter, replay
 
 

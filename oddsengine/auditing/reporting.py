@@ -13,8 +13,8 @@ from oddsengine.auditing.grading import THRESHOLDS, grade
 from oddsengine.auditing.replay import check_books, engine_of, source
 from oddsengine.auditing.shown import collect_shown
 from oddsengine.catalog.fair import FLAGS
+from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import NO_TIME, Floats
-from oddsengine.reasons import Guards
 from oddsengine.tape import Tape
 from oddsengine.timestamps import micros
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
+from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import grown
 from oddsengine.fair_close import Estimator, estimator
 from oddsengine.find.ids import Hashes, ladders, word, words
@@ -42,7 +43,6 @@ from oddsengine.layout import (
     too_many,
     unit_of,
 )
-from oddsengine.reasons import CODES
 from oddsengine.tails import Forms, forms
 from oddsengine.traits import Kind, Traits, traits
 from oddsengine.twins import Rules, rules

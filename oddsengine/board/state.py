@@ -31,6 +31,7 @@ from oddsengine.board.rows import (
     row_ids,
 )
 from oddsengine.board.units import Units
+from oddsengine.catalog.reasons import CODES
 from oddsengine.detect import Scope
 from oddsengine.fair_close import Board as Estimated
 from oddsengine.fair_close import Times, Votes, minutes, starts
@@ -40,7 +41,6 @@ from oddsengine.guards import Guarded
 from oddsengine.identity import Wording
 from oddsengine.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, Gathered, Lists, Meaning, Prices, gather
 from oddsengine.momentum import Memory, Sampled
-from oddsengine.reasons import CODES
 from oddsengine.references import read
 
 SECOND = 1_000_000

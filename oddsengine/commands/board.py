@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from oddsengine.catalog.reasons import GUARDS, NAMES
 from oddsengine.commands.layout import table as text_table
 from oddsengine.commands.output import bold, echo, notice, terminal, wrapped, write
 from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, moment, records
@@ -21,7 +22,6 @@ from oddsengine.find.books import absent, refused
 from oddsengine.find.empty import no_valid_row
 from oddsengine.opportunities import find_all, markets, rejected, why_no_ev
 from oddsengine.reading import STANDARD_INPUT, files_of, read_odds
-from oddsengine.reasons import GUARDS, NAMES
 from oddsengine.sample import SAMPLE_BOARD
 from oddsengine.schema import OddsTable, OddsWarning
 from oddsengine.tables import write_table

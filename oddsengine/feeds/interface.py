@@ -19,6 +19,7 @@ from typing import Any, Generic, NamedTuple, Required, TypedDict, TypeVar
 
 import msgspec
 
+from oddsengine.catalog.reasons import IDENTITY
 from oddsengine.feeds.decoding import (
     Level,
     Name,
@@ -32,7 +33,6 @@ from oddsengine.feeds.decoding import (
 )
 from oddsengine.feeds.names import market
 from oddsengine.feeds.payload import FeedError, Game, Payload
-from oddsengine.reasons import IDENTITY
 
 _SOURCE = "the interface"
 T = TypeVar("T")

@@ -17,6 +17,7 @@ import polars as pl
 
 from oddsengine import catalog, fair_close
 from oddsengine.casts import TIME
+from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, enabled, thresholds_of
 from oddsengine.detect import Offers, Scope, Wants, ages, view
 from oddsengine.find import books as naming
 from oddsengine.find import ids
@@ -25,7 +26,6 @@ from oddsengine.frames import IntoFrame
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
 from oddsengine.guards import Guarded, guard
 from oddsengine.markets import Identity, identify, times
-from oddsengine.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, enabled, thresholds_of
 from oddsengine.references import CLOSE, METHODS, book_list, read
 from oddsengine.results import TEXTS
 from oddsengine.schema import OddsTable, check_odds

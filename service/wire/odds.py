@@ -10,9 +10,9 @@ import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import catalog
+from oddsengine.catalog.reasons import NAMES, reason
 from oddsengine.columns import Floats, Ints
 from oddsengine.query import BoardReader, OddsRows, OwnTexts, values
-from oddsengine.reasons import NAMES, reason
 from oddsengine.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service.params import MOST_TEXT, WORDS_PATTERN
