@@ -13,10 +13,8 @@ from oddsengine._installation import __version__
 from oddsengine.catalog.reasons import GUARDS
 from oddsengine.engine import Engine
 from oddsengine.explain import Explanation, explain
-from oddsengine.expressions import OddsExpr
 from oddsengine.find.board import prepare
 from oddsengine.find.fair import FAIR_COLUMNS
-from oddsengine.frames import flatten
 from oddsengine.maths.arbitrage import arbitrage_stakes, hold, round_stakes
 from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.maths.kelly import kelly, kelly_exclusive
@@ -43,9 +41,11 @@ from oddsengine.opportunities import (
 )
 from oddsengine.reading import read_odds
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
-from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarning, check_odds
 from oddsengine.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_plan, cover, kelly_portfolio
-from oddsengine.tables import write_table
+from oddsengine.tables.expressions import OddsExpr
+from oddsengine.tables.files import write_table
+from oddsengine.tables.frames import flatten
+from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarning, check_odds
 from oddsengine.update import Update
 from oddsengine.view import View
 from oddsengine.warm import load_kernels

@@ -23,7 +23,7 @@ from oddsengine.history import Moves, nothing
 from oddsengine.identity import WORDING
 from oddsengine.layout import BOOK_BITS, BOOK_MASK, LIVE, SUSPENDED
 from oddsengine.maths.odds import quoted_american
-from oddsengine.schema import ODDS_SCHEMA
+from oddsengine.tables.schema import ODDS_SCHEMA
 from oddsengine.tape import Tape, engine_for
 
 COLUMNS = (

@@ -16,7 +16,7 @@ from oddsengine.commands import audit, board, catalog, clv, feeds, keys, mcp, pr
 from oddsengine.commands.layout import printable
 from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine.reading import ODDS_FORMATS
-from oddsengine.tables import reason_of
+from oddsengine.tables.files import reason_of
 from oddsengine.tape import SYNC
 from oddsengine_cli import main
 

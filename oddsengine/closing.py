@@ -31,7 +31,7 @@ from oddsengine.maths.odds import decimal_to_american
 from oddsengine.open_opportunities import EV, FIGURES, LEGS, Hits
 from oddsengine.outcomes import settle
 from oddsengine.query.values import league_id, sport_id, team_names
-from oddsengine.timestamps import time_of
+from oddsengine.tables.timestamps import time_of
 from oddsengine.update import Update, hexadecimal
 
 LAST_S = 300  # s: a price that left this long before the close still counts

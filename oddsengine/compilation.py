@@ -24,9 +24,9 @@ from oddsengine.engine import Engine
 from oddsengine.opportunities import find_all, markets, rejected
 from oddsengine.query import Filter, Index
 from oddsengine.reading import read_odds
-from oddsengine.sample import SAMPLE_BOARD
 from oddsengine.simulate import World
 from oddsengine.stakes import arbitrage_plan, kelly_portfolio
+from oddsengine.tables.sample import SAMPLE_BOARD
 
 _MODULE = "oddsengine.compilation"
 _SECONDS = 1800  # timeout of a process

@@ -35,7 +35,6 @@ from oddsengine.detect import Scope
 from oddsengine.fair_close import Fair
 from oddsengine.find.board import Sharp
 from oddsengine.find.ids import hexadecimal
-from oddsengine.frames import IntoFrame
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
 from oddsengine.guards import Guarded, alone, honour, judge
 from oddsengine.identity import Wording
@@ -44,8 +43,9 @@ from oddsengine.momentum import Memory, Sampled
 from oddsengine.open_opportunities import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.references import CLOSE, fair_prices
 from oddsengine.replica import ReadState, Replica, Write
-from oddsengine.schema import BAD_ROW_SCHEMA, NONE_REJECTED
-from oddsengine.timestamps import micros, time_of
+from oddsengine.tables.frames import IntoFrame
+from oddsengine.tables.schema import BAD_ROW_SCHEMA, NONE_REJECTED
+from oddsengine.tables.timestamps import micros, time_of
 from oddsengine.update import Change, Update
 from oddsengine.view import View, ViewKey, search
 

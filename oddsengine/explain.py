@@ -18,7 +18,7 @@ from oddsengine.groups import Ints, Longs
 from oddsengine.opportunities import Commission
 from oddsengine.references import devig_method
 from oddsengine.results import bet, team
-from oddsengine.schema import OddsTable
+from oddsengine.tables.schema import OddsTable
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -27,7 +27,7 @@ from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import CODES
 from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
 from oddsengine.markets import Identity, times
-from oddsengine.schema import OddsTable
+from oddsengine.tables.schema import OddsTable
 from oddsengine.traits import Traits
 from oddsengine.traits import traits as look_up
 

@@ -50,7 +50,7 @@ from oddsengine.layout import (
     too_many,
     unit_of,
 )
-from oddsengine.schema import OddsTable
+from oddsengine.tables.schema import OddsTable
 from oddsengine.traits import Kind, Traits, traits
 from oddsengine.twins import rules
 

@@ -34,10 +34,10 @@ from oddsengine.detect import Wants
 from oddsengine.find import arbitrage, board, empty, ev, low_hold, middles
 from oddsengine.find import fair as fair_rows
 from oddsengine.find.board import Prepared, Question, Sharp, prepare, set_aside
-from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.guards import main_lines
 from oddsengine.results import MARKETS_SCHEMA, REJECTED_SCHEMA
-from oddsengine.schema import OddsError, OddsTable, OddsWarning
+from oddsengine.tables.frames import IntoFrame, to_polars
+from oddsengine.tables.schema import OddsError, OddsTable, OddsWarning
 
 _ROWS_FOR_THREADS = 100_000
 Commission = Mapping[str, float] | None

@@ -47,7 +47,7 @@ from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.markets import Identity, identify
 from oddsengine.maths import middle
 from oddsengine.portfolio import shrink
-from oddsengine.schema import OddsError, OddsTable
+from oddsengine.tables.schema import OddsError, OddsTable
 
 _COUNTS = ("poisson", "negative_binomial", "skellam")
 _USUAL_TOTAL = {"soccer": 2.7, "hockey": 6.1, "baseball": 8.8, "futsal": 6.5}  # if no bet implies it

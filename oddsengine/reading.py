@@ -24,8 +24,8 @@ import polars as pl
 
 from oddsengine.feeds import FeedError
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
-from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
-from oddsengine.tables import READABLE, bad_lines, decoded, read_table, reason_of, scan_table
+from oddsengine.tables.files import READABLE, bad_lines, decoded, read_table, reason_of, scan_table
+from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
 STANDARD_INPUT = "-"
 ODDS_FORMATS = ("decimal", "american")

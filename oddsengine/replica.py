@@ -20,7 +20,7 @@ from oddsengine.guards import Guarded
 from oddsengine.identity import Wording
 from oddsengine.momentum import Memory, Sampled
 from oddsengine.open_opportunities import Difference, Hits, OpenSet, OpenTable
-from oddsengine.timestamps import time_of
+from oddsengine.tables.timestamps import time_of
 
 
 class ReadState(NamedTuple):

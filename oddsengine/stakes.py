@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike
 
 from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
-from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.maths.arbitrage import joint_stakes
 from oddsengine.maths.kelly import kelly
 from oddsengine.outcomes import factors, profits
 from oddsengine.portfolio import Games, Limits, best_stakes, growth, shrink, whole_steps
-from oddsengine.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.tables.frames import IntoFrame, to_polars
+from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
 _NAMES = {"game_id": "event_id", "market": "market_type"}  # columns of `find_ev` and their names in odds tables
 _ADDED = ("stake", "stake_fraction", "kelly_fraction", "left_out")
@@ -359,7 +359,7 @@ def arbitrage_plan(
     Examples
     --------
     >>> import oddsengine as oe
-    >>> from oddsengine.sample import SAMPLE_BOARD
+    >>> from oddsengine.tables.sample import SAMPLE_BOARD
     >>> arbs = oe.find_arbitrage(oe.read_odds(SAMPLE_BOARD))
     >>> plan = arbitrage_plan(arbs, bankroll=1000, max_bet=200, max_book={"fanduel": 150}, step=5)
     >>> plan.select("rank", "sportsbook", "stake", pl.col("worst_case").round(2)).rows()[:2]

@@ -31,16 +31,16 @@ from oddsengine.auditing.grading import closing_probabilities
 from oddsengine.auditing.progress import ticking
 from oddsengine.auditing.replay import check_books, engine_of, source, span, steps
 from oddsengine.board.facts import moments_of
-from oddsengine.casts import TIME
 from oddsengine.clv import means
 from oddsengine.columns import SECOND, Floats
 from oddsengine.engine import Engine
 from oddsengine.find.board import Sharp
-from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.maths import scoring
 from oddsengine.opportunities import check_number
 from oddsengine.outcomes import profits, settled
 from oddsengine.stakes import bet_table, kelly_portfolio
+from oddsengine.tables.casts import TIME
+from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.update import Update
 
 TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {

@@ -20,10 +20,10 @@ import polars as pl
 from oddsengine import guards, momentum, portfolio, query
 from oddsengine._jit import REPORTER, caching
 from oddsengine.engine import Engine
-from oddsengine.expressions import OddsExpr
 from oddsengine.maths import middle
 from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.opportunities import find_all
+from oddsengine.tables.expressions import OddsExpr
 
 _SECONDS = 300  # timeout of the second process
 _done: list[bool] = []  # set once this process has all kernels

@@ -27,7 +27,7 @@ from typing import Any
 
 SEED = 20261024
 NOW = datetime(2026, 10, 24, 15, 0, 0, tzinfo=UTC)
-OUT = Path(__file__).parent.parent / "oddsengine" / "data" / "sample_board.csv"
+OUT = Path(__file__).parent.parent / "oddsengine" / "tables" / "sample_board.csv"
 COLUMNS = (
     "sportsbook", "event_id", "sport", "league", "home_team", "away_team", "event_start_time", "is_live", "market_type",
     "selection", "selection_type", "line", "odds_american", "odds_decimal", "last_seen_at", "odds_changed_at",

@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable
 from typing import Any
 
-from oddsengine.spreadsheets import safe_text
+from oddsengine.tables.spreadsheets import safe_text
 from oddsengine_service.endpoints import Answer
 
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from oddsengine import catalog
 from oddsengine.query import LATEST, BoardIds, values
-from oddsengine.timestamps import micros
+from oddsengine.tables.timestamps import micros
 from oddsengine_service.params import Param, choices
 from oddsengine_service.problems import invalid, one_of, quoted
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oddsengine.futures import Evaluation, FieldsError, FuturesBoard, FuturesField, evaluate, parse_fields
-from oddsengine.timestamps import micros
+from oddsengine.tables.timestamps import micros
 from oddsengine_service.settings import Settings, SettingsError
 
 METHOD = "power"

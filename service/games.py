@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from oddsengine.games import SECOND, Reading, Scoreboard
-from oddsengine.timestamps import micros
+from oddsengine.tables.timestamps import micros
 from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.envelopes import GameState
 from oddsengine_service.wire.games import Standing, Teams, standing, state_of

@@ -14,7 +14,7 @@ from msgspec.structs import astuple
 
 from oddsengine import catalog
 from oddsengine.columns import SECOND
-from oddsengine.timestamps import micros
+from oddsengine.tables.timestamps import micros
 from oddsengine.update import iso
 from oddsengine_service.wire.splits import (
     MoneylineSplit,

@@ -20,7 +20,7 @@ import polars as pl
 from numba.core import event
 
 import oddsengine as oe
-from oddsengine.sample import SAMPLE_BOARD
+from oddsengine.tables.sample import SAMPLE_BOARD
 
 COMPILED: list[str] = []
 SECONDS = 20  # of a demo

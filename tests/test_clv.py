@@ -25,8 +25,8 @@ from oddsengine.engine import Engine
 from oddsengine.maths.devig import devig
 from oddsengine.open_opportunities import EV, NEW
 from oddsengine.simulate import World
+from oddsengine.tables.timestamps import micros
 from oddsengine.tape import TapeWriter
-from oddsengine.timestamps import micros
 from oddsengine.update import hexadecimal
 from oddsengine_service.closing import FILE, ClosingError, Closings, opened
 from oddsengine_service.past import Past

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_series_equal
 
 import oddsengine as oe
-from oddsengine.expressions import OddsExpr, _markets
 from oddsengine.maths.value import edge
+from oddsengine.tables.expressions import OddsExpr, _markets
 
 ANY_NUMBER = st.one_of(
     st.floats(1.001, 500.0),

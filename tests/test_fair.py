@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 from test_estimator import NOW, SOME, moneylines
 
 import oddsengine as oe
-from oddsengine.sample import SAMPLE_BOARD
+from oddsengine.tables.sample import SAMPLE_BOARD
 
 with Path(SAMPLE_BOARD).open(encoding="utf-8", newline="") as _file:  # polars would start threads on import
     ODDS = pl.DataFrame(

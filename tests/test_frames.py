@@ -8,8 +8,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import oddsengine as oe
-from oddsengine.frames import to_polars
-from oddsengine.sample import SAMPLE_BOARD
+from oddsengine.tables.frames import to_polars
+from oddsengine.tables.sample import SAMPLE_BOARD
 
 ODDS = pl.read_csv(SAMPLE_BOARD, infer_schema_length=None, try_parse_dates=True)
 

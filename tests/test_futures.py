@@ -27,8 +27,8 @@ from oddsengine.futures import (
 from oddsengine.futures.identity import UnreadableError, Wording, read
 from oddsengine.futures.winners import fair
 from oddsengine.maths.devig import DEVIG_METHODS, devig
-from oddsengine.schema import OddsError
 from oddsengine.simulate.futures import FuturesSeason
+from oddsengine.tables.schema import OddsError
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 SEVERAL = [method for method in DEVIG_METHODS if method != "shin"]

@@ -24,7 +24,7 @@ from oddsengine.catalog.reasons import CODES, GUARDS
 from oddsengine.groups import NO_TIME, Bytes, Groups, Longs
 from oddsengine.guards import Guarded, guard, judge, main_lines
 from oddsengine.markets import Identity, identify, times
-from oddsengine.schema import check_odds
+from oddsengine.tables.schema import check_odds
 
 Bools = npt.NDArray[np.bool_]
 EVERY_GUARD = Settings(sharp=("pinnacle",))

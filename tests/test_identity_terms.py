@@ -23,8 +23,8 @@ from oddsengine.catalog.reasons import CODES, NAMES
 from oddsengine.identity import WORDING, parts_of_rows, selection, thresholds
 from oddsengine.markets import Identity, identify
 from oddsengine.reading import read_odds
-from oddsengine.sample import SAMPLE_BOARD
-from oddsengine.schema import OddsTable, check_odds
+from oddsengine.tables.sample import SAMPLE_BOARD
+from oddsengine.tables.schema import OddsTable, check_odds
 from oddsengine.traits import Kind
 
 TABLE_SIZE = 300

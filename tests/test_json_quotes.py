@@ -20,7 +20,7 @@ from oddsengine.board.rows import REJECTED
 from oddsengine.groups import NO_TIME
 from oddsengine.identity import WORDING
 from oddsengine.layout import LIVE, SUSPENDED
-from oddsengine.schema import MOST_CHARACTERS, OddsError
+from oddsengine.tables.schema import MOST_CHARACTERS, OddsError
 
 ROW = {
     "event_id": "e", "sport": "tennis", "home_team": "X", "away_team": "Y", "market_type": "moneyline",

@@ -19,7 +19,7 @@ from test_feeds_samples import FEATURED, PAST, PROPS, ROWS
 
 from oddsengine import OddsError, find_all, find_ev, read_odds
 from oddsengine.cli import main
-from oddsengine.sample import SAMPLE_BOARD
+from oddsengine.tables.sample import SAMPLE_BOARD
 
 HEADER = "sportsbook,event_id,market_type,selection,odds_decimal,line,deep_link"
 OVER = "a,e,total_points,Over,1.95,210.5,"

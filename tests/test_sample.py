@@ -16,7 +16,7 @@ from oddsengine import (
     read_odds,
     rejected,
 )
-from oddsengine.sample import SAMPLE_BOARD
+from oddsengine.tables.sample import SAMPLE_BOARD
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "make_sample_board.py"
 # Hazards whose name is not that of the guard. A live leg that is too old is kept, and no opportunity may use it.

@@ -20,7 +20,7 @@ from oddsengine.auditing.calibrations import fair_by_time
 from oddsengine.auditing.progress import ticking
 from oddsengine.open_opportunities import KINDS
 from oddsengine.simulate.desks import DEFAULT_BOOKS
-from oddsengine.timestamps import micros
+from oddsengine.tables.timestamps import micros
 
 FIGURES = {
     "ev": "ev_percentage",

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oddsengine as oe
-from oddsengine.casts import TIME
-from oddsengine.sample import SAMPLE_BOARD
-from oddsengine.schema import BAD_ROW_SCHEMA, ODDS_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.tables.casts import TIME
+from oddsengine.tables.sample import SAMPLE_BOARD
+from oddsengine.tables.schema import BAD_ROW_SCHEMA, ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
 NOON = datetime(2026, 2, 8, 12, 0, tzinfo=UTC)
 

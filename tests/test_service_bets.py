@@ -17,7 +17,7 @@ import pytest
 from service_running import Running, running
 
 from oddsengine.games import Reading
-from oddsengine.timestamps import micros
+from oddsengine.tables.timestamps import micros
 from oddsengine_service import bets as rules
 from oddsengine_service import records as records_module
 from oddsengine_service.keys import KeyStore, Terms

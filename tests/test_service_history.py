@@ -16,8 +16,8 @@ from oddsengine.board import state
 from oddsengine.engine import Engine
 from oddsengine.history import Ring
 from oddsengine.simulate import World
+from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape, TapeError
-from oddsengine.timestamps import micros
 from oddsengine_service.archiving import NodeArchive
 from oddsengine_service.node import Node
 from oddsengine_service.past import Past

@@ -27,7 +27,7 @@ from oddsengine.detect import Wants
 from oddsengine.engine import Engine
 from oddsengine.find.board import ask, prepare
 from oddsengine.query import CURSOR_PATTERN, LATEST, SORTS, Cursor, Index
-from oddsengine.schema import check_odds
+from oddsengine.tables.schema import check_odds
 from oddsengine_service.endpoints import Context
 from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem
@@ -328,7 +328,7 @@ def test_a_row_says_what_the_board_says(node: Any) -> None:
 
 @given(st.lists(st.integers(-(10**16), 10**17), min_size=1, max_size=5))
 def test_times_are_written_as_numpy_writes_them(micros: list[int]) -> None:
-    from oddsengine.timestamps import timestamps
+    from oddsengine.tables.timestamps import timestamps
 
     written = timestamps(np.array([*micros, np.iinfo(np.int64).min]))
     years = [text for text in np.array(micros).astype("M8[us]").astype(str) if len(text) == 26 and text[0] != "-"]

@@ -23,11 +23,11 @@ from effort import ALL, less, some
 import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.engine import Engine
-from oddsengine.schema import ODDS_SCHEMA
 from oddsengine.simulate import HAZARDS, Batch, Phantom, World
 from oddsengine.simulate.desks import Opinions, desk
 from oddsengine.simulate.leagues import LADDERS
 from oddsengine.simulate.world import START
+from oddsengine.tables.schema import ODDS_SCHEMA
 
 Row = dict[str, Any]
 Market = tuple[int, int, int, bool]  # event, ladder, quarters, live

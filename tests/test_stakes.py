@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import oddsengine as oe
 from oddsengine.maths.arbitrage import joint_stakes
 from oddsengine.outcomes import Factor, factors, tilt
-from oddsengine.sample import SAMPLE_BOARD
 from oddsengine.stakes import _bets
+from oddsengine.tables.sample import SAMPLE_BOARD
 
 TEAMS = {"home_team": "Lakers", "away_team": "Celtics"}
 

@@ -27,7 +27,7 @@ from stream_running import (
 
 from oddsengine.engine import IDLE_S, RELEASED_S
 from oddsengine.games import Reading
-from oddsengine.timestamps import micros
+from oddsengine.tables.timestamps import micros
 from oddsengine_service.app import BASE
 from oddsengine_service.keys import Terms
 from oddsengine_service.wire.odds import ODDS

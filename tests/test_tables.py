@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from oddsengine.reading import read_odds
-from oddsengine.schema import OddsError, check_odds
-from oddsengine.tables import write_table
+from oddsengine.tables.files import write_table
+from oddsengine.tables.schema import OddsError, check_odds
 
 HEADER = "sportsbook,event_id,market_type,selection,odds_decimal,line,last_seen_at,is_live"
 OVER = "a,e,total_points,Over,1.95,210.5,2026-02-08T12:00:00Z,false"

@@ -10,7 +10,7 @@ import pytest
 from service_running import running
 
 from oddsengine import cli
-from oddsengine.sample import SAMPLE_BOARD
+from oddsengine.tables.sample import SAMPLE_BOARD
 
 pytest.importorskip("textual")
 

@@ -11,7 +11,7 @@ from functools import cache
 
 from oddsengine import catalog
 from oddsengine.catalog import FairTable
-from oddsengine.timestamps import micros
+from oddsengine.tables.timestamps import micros
 
 Fair = FairTable | Mapping[date, FairTable] | Callable[[datetime], FairTable] | None
 """Fair-price constants: one table, tables by the date or time from which they are in force, or a function."""

@@ -27,11 +27,11 @@ import numpy as np
 import polars as pl
 
 from oddsengine.board.quotes import LINKS
-from oddsengine.casts import CASTS, TIME, on_calendar
 from oddsengine.columns import Longs, spans
 from oddsengine.feeds.football_data import CLOSE_M, START_H
-from oddsengine.schema import ODDS_SCHEMA
-from oddsengine.tables import scan_table
+from oddsengine.tables.casts import CASTS, TIME, on_calendar
+from oddsengine.tables.files import scan_table
+from oddsengine.tables.schema import ODDS_SCHEMA
 
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
 OPENINGS = ("division", "date", "home", "away", "book", "open_home", "open_draw", "open_away")

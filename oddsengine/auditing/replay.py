@@ -17,13 +17,13 @@ from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import Guards
 from oddsengine.engine import Engine
 from oddsengine.find import books as naming
-from oddsengine.frames import to_polars
 from oddsengine.groups import Longs, Words, intern
 from oddsengine.identity import WORDING
 from oddsengine.layout import BOOK_BITS
+from oddsengine.tables.frames import to_polars
+from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape, engine_for
 from oddsengine.tape import play as steps_of
-from oddsengine.timestamps import micros
 from oddsengine.update import Update
 from oddsengine.view import View
 

@@ -15,8 +15,8 @@ from oddsengine.auditing.shown import collect_shown
 from oddsengine.catalog.fair import FLAGS
 from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import NO_TIME, Floats
+from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape
-from oddsengine.timestamps import micros
 
 MOST_ODDS, MOST_HOURS = 4.0, 72.0
 _LEAST = 20  # minimum rows of a cell

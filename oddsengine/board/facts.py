@@ -14,13 +14,13 @@ import polars as pl
 from oddsengine.board.names import Names
 from oddsengine.board.quotes import LINKS, SEPARATOR
 from oddsengine.board.rows import REJECTED, Rows
-from oddsengine.casts import TIME
 from oddsengine.find.ids import hexadecimal
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.identity import WORDING, Wording
 from oddsengine.layout import BOOK_BITS, BOOK_MASK, FLAP, LIVE, SUSPENDED
 from oddsengine.maths.odds import quoted_american
-from oddsengine.schema import ODDS_SCHEMA
+from oddsengine.tables.casts import TIME
+from oddsengine.tables.schema import ODDS_SCHEMA
 
 _FLAGS = {"True": True, "False": False}
 

@@ -22,14 +22,14 @@ from oddsengine._jit import kernel
 from oddsengine.board.names import Names
 from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.board.scan import Codes, Fields, Scanned, scan
-from oddsengine.casts import CASTS
-from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs
 from oddsengine.identity import WORDING, Wording
 from oddsengine.layout import LIVE, MISMATCH, SUSPENDED
 from oddsengine.markets import times
 from oddsengine.maths.odds import even_money
-from oddsengine.schema import MOST_CHARACTERS, NONE_REJECTED, ODDS_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.tables.casts import CASTS
+from oddsengine.tables.frames import IntoFrame, to_polars
+from oddsengine.tables.schema import MOST_CHARACTERS, NONE_REJECTED, ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
 LINKS = (
     "id", "deep_link", "sportsbook_name", "external_event_id", "market_id", "selection_id", "max_bet",

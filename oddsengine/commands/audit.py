@@ -12,7 +12,7 @@ from oddsengine.auditing import audit, calibrate
 from oddsengine.auditing.picture import reliability
 from oddsengine.auditing.progress import Progress
 from oddsengine.commands.output import echo
-from oddsengine.tables import write_table
+from oddsengine.tables.files import write_table
 
 _SHOWN = (".parquet", ".ndjson", ".jsonl")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

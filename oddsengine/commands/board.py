@@ -22,9 +22,9 @@ from oddsengine.find.books import absent, refused
 from oddsengine.find.empty import no_valid_row
 from oddsengine.opportunities import find_all, markets, rejected, why_no_ev
 from oddsengine.reading import STANDARD_INPUT, files_of, read_odds
-from oddsengine.sample import SAMPLE_BOARD
-from oddsengine.schema import OddsTable, OddsWarning
-from oddsengine.tables import write_table
+from oddsengine.tables.files import write_table
+from oddsengine.tables.sample import SAMPLE_BOARD
+from oddsengine.tables.schema import OddsTable, OddsWarning
 
 _SLOW_READING, _SLOW = 1.0, 3.0  # seconds before a slow step is announced
 _ON_TERMINAL = 50  # rows of each table on a terminal without --limit

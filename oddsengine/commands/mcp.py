@@ -6,7 +6,7 @@ import sys
 
 from oddsengine.commands.output import service_needed
 from oddsengine.reading import read_odds
-from oddsengine.sample import SAMPLE_BOARD
+from oddsengine.tables.sample import SAMPLE_BOARD
 
 
 def mcp_command(arguments: argparse.Namespace) -> None:

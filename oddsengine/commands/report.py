@@ -18,7 +18,7 @@ import polars as pl
 from oddsengine.commands.layout import Column
 from oddsengine.maths.odds import format_american
 from oddsengine.results import bet, number, team
-from oddsengine.spreadsheets import safe_text
+from oddsengine.tables.spreadsheets import safe_text
 
 Row = Mapping[str, Any]
 Cells = list[list[str]]  # the rows of one result

@@ -5,7 +5,7 @@ from contextlib import closing
 from typing import Any
 
 from oddsengine.commands.mcp import api_key
-from oddsengine.sample import SAMPLE_BOARD
+from oddsengine.tables.sample import SAMPLE_BOARD
 
 
 def watch_command(arguments: argparse.Namespace) -> None:

@@ -18,7 +18,7 @@ from oddsengine.engine import Engine
 from oddsengine.maths.odds import format_american
 from oddsengine.opportunities import find_all, rejected
 from oddsengine.reading import read_odds
-from oddsengine.schema import OddsWarning
+from oddsengine.tables.schema import OddsWarning
 from oddsengine.tape import Tape, engine_for, play
 
 KINDS = {"ev": "+EV", "arbitrage": "Arbitrage", "low_hold": "Low hold", "middles": "Middles"}

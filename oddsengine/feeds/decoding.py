@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import msgspec
 
 from oddsengine.feeds.payload import FeedError
-from oddsengine.schema import MOST_CHARACTERS
+from oddsengine.tables.schema import MOST_CHARACTERS
 
 T = TypeVar("T")
 Text = Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]

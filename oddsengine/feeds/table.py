@@ -13,8 +13,8 @@ import polars as pl
 
 from oddsengine.feeds.names import market
 from oddsengine.feeds.payload import FeedError, Game, Payload
-from oddsengine.schema import ODDS_SCHEMA, OddsError
-from oddsengine.tables import READABLE, read_table
+from oddsengine.tables.files import READABLE, read_table
+from oddsengine.tables.schema import ODDS_SCHEMA, OddsError
 
 _LIVE = "live"
 

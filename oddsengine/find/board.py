@@ -16,21 +16,21 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog, fair_close
-from oddsengine.casts import TIME
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, enabled, thresholds_of
 from oddsengine.detect import Offers, Scope, Wants, ages, view
 from oddsengine.find import books as naming
 from oddsengine.find import ids
 from oddsengine.find.search import Search
-from oddsengine.frames import IntoFrame
 from oddsengine.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
 from oddsengine.guards import Guarded, guard
 from oddsengine.markets import Identity, identify, times
 from oddsengine.references import CLOSE, METHODS, book_list, read
 from oddsengine.results import TEXTS
-from oddsengine.schema import OddsTable, check_odds
+from oddsengine.tables.casts import TIME
+from oddsengine.tables.frames import IntoFrame
+from oddsengine.tables.schema import OddsTable, check_odds
+from oddsengine.tables.timestamps import micros
 from oddsengine.tails import forms
-from oddsengine.timestamps import micros
 
 _SHOWN = {
     "sportsbook", "event_id", "sport", "league", "home_team", "away_team", "market_type", "selection", "odds_american",

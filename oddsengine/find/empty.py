@@ -6,7 +6,7 @@ from oddsengine.detect import Wants
 from oddsengine.find import ev
 from oddsengine.find.board import Question, set_aside
 from oddsengine.references import CLOSE
-from oddsengine.schema import OddsTable
+from oddsengine.tables.schema import OddsTable
 
 _MOSTLY = 0.9  # share of rows
 

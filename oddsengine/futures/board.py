@@ -14,13 +14,13 @@ from typing import Any
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.casts import TIME
 from oddsengine.catalog import futures as kinds
-from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.futures.fields import Field, FuturesField, fields_by_market
 from oddsengine.futures.identity import Market, UnreadableError, Wording, read
 from oddsengine.futures.sheets import Sheet, sheets_of
-from oddsengine.schema import BAD_ROW_SCHEMA, NONE_REJECTED, check_odds
+from oddsengine.tables.casts import TIME
+from oddsengine.tables.frames import IntoFrame, to_polars
+from oddsengine.tables.schema import BAD_ROW_SCHEMA, NONE_REJECTED, check_odds
 
 FUTURES_SCHEMA: dict[str, pl.DataType] = {
     "sportsbook": pl.String(),

@@ -8,16 +8,16 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.casts import TIME
 from oddsengine.find import books as naming
-from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.futures.board import FuturesBoard
 from oddsengine.futures.evaluation import REASONS, Evaluation, evaluate
 from oddsengine.futures.fields import FuturesField
 from oddsengine.futures.identity import price_id
 from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine.references import Reference, book_list
-from oddsengine.timestamps import micros
+from oddsengine.tables.casts import TIME
+from oddsengine.tables.frames import IntoFrame, to_polars
+from oddsengine.tables.timestamps import micros
 
 MARKETS_SCHEMA: dict[str, Any] = {
     "market_id": pl.String, "display_name": pl.String, "sport": pl.String, "league": pl.String, "season": pl.String,

@@ -30,7 +30,7 @@ from oddsengine.query.index import Index
 from oddsengine.query.reader import BoardEvent, BoardReader, Leg, Marks, OddsRows, OwnTexts
 from oddsengine.query.stats import BoardIds, BoardStats, StatsCache
 from oddsengine.query.terms import TermIndex
-from oddsengine.timestamps import timestamps
+from oddsengine.tables.timestamps import timestamps
 
 
 def warm() -> None:

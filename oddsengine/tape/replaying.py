@@ -7,10 +7,10 @@ from datetime import datetime
 from oddsengine.catalog import FairTable, read_fair_table
 from oddsengine.engine import Engine
 from oddsengine.groups import NO_TIME
+from oddsengine.tables.timestamps import micros
 from oddsengine.tape.blocks import Note, TapeError, TapeStep
 from oddsengine.tape.reading import Tape
 from oddsengine.tape.writing import TapeWriter, without
-from oddsengine.timestamps import micros
 from oddsengine.update import Update
 from oddsengine.view import View, ViewKey
 

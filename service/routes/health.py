@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.schema import ODDS_SCHEMA
+from oddsengine.tables.schema import ODDS_SCHEMA
 from oddsengine_service.endpoints import Answer, Context, Endpoint
 from oddsengine_service.feeds.status import DEGRADED, DOWN, shortened
 from oddsengine_service.node import VERSION, Node

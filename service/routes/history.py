@@ -21,7 +21,7 @@ from oddsengine.columns import NO_TIME, Ints, Longs
 from oddsengine.history import Moves, described
 from oddsengine.maths.odds import round_american
 from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values
-from oddsengine.timestamps import micros, timestamps
+from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page

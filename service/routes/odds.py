@@ -17,7 +17,7 @@ from oddsengine import catalog
 from oddsengine.columns import NO_TIME, SECOND, Ints
 from oddsengine.engine import REMEMBERED_S
 from oddsengine.query import CURSOR_PATTERN, MOST_CURSOR, SORTS, BoardReader, Cursor, Filter, Index, OddsRows
-from oddsengine.timestamps import micros, timestamps
+from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
 from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Context, Endpoint, answer_meta, page
 from oddsengine_service.params import MOST_TEXT, Param, choice, choices, flag, moment, number, text, whole, words

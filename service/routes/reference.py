@@ -12,7 +12,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.columns import NO_TIME
 from oddsengine.query import BoardStats, values
-from oddsengine.timestamps import micros
+from oddsengine.tables.timestamps import micros
 from oddsengine.update import iso
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, data

@@ -11,7 +11,7 @@ from typing import Any
 from oddsengine import catalog
 from oddsengine.columns import SECOND
 from oddsengine.query import BoardIds
-from oddsengine.timestamps import micros
+from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.params import moment as time_param

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from oddsengine.query import Index, Marks, Mirror, OddsRows, RowChanges, UpdateChanges
-from oddsengine.timestamps import timestamps
+from oddsengine.tables.timestamps import timestamps
 from oddsengine.update import Update, hexadecimal
 from oddsengine_service.stream.sse import OddsDelta, raw
 from oddsengine_service.wire.numbers import americans

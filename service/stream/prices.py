@@ -7,7 +7,7 @@ import numpy as np
 
 from oddsengine.columns import Bools, Floats, Ints, Longs
 from oddsengine.query import BoardReader, Filter, Index, RowChanges, TermFilter, TermIndex, book_ids
-from oddsengine.timestamps import timestamps
+from oddsengine.tables.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies, renewed
 from oddsengine_service.stream.moves import Form, Moves, rows_in

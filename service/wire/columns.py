@@ -20,7 +20,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.maths.odds import round_american
 from oddsengine.query import values
-from oddsengine.timestamps import timestamps
+from oddsengine.tables.timestamps import timestamps
 
 AGES = (
     "oldest_odds_age_seconds", "odds_age_seconds", "possibly_stale", "warnings", "confidence", "confidence_score",

@@ -13,7 +13,7 @@ from oddsengine import catalog
 from oddsengine.catalog.reasons import NAMES, reason
 from oddsengine.columns import Floats, Ints
 from oddsengine.query import BoardReader, OddsRows, OwnTexts, values
-from oddsengine.timestamps import timestamps
+from oddsengine.tables.timestamps import timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service.params import MOST_TEXT, WORDS_PATTERN
 from oddsengine_service.tiers import TIERS

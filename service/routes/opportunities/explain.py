@@ -11,7 +11,7 @@ from oddsengine.explain import explain
 from oddsengine.history import described
 from oddsengine.maths.devig import DEVIG_METHODS, devig
 from oddsengine.maths.odds import decimal_to_american, round_american
-from oddsengine.timestamps import micros, timestamps
+from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine.update import hexadecimal
 from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.params import choice, text

@@ -10,7 +10,7 @@ import numpy as np
 
 from oddsengine.columns import NO_TIME, Floats, Longs
 from oddsengine.query import values
-from oddsengine.timestamps import micros
+from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
 from oddsengine_service.kinds import EPSILON, Kind
 from oddsengine_service.views import Bools, Table

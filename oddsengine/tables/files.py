@@ -17,7 +17,7 @@ import msgspec
 import polars as pl
 import polars.selectors as cs
 
-from oddsengine.schema import BAD_ROW_SCHEMA, NONE_REJECTED, ODDS_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.tables.schema import BAD_ROW_SCHEMA, NONE_REJECTED, ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
 _MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
 _SHOWN = 200  # characters of a bad line in the report

@@ -12,4 +12,4 @@ Examples
 
 from pathlib import Path
 
-SAMPLE_BOARD = Path(__file__).parent / "data" / "sample_board.csv"
+SAMPLE_BOARD = Path(__file__).parent / "sample_board.csv"

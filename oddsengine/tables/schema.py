@@ -1,7 +1,7 @@
 """Column names and dtypes of odds tables, and their validation.
 
-`check_odds` takes any frame of prices (`oddsengine.frames`), casts it to `ODDS_SCHEMA`, derives the missing format of
-each price, and moves invalid rows to `OddsTable.rejected`. All other code trusts the table.
+`check_odds` takes any frame of prices (`oddsengine.tables.frames`), casts it to `ODDS_SCHEMA`, derives the missing
+format of each price, and moves invalid rows to `OddsTable.rejected`. All other code trusts the table.
 
 - Required: `sportsbook`, `event_id`, `market_type`, `selection`, and `odds_decimal` or `odds_american`. Other columns
   can be missing or null; `is_live`, `flap`, `confirmed` and `rejected_upstream` are then false and `is_active` true.
@@ -25,10 +25,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from oddsengine.casts import CASTS, TIME, is_empty, on_calendar, readable
 from oddsengine.catalog import thresholds
-from oddsengine.frames import IntoFrame, to_polars
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american, even_money
+from oddsengine.tables.casts import CASTS, TIME, is_empty, on_calendar, readable
+from oddsengine.tables.frames import IntoFrame, to_polars
 
 ODDS_SCHEMA: dict[str, pl.DataType] = {
     "id": pl.String(),
