@@ -28,8 +28,8 @@ from oddsengine import catalog, load_kernels
 from oddsengine.board.rows import Quoted
 from oddsengine.board.state import Batch
 from oddsengine.engine import Engine
-from oddsengine.groups import NO_TIME
-from oddsengine.layout import LIVE
+from oddsengine.identity.groups import NO_TIME
+from oddsengine.identity.layout import LIVE
 from oddsengine.tape import TapeWriter
 
 TIERS = ("free", "hobby", "pro", "sharp")

@@ -25,8 +25,8 @@ from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words, dtyp
 from oddsengine.detect import Wants, market_fair
 from oddsengine.engine import Engine
 from oddsengine.find import board as finder
-from oddsengine.groups import Groups, mix
-from oddsengine.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
+from oddsengine.identity.groups import Groups, mix
+from oddsengine.identity.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.maths.odds import decimal_to_american
 from oddsengine.open_opportunities import EV, FIGURES, LEGS, Hits
 from oddsengine.outcomes import settle

@@ -16,8 +16,8 @@ from oddsengine.board.state import Board
 from oddsengine.columns import Longs
 from oddsengine.commission import after_commission
 from oddsengine.find.board import hashes, prepare
-from oddsengine.groups import NO_TIME
-from oddsengine.layout import Gathered
+from oddsengine.identity.groups import NO_TIME
+from oddsengine.identity.layout import Gathered
 
 _VOTE_S = 900
 _LEAST = 4

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oddsengine._jit import kernel
-from oddsengine.groups import Floats, Groups
-from oddsengine.traits import Traits
+from oddsengine.identity.groups import Floats, Groups
+from oddsengine.identity.traits import Traits
 
 
 @kernel

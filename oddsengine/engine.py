@@ -35,10 +35,10 @@ from oddsengine.detect import Scope
 from oddsengine.fair_close import Fair
 from oddsengine.find.board import Sharp
 from oddsengine.find.ids import hexadecimal
-from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
 from oddsengine.guards import Guarded, alone, honour, judge
-from oddsengine.identity import Wording
-from oddsengine.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, Gathered
+from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, Gathered
+from oddsengine.identity.wording import Wording
 from oddsengine.momentum import Memory, Sampled
 from oddsengine.open_opportunities import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.references import CLOSE, fair_prices

@@ -14,7 +14,7 @@ from oddsengine.columns import spans
 from oddsengine.detect import Wants, ages, market_fair
 from oddsengine.find import arbitrage, board, ev, ids, low_hold, middles
 from oddsengine.find.board import Question, Sharp, prepare
-from oddsengine.groups import Ints, Longs
+from oddsengine.identity.groups import Ints, Longs
 from oddsengine.opportunities import Commission
 from oddsengine.references import devig_method
 from oddsengine.results import bet, team

@@ -35,9 +35,9 @@ from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.fair import FLAGS, FairTable
 from oddsengine.catalog.reasons import CODES
-from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words
+from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words
+from oddsengine.identity.traits import Kind, Traits
 from oddsengine.maths.devig import devig_groups
-from oddsengine.traits import Kind, Traits
 
 SECOND = 1_000_000
 _ROUNDING = 1e-9  # equal prices give no edge

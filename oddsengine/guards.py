@@ -25,11 +25,11 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import CODES
-from oddsengine.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
-from oddsengine.markets import Identity, times
+from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
+from oddsengine.identity.table import Identity, times
+from oddsengine.identity.traits import Traits
+from oddsengine.identity.traits import traits as look_up
 from oddsengine.tables.schema import OddsTable
-from oddsengine.traits import Traits
-from oddsengine.traits import traits as look_up
 
 SECOND = 1_000_000
 # Lists of places that `_survey` fills.

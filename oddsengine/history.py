@@ -15,8 +15,8 @@ from oddsengine.board.names import Names
 from oddsengine.board.rows import row_ids
 from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs, Words, grown
 from oddsengine.engine import Engine
-from oddsengine.identity import Wording
-from oddsengine.layout import LIVE, SUSPENDED
+from oddsengine.identity.layout import LIVE, SUSPENDED
+from oddsengine.identity.wording import Wording
 from oddsengine.query.filter import LATEST
 from oddsengine.query.terms import TermIndex
 from oddsengine.update import Update

@@ -15,7 +15,7 @@ from oddsengine._jit import kernel
 from oddsengine.catalog import FairTable
 from oddsengine.columns import spans
 from oddsengine.fair_close import Votes, clip
-from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs, Words, checksum, mix
+from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs, Words, checksum, mix
 
 SECOND = 1_000_000
 

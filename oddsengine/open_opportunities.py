@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from oddsengine._jit import kernel
 from oddsengine.columns import grown
-from oddsengine.groups import Bytes, Floats, Ints, Longs, Words
+from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, Words
 
 EV, ARBITRAGE, LOW_HOLD, MIDDLE = range(4)
 KINDS = ("ev", "arbitrage", "low_hold", "middles")

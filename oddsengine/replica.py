@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from oddsengine.board.state import Batch, Board
-from oddsengine.groups import Bytes, Ints, Longs
 from oddsengine.guards import Guarded
-from oddsengine.identity import Wording
+from oddsengine.identity.groups import Bytes, Ints, Longs
+from oddsengine.identity.wording import Wording
 from oddsengine.momentum import Memory, Sampled
 from oddsengine.open_opportunities import Difference, Hits, OpenSet, OpenTable
 from oddsengine.tables.timestamps import time_of

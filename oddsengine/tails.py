@@ -18,10 +18,10 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.detect import Offers, market_fair
-from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs
 from oddsengine.guards import main_markets
+from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs
+from oddsengine.identity.traits import Kind
 from oddsengine.maths import middle
-from oddsengine.traits import Kind
 
 NOWHERE, LADDER, MEDIAN, SHAPE = 0, 1, 2, 3
 

@@ -21,7 +21,7 @@ from live_strategies import Feed, feed
 from oddsengine import catalog
 from oddsengine.board.facts import Facts
 from oddsengine.engine import Engine
-from oddsengine.groups import mix
+from oddsengine.identity.groups import mix
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeWriter, play
 from oddsengine.update import Update

@@ -1,4 +1,4 @@
-"""The meaning of one wording at a time, in plain Python: the slow twin of `oddsengine.identity`.
+"""The meaning of one wording at a time, in plain Python: the slow twin of `oddsengine.identity.wording`.
 
 It reads the catalog and nothing else of the package. Which way round an event names its teams (`lead`, `turned`) and
 how many ways a moneyline has is decided over many rows, and left to the test.
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
-from oddsengine.traits import Kind
+from oddsengine.identity.traits import Kind
 
 SIDES = ("home", "draw", "away", "none", "over", "under", "yes", "no", "odd", "even")
 HOME, AWAY = 0, 2

@@ -21,8 +21,8 @@ from oddsengine.catalog.reasons import CODES
 from oddsengine.detect import Wants
 from oddsengine.find import ids
 from oddsengine.find.board import Prepared, ask, prepare
-from oddsengine.groups import NO_TIME
-from oddsengine.markets import times
+from oddsengine.identity.groups import NO_TIME
+from oddsengine.identity.table import times
 
 PARAMS = tomllib.loads((Path(oddsengine.__file__).parent / "catalog" / "fair.toml").read_text(encoding="utf-8"))
 NOW = datetime(2026, 8, 1, 18, 0, 30, tzinfo=UTC)

@@ -21,9 +21,9 @@ from test_twin import check_rejected
 
 from oddsengine import catalog, guards
 from oddsengine.catalog.reasons import CODES, GUARDS
-from oddsengine.groups import NO_TIME, Bytes, Groups, Longs
 from oddsengine.guards import Guarded, guard, judge, main_lines
-from oddsengine.markets import Identity, identify, times
+from oddsengine.identity.groups import NO_TIME, Bytes, Groups, Longs
+from oddsengine.identity.table import Identity, identify, times
 from oddsengine.tables.schema import check_odds
 
 Bools = npt.NDArray[np.bool_]

@@ -17,9 +17,9 @@ from oddsengine.board import scan
 from oddsengine.board.names import Names
 from oddsengine.board.quotes import _PRICE, LINKS, QuoteReader, Quotes, _fields, _frame
 from oddsengine.board.rows import REJECTED
-from oddsengine.groups import NO_TIME
-from oddsengine.identity import WORDING
-from oddsengine.layout import LIVE, SUSPENDED
+from oddsengine.identity.groups import NO_TIME
+from oddsengine.identity.layout import LIVE, SUSPENDED
+from oddsengine.identity.wording import WORDING
 from oddsengine.tables.schema import MOST_CHARACTERS, OddsError
 
 ROW = {

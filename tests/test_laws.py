@@ -37,7 +37,7 @@ import oddsengine
 from oddsengine import catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
 from oddsengine.detect import Wants
 from oddsengine.find import arbitrage, board
-from oddsengine.groups import mix
+from oddsengine.identity.groups import mix
 from oddsengine.maths import calculators
 
 Find = Callable[..., pl.DataFrame]

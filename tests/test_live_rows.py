@@ -19,7 +19,7 @@ from naive_live import TEXTS, Key, NaiveLive, Said, key
 import oddsengine as oe
 from oddsengine.board.state import Board
 from oddsengine.engine import Engine
-from oddsengine.layout import LIVE
+from oddsengine.identity.layout import LIVE
 
 TIMES = ("last_seen_at", "odds_changed_at", "event_start_time")
 MOVES = {

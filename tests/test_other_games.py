@@ -16,7 +16,7 @@ from test_live_review import interrupted
 import oddsengine as oe
 from oddsengine import Engine, catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
 from oddsengine.board.names import Names, Votes
-from oddsengine.identity import other_games
+from oddsengine.identity.wording import other_games
 from oddsengine.query import BoardStats
 
 LAKERS, CELTICS, BULLS, KNICKS = "Los Angeles Lakers", "Boston Celtics", "Chicago Bulls", "New York Knicks"

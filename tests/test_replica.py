@@ -18,7 +18,7 @@ from oddsengine.board import state as board_state
 from oddsengine.board.names import Column
 from oddsengine.board.rows import COLUMNS
 from oddsengine.engine import Engine
-from oddsengine.layout import FREE
+from oddsengine.identity.layout import FREE
 from oddsengine.query import Filter, Index
 from oddsengine.replica import ReadState, Replica
 from oddsengine.simulate import World

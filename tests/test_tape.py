@@ -34,9 +34,9 @@ from oddsengine.board.rows import Quoted
 from oddsengine.board.state import STATUSES, Batch
 from oddsengine.cli import main
 from oddsengine.engine import Engine
-from oddsengine.groups import NO_TIME
-from oddsengine.identity import WORDING, Wording
-from oddsengine.layout import BOOK_BITS
+from oddsengine.identity.groups import NO_TIME
+from oddsengine.identity.layout import BOOK_BITS
+from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.simulate import World
 from oddsengine.simulate.desks import DEFAULT_BOOKS
 from oddsengine.tape import Tape, TapeError, TapeStep, TapeWriter, engine_for, play, replay, resume

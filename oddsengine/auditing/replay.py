@@ -17,9 +17,9 @@ from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import Guards
 from oddsengine.engine import Engine
 from oddsengine.find import books as naming
-from oddsengine.groups import Longs, Words, intern
-from oddsengine.identity import WORDING
-from oddsengine.layout import BOOK_BITS
+from oddsengine.identity.groups import Longs, Words, intern
+from oddsengine.identity.layout import BOOK_BITS
+from oddsengine.identity.wording import WORDING
 from oddsengine.tables.frames import to_polars
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape, engine_for

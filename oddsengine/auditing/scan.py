@@ -28,7 +28,7 @@ from oddsengine.columns import NO_TIME, grown
 from oddsengine.engine import Engine
 from oddsengine.find.board import Sharp
 from oddsengine.find.ids import hexadecimal
-from oddsengine.groups import Bytes, Floats, Longs, Words
+from oddsengine.identity.groups import Bytes, Floats, Longs, Words
 from oddsengine.open_opportunities import ARBITRAGE, EV, KINDS, LEGS, LOW_HOLD, MIDDLE, NEW, Hits
 from oddsengine.tables.casts import TIME
 from oddsengine.update import Update

@@ -19,9 +19,9 @@ from oddsengine.board.rows import Rows
 from oddsengine.detect import Scope
 from oddsengine.fair_close import Board as Estimated
 from oddsengine.fair_close import neighbours
-from oddsengine.groups import NO_TIME, Bytes, Groups, Words, step
 from oddsengine.guards import Guarded
-from oddsengine.layout import Gathered
+from oddsengine.identity.groups import NO_TIME, Bytes, Groups, Words, step
+from oddsengine.identity.layout import Gathered
 from oddsengine.tails import Curves
 
 ELSEWHERE = 3  # a row that is not gathered belongs to every scope

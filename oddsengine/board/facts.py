@@ -15,9 +15,9 @@ from oddsengine.board.names import Names
 from oddsengine.board.quotes import LINKS, SEPARATOR
 from oddsengine.board.rows import REJECTED, Rows
 from oddsengine.find.ids import hexadecimal
-from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
-from oddsengine.identity import WORDING, Wording
-from oddsengine.layout import BOOK_BITS, BOOK_MASK, FLAP, LIVE, SUSPENDED
+from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FLAP, LIVE, SUSPENDED
+from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.maths.odds import quoted_american
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.schema import ODDS_SCHEMA

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
-from oddsengine.groups import Bytes, Ints, Longs
-from oddsengine.layout import FLAP, LIVE
+from oddsengine.identity.groups import Bytes, Ints, Longs
+from oddsengine.identity.layout import FLAP, LIVE
 
 EARLIER = 5  # levels of a record; with the newest one, a row has up to six
 RETURNS = 8  # returns to an earlier level in a record

@@ -19,8 +19,21 @@ from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import grown
 from oddsengine.fair_close import Estimator, estimator
 from oddsengine.find.ids import Hashes, ladders, word, words
-from oddsengine.groups import Groups, Ints, Longs, Words, checksum
-from oddsengine.identity import (
+from oddsengine.identity.groups import Groups, Ints, Longs, Words, checksum
+from oddsengine.identity.layout import (
+    BOOK_BITS,
+    BOOK_MASK,
+    MOST_SUBJECTS,
+    OTHER_GAME,
+    UNREAD,
+    kind_and_verdict,
+    pack,
+    too_many,
+    unit_of,
+)
+from oddsengine.identity.traits import Kind, Traits, traits
+from oddsengine.identity.twins import Rules, rules
+from oddsengine.identity.wording import (
     Game,
     Wording,
     crossed,
@@ -32,20 +45,7 @@ from oddsengine.identity import (
     read,
     thresholds,
 )
-from oddsengine.layout import (
-    BOOK_BITS,
-    BOOK_MASK,
-    MOST_SUBJECTS,
-    OTHER_GAME,
-    UNREAD,
-    kind_and_verdict,
-    pack,
-    too_many,
-    unit_of,
-)
 from oddsengine.tails import Forms, forms
-from oddsengine.traits import Kind, Traits, traits
-from oddsengine.twins import Rules, rules
 
 _NO_LINE, _OTHER_GAME = CODES["no_line"], CODES["other_game"]
 T = TypeVar("T")

@@ -22,10 +22,10 @@ from oddsengine._jit import kernel
 from oddsengine.board.names import Names
 from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.board.scan import Codes, Fields, Scanned, scan
-from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs
-from oddsengine.identity import WORDING, Wording
-from oddsengine.layout import LIVE, MISMATCH, SUSPENDED
-from oddsengine.markets import times
+from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs
+from oddsengine.identity.layout import LIVE, MISMATCH, SUSPENDED
+from oddsengine.identity.table import times
+from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.maths.odds import even_money
 from oddsengine.tables.casts import CASTS
 from oddsengine.tables.frames import IntoFrame, to_polars

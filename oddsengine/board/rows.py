@@ -14,8 +14,8 @@ import numpy.typing as npt
 from oddsengine._jit import kernel
 from oddsengine.board.levels import Levels, full, look_at
 from oddsengine.columns import dtype_of
-from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
-from oddsengine.layout import FLAP, FREE, GONE, LIVE, MISMATCH, ON, SUSPENDED
+from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
+from oddsengine.identity.layout import FLAP, FREE, GONE, LIVE, MISMATCH, ON, SUSPENDED
 
 REJECTED = 32  # by the node that the quote comes from
 FLAGS_OF_QUOTE = LIVE | SUSPENDED | MISMATCH | REJECTED

@@ -13,8 +13,8 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.board.rows import REJECTED
-from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, step
-from oddsengine.layout import LIVE, SUSPENDED
+from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, step
+from oddsengine.identity.layout import LIVE, SUSPENDED
 
 TEXT, NUMBER, MOMENT, FLAG, UNFLAG, OTHER = range(6)
 _BAD = np.int64(NO_TIME) + 1

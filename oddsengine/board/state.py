@@ -36,10 +36,22 @@ from oddsengine.detect import Scope
 from oddsengine.fair_close import Board as Estimated
 from oddsengine.fair_close import Times, Votes, minutes, starts
 from oddsengine.find.ids import word
-from oddsengine.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct
 from oddsengine.guards import Guarded
-from oddsengine.identity import Wording
-from oddsengine.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, Gathered, Lists, Meaning, Prices, gather
+from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct
+from oddsengine.identity.layout import (
+    BOOK_BITS,
+    BOOK_MASK,
+    FREE,
+    GONE,
+    LIVE,
+    ON,
+    Gathered,
+    Lists,
+    Meaning,
+    Prices,
+    gather,
+)
+from oddsengine.identity.wording import Wording
 from oddsengine.momentum import Memory, Sampled
 from oddsengine.references import read
 

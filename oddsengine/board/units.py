@@ -8,8 +8,8 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.columns import grown, spans
-from oddsengine.groups import NO_TIME, Ints, Longs
-from oddsengine.layout import enrol
+from oddsengine.identity.groups import NO_TIME, Ints, Longs
+from oddsengine.identity.layout import enrol
 
 
 class Units:

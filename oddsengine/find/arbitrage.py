@@ -9,7 +9,7 @@ from oddsengine.detect import edges, most_implied, unconfirmed
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Cases, Chosen, Search, cases
-from oddsengine.groups import Floats, Longs
+from oddsengine.identity.groups import Floats, Longs
 from oddsengine.results import ARBITRAGE_SCHEMA, LEG
 
 

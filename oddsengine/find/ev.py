@@ -11,7 +11,7 @@ from oddsengine.detect import ages, best_legs, edges, sharp_edges
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Search
-from oddsengine.groups import Bytes, Floats, Ints, Longs, Words
+from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, Words
 from oddsengine.maths import value
 from oddsengine.maths.kelly import kelly, shrunk_kelly
 from oddsengine.maths.odds import decimal_to_american

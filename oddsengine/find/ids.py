@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
-from oddsengine.groups import Groups, Ints, Longs, Words, mix, step
+from oddsengine.identity.groups import Groups, Ints, Longs, Words, mix, step
 
 _MOST_LEGS = 8  # more than the outcomes of any family
 _NONE: Longs = np.empty(0, np.int64)

@@ -11,7 +11,7 @@ from oddsengine.detect import Offers, ages, break_even, market_fair, pair_legs, 
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Chosen, Search
-from oddsengine.groups import Bytes, Floats, Ints, Longs, distinct
+from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, distinct
 from oddsengine.maths import middle
 from oddsengine.results import MIDDLE_ODDS, MIDDLE_SIDE, MIDDLES_SCHEMA
 

@@ -13,7 +13,7 @@ import numpy as np
 from oddsengine import tails
 from oddsengine.detect import Offers, Scope, Swept, Wants, best_legs, close_candidates, sweep
 from oddsengine.find.ids import Hashes, of_markets
-from oddsengine.groups import Floats, Ints, Longs, Words
+from oddsengine.identity.groups import Floats, Ints, Longs, Words
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,8 +47,8 @@ from oddsengine.find.ids import hexadecimal, word
 from oddsengine.futures.identity import ANY_OTHER
 from oddsengine.futures.sheets import Sheet
 from oddsengine.futures.winners import fair
-from oddsengine.groups import Floats, Longs, mix
-from oddsengine.traits import feeds
+from oddsengine.identity.groups import Floats, Longs, mix
+from oddsengine.identity.traits import feeds
 
 REASONS = ("", "unusable", "stale", "other_field", "book_sum", "outlier", "ev_cap")
 UNUSABLE, STALE, OTHER_FIELD, BOOK_SUM, OUTLIER, EV_CAP = range(1, 7)

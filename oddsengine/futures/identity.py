@@ -18,7 +18,7 @@ from typing import NamedTuple
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
 from oddsengine.find.ids import hexadecimal, word
-from oddsengine.groups import mix
+from oddsengine.identity.groups import mix
 from oddsengine.matching import names, words
 
 ANY_OTHER = "Any other"

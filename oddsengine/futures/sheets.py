@@ -15,7 +15,7 @@ from oddsengine import catalog
 from oddsengine.columns import Bools
 from oddsengine.futures.fields import Field, field_of
 from oddsengine.futures.identity import ANY_OTHER, Market
-from oddsengine.groups import NO_TIME, Floats, Longs
+from oddsengine.identity.groups import NO_TIME, Floats, Longs
 from oddsengine.matching import match_player
 from oddsengine.matching.persons import read as read_person
 

@@ -31,7 +31,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine.groups import Floats
+from oddsengine.identity.groups import Floats
 from oddsengine.maths.devig import DEVIG_METHODS, devig
 
 _WIDEST = 600.0  # bracket, in the logarithm of the unknown

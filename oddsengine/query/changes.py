@@ -14,7 +14,7 @@ from oddsengine import catalog
 from oddsengine.board.facts import Facts
 from oddsengine.board.rows import STATUS
 from oddsengine.columns import NO_TIME, Bools, Floats, Ints, Longs, grown
-from oddsengine.layout import BOOK_BITS, BOOK_MASK, LIVE, ON, SUSPENDED
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, ON, SUSPENDED
 from oddsengine.query import values
 from oddsengine.query.filter import Filter
 from oddsengine.query.index import Index

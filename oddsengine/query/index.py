@@ -18,7 +18,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.state import Board
 from oddsengine.columns import NO_TIME, Ints, Longs, grown
 from oddsengine.engine import Engine
-from oddsengine.layout import BOOK_BITS, ON
+from oddsengine.identity.layout import BOOK_BITS, ON
 from oddsengine.query.filter import LATEST
 from oddsengine.query.lines import LineSets
 from oddsengine.query.reader import BoardReader, Marks

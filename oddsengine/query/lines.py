@@ -12,7 +12,7 @@ import numpy as np
 
 from oddsengine.board.state import REMEMBERED_S, SECOND, Board
 from oddsengine.columns import NO_TIME, Ints, Longs, grown
-from oddsengine.layout import BOOK_BITS
+from oddsengine.identity.layout import BOOK_BITS
 
 NOT_COMPUTED = 2
 

@@ -19,10 +19,10 @@ from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.state import STATUSES
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.commission import charge
-from oddsengine.groups import mix
 from oddsengine.guards import main_lines
-from oddsengine.identity import Wording
-from oddsengine.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPENDED
+from oddsengine.identity.groups import mix
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPENDED
+from oddsengine.identity.wording import Wording
 from oddsengine.maths.odds import even_money, quoted_american, round_american
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
 from oddsengine.query.lines import NOT_COMPUTED, MainLines, units_of

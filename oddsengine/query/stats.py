@@ -16,8 +16,8 @@ from oddsengine.board.quotes import LINKS, SEPARATOR
 from oddsengine.board.state import IN_PLAY, STATUSES
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.engine import Engine
-from oddsengine.identity import Wording
-from oddsengine.layout import BOOK_BITS, BOOK_MASK, LIVE
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE
+from oddsengine.identity.wording import Wording
 from oddsengine.query.values import league_id, sport_id, team_id, team_names
 
 _MOST_CACHED = 24  # cached statistics of a node

@@ -11,8 +11,8 @@ from oddsengine import catalog
 from oddsengine.board.names import Names
 from oddsengine.catalog.names import plain
 from oddsengine.columns import Bools, Ints, grown
-from oddsengine.identity import Wording
-from oddsengine.layout import UNREAD
+from oddsengine.identity.layout import UNREAD
+from oddsengine.identity.wording import Wording
 from oddsengine.query import values
 from oddsengine.query.filter import Key
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.commission import net_odds
-from oddsengine.groups import Floats, Longs
+from oddsengine.identity.groups import Floats, Longs
 from oddsengine.simulate.leagues import FIRST_PROP, HOME_TOTAL, LADDERS, MONEYLINE, SPREAD
 
 DEFAULT_BOOKS = (

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from oddsengine.games import FINAL, Reading
-from oddsengine.groups import Floats, Longs
+from oddsengine.identity.groups import Floats, Longs
 from oddsengine.simulate.desks import Desk
 from oddsengine.simulate.games import ENDED, LIVE, SimulatedGames
 from oddsengine.simulate.wording import Fixture

@@ -15,9 +15,9 @@ import polars as pl
 
 from oddsengine.board.rows import Quoted
 from oddsengine.board.state import Batch
-from oddsengine.groups import NO_TIME
-from oddsengine.identity import WORDING, Wording
-from oddsengine.layout import BOOK_BITS, BOOK_MASK
+from oddsengine.identity.groups import NO_TIME
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK
+from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.view import ViewKey
 
 MAGIC, VERSION = b"tape", 1

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import numpy as np
 
 from oddsengine.catalog import FairTable, read_fair_table
-from oddsengine.groups import NO_TIME
+from oddsengine.identity.groups import NO_TIME
 from oddsengine.tables.timestamps import micros, time_of
 from oddsengine.tape.blocks import HEADER, Block, Note, TapeError, TapeStep, decoded, head, whole
 from oddsengine.tape.files import Segment, follows, segment_at, survey

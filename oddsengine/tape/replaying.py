@@ -6,7 +6,7 @@ from datetime import datetime
 
 from oddsengine.catalog import FairTable, read_fair_table
 from oddsengine.engine import Engine
-from oddsengine.groups import NO_TIME
+from oddsengine.identity.groups import NO_TIME
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape.blocks import Note, TapeError, TapeStep
 from oddsengine.tape.reading import Tape

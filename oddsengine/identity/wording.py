@@ -27,8 +27,8 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import CODES
-from oddsengine.groups import Bytes, Floats, Ints, Longs, intern
-from oddsengine.traits import Kind
+from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, intern
+from oddsengine.identity.traits import Kind
 
 WORDING = (
     "event_id", "sport", "league", "home_team", "away_team", "market_type", "market_segment", "selection",

@@ -17,23 +17,8 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import Bools
-from oddsengine.groups import Bytes, Groups, Ints, Longs, Words, intern, mix, settle
-from oddsengine.identity import (
-    SUBJECTS,
-    WORDING,
-    Game,
-    Terms,
-    crossed,
-    distinct,
-    game,
-    leading,
-    leading_league,
-    other_games,
-    parts_of_frame,
-    read,
-    thresholds,
-)
-from oddsengine.layout import (
+from oddsengine.identity.groups import Bytes, Groups, Ints, Longs, Words, intern, mix, settle
+from oddsengine.identity.layout import (
     BOOK_BITS,
     MISMATCH,
     MOST_SUBJECTS,
@@ -50,9 +35,24 @@ from oddsengine.layout import (
     too_many,
     unit_of,
 )
+from oddsengine.identity.traits import Kind, Traits, traits
+from oddsengine.identity.twins import rules
+from oddsengine.identity.wording import (
+    SUBJECTS,
+    WORDING,
+    Game,
+    Terms,
+    crossed,
+    distinct,
+    game,
+    leading,
+    leading_league,
+    other_games,
+    parts_of_frame,
+    read,
+    thresholds,
+)
 from oddsengine.tables.schema import OddsTable
-from oddsengine.traits import Kind, Traits, traits
-from oddsengine.twins import rules
 
 
 class Identity(NamedTuple):

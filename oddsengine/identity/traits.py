@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
-from oddsengine.groups import Bytes, Floats, Ints, Longs
+from oddsengine.identity.groups import Bytes, Floats, Ints, Longs
 
 
 class Kind(NamedTuple):

@@ -12,8 +12,8 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.groups import Bytes, Groups, Ints, Longs
-from oddsengine.traits import Kind
+from oddsengine.identity.groups import Bytes, Groups, Ints, Longs
+from oddsengine.identity.traits import Kind
 
 _SUBJECTS = {"": 0, "home": 1, "away": 2}
 

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.reasons import CODES
-from oddsengine.groups import Bytes, Floats, Groups, Ints, Longs, Words, first_gap, intern
-from oddsengine.identity import DRAW, MAYBE_DRAW, moneyline
-from oddsengine.traits import Kind
-from oddsengine.twins import Rules, linked
+from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs, Words, first_gap, intern
+from oddsengine.identity.traits import Kind
+from oddsengine.identity.twins import Rules, linked
+from oddsengine.identity.wording import DRAW, MAYBE_DRAW, moneyline
 
 BOOK_BITS = 16
 BOOK_MASK = (1 << BOOK_BITS) - 1
