@@ -17,7 +17,7 @@ from synthetic import BOOKS, NOW
 from oddsengine import fair_close
 from oddsengine.detect import Offers, Wants
 from oddsengine.find.board import ask, prepare
-from oddsengine.guards import Guarded
+from oddsengine.guards.verdicts import Guarded
 from oddsengine.references import ViewSpec, fair_prices, view_spec
 
 EVENTS, LINES, VOTERS = 2_000, 5, 12

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from oddsengine import fair_close
 from oddsengine._jit import fused, kernel
 from oddsengine.catalog.reasons import CODES
-from oddsengine.guards import Guarded, main_lines
+from oddsengine.guards.verdicts import Guarded, main_lines
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, first_gap, step
 from oddsengine.identity.table import Identity
 from oddsengine.maths.devig import devig_groups

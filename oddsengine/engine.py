@@ -35,7 +35,7 @@ from oddsengine.detect import Scope
 from oddsengine.fair_close import Fair
 from oddsengine.find.board import Sharp
 from oddsengine.find.ids import hexadecimal
-from oddsengine.guards import Guarded, alone, honour, judge
+from oddsengine.guards.verdicts import Guarded, alone, honour, judge
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, Gathered
 from oddsengine.identity.wording import Wording

@@ -34,7 +34,7 @@ from oddsengine.detect import Wants
 from oddsengine.find import arbitrage, board, empty, ev, low_hold, middles
 from oddsengine.find import fair as fair_rows
 from oddsengine.find.board import Prepared, Question, Sharp, prepare, set_aside
-from oddsengine.guards import main_lines
+from oddsengine.guards.verdicts import main_lines
 from oddsengine.results import MARKETS_SCHEMA, REJECTED_SCHEMA
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import OddsError, OddsTable, OddsWarning

@@ -17,7 +17,7 @@ from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import CODES
 from oddsengine.commission import after_commission, charge
 from oddsengine.fair_close import complete
-from oddsengine.guards import Guarded
+from oddsengine.guards.verdicts import Guarded
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints
 from oddsengine.identity.traits import Traits
 from oddsengine.maths.devig import DEVIG_METHODS, devig_groups

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from oddsengine.board.state import Batch, Board
-from oddsengine.guards import Guarded
+from oddsengine.guards.verdicts import Guarded
 from oddsengine.identity.groups import Bytes, Ints, Longs
 from oddsengine.identity.wording import Wording
 from oddsengine.momentum import Memory, Sampled

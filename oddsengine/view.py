@@ -24,7 +24,7 @@ from oddsengine.find import arbitrage, ev, low_hold, middles
 from oddsengine.find.board import Prepared, Question, Sharp, chosen_method, empty, included, some_of
 from oddsengine.find.ids import Hashes, hexadecimal
 from oddsengine.find.search import Cases, Search
-from oddsengine.guards import Guarded
+from oddsengine.guards.verdicts import Guarded
 from oddsengine.identity.groups import Ints, Longs, Words
 from oddsengine.identity.layout import BOOK_BITS, Gathered
 from oddsengine.identity.table import Identity

@@ -58,7 +58,7 @@ AREAS: dict[str, tuple[float, tuple[str, ...]]] = {
             "oddsengine/maths/arbitrage.py",
         ),
     ),
-    "guards": (0.15, ("oddsengine/guards.py",)),
+    "guards": (0.15, ("oddsengine/guards/verdicts.py",)),
     "wire": (0.2, ("service/wire/*.py", "service/ws/wire.py", "service/stream/sse.py", "service/params.py")),
     "auth": (0.2, ("service/keys.py", "service/limits.py", "service/tiers.py", "service/middleware/*.py")),
 }
@@ -82,7 +82,7 @@ TESTS: dict[str, str] = {
     "oddsengine/identity/wording.py": "identity identity_terms groups twin",
     "oddsengine/identity/groups.py": "groups detect_units twin",
     "oddsengine/identity/table.py": "detect_units twin groups public",
-    "oddsengine/guards.py": "guard_units guards twin",
+    "oddsengine/guards/verdicts.py": "guard_units guards twin",
     "oddsengine/identity/twins.py": "twins twin guard_units guards",
     "oddsengine/detect.py": "detect_units twins twin guards open_sets",
     "oddsengine/references.py": "detect_units twin estimator",

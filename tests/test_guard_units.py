@@ -19,9 +19,10 @@ from naive import Settings, scan
 from rows import prop, row, spread, table, team_total, total
 from test_twin import check_rejected
 
-from oddsengine import catalog, guards
+from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, GUARDS
-from oddsengine.guards import Guarded, guard, judge, main_lines
+from oddsengine.guards import verdicts as guards
+from oddsengine.guards.verdicts import Guarded, guard, judge, main_lines
 from oddsengine.identity.groups import NO_TIME, Bytes, Groups, Longs
 from oddsengine.identity.table import Identity, identify, times
 from oddsengine.tables.schema import check_odds

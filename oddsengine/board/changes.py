@@ -19,7 +19,7 @@ from oddsengine.board.rows import Rows
 from oddsengine.detect import Scope
 from oddsengine.fair_close import Board as Estimated
 from oddsengine.fair_close import neighbours
-from oddsengine.guards import Guarded
+from oddsengine.guards.verdicts import Guarded
 from oddsengine.identity.groups import NO_TIME, Bytes, Groups, Words, step
 from oddsengine.identity.layout import Gathered
 from oddsengine.tails import Curves

@@ -36,7 +36,7 @@ from oddsengine.detect import Scope
 from oddsengine.fair_close import Board as Estimated
 from oddsengine.fair_close import Times, Votes, minutes, starts
 from oddsengine.find.ids import word
-from oddsengine.guards import Guarded
+from oddsengine.guards.verdicts import Guarded
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct
 from oddsengine.identity.layout import (
     BOOK_BITS,

@@ -21,7 +21,7 @@ from oddsengine.detect import Offers, Scope, Wants, ages, view
 from oddsengine.find import books as naming
 from oddsengine.find import ids
 from oddsengine.find.search import Search
-from oddsengine.guards import Guarded, guard
+from oddsengine.guards.verdicts import Guarded, guard
 from oddsengine.identity.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
 from oddsengine.identity.table import Identity, identify, times
 from oddsengine.references import CLOSE, METHODS, book_list, read

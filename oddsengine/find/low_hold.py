@@ -9,7 +9,7 @@ from oddsengine.detect import break_even, market_fair, sharing, shown_hash, unco
 from oddsengine.find import board, ids
 from oddsengine.find.board import Bools, Question
 from oddsengine.find.search import Cases, Search, cases
-from oddsengine.guards import main_lines
+from oddsengine.guards.verdicts import main_lines
 from oddsengine.identity.groups import Floats, Ints, Longs, Words
 from oddsengine.results import HOLD_ODDS, HOLD_SIDE, LOW_HOLD_SCHEMA
 

@@ -19,7 +19,7 @@ from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.state import STATUSES
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.commission import charge
-from oddsengine.guards import main_lines
+from oddsengine.guards.verdicts import main_lines
 from oddsengine.identity.groups import mix
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPENDED
 from oddsengine.identity.wording import Wording

@@ -1,0 +1,1 @@
+"""Which prices can be bet."""
