@@ -14,11 +14,11 @@ import polars as pl
 import pytest
 from synthetic import BOOKS, NOW
 
-from oddsengine import fair_close
 from oddsengine.detect import Offers, Wants
 from oddsengine.find.board import ask, prepare
 from oddsengine.guards.verdicts import Guarded
-from oddsengine.references import ViewSpec, fair_prices, view_spec
+from oddsengine.pricing import close as fair_close
+from oddsengine.pricing.references import ViewSpec, fair_prices, view_spec
 
 EVENTS, LINES, VOTERS = 2_000, 5, 12
 

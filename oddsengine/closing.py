@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, fair_close
+from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
@@ -30,6 +30,7 @@ from oddsengine.identity.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDE
 from oddsengine.maths.odds import decimal_to_american
 from oddsengine.open_opportunities import EV, FIGURES, LEGS, Hits
 from oddsengine.outcomes import settle
+from oddsengine.pricing import close as fair_close
 from oddsengine.query.values import league_id, sport_id, team_names
 from oddsengine.tables.timestamps import time_of
 from oddsengine.update import Update, hexadecimal

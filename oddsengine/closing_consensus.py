@@ -11,13 +11,14 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, fair_close
+from oddsengine import catalog
 from oddsengine.board.state import Board
 from oddsengine.columns import Longs
-from oddsengine.commission import after_commission
 from oddsengine.find.board import hashes, prepare
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.layout import Gathered
+from oddsengine.pricing import close as fair_close
+from oddsengine.pricing.commission import after_commission
 
 _VOTE_S = 900
 _LEAST = 4

@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine import fair_close
 from oddsengine._jit import fused, kernel
 from oddsengine.catalog.reasons import CODES
 from oddsengine.guards.verdicts import Guarded, main_lines
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, first_gap, step
 from oddsengine.identity.table import Identity
 from oddsengine.maths.devig import devig_groups
-from oddsengine.references import FairPrices, ViewSpec, devig_method, fair_prices, view_spec
+from oddsengine.pricing import close as fair_close
+from oddsengine.pricing.references import FairPrices, ViewSpec, devig_method, fair_prices, view_spec
 
 _MANY_ROWS = 64  # longer lists of prices are sorted even for one caller
 

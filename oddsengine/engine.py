@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, fair_close, replica, tails
+from oddsengine import catalog, replica, tails
 from oddsengine.board.changes import Changes, at_close, remember, scope, since_last_search, voting
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
@@ -32,16 +32,17 @@ from oddsengine.board.rows import MOVED, NEW, REJECTED, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.detect import Scope
-from oddsengine.fair_close import Fair
 from oddsengine.find.board import Sharp
 from oddsengine.find.ids import hexadecimal
 from oddsengine.guards.verdicts import Guarded, alone, honour, judge
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, Gathered
 from oddsengine.identity.wording import Wording
-from oddsengine.momentum import Memory, Sampled
 from oddsengine.open_opportunities import KINDS, SAME, Difference, Hits, OpenTable
-from oddsengine.references import CLOSE, fair_prices
+from oddsengine.pricing import close as fair_close
+from oddsengine.pricing.close import Fair
+from oddsengine.pricing.momentum import Memory, Sampled
+from oddsengine.pricing.references import CLOSE, fair_prices
 from oddsengine.replica import ReadState, Replica, Write
 from oddsengine.tables.frames import IntoFrame
 from oddsengine.tables.schema import BAD_ROW_SCHEMA, NONE_REJECTED

@@ -16,7 +16,7 @@ from oddsengine.find import arbitrage, board, ev, ids, low_hold, middles
 from oddsengine.find.board import Question, Sharp, prepare
 from oddsengine.identity.groups import Ints, Longs
 from oddsengine.opportunities import Commission
-from oddsengine.references import devig_method
+from oddsengine.pricing.references import devig_method
 from oddsengine.results import bet, team
 from oddsengine.tables.schema import OddsTable
 

@@ -5,7 +5,7 @@ Every finder takes a frame of prices (see `ODDS_SCHEMA`) and these parameters:
 - `books`: books that can be bet at; None is all. Opportunities are computed over exactly these.
 - `sharp`: the reference: a book, books in order of preference, or weights of a consensus
   (`{"pinnacle": 3, "circa": 1}`). None is the catalog's order. References need not be in `books`.
-- `method`: what +EV is measured against: "close" (see `oddsengine.fair_close`), the default without `sharp`, which
+- `method`: what +EV is measured against: "close" (see `oddsengine.pricing.close`), the default without `sharp`, which
   needs at least two other books; or one of `DEVIG_METHODS`, with which the reference is de-vigged.
 - `commission`: rates on winnings by book, replacing the catalog's.
 - `guards`: which guards run; None is all of `GUARDS`, an empty list none; a mapping changes thresholds

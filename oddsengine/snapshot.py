@@ -20,7 +20,7 @@ from oddsengine.board.levels import Levels
 from oddsengine.board.rows import COLUMNS
 from oddsengine.board.state import EventNotice
 from oddsengine.engine import Delayed, Engine
-from oddsengine.momentum import Memory
+from oddsengine.pricing.momentum import Memory
 from oddsengine.view import ViewKey
 
 FORM = 2

@@ -41,7 +41,7 @@ from oddsengine.open_opportunities import (
     OpenTable,
 )
 from oddsengine.opportunities import Opportunities
-from oddsengine.references import (
+from oddsengine.pricing.references import (
     CLOSE,
     FairPrices,
     Reference,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive_maths import net_odds as twin
 
-from oddsengine.commission import net_odds
+from oddsengine.pricing.commission import net_odds
 
 
 def test_worked_examples() -> None:

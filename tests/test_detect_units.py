@@ -26,7 +26,7 @@ from oddsengine.find.board import Prepared, Question, prepare
 from oddsengine.find.ids import Hashes
 from oddsengine.find.search import Cases, Search
 from oddsengine.identity.groups import NO_TIME, Groups, Longs, mix
-from oddsengine.references import fair_prices, view_spec
+from oddsengine.pricing.references import fair_prices, view_spec
 
 MOMENT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=NOW)
 METHODS = ("power", "shin", "multiplicative", "worst_case")

@@ -16,13 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oddsengine
-from oddsengine import catalog, fair_close, momentum, tails
+from oddsengine import catalog, tails
 from oddsengine.catalog.reasons import CODES
 from oddsengine.detect import Wants
 from oddsengine.find import ids
 from oddsengine.find.board import Prepared, ask, prepare
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.table import times
+from oddsengine.pricing import close as fair_close
+from oddsengine.pricing import momentum
 
 PARAMS = tomllib.loads((Path(oddsengine.__file__).parent / "catalog" / "fair.toml").read_text(encoding="utf-8"))
 NOW = datetime(2026, 8, 1, 18, 0, 30, tzinfo=UTC)

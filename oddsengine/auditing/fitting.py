@@ -16,15 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, fair_close
+from oddsengine import catalog
 from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.replay import engine_of, source, steps
 from oddsengine.auditing.reporting import cell, clustered_variance
 from oddsengine.catalog.fair import FairTable
 from oddsengine.closing_consensus import closing_logits, located, votes_at
 from oddsengine.columns import Floats
-from oddsengine.commission import after_commission
 from oddsengine.engine import Engine
+from oddsengine.pricing import close as fair_close
+from oddsengine.pricing.commission import after_commission
 from oddsengine.tape import Tape
 
 LEAST_GAMES = 50

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, fair_close
+from oddsengine import catalog
 from oddsengine.closing_consensus import closing_logits, votes_at
 from oddsengine.find.board import hashes, prepare
 from oddsengine.outcomes import profits, settle
+from oddsengine.pricing import close as fair_close
 from oddsengine.query.values import league_id
 from oddsengine.stakes import bet_table
 

@@ -17,7 +17,6 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import grown
-from oddsengine.fair_close import Estimator, estimator
 from oddsengine.find.ids import Hashes, ladders, word, words
 from oddsengine.identity.groups import Groups, Ints, Longs, Words, checksum
 from oddsengine.identity.layout import (
@@ -45,6 +44,7 @@ from oddsengine.identity.wording import (
     read,
     thresholds,
 )
+from oddsengine.pricing.close import Estimator, estimator
 from oddsengine.tails import Forms, forms
 
 _NO_LINE, _OTHER_GAME = CODES["no_line"], CODES["other_game"]

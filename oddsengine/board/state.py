@@ -33,8 +33,6 @@ from oddsengine.board.rows import (
 from oddsengine.board.units import Units
 from oddsengine.catalog.reasons import CODES
 from oddsengine.detect import Scope
-from oddsengine.fair_close import Board as Estimated
-from oddsengine.fair_close import Times, Votes, minutes, starts
 from oddsengine.find.ids import word
 from oddsengine.guards.verdicts import Guarded
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct
@@ -52,8 +50,10 @@ from oddsengine.identity.layout import (
     gather,
 )
 from oddsengine.identity.wording import Wording
-from oddsengine.momentum import Memory, Sampled
-from oddsengine.references import read
+from oddsengine.pricing.close import Board as Estimated
+from oddsengine.pricing.close import Times, Votes, minutes, starts
+from oddsengine.pricing.momentum import Memory, Sampled
+from oddsengine.pricing.references import read
 
 SECOND = 1_000_000
 REMEMBERED_S = 600  # seconds for which removals are remembered

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from oddsengine import catalog, fair_close
+from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, enabled, thresholds_of
 from oddsengine.detect import Offers, Scope, Wants, ages, view
 from oddsengine.find import books as naming
@@ -24,7 +24,8 @@ from oddsengine.find.search import Search
 from oddsengine.guards.verdicts import Guarded, guard
 from oddsengine.identity.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
 from oddsengine.identity.table import Identity, identify, times
-from oddsengine.references import CLOSE, METHODS, book_list, read
+from oddsengine.pricing import close as fair_close
+from oddsengine.pricing.references import CLOSE, METHODS, book_list, read
 from oddsengine.results import TEXTS
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame

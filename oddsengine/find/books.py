@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oddsengine import catalog
-from oddsengine.references import Reference, commission_rates
+from oddsengine.pricing.references import Reference, commission_rates
 
 
 def absent(named: Iterable[str], books: Iterable[str]) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from oddsengine.detect import Wants
 from oddsengine.find import ev
 from oddsengine.find.board import Question, set_aside
-from oddsengine.references import CLOSE
+from oddsengine.pricing.references import CLOSE
 from oddsengine.tables.schema import OddsTable
 
 _MOSTLY = 0.9  # share of rows

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import fair_close, tails
+from oddsengine import tails
 from oddsengine.columns import spans
 from oddsengine.detect import ages, best_legs, edges, sharp_edges
 from oddsengine.find import board, ids
@@ -15,6 +15,7 @@ from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, Words
 from oddsengine.maths import value
 from oddsengine.maths.kelly import kelly, shrunk_kelly
 from oddsengine.maths.odds import decimal_to_american
+from oddsengine.pricing import close as fair_close
 from oddsengine.results import EV_SCHEMA, TEXTS
 
 

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import fair_close
 from oddsengine.catalog.reasons import CODES, NAMES
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.detect import market_fair
 from oddsengine.find import board, ev
 from oddsengine.find.board import CONSENSUS, NOBODY, Prepared, Question
+from oddsengine.pricing import close as fair_close
 
 FAIR_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "fair_probability": pl.Float64,

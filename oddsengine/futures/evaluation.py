@@ -41,7 +41,6 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
 from oddsengine.columns import Bools
-from oddsengine.commission import net_odds
 from oddsengine.detect import break_even
 from oddsengine.find.ids import hexadecimal, word
 from oddsengine.futures.identity import ANY_OTHER
@@ -49,6 +48,7 @@ from oddsengine.futures.sheets import Sheet
 from oddsengine.futures.winners import fair
 from oddsengine.identity.groups import Floats, Longs, mix
 from oddsengine.identity.traits import feeds
+from oddsengine.pricing.commission import net_odds
 
 REASONS = ("", "unusable", "stale", "other_field", "book_sum", "outlier", "ev_cap")
 UNUSABLE, STALE, OTHER_FIELD, BOOK_SUM, OUTLIER, EV_CAP = range(1, 7)

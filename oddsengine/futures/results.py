@@ -14,7 +14,7 @@ from oddsengine.futures.evaluation import REASONS, Evaluation, evaluate
 from oddsengine.futures.fields import FuturesField
 from oddsengine.futures.identity import price_id
 from oddsengine.maths.devig import DEVIG_METHODS
-from oddsengine.references import Reference, book_list
+from oddsengine.pricing.references import Reference, book_list
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.timestamps import micros

@@ -18,12 +18,12 @@ from oddsengine.board.facts import Facts
 from oddsengine.board.quotes import SEPARATOR
 from oddsengine.board.state import STATUSES
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
-from oddsengine.commission import charge
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.identity.groups import mix
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPENDED
 from oddsengine.identity.wording import Wording
 from oddsengine.maths.odds import even_money, quoted_american, round_american
+from oddsengine.pricing.commission import charge
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
 from oddsengine.query.lines import NOT_COMPUTED, MainLines, units_of
 from oddsengine.query.scan import best, between, page_between, scan, states

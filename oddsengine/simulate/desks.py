@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
-from oddsengine.commission import net_odds
 from oddsengine.identity.groups import Floats, Longs
+from oddsengine.pricing.commission import net_odds
 from oddsengine.simulate.leagues import FIRST_PROP, HOME_TOTAL, LADDERS, MONEYLINE, SPREAD
 
 DEFAULT_BOOKS = (

@@ -12,15 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oddsengine import catalog, fair_close
+from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import CODES
-from oddsengine.commission import after_commission, charge
-from oddsengine.fair_close import complete
 from oddsengine.guards.verdicts import Guarded
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints
 from oddsengine.identity.traits import Traits
 from oddsengine.maths.devig import DEVIG_METHODS, devig_groups
+from oddsengine.pricing import close as fair_close
+from oddsengine.pricing.close import complete
+from oddsengine.pricing.commission import after_commission, charge
 
 _UNRANKED = np.iinfo(np.int32).max
 

@@ -19,7 +19,7 @@ share one vote, and the feed of the judged book has none. The constants are in `
 evaluated at the event's own minute, whose offset within the minute is derived from its id. So each second only a
 sixtieth of the events has to be re-estimated.
 
-**State.** Everything is a function of the current board except M, which is stored in `oddsengine.momentum`.
+**State.** Everything is a function of the current board except M, which is stored in `oddsengine.pricing.momentum`.
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 

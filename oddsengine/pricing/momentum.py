@@ -14,8 +14,8 @@ import numpy as np
 from oddsengine._jit import kernel
 from oddsengine.catalog import FairTable
 from oddsengine.columns import spans
-from oddsengine.fair_close import Votes, clip
 from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs, Words, checksum, mix
+from oddsengine.pricing.close import Votes, clip
 
 SECOND = 1_000_000
 

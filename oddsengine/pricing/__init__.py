@@ -1,0 +1,1 @@
+"""Fair prices and their errors, references, commissions."""
