@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oddsengine.portfolio import Games, Limits, best_stakes
+from oddsengine.staking.growth import Games, Limits, best_stakes
 
 BETS = 200
 

@@ -41,7 +41,7 @@ from oddsengine.opportunities import (
 )
 from oddsengine.reading import read_odds
 from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
-from oddsengine.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_plan, cover, kelly_portfolio
+from oddsengine.staking.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_plan, cover, kelly_portfolio
 from oddsengine.tables.expressions import OddsExpr
 from oddsengine.tables.files import write_table
 from oddsengine.tables.frames import flatten

@@ -29,9 +29,9 @@ from oddsengine.identity.groups import Groups, mix
 from oddsengine.identity.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.maths.odds import decimal_to_american
 from oddsengine.open_opportunities import EV, FIGURES, LEGS, Hits
-from oddsengine.outcomes import settle
 from oddsengine.pricing import close as fair_close
 from oddsengine.query.values import league_id, sport_id, team_names
+from oddsengine.staking.outcomes import settle
 from oddsengine.tables.timestamps import time_of
 from oddsengine.update import Update, hexadecimal
 

@@ -27,7 +27,7 @@ from oddsengine.pricing import momentum
 from oddsengine.query import Filter, Index
 from oddsengine.reading import read_odds
 from oddsengine.simulate import World
-from oddsengine.stakes import arbitrage_plan, kelly_portfolio
+from oddsengine.staking.stakes import arbitrage_plan, kelly_portfolio
 from oddsengine.tables.sample import SAMPLE_BOARD
 
 _MODULE = "oddsengine.compilation"

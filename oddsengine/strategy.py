@@ -37,8 +37,8 @@ from oddsengine.engine import Engine
 from oddsengine.find.board import Sharp
 from oddsengine.maths import scoring
 from oddsengine.opportunities import check_number
-from oddsengine.outcomes import profits, settled
-from oddsengine.stakes import bet_table, kelly_portfolio
+from oddsengine.staking.outcomes import profits, settled
+from oddsengine.staking.stakes import bet_table, kelly_portfolio
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.update import Update

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine import portfolio, query
+from oddsengine import query
 from oddsengine._jit import REPORTER, caching
 from oddsengine.engine import Engine
 from oddsengine.guards import verdicts as guards
@@ -25,6 +25,7 @@ from oddsengine.maths import middle
 from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.opportunities import find_all
 from oddsengine.pricing import momentum
+from oddsengine.staking import growth as portfolio
 from oddsengine.tables.expressions import OddsExpr
 
 _SECONDS = 300  # timeout of the second process

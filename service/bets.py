@@ -16,9 +16,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import OddsError, catalog
 from oddsengine.clv import clv
-from oddsengine.outcomes import settled
 from oddsengine.pricing.commission import net_odds
-from oddsengine.stakes import bet_table
+from oddsengine.staking.outcomes import settled
+from oddsengine.staking.stakes import bet_table
 from oddsengine_service.node import Node
 from oddsengine_service.records import Records
 from oddsengine_service.wire.envelopes import Body

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oddsengine as oe
-from oddsengine import portfolio
-from oddsengine.portfolio import Games, Limits, best_stakes, growth, shrink, whole_steps
+from oddsengine.staking import growth as portfolio
+from oddsengine.staking.growth import Games, Limits, best_stakes, growth, shrink, whole_steps
 
 Pairs = list[tuple[list[float], list[list[float]]]]
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import oddsengine as oe
 from oddsengine.maths.arbitrage import joint_stakes
-from oddsengine.outcomes import Factor, factors, tilt
-from oddsengine.stakes import _bets
+from oddsengine.staking.outcomes import Factor, factors, tilt
+from oddsengine.staking.stakes import _bets
 from oddsengine.tables.sample import SAMPLE_BOARD
 
 TEAMS = {"home_team": "Lakers", "away_team": "Celtics"}

@@ -14,8 +14,8 @@ from polars.testing import assert_frame_equal
 import oddsengine as oe
 from oddsengine.auditing.replay import source, steps
 from oddsengine.feeds import football_data
-from oddsengine.outcomes import settled
 from oddsengine.simulate.history import seasons
+from oddsengine.staking.outcomes import settled
 from oddsengine.strategy import Backtest, Strategy, Trader, backtest
 from oddsengine.tearsheet import lines, tear_sheet, write_tear_sheet
 

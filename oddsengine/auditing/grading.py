@@ -9,10 +9,10 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.closing_consensus import closing_logits, votes_at
 from oddsengine.find.board import hashes, prepare
-from oddsengine.outcomes import profits, settle
 from oddsengine.pricing import close as fair_close
 from oddsengine.query.values import league_id
-from oddsengine.stakes import bet_table
+from oddsengine.staking.outcomes import profits, settle
+from oddsengine.staking.stakes import bet_table
 
 THRESHOLDS = (0.0, 1.0, 2.0, 3.0, 5.0)
 """EV in percent: a price is graded when it first reaches each threshold."""

@@ -46,7 +46,7 @@ from oddsengine.catalog.reasons import CODES, GUARDS
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.identity.table import Identity, identify
 from oddsengine.maths import middle
-from oddsengine.portfolio import shrink
+from oddsengine.staking.growth import shrink
 from oddsengine.tables.schema import OddsError, OddsTable
 
 _COUNTS = ("poisson", "negative_binomial", "skellam")

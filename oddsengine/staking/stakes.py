@@ -17,8 +17,8 @@ from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
 from oddsengine.maths.arbitrage import joint_stakes
 from oddsengine.maths.kelly import kelly
-from oddsengine.outcomes import factors, profits
-from oddsengine.portfolio import Games, Limits, best_stakes, growth, shrink, whole_steps
+from oddsengine.staking.growth import Games, Limits, best_stakes, growth, shrink, whole_steps
+from oddsengine.staking.outcomes import factors, profits
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
 
@@ -51,7 +51,7 @@ def kelly_portfolio(
 
     The stakes maximise the mean log growth of the bankroll over the joint outcomes of all bets: outcomes of one market
     are exclusive, markets of a game are correlated through its margin and total, games are independent.
-    `oddsengine.portfolio` has the optimisation, `oddsengine.outcomes` the joint distribution.
+    `oddsengine.staking.growth` has the optimisation, `oddsengine.staking.outcomes` the joint distribution.
 
     Stakes shrink with the standard error e of a probability p (column `fair_error`): at odds d, p moves towards 1/d
     such that a single bet has x^2 / (x^2 + (d e)^2) of its Kelly stake, where x = p d - 1 is its edge (Baker and McHale

@@ -1,0 +1,1 @@
+"""How much to stake: one bet, many open bets, arbitrages within limits."""
