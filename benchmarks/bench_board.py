@@ -16,9 +16,9 @@ from idioms import coded, four_kinds, keyed
 from synthetic import board as make_board
 
 import oddsengine as oe
-from oddsengine.detect import Offers, Wants, sweep
-from oddsengine.find import board as boards
-from oddsengine.find.board import Question, prepare
+from oddsengine.detection import question as boards
+from oddsengine.detection.question import Question, prepare
+from oddsengine.detection.sweep import Offers, Wants, sweep
 from oddsengine.maths.devig import devig_groups
 
 SIZES = (2_000, 10_000, 100_000, 1_000_000)

@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 from synthetic import BOOKS, NOW
 
-from oddsengine.detect import Offers, Wants
-from oddsengine.find.board import ask, prepare
+from oddsengine.detection.question import ask, prepare
+from oddsengine.detection.sweep import Offers, Wants
 from oddsengine.guards.verdicts import Guarded
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.references import ViewSpec, fair_prices, view_spec

@@ -11,10 +11,22 @@ from typing import Any
 
 from oddsengine._installation import __version__
 from oddsengine.catalog.reasons import GUARDS
+from oddsengine.detection.explain import Explanation, explain
+from oddsengine.detection.fair import FAIR_COLUMNS
+from oddsengine.detection.finders import (
+    Opportunities,
+    fair,
+    find_all,
+    find_arbitrage,
+    find_ev,
+    find_low_hold,
+    find_middles,
+    markets,
+    rejected,
+)
+from oddsengine.detection.question import prepare
+from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.engine import Engine
-from oddsengine.explain import Explanation, explain
-from oddsengine.find.board import prepare
-from oddsengine.find.fair import FAIR_COLUMNS
 from oddsengine.maths.arbitrage import arbitrage_stakes, hold, round_stakes
 from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.maths.kelly import kelly, kelly_exclusive
@@ -28,19 +40,7 @@ from oddsengine.maths.odds import (
     parse_fractional,
     probability_to_decimal,
 )
-from oddsengine.opportunities import (
-    Opportunities,
-    fair,
-    find_all,
-    find_arbitrage,
-    find_ev,
-    find_low_hold,
-    find_middles,
-    markets,
-    rejected,
-)
 from oddsengine.reading import read_odds
-from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.staking.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_plan, cover, kelly_portfolio
 from oddsengine.tables.expressions import OddsExpr
 from oddsengine.tables.files import write_table

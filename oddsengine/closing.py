@@ -22,9 +22,9 @@ from oddsengine.board.names import Names
 from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
 from oddsengine.closing_consensus import Vote, Votes, closing_logits, located, votes_at
 from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words, dtype_of, grown
-from oddsengine.detect import Wants, market_fair
+from oddsengine.detection import question as finder
+from oddsengine.detection.sweep import Wants, market_fair
 from oddsengine.engine import Engine
-from oddsengine.find import board as finder
 from oddsengine.identity.groups import Groups, mix
 from oddsengine.identity.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.maths.odds import decimal_to_american

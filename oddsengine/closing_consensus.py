@@ -14,7 +14,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.state import Board
 from oddsengine.columns import Longs
-from oddsengine.find.board import hashes, prepare
+from oddsengine.detection.question import hashes, prepare
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.layout import Gathered
 from oddsengine.pricing import close as fair_close

@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, replica, tails
+from oddsengine import catalog, replica
 from oddsengine.board.changes import Changes, at_close, remember, scope, since_last_search, voting
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
@@ -31,9 +31,10 @@ from oddsengine.board.quotes import QuoteReader, Quotes, readable
 from oddsengine.board.rows import MOVED, NEW, REJECTED, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
-from oddsengine.detect import Scope
-from oddsengine.find.board import Sharp
-from oddsengine.find.ids import hexadecimal
+from oddsengine.detection import tails
+from oddsengine.detection.ids import hexadecimal
+from oddsengine.detection.question import Sharp
+from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Guarded, alone, honour, judge
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, Gathered

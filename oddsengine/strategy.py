@@ -33,10 +33,10 @@ from oddsengine.auditing.replay import check_books, engine_of, source, span, ste
 from oddsengine.board.facts import moments_of
 from oddsengine.clv import means
 from oddsengine.columns import SECOND, Floats
+from oddsengine.detection.finders import check_number
+from oddsengine.detection.question import Sharp
 from oddsengine.engine import Engine
-from oddsengine.find.board import Sharp
 from oddsengine.maths import scoring
-from oddsengine.opportunities import check_number
 from oddsengine.staking.outcomes import profits, settled
 from oddsengine.staking.stakes import bet_table, kelly_portfolio
 from oddsengine.tables.casts import TIME

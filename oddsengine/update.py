@@ -14,7 +14,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.rows import LIVENESS, NEW, PRICE, STATUS
-from oddsengine.find.ids import hexadecimal
+from oddsengine.detection.ids import hexadecimal
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Longs, Words, distinct
 from oddsengine.identity.layout import BOOK_BITS, LIVE, SUSPENDED
 from oddsengine.identity.wording import WORDING

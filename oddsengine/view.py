@@ -19,11 +19,14 @@ from oddsengine import catalog
 from oddsengine.board.facts import Columns, Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.catalog.reasons import CODES
-from oddsengine.detect import Offers, Scope, Wants, offers, unconfirmed
-from oddsengine.find import arbitrage, ev, low_hold, middles
-from oddsengine.find.board import Prepared, Question, Sharp, chosen_method, empty, included, some_of
-from oddsengine.find.ids import Hashes, hexadecimal
-from oddsengine.find.search import Cases, Search
+from oddsengine.detection import arbitrage, ev, low_hold, middles
+from oddsengine.detection.finders import Opportunities
+from oddsengine.detection.ids import Hashes, hexadecimal
+from oddsengine.detection.question import Prepared, Question, Sharp, chosen_method, empty, included, some_of
+from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
+from oddsengine.detection.search import Cases, Search
+from oddsengine.detection.sweep import Offers, Scope, Wants, offers, unconfirmed
+from oddsengine.detection.tails import Forms
 from oddsengine.guards.verdicts import Guarded
 from oddsengine.identity.groups import Ints, Longs, Words
 from oddsengine.identity.layout import BOOK_BITS, Gathered
@@ -40,7 +43,6 @@ from oddsengine.open_opportunities import (
     OpenSet,
     OpenTable,
 )
-from oddsengine.opportunities import Opportunities
 from oddsengine.pricing.references import (
     CLOSE,
     FairPrices,
@@ -52,8 +54,6 @@ from oddsengine.pricing.references import (
     view_spec,
 )
 from oddsengine.replica import ReadState
-from oddsengine.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
-from oddsengine.tails import Forms
 
 _SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of the kinds
 

@@ -2,7 +2,7 @@
 
     make mutate                                               # 200 places
     python tests/mutate.py --minutes 60 --seed "$(date +%j)"  # each night other places
-    python tests/mutate.py --count 20 --only oddsengine/tails.py
+    python tests/mutate.py --count 20 --only oddsengine/detection/tails.py
     python tests/mutate.py --again survivors.txt              # the changes of an earlier run that a file lists
 
 A place is a comparison, an operator, a number, a condition or a statement in kernels, detectors, guards, the wire or
@@ -84,9 +84,9 @@ TESTS: dict[str, str] = {
     "oddsengine/identity/table.py": "detect_units twin groups public",
     "oddsengine/guards/verdicts.py": "guard_units guards twin",
     "oddsengine/identity/twins.py": "twins twin guard_units guards",
-    "oddsengine/detect.py": "detect_units twins twin guards open_sets",
+    "oddsengine/detection/sweep.py": "detect_units twins twin guards open_sets",
     "oddsengine/pricing/references.py": "detect_units twin estimator",
-    "oddsengine/tails.py": "tails twin estimator",
+    "oddsengine/detection/tails.py": "tails twin estimator",
     "oddsengine/find/*.py": "detect_units twin estimator public explain laws identity guards fair middle",
     "oddsengine/identity/layout.py": f"units twin {_BOARD}",
     "oddsengine/query/scan.py": "service_odds service_history service_fuzz",

@@ -34,7 +34,7 @@ from oddsengine.cli import main
 from oddsengine.commands import output
 from oddsengine.commands.layout import Column, table, width_of
 from oddsengine.commands.report import csv_text, moment, plain
-from oddsengine.results import bet
+from oddsengine.detection.results import bet
 from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine_cli import COMMANDS
 

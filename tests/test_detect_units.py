@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 from rows import total
 from test_twin import BOOKS
 
-from oddsengine import detect
 from oddsengine.catalog.reasons import CODES
-from oddsengine.detect import Offers, Scope, Wants, offers
-from oddsengine.find import arbitrage, board, ev, ids, low_hold, middles
-from oddsengine.find.board import Prepared, Question, prepare
-from oddsengine.find.ids import Hashes
-from oddsengine.find.search import Cases, Search
+from oddsengine.detection import arbitrage, ev, ids, low_hold, middles
+from oddsengine.detection import question as board
+from oddsengine.detection import sweep as detect
+from oddsengine.detection.ids import Hashes
+from oddsengine.detection.question import Prepared, Question, prepare
+from oddsengine.detection.search import Cases, Search
+from oddsengine.detection.sweep import Offers, Scope, Wants, offers
 from oddsengine.identity.groups import NO_TIME, Groups, Longs, mix
 from oddsengine.pricing.references import fair_prices, view_spec
 

@@ -24,8 +24,8 @@ from rows import LA_LIGA, MOMENT, NBA, NHL, moneyline, prop, spread, total, what
 import oddsengine as oe
 from oddsengine import snapshot
 from oddsengine.board.quotes import LINKS
+from oddsengine.detection.ids import word
 from oddsengine.engine import IDLE_S, Engine
-from oddsengine.find.ids import word
 from oddsengine.query import BoardStats, Filter, Index
 from oddsengine.update import Update
 from oddsengine.view import View

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oddsengine
-from oddsengine import catalog, tails
+from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
-from oddsengine.detect import Wants
-from oddsengine.find import ids
-from oddsengine.find.board import Prepared, ask, prepare
+from oddsengine.detection import ids, tails
+from oddsengine.detection.question import Prepared, ask, prepare
+from oddsengine.detection.sweep import Wants
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.table import times
 from oddsengine.pricing import close as fair_close

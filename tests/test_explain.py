@@ -7,7 +7,7 @@ import pytest
 from rows import MOMENT, ask, moneyline, spread, table, total
 
 from oddsengine import find_arbitrage, find_ev, find_low_hold, find_middles
-from oddsengine.explain import Explanation, explain
+from oddsengine.detection.explain import Explanation, explain
 
 
 def only(find: Any, odds: pl.DataFrame, **words: Any) -> tuple[dict[str, Any], Explanation]:

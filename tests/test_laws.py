@@ -35,8 +35,9 @@ from rows import (
 
 import oddsengine
 from oddsengine import catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
-from oddsengine.detect import Wants
-from oddsengine.find import arbitrage, board
+from oddsengine.detection import arbitrage
+from oddsengine.detection import question as board
+from oddsengine.detection.sweep import Wants
 from oddsengine.identity.groups import mix
 from oddsengine.maths import calculators
 

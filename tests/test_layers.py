@@ -12,7 +12,7 @@ ROOT = Path(oddsengine.__file__).parent
 
 # Each layer may import from its own earlier siblings in the list and from the layers above it.
 LAYERS: list[set[str]] = [
-    {"__main__", "_installation", "catalog", "columns", "games", "results"},
+    {"__main__", "_installation", "catalog", "columns", "games"},
     {"_cache"},
     {"_jit"},
     {"maths"},
@@ -20,11 +20,9 @@ LAYERS: list[set[str]] = [
     {"feeds", "identity"},
     {"guards", "matching", "open_opportunities", "reading", "staking"},
     {"pricing"},
-    {"detect", "simulate"},
-    {"tails"},
-    {"find"},
-    {"board", "futures", "opportunities"},
-    {"closing_consensus", "explain", "replica"},
+    {"detection", "simulate"},
+    {"board", "futures"},
+    {"closing_consensus", "replica"},
     {"view"},
     {"update"},
     {"engine"},
@@ -129,7 +127,7 @@ PUBLIC = {
     "pricing.commission",
     "maths.devig",
     "engine",
-    "explain",
+    "detection.explain",
     "feeds",
     "futures",
     "games",

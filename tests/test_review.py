@@ -9,7 +9,7 @@ import pytest
 from rows import HOME, MOMENT, moneyline, nothing, row, table, total
 
 import oddsengine as oe
-from oddsengine.detect import Wants
+from oddsengine.detection.sweep import Wants
 
 NHL: dict[str, Any] = dict(sport="hockey", league="nhl", home_team="Utah Mammoth", away_team="Boston Bruins")
 SOCCER: dict[str, Any] = dict(event_id="x", league="b", home_team="FC Schalke 04", away_team="Hannover 96")

@@ -23,9 +23,9 @@ from live_strategies import feed, moment, row_ids
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, NAMES, SENTENCES, UNCOMPARED, reason
-from oddsengine.detect import Wants
+from oddsengine.detection.question import ask, prepare
+from oddsengine.detection.sweep import Wants
 from oddsengine.engine import Engine
-from oddsengine.find.board import ask, prepare
 from oddsengine.query import CURSOR_PATTERN, LATEST, SORTS, Cursor, Index
 from oddsengine.tables.schema import check_odds
 from oddsengine_service.endpoints import Context

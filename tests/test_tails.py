@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 import oddsengine
-from oddsengine import catalog, tails
+from oddsengine import catalog
+from oddsengine.detection import tails
 
 LEVEL, LOWER = ((1.80, 2.05), (2.05, 1.80)), ((1.91, 1.91), (1.96, 1.86))  # over and under at 220.5, at 224.5
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)

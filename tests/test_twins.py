@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from oddsengine import OddsWarning, find_ev, prepare
-from oddsengine.detect import Wants
+from oddsengine.detection.finders import find_all
+from oddsengine.detection.question import Question, ask
+from oddsengine.detection.sweep import Wants
 from oddsengine.engine import Engine
-from oddsengine.find.board import Question, ask
-from oddsengine.opportunities import find_all
 
 NOW = datetime(2026, 3, 1, 15, tzinfo=UTC)
 Row = dict[str, Any]

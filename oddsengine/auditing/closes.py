@@ -8,8 +8,8 @@ import polars as pl
 from oddsengine.board.facts import Facts
 from oddsengine.board.names import Names
 from oddsengine.columns import SECOND, Longs
+from oddsengine.detection.ids import hexadecimal
 from oddsengine.engine import Engine
-from oddsengine.find.ids import hexadecimal
 from oddsengine.identity.layout import BOOK_BITS, LIVE, ON, SUSPENDED
 
 CLOSE_S = 1800  # maximum time from the last snapshot to the start, in seconds

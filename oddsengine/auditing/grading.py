@@ -8,7 +8,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.closing_consensus import closing_logits, votes_at
-from oddsengine.find.board import hashes, prepare
+from oddsengine.detection.question import hashes, prepare
 from oddsengine.pricing import close as fair_close
 from oddsengine.query.values import league_id
 from oddsengine.staking.outcomes import profits, settle

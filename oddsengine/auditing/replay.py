@@ -15,8 +15,8 @@ from oddsengine.board.rows import Quoted
 from oddsengine.board.state import Batch
 from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import Guards
+from oddsengine.detection import books as naming
 from oddsengine.engine import Engine
-from oddsengine.find import books as naming
 from oddsengine.identity.groups import Longs, Words, intern
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.identity.wording import WORDING

@@ -25,9 +25,9 @@ from oddsengine.auditing.replay import check_books, engine_of, source, span, ste
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import NO_TIME, grown
+from oddsengine.detection.ids import hexadecimal
+from oddsengine.detection.question import Sharp
 from oddsengine.engine import Engine
-from oddsengine.find.board import Sharp
-from oddsengine.find.ids import hexadecimal
 from oddsengine.identity.groups import Bytes, Floats, Longs, Words
 from oddsengine.open_opportunities import ARBITRAGE, EV, KINDS, LEGS, LOW_HOLD, MIDDLE, NEW, Hits
 from oddsengine.tables.casts import TIME

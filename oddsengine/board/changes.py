@@ -16,13 +16,13 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.board.rows import Rows
-from oddsengine.detect import Scope
+from oddsengine.detection.sweep import Scope
+from oddsengine.detection.tails import Curves
 from oddsengine.guards.verdicts import Guarded
 from oddsengine.identity.groups import NO_TIME, Bytes, Groups, Words, step
 from oddsengine.identity.layout import Gathered
 from oddsengine.pricing.close import Board as Estimated
 from oddsengine.pricing.close import neighbours
-from oddsengine.tails import Curves
 
 ELSEWHERE = 3  # a row that is not gathered belongs to every scope
 

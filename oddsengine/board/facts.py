@@ -14,7 +14,7 @@ import polars as pl
 from oddsengine.board.names import Names
 from oddsengine.board.quotes import LINKS, SEPARATOR
 from oddsengine.board.rows import REJECTED, Rows
-from oddsengine.find.ids import hexadecimal
+from oddsengine.detection.ids import hexadecimal
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FLAP, LIVE, SUSPENDED
 from oddsengine.identity.wording import WORDING, Wording

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import grown
-from oddsengine.find.ids import Hashes, ladders, word, words
+from oddsengine.detection.ids import Hashes, ladders, word, words
+from oddsengine.detection.tails import Forms, forms
 from oddsengine.identity.groups import Groups, Ints, Longs, Words, checksum
 from oddsengine.identity.layout import (
     BOOK_BITS,
@@ -45,7 +46,6 @@ from oddsengine.identity.wording import (
     thresholds,
 )
 from oddsengine.pricing.close import Estimator, estimator
-from oddsengine.tails import Forms, forms
 
 _NO_LINE, _OTHER_GAME = CODES["no_line"], CODES["other_game"]
 T = TypeVar("T")

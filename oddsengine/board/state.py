@@ -32,8 +32,8 @@ from oddsengine.board.rows import (
 )
 from oddsengine.board.units import Units
 from oddsengine.catalog.reasons import CODES
-from oddsengine.detect import Scope
-from oddsengine.find.ids import word
+from oddsengine.detection.ids import word
+from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Guarded
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct
 from oddsengine.identity.layout import (

@@ -17,10 +17,10 @@ from oddsengine.catalog.reasons import GUARDS, NAMES
 from oddsengine.commands.layout import table as text_table
 from oddsengine.commands.output import bold, echo, notice, terminal, wrapped, write
 from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, moment, records
-from oddsengine.explain import explain
-from oddsengine.find.books import absent, refused
-from oddsengine.find.empty import no_valid_row
-from oddsengine.opportunities import find_all, markets, rejected, why_no_ev
+from oddsengine.detection.books import absent, refused
+from oddsengine.detection.empty import no_valid_row
+from oddsengine.detection.explain import explain
+from oddsengine.detection.finders import find_all, markets, rejected, why_no_ev
 from oddsengine.reading import STANDARD_INPUT, files_of, read_odds
 from oddsengine.tables.files import write_table
 from oddsengine.tables.sample import SAMPLE_BOARD

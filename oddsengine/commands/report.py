@@ -16,8 +16,8 @@ from typing import Any
 import polars as pl
 
 from oddsengine.commands.layout import Column
+from oddsengine.detection.results import bet, number, team
 from oddsengine.maths.odds import format_american
-from oddsengine.results import bet, number, team
 from oddsengine.tables.spreadsheets import safe_text
 
 Row = Mapping[str, Any]

@@ -14,9 +14,9 @@ from textual.binding import Binding
 from textual.widgets import DataTable, Footer, Header, Input, Static, TabbedContent, TabPane
 
 from oddsengine.catalog import normalise
+from oddsengine.detection.finders import find_all, rejected
 from oddsengine.engine import Engine
 from oddsengine.maths.odds import format_american
-from oddsengine.opportunities import find_all, rejected
 from oddsengine.reading import read_odds
 from oddsengine.tables.schema import OddsWarning
 from oddsengine.tape import Tape, engine_for, play

@@ -41,8 +41,8 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
 from oddsengine.columns import Bools
-from oddsengine.detect import break_even
-from oddsengine.find.ids import hexadecimal, word
+from oddsengine.detection.ids import hexadecimal, word
+from oddsengine.detection.sweep import break_even
 from oddsengine.futures.identity import ANY_OTHER
 from oddsengine.futures.sheets import Sheet
 from oddsengine.futures.winners import fair

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
-from oddsengine.find.ids import hexadecimal, word
+from oddsengine.detection.ids import hexadecimal, word
 from oddsengine.identity.groups import mix
 from oddsengine.matching import names, words
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.find import books as naming
+from oddsengine.detection import books as naming
 from oddsengine.futures.board import FuturesBoard
 from oddsengine.futures.evaluation import REASONS, Evaluation, evaluate
 from oddsengine.futures.fields import FuturesField

@@ -22,7 +22,7 @@ beside it. So a window such as 2.75 to 3.25, whose only number wins half of each
 
 **What must be known of X.** Only its tail G(h) = P(X > h) at half points. A half line needs G at itself. A
 whole line n needs G at n - 1/2 and n + 1/2, whose difference is the chance m of the push; a quarter line
-needs the same two around its whole neighbour. Four points at most (`oddsengine.tails` reads them). With m
+needs the same two around its whole neighbour. Four points at most (`oddsengine.detection.tails` reads them). With m
 and G at the upper point, of the stake of an over bet ::
 
     won   G + a m         a = 1/2 on lines n - 1/4, else 0

@@ -17,9 +17,10 @@ import polars as pl
 
 from oddsengine.catalog.reasons import CODES, NAMES
 from oddsengine.columns import Floats, Ints, Longs
-from oddsengine.detect import market_fair
-from oddsengine.find import board, ev
-from oddsengine.find.board import CONSENSUS, NOBODY, Prepared, Question
+from oddsengine.detection import ev
+from oddsengine.detection import question as board
+from oddsengine.detection.question import CONSENSUS, NOBODY, Prepared, Question
+from oddsengine.detection.sweep import market_fair
 from oddsengine.pricing import close as fair_close
 
 FAIR_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {

@@ -17,7 +17,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.detect import Offers, market_fair
+from oddsengine.detection.sweep import Offers, market_fair
 from oddsengine.guards.verdicts import main_markets
 from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs
 from oddsengine.identity.traits import Kind

@@ -17,21 +17,21 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, enabled, thresholds_of
-from oddsengine.detect import Offers, Scope, Wants, ages, view
-from oddsengine.find import books as naming
-from oddsengine.find import ids
-from oddsengine.find.search import Search
+from oddsengine.detection import books as naming
+from oddsengine.detection import ids
+from oddsengine.detection.results import TEXTS
+from oddsengine.detection.search import Search
+from oddsengine.detection.sweep import Offers, Scope, Wants, ages, view
+from oddsengine.detection.tails import forms
 from oddsengine.guards.verdicts import Guarded, guard
 from oddsengine.identity.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
 from oddsengine.identity.table import Identity, identify, times
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.references import CLOSE, METHODS, book_list, read
-from oddsengine.results import TEXTS
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame
 from oddsengine.tables.schema import OddsTable, check_odds
 from oddsengine.tables.timestamps import micros
-from oddsengine.tails import forms
 
 _SHOWN = {
     "sportsbook", "event_id", "sport", "league", "home_team", "away_team", "market_type", "selection", "odds_american",

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.detect import break_even, market_fair, sharing, shown_hash, unconfirmed
-from oddsengine.find import board, ids
-from oddsengine.find.board import Bools, Question
-from oddsengine.find.search import Cases, Search, cases
+from oddsengine.detection import ids
+from oddsengine.detection import question as board
+from oddsengine.detection.question import Bools, Question
+from oddsengine.detection.results import HOLD_ODDS, HOLD_SIDE, LOW_HOLD_SCHEMA
+from oddsengine.detection.search import Cases, Search, cases
+from oddsengine.detection.sweep import break_even, market_fair, sharing, shown_hash, unconfirmed
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.identity.groups import Floats, Ints, Longs, Words
-from oddsengine.results import HOLD_ODDS, HOLD_SIDE, LOW_HOLD_SCHEMA
 
 
 def find(search: Search) -> Cases:

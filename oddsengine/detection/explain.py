@@ -11,13 +11,14 @@ import polars as pl
 from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import NAMES, Guards, sentence
 from oddsengine.columns import spans
-from oddsengine.detect import Wants, ages, market_fair
-from oddsengine.find import arbitrage, board, ev, ids, low_hold, middles
-from oddsengine.find.board import Question, Sharp, prepare
+from oddsengine.detection import arbitrage, ev, ids, low_hold, middles
+from oddsengine.detection import question as board
+from oddsengine.detection.finders import Commission
+from oddsengine.detection.question import Question, Sharp, prepare
+from oddsengine.detection.results import bet, team
+from oddsengine.detection.sweep import Wants, ages, market_fair
 from oddsengine.identity.groups import Ints, Longs
-from oddsengine.opportunities import Commission
 from oddsengine.pricing.references import devig_method
-from oddsengine.results import bet, team
 from oddsengine.tables.schema import OddsTable
 
 
@@ -126,7 +127,7 @@ def explain(
     opportunity_id
         Its `id`.
     books, sharp, method, max_profit, commission, guards, now, include, fair
-        The arguments with which it was found; see `oddsengine.opportunities`.
+        The arguments with which it was found; see `oddsengine.detection.finders`.
 
     Raises
     ------

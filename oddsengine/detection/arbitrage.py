@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.detect import edges, most_implied, unconfirmed
-from oddsengine.find import board, ids
-from oddsengine.find.board import Bools, Question
-from oddsengine.find.search import Cases, Chosen, Search, cases
+from oddsengine.detection import ids
+from oddsengine.detection import question as board
+from oddsengine.detection.question import Bools, Question
+from oddsengine.detection.results import ARBITRAGE_SCHEMA, LEG
+from oddsengine.detection.search import Cases, Chosen, Search, cases
+from oddsengine.detection.sweep import edges, most_implied, unconfirmed
 from oddsengine.identity.groups import Floats, Longs
-from oddsengine.results import ARBITRAGE_SCHEMA, LEG
 
 
 def find(search: Search) -> Cases:

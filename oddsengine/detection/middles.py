@@ -5,15 +5,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import tails
 from oddsengine.columns import spans
-from oddsengine.detect import Offers, ages, break_even, market_fair, pair_legs, unconfirmed
-from oddsengine.find import board, ids
-from oddsengine.find.board import Bools, Question
-from oddsengine.find.search import Chosen, Search
+from oddsengine.detection import ids, tails
+from oddsengine.detection import question as board
+from oddsengine.detection.question import Bools, Question
+from oddsengine.detection.results import MIDDLE_ODDS, MIDDLE_SIDE, MIDDLES_SCHEMA
+from oddsengine.detection.search import Chosen, Search
+from oddsengine.detection.sweep import Offers, ages, break_even, market_fair, pair_legs, unconfirmed
 from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, distinct
 from oddsengine.maths import middle
-from oddsengine.results import MIDDLE_ODDS, MIDDLE_SIDE, MIDDLES_SCHEMA
 
 _SOURCES = pl.Series(["unknown", "ladder", "median", "shape"])
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oddsengine import tails
-from oddsengine.detect import Offers, Scope, Swept, Wants, best_legs, close_candidates, sweep
-from oddsengine.find.ids import Hashes, of_markets
+from oddsengine.detection import tails
+from oddsengine.detection.ids import Hashes, of_markets
+from oddsengine.detection.sweep import Offers, Scope, Swept, Wants, best_legs, close_candidates, sweep
 from oddsengine.identity.groups import Floats, Ints, Longs, Words
 
 

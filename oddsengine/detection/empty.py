@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from oddsengine.detect import Wants
-from oddsengine.find import ev
-from oddsengine.find.board import Question, set_aside
+from oddsengine.detection import ev
+from oddsengine.detection.question import Question, set_aside
+from oddsengine.detection.sweep import Wants
 from oddsengine.pricing.references import CLOSE
 from oddsengine.tables.schema import OddsTable
 

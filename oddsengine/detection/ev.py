@@ -5,18 +5,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import tails
 from oddsengine.columns import spans
-from oddsengine.detect import ages, best_legs, edges, sharp_edges
-from oddsengine.find import board, ids
-from oddsengine.find.board import Bools, Question
-from oddsengine.find.search import Search
+from oddsengine.detection import ids, tails
+from oddsengine.detection import question as board
+from oddsengine.detection.question import Bools, Question
+from oddsengine.detection.results import EV_SCHEMA, TEXTS
+from oddsengine.detection.search import Search
+from oddsengine.detection.sweep import ages, best_legs, edges, sharp_edges
 from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, Words
 from oddsengine.maths import value
 from oddsengine.maths.kelly import kelly, shrunk_kelly
 from oddsengine.maths.odds import decimal_to_american
 from oddsengine.pricing import close as fair_close
-from oddsengine.results import EV_SCHEMA, TEXTS
 
 
 class EvPrices(NamedTuple):

@@ -30,12 +30,13 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import NAMES, Guards, sentence
-from oddsengine.detect import Wants
-from oddsengine.find import arbitrage, board, empty, ev, low_hold, middles
-from oddsengine.find import fair as fair_rows
-from oddsengine.find.board import Prepared, Question, Sharp, prepare, set_aside
+from oddsengine.detection import arbitrage, empty, ev, low_hold, middles
+from oddsengine.detection import fair as fair_rows
+from oddsengine.detection import question as board
+from oddsengine.detection.question import Prepared, Question, Sharp, prepare, set_aside
+from oddsengine.detection.results import MARKETS_SCHEMA, REJECTED_SCHEMA
+from oddsengine.detection.sweep import Wants
 from oddsengine.guards.verdicts import main_lines
-from oddsengine.results import MARKETS_SCHEMA, REJECTED_SCHEMA
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import OddsError, OddsTable, OddsWarning
 

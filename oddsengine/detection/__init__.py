@@ -1,0 +1,1 @@
+"""The finders: +EV, arbitrage, middles, low hold and fair prices of a table."""
