@@ -19,6 +19,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
+from oddsengine.board.open import EV, FIGURES, LEGS, Hits
 from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
 from oddsengine.closing_consensus import Vote, Votes, closing_logits, located, votes_at
 from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words, dtype_of, grown
@@ -28,7 +29,6 @@ from oddsengine.engine import Engine
 from oddsengine.identity.groups import Groups, mix
 from oddsengine.identity.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.maths.odds import decimal_to_american
-from oddsengine.open_opportunities import EV, FIGURES, LEGS, Hits
 from oddsengine.pricing import close as fair_close
 from oddsengine.query.values import league_id, sport_id, team_names
 from oddsengine.staking.outcomes import settle

@@ -27,6 +27,7 @@ from oddsengine import catalog, replica
 from oddsengine.board.changes import Changes, at_close, remember, scope, since_last_search, voting
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
+from oddsengine.board.open import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.board.quotes import QuoteReader, Quotes, readable
 from oddsengine.board.rows import MOVED, NEW, REJECTED, SEEN, UNKNOWN, Quoted
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
@@ -39,7 +40,6 @@ from oddsengine.guards.verdicts import Guarded, alone, honour, judge
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, Gathered
 from oddsengine.identity.wording import Wording
-from oddsengine.open_opportunities import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.momentum import Memory, Sampled

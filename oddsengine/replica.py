@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from oddsengine.board.open import Difference, Hits, OpenSet, OpenTable
 from oddsengine.board.state import Batch, Board
 from oddsengine.guards.verdicts import Guarded
 from oddsengine.identity.groups import Bytes, Ints, Longs
 from oddsengine.identity.wording import Wording
-from oddsengine.open_opportunities import Difference, Hits, OpenSet, OpenTable
 from oddsengine.pricing.momentum import Memory, Sampled
 from oddsengine.tables.timestamps import time_of
 

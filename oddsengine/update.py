@@ -13,13 +13,13 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
+from oddsengine.board.open import KINDS, SAME, Hits
+from oddsengine.board.open import NEW as BORN
 from oddsengine.board.rows import LIVENESS, NEW, PRICE, STATUS
 from oddsengine.detection.ids import hexadecimal
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Longs, Words, distinct
 from oddsengine.identity.layout import BOOK_BITS, LIVE, SUSPENDED
 from oddsengine.identity.wording import WORDING
-from oddsengine.open_opportunities import KINDS, SAME, Hits
-from oddsengine.open_opportunities import NEW as BORN
 from oddsengine.view import View
 
 _MOVES = (("price", PRICE), ("live", LIVENESS), ("status", STATUS))

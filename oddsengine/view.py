@@ -18,6 +18,18 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.facts import Columns, Facts, moments_of
 from oddsengine.board.names import Names
+from oddsengine.board.open import (
+    ARBITRAGE,
+    EV,
+    FIGURES,
+    KINDS,
+    LEGS,
+    LOW_HOLD,
+    MIDDLE,
+    Hits,
+    OpenSet,
+    OpenTable,
+)
 from oddsengine.catalog.reasons import CODES
 from oddsengine.detection import arbitrage, ev, low_hold, middles
 from oddsengine.detection.finders import Opportunities
@@ -31,18 +43,6 @@ from oddsengine.guards.verdicts import Guarded
 from oddsengine.identity.groups import Ints, Longs, Words
 from oddsengine.identity.layout import BOOK_BITS, Gathered
 from oddsengine.identity.table import Identity
-from oddsengine.open_opportunities import (
-    ARBITRAGE,
-    EV,
-    FIGURES,
-    KINDS,
-    LEGS,
-    LOW_HOLD,
-    MIDDLE,
-    Hits,
-    OpenSet,
-    OpenTable,
-)
 from oddsengine.pricing.references import (
     CLOSE,
     FairPrices,

@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oddsengine import catalog
+from oddsengine.board.open import EV, NEW
 from oddsengine.cli import main
 from oddsengine.closing import LAST_S, ClosingRecorder
 from oddsengine.closing_consensus import Vote, close_logit
 from oddsengine.clv import BETS_SCHEMA, REPORT_SCHEMA, clv, means, report
 from oddsengine.engine import Engine
 from oddsengine.maths.devig import devig
-from oddsengine.open_opportunities import EV, NEW
 from oddsengine.simulate import World
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import TapeWriter

@@ -13,7 +13,7 @@ from effort import less, some
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from oddsengine.board import scan
+from oddsengine.board import json_scan as scan
 from oddsengine.board.names import Names
 from oddsengine.board.quotes import _PRICE, LINKS, QuoteReader, Quotes, _fields, _frame
 from oddsengine.board.rows import REJECTED

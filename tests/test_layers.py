@@ -18,7 +18,7 @@ LAYERS: list[set[str]] = [
     {"maths"},
     {"clv", "tables"},
     {"feeds", "identity"},
-    {"guards", "matching", "open_opportunities", "reading", "staking"},
+    {"guards", "matching", "reading", "staking"},
     {"pricing"},
     {"detection", "simulate"},
     {"board", "futures"},

@@ -11,9 +11,9 @@ from golden import VIEWS as USUAL
 from golden import fed, world
 
 from oddsengine import find_middles
+from oddsengine.board.open import MIDDLE
 from oddsengine.catalog import amended_fair_table
 from oddsengine.engine import Engine
-from oddsengine.open_opportunities import MIDDLE
 from oddsengine.simulate import World
 from oddsengine.view import View
 
@@ -226,7 +226,7 @@ def test_what_sleeping_views_held_makes_room() -> None:
 
 def test_a_table_shrinks_once_views_close(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the others hold open stays, and steps go on from there."""
-    monkeypatch.setattr("oddsengine.open_opportunities._COMPACT", 0)
+    monkeypatch.setattr("oddsengine.board.open._COMPACT", 0)
     engine = Engine()
     views = [engine.view(**words, keep=True) for words in VIEWS]
     many = [engine.view(max_hold=hold, min_ev=-20.0, min_middle_ev=None) for hold in (2.0, 3.0, 4.0)]

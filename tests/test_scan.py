@@ -18,7 +18,7 @@ from oddsengine.archive import rows_of
 from oddsengine.auditing import formats, replay
 from oddsengine.auditing.calibrations import fair_by_time
 from oddsengine.auditing.progress import ticking
-from oddsengine.open_opportunities import KINDS
+from oddsengine.board.open import KINDS
 from oddsengine.simulate.desks import DEFAULT_BOOKS
 from oddsengine.tables.timestamps import micros
 

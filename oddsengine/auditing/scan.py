@@ -23,13 +23,13 @@ from oddsengine.auditing.grading import closing_probabilities
 from oddsengine.auditing.progress import ticking
 from oddsengine.auditing.replay import check_books, engine_of, source, span, steps
 from oddsengine.board.facts import Facts, moments_of
+from oddsengine.board.open import ARBITRAGE, EV, KINDS, LEGS, LOW_HOLD, MIDDLE, NEW, Hits
 from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import NO_TIME, grown
 from oddsengine.detection.ids import hexadecimal
 from oddsengine.detection.question import Sharp
 from oddsengine.engine import Engine
 from oddsengine.identity.groups import Bytes, Floats, Longs, Words
-from oddsengine.open_opportunities import ARBITRAGE, EV, KINDS, LEGS, LOW_HOLD, MIDDLE, NEW, Hits
 from oddsengine.tables.casts import TIME
 from oddsengine.update import Update
 from oddsengine.view import View

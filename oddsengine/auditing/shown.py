@@ -8,9 +8,9 @@ import polars as pl
 from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.formats import History
 from oddsengine.auditing.replay import steps
+from oddsengine.board.open import EV, NEW, Hits
 from oddsengine.closing_consensus import located
 from oddsengine.engine import Engine
-from oddsengine.open_opportunities import EV, NEW, Hits
 from oddsengine.tape import Tape
 from oddsengine.update import Update
 from oddsengine.view import View

@@ -19,9 +19,9 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
+from oddsengine.board.json_scan import Codes, Fields, Scanned, scan
 from oddsengine.board.names import Names
 from oddsengine.board.rows import NO_PRICE, REJECTED
-from oddsengine.board.scan import Codes, Fields, Scanned, scan
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs
 from oddsengine.identity.layout import LIVE, MISMATCH, SUSPENDED
 from oddsengine.identity.table import times
