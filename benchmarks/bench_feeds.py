@@ -18,10 +18,10 @@ from synthetic import NOW
 from synthetic import board as make_board
 
 import oddsengine as oe
-from oddsengine.engine import Engine
 from oddsengine.feeds import Payload
 from oddsengine.feeds.interface import InterfaceStream, read_page
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
+from oddsengine.live.engine import Engine
 
 ROWS = 92_000  # about 100,000 prices
 _SPORTS = {

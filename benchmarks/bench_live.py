@@ -20,8 +20,8 @@ from synthetic import NOW
 from synthetic import board as make_board
 
 from oddsengine.board.state import Batch
-from oddsengine.engine import Engine
-from oddsengine.view import View
+from oddsengine.live.engine import Engine
+from oddsengine.live.view import View
 
 ROWS = 1_000_000
 COUNTS = (1, 100, 1_000, 10_000)

@@ -16,7 +16,7 @@ import pytest
 from synthetic import NOW
 from synthetic import board as make_board
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.query import Filter, Index
 from oddsengine_service.endpoints import Context
 from oddsengine_service.params import parse

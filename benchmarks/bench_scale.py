@@ -34,7 +34,7 @@ import scale_process
 from nats_running import Servers, servers, wait_for
 from scale_running import Process, Run, run
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine_service.node import StalledError
 

@@ -93,7 +93,7 @@ def quotes(tick: int, now: datetime, only: int | None = None) -> list[dict[str, 
 async def ours(args: argparse.Namespace) -> None:
     import uvicorn  # noqa: PLC0415
 
-    from oddsengine.engine import Engine  # noqa: PLC0415
+    from oddsengine.live.engine import Engine  # noqa: PLC0415
     from oddsengine_service.app import Api  # noqa: PLC0415
     from oddsengine_service.limits import Limits  # noqa: PLC0415
     from oddsengine_service.log import Log  # noqa: PLC0415

@@ -27,9 +27,9 @@ from synthetic import NOW, board
 from oddsengine import catalog, load_kernels
 from oddsengine.board.rows import Quoted
 from oddsengine.board.state import Batch
-from oddsengine.engine import Engine
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.layout import LIVE
+from oddsengine.live.engine import Engine
 from oddsengine.tape import TapeWriter
 
 TIERS = ("free", "hobby", "pro", "sharp")

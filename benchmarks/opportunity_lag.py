@@ -38,7 +38,7 @@ def serve(args: argparse.Namespace) -> None:
     import uvicorn  # noqa: PLC0415
     import uvloop  # noqa: PLC0415
 
-    from oddsengine.engine import Engine  # noqa: PLC0415
+    from oddsengine.live.engine import Engine  # noqa: PLC0415
     from oddsengine.simulate import Batch, World  # noqa: PLC0415
     from oddsengine_service import demo  # noqa: PLC0415
     from oddsengine_service.app import Api  # noqa: PLC0415

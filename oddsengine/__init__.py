@@ -26,7 +26,9 @@ from oddsengine.detection.finders import (
 )
 from oddsengine.detection.question import prepare
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
+from oddsengine.live.view import View
 from oddsengine.maths.arbitrage import arbitrage_stakes, hold, round_stakes
 from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.maths.kelly import kelly, kelly_exclusive
@@ -46,8 +48,6 @@ from oddsengine.tables.expressions import OddsExpr
 from oddsengine.tables.files import write_table
 from oddsengine.tables.frames import flatten
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarning, check_odds
-from oddsengine.update import Update
-from oddsengine.view import View
 from oddsengine.warm import load_kernels
 
 __all__ = [

@@ -18,10 +18,10 @@ from oddsengine.board.facts import moments_of
 from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
-from oddsengine.engine import Engine
 from oddsengine.history import Moves, nothing
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, SUSPENDED
 from oddsengine.identity.wording import WORDING
+from oddsengine.live.engine import Engine
 from oddsengine.maths.odds import quoted_american
 from oddsengine.tables.schema import ODDS_SCHEMA
 from oddsengine.tape import Tape, engine_for

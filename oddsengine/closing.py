@@ -25,15 +25,15 @@ from oddsengine.closing_consensus import Vote, Votes, closing_logits, located, v
 from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words, dtype_of, grown
 from oddsengine.detection import question as finder
 from oddsengine.detection.sweep import Wants, market_fair
-from oddsengine.engine import Engine
 from oddsengine.identity.groups import Groups, mix
 from oddsengine.identity.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update, hexadecimal
 from oddsengine.maths.odds import decimal_to_american
 from oddsengine.pricing import close as fair_close
 from oddsengine.query.values import league_id, sport_id, team_names
 from oddsengine.staking.outcomes import settle
 from oddsengine.tables.timestamps import time_of
-from oddsengine.update import Update, hexadecimal
 
 LAST_S = 300  # s: a price that left this long before the close still counts
 _OPEN = np.iinfo(np.int64).max

@@ -14,12 +14,12 @@ import numpy.typing as npt
 from oddsengine.board.names import Names
 from oddsengine.board.rows import row_ids
 from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs, Words, grown
-from oddsengine.engine import Engine
 from oddsengine.identity.layout import LIVE, SUSPENDED
 from oddsengine.identity.wording import Wording
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
 from oddsengine.query.filter import LATEST
 from oddsengine.query.terms import TermIndex
-from oddsengine.update import Update
 
 MOST_MOVES, MOST_ROWS = 1 << 20, 1 << 18  # of a ring
 _SHOWN = LIVE | SUSPENDED

@@ -35,13 +35,13 @@ from oddsengine.clv import means
 from oddsengine.columns import SECOND, Floats
 from oddsengine.detection.finders import check_number
 from oddsengine.detection.question import Sharp
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
 from oddsengine.maths import scoring
 from oddsengine.staking.outcomes import profits, settled
 from oddsengine.staking.stakes import bet_table, kelly_portfolio
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.update import Update
 
 TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "placed_at": TIME,

@@ -20,8 +20,8 @@ import polars as pl
 from oddsengine import query
 from oddsengine._jit import REPORTER, caching
 from oddsengine.detection.finders import find_all
-from oddsengine.engine import Engine
 from oddsengine.guards import verdicts as guards
+from oddsengine.live.engine import Engine
 from oddsengine.maths import middle
 from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.pricing import momentum

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import msgspec
 import polars as pl
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine_service.alerts import Alerts, StoredAlert
 from oddsengine_service.bets import Bet

@@ -8,9 +8,9 @@ from functools import lru_cache
 
 import msgspec
 
-from oddsengine.engine import Engine
 from oddsengine.futures import FuturesField
 from oddsengine.games import Reading
+from oddsengine.live.engine import Engine
 from oddsengine.query import BoardStats
 from oddsengine.simulate import Batch, World
 from oddsengine.simulate.futures import FuturesSeason

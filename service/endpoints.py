@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine_service.params import Declared, Param
 from oddsengine_service.tiers import Caller
 

@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from oddsengine import load_kernels, query
-from oddsengine.engine import Batch, Delayed, Engine
+from oddsengine.live.engine import Batch, Delayed, Engine
+from oddsengine.live.update import Update
 from oddsengine.query import StatsCache
-from oddsengine.update import Update
 from oddsengine_service.clock import Clock
 from oddsengine_service.fair import Calibrator
 from oddsengine_service.futures import Futures

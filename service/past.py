@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from oddsengine.closing import ClosingRecorder, Store
-from oddsengine.engine import Engine
 from oddsengine.history import Ring
-from oddsengine.update import Update
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
 from oddsengine_service.archiving import NodeArchive
 from oddsengine_service.closing import opened
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.tape import TapeError, TapeWriter
 
 FOLDER = "tapes"  # subfolder of the data folder

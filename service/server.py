@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp
 
 from oddsengine.archive import ArchiveError
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service import bets, demo, keys, recording, records
 from oddsengine_service.alerts import Alerts, ShareError

@@ -14,8 +14,8 @@ from msgspec.structs import astuple
 
 from oddsengine import catalog
 from oddsengine.columns import SECOND
+from oddsengine.live.update import iso
 from oddsengine.tables.timestamps import micros
-from oddsengine.update import iso
 from oddsengine_service.wire.splits import (
     MoneylineSplit,
     OverUnder,

@@ -19,7 +19,7 @@ import polars as pl
 
 from oddsengine import View, catalog
 from oddsengine.columns import NO_TIME, Floats, Longs
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.query.values import league_id, sport_id
 from oddsengine_service.wire.columns import Encoding
 from oddsengine_service.wire.opportunities import stateless

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine_service.endpoints import Answer, Context, Endpoint
 from oddsengine_service.node import Node

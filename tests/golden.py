@@ -20,12 +20,12 @@ from live_strategies import Feed, feed
 
 from oddsengine import catalog
 from oddsengine.board.facts import Facts
-from oddsengine.engine import Engine
 from oddsengine.identity.groups import mix
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
+from oddsengine.live.view import View
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeWriter, play
-from oddsengine.update import Update
-from oddsengine.view import View
 
 TAPES = Path(__file__).parent / "tapes"
 SOFT = ("draftkings", "fanduel", "betmgm", "caesars", "bet365", "bovada", "betrivers")

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from effort import pause
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds.hub import Hub, Source
 from oddsengine_service.feeds.quarantine import PayloadQuarantine

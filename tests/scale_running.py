@@ -18,7 +18,7 @@ from forking import Forked, python
 from nats_running import Servers, free_ports, wait_for
 from scale_process import hashes, world
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine_service.demo import take, teams_of
 from oddsengine_service.node import Node
 

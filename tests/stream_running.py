@@ -20,7 +20,7 @@ import httpx
 import uvicorn
 from effort import pause
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.connections import Connections

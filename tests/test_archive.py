@@ -13,7 +13,7 @@ import pytest
 from oddsengine import Backtest, Strategy, backtest, replay, scan_history
 from oddsengine.archive import Archive, ArchiveError, archived, moves, rows_of, write
 from oddsengine.cli import main
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeWriter
 from oddsengine_service.archiving import NodeArchive

@@ -27,7 +27,7 @@ print(json.dumps([list(devig([1.9, 2.1], "multiplicative")), REPORTER.compiled])
 """
 BOARD = """
 import json
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 engine = Engine()
 view = engine.view(min_ev=-2.0, min_profit=-3.0, max_hold=9.0, min_middle_ev=None, keep=True)

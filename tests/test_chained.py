@@ -13,9 +13,9 @@ from effort import less
 from local_servers import Answering, Request, http, iso, running, until
 from service_running import Running
 
-from oddsengine.engine import Engine
 from oddsengine.feeds import Payload
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
+from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds import interface
 from oddsengine_service.feeds.hub import Hub

@@ -22,12 +22,12 @@ from oddsengine.cli import main
 from oddsengine.closing import LAST_S, ClosingRecorder
 from oddsengine.closing_consensus import Vote, close_logit
 from oddsengine.clv import BETS_SCHEMA, REPORT_SCHEMA, clv, means, report
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import hexadecimal
 from oddsengine.maths.devig import devig
 from oddsengine.simulate import World
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import TapeWriter
-from oddsengine.update import hexadecimal
 from oddsengine_service.closing import FILE, ClosingError, Closings, opened
 from oddsengine_service.past import Past
 from oddsengine_service.scale.closings import PendingClosings, store

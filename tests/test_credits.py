@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from local_servers import Answering, Request, http, iso, running
 
 from oddsengine import catalog
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds.credits import CLASSES, FRESH, HOUR, Target, nearness, plan
 from oddsengine_service.feeds.freshness import too_slow

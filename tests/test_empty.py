@@ -11,7 +11,7 @@ from rows import MOMENT, NBA, moneyline, nothing, row, table, total
 
 import oddsengine as oe
 from oddsengine.cli import main
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.tables.sample import SAMPLE_BOARD
 
 FINDERS = (oe.find_ev, oe.find_arbitrage, oe.find_low_hold, oe.find_middles, oe.find_all)

@@ -22,13 +22,13 @@ from polars.testing import assert_frame_equal
 from rows import LA_LIGA, MOMENT, NBA, NHL, moneyline, prop, spread, total, whatever_is_found
 
 import oddsengine as oe
-from oddsengine import snapshot
 from oddsengine.board.quotes import LINKS
 from oddsengine.detection.ids import word
-from oddsengine.engine import IDLE_S, Engine
+from oddsengine.live import snapshot
+from oddsengine.live.engine import IDLE_S, Engine
+from oddsengine.live.update import Update
+from oddsengine.live.view import View
 from oddsengine.query import BoardStats, Filter, Index
-from oddsengine.update import Update
-from oddsengine.view import View
 
 KINDS = ("ev", "arbitrage", "low_hold", "middles")
 WIDE: dict[str, Any] = dict(min_ev=-4.0, min_profit=-6.0, max_hold=9.0, min_middle_ev=None, max_profit=None)

@@ -10,7 +10,7 @@ import pytest
 from local_servers import running, until
 from service_running import Running
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds import interface
 from oddsengine_service.feeds.hub import Hub

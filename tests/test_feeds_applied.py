@@ -23,12 +23,12 @@ from test_feeds_samples import (
     outcome,
 )
 
-from oddsengine.engine import Engine
 from oddsengine.feeds import Payload, football_data
 from oddsengine.feeds.betfair import BetfairMarkets
 from oddsengine.feeds.interface import InterfaceStream
 from oddsengine.feeds.optic import OpticOdds
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
+from oddsengine.live.engine import Engine
 
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
 ID = "nba_celtics_lakers_2026-02-09"

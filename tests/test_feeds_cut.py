@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 from test_feeds_gamestate import declared, quote
 
-from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
 from oddsengine.matching import Matcher
-from oddsengine.update import Update
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.node import Writer
 

@@ -19,9 +19,9 @@ from test_feeds_samples import SAMPLES, Bound, Sample
 
 from oddsengine.board.names import Names
 from oddsengine.board.quotes import QuoteReader
-from oddsengine.engine import Engine
 from oddsengine.feeds import FeedError, Payload, football_data, table
 from oddsengine.feeds.sse import EventParser
+from oddsengine.live.engine import Engine
 
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
 _SECONDS = 5.0

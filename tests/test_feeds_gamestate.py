@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from local_servers import Answering, Request, http, iso, now, running, until
 from service_running import Running
 
-from oddsengine.engine import Engine
 from oddsengine.feeds import FeedError, Game, Payload
 from oddsengine.feeds.gamestate import GameStates, read_states
 from oddsengine.feeds.the_odds_api import ScoresParser
 from oddsengine.games import ARRIVAL, Reading
+from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds import interface
 from oddsengine_service.feeds.credits import Target, nearness, plan

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from test_feeds_gamestate import declared, quote
 
-from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
+from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds import hub as feeds_hub
 from oddsengine_service.feeds.hub import Hub

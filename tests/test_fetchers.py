@@ -13,8 +13,8 @@ import pytest
 from local_servers import Answering, Request, game, http, new_hub, now, prices, running, until
 
 import oddsengine as oe
-from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
+from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.quarantine import PayloadQuarantine

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from local_servers import Answering, Request, http, iso, running, until
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
 from oddsengine.matching import Matcher
 from oddsengine.simulate import World
 from oddsengine.simulate.desks import DEFAULT_BOOKS
-from oddsengine.update import Update
 from oddsengine_service.feeds import interface
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets

@@ -427,7 +427,7 @@ def test_seasons_bring_their_time(way: str, tmp_path: Path) -> None:
         await answering.answer(SEASON.encode())
 
     async def check() -> None:
-        from oddsengine.engine import Engine
+        from oddsengine.live.engine import Engine
         from oddsengine.matching import Matcher
 
         hub = Hub(Writer(Engine()), Matcher(), clock=None)

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from local_servers import Answering, Request, http, iso, new_hub, now, prices, running, tcp, until
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds import interface
 from oddsengine_service.feeds.betfair import BetfairFiles, BetfairSource

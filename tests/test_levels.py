@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from effort import some
 
-from oddsengine import snapshot
 from oddsengine.board.levels import EARLIER
 from oddsengine.board.rows import Rows
 from oddsengine.board.state import Batch
-from oddsengine.engine import Engine
-from oddsengine.view import ViewKey
+from oddsengine.live import snapshot
+from oddsengine.live.engine import Engine
+from oddsengine.live.view import ViewKey
 
 NOW = datetime(2026, 2, 8, 12, tzinfo=UTC)
 PRICES = (1.9, 2.0, 2.2, 2.5, 3.0, 4.0, 5.0, 7.0)

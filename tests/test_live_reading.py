@@ -24,9 +24,9 @@ from test_engine import KINDS, SEEDS, WIDE, apply, few, same_frames, tape
 
 import oddsengine as oe
 from oddsengine.board.names import Names
-from oddsengine.engine import IDLE_S, Engine
-from oddsengine.update import Update
-from oddsengine.view import View, ViewKey, search
+from oddsengine.live.engine import IDLE_S, Engine
+from oddsengine.live.update import Update
+from oddsengine.live.view import View, ViewKey, search
 
 
 def small(seed: int, pauses: Sequence[float] = PAUSES) -> Feed:

@@ -15,8 +15,8 @@ from effort import less, some
 
 import oddsengine as oe
 from oddsengine.board.names import Names, Votes
-from oddsengine.engine import Delayed, Engine
-from oddsengine.view import View
+from oddsengine.live.engine import Delayed, Engine
+from oddsengine.live.view import View
 
 NOW = datetime(2026, 2, 8, tzinfo=UTC)
 

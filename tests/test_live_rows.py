@@ -18,8 +18,8 @@ from naive_live import TEXTS, Key, NaiveLive, Said, key
 
 import oddsengine as oe
 from oddsengine.board.state import Board
-from oddsengine.engine import Engine
 from oddsengine.identity.layout import LIVE
+from oddsengine.live.engine import Engine
 
 TIMES = ("last_seen_at", "odds_changed_at", "event_start_time")
 MOVES = {

@@ -13,9 +13,9 @@ from golden import fed, world
 from oddsengine import find_middles
 from oddsengine.board.open import MIDDLE
 from oddsengine.catalog import amended_fair_table
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
+from oddsengine.live.view import View
 from oddsengine.simulate import World
-from oddsengine.view import View
 
 START = datetime(2026, 2, 8, tzinfo=UTC)
 VIEWS: tuple[dict[str, Any], ...] = (*USUAL, {"method": "close", "min_ev": -2.0})

@@ -17,12 +17,12 @@ import oddsengine as oe
 from oddsengine.board import state as board_state
 from oddsengine.board.names import Column
 from oddsengine.board.rows import COLUMNS
-from oddsengine.engine import Engine
 from oddsengine.identity.layout import FREE
+from oddsengine.live.engine import Engine
+from oddsengine.live.replica import ReadState, Replica
+from oddsengine.live.view import View
 from oddsengine.query import Filter, Index
-from oddsengine.replica import ReadState, Replica
 from oddsengine.simulate import World
-from oddsengine.view import View
 
 PATIENCE_S = 60
 CHEAPER = [quote("X", 1.5, "fanduel"), quote("Y", 1.5, "draftkings")]  # no opportunity is left
@@ -392,7 +392,7 @@ def test_rows_without_a_price_are_counted() -> None:
 
 
 def test_a_delayed_board_and_a_restored_one() -> None:
-    from oddsengine import snapshot
+    from oddsengine.live import snapshot
 
     engine = Engine()
     late = engine.delayed(5.0)

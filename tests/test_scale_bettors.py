@@ -15,7 +15,7 @@ from test_scale_log import link_to
 from test_service_alerts import Hook, hooked
 from test_service_bets import BET
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
 from oddsengine_service.records import Change, Records

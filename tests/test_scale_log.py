@@ -13,8 +13,8 @@ import zstandard
 from nats_running import Servers, servers, wait_for
 from test_feeds_gamestate import declared, quote
 
-from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
+from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.closing import Closings
 from oddsengine_service.feeds.hub import Hub

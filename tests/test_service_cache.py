@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from live_strategies import feed, row_ids
 from service_running import Running, until
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.query import Filter, Index
 from oddsengine_service.endpoints import Answer
 from oddsengine_service.keys import KeyStore, Terms

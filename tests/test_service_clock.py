@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from service_running import Running, running, until
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.simulate.world import START
 from oddsengine_service.clock import LASTING_S, OFF_S, SENSIBLE_S, Clock

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oddsengine import catalog
 from oddsengine.catalog import links
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine_service.endpoints import Answer
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem

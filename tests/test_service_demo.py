@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from effort import less
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.simulate.world import START
 from oddsengine_service.demo import EVENTS, simulation
 

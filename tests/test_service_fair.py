@@ -13,7 +13,7 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.auditing.formats import read_history
 from oddsengine.cli import main
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine_service.endpoints import Answer
 from oddsengine_service.fair import Calibrator, table_file, table_in_force
 from oddsengine_service.log import Log

@@ -16,9 +16,9 @@ from service_running import PATIENCE_S, TIER_IDS, Running, running, until
 
 from oddsengine import catalog
 from oddsengine.catalog import futures as known
-from oddsengine.engine import Engine
 from oddsengine.feeds import Game, Payload
 from oddsengine.futures import FuturesField, find_futures
+from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.simulate.futures import FuturesSeason
 from oddsengine_service import demo

@@ -13,8 +13,8 @@ from effort import less
 
 from oddsengine import catalog
 from oddsengine.board import state
-from oddsengine.engine import Engine
 from oddsengine.history import Ring
+from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape, TapeError

@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from service_running import METRICS_TOKEN, PATIENCE_S, Running, until
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine_service.feeds.status import SourceStatus
 from oddsengine_service.gauges import Gauges, source_metrics
 from oddsengine_service.log import Log

@@ -25,7 +25,7 @@ from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, NAMES, SENTENCES, UNCOMPARED, reason
 from oddsengine.detection.question import ask, prepare
 from oddsengine.detection.sweep import Wants
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.query import CURSOR_PATTERN, LATEST, SORTS, Cursor, Index
 from oddsengine.tables.schema import check_odds
 from oddsengine_service.endpoints import Context

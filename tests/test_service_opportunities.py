@@ -19,7 +19,7 @@ import oddsengine_service.routes.events as event_routes
 import oddsengine_service.routes.odds as odds_routes
 import oddsengine_service.routes.opportunities as module
 from oddsengine import catalog
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
 from oddsengine_service.settings import SettingsError, load

@@ -15,7 +15,7 @@ import oddsengine_service.routes.events as events_module
 import oddsengine_service.routes.health as health_module
 import oddsengine_service.routes.reference as module
 from oddsengine import catalog
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
 from oddsengine_service.tiers import TIERS, books_of

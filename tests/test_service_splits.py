@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oddsengine_service.routes.splits as module
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.simulate.splits import SOURCES
 from oddsengine_service.demo import add_splits
 from oddsengine_service.node import Node

@@ -22,7 +22,7 @@ from effort import ALL, less, some
 
 import oddsengine as oe
 from oddsengine import catalog
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.simulate import HAZARDS, Batch, Phantom, World
 from oddsengine.simulate.desks import Opinions, desk
 from oddsengine.simulate.leagues import LADDERS

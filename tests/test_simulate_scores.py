@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from effort import some
 
-from oddsengine.engine import Engine
 from oddsengine.games import Scoreboard
+from oddsengine.live.engine import Engine
 from oddsengine.simulate import Batch, World
 
 BOOKS = some(["pinnacle", "circa", "draftkings", "fanduel", "mybookie", "williamhill"], 4)

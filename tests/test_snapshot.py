@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from effort import less, some
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
+from oddsengine.live.snapshot import dump, restore, restore_delayed
 from oddsengine.simulate import World
-from oddsengine.snapshot import dump, restore, restore_delayed
 
 
 class Batches:

@@ -25,8 +25,8 @@ from stream_running import (
     wait_for,
 )
 
-from oddsengine.engine import IDLE_S, RELEASED_S
 from oddsengine.games import Reading
+from oddsengine.live.engine import IDLE_S, RELEASED_S
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.app import BASE
 from oddsengine_service.keys import Terms

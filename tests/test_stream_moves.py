@@ -10,7 +10,7 @@ from effort import some
 from stream_running import price, total, turned
 
 from oddsengine.board import state as board_state
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.query import Filter, Index, Mirror
 from oddsengine.simulate import Batch, World
 from oddsengine_service.stream.backlog import Backlog

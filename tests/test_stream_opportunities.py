@@ -10,10 +10,10 @@ import pytest
 from effort import less, some
 from rows import AWAY, HOME, MOMENT, total
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
+from oddsengine.live.view import View
 from oddsengine.simulate import World
-from oddsengine.update import Update
-from oddsengine.view import View
 from oddsengine_service.stream.watch import Opportunity, Watch
 
 BOOKS = ("pinnacle", "fanduel", "draftkings", "betmgm", "caesars")

@@ -33,15 +33,15 @@ from oddsengine.auditing.progress import line
 from oddsengine.board.rows import Quoted
 from oddsengine.board.state import STATUSES, Batch
 from oddsengine.cli import main
-from oddsengine.engine import Engine
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.identity.wording import WORDING, Wording
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
+from oddsengine.live.view import ViewKey
 from oddsengine.simulate import World
 from oddsengine.simulate.desks import DEFAULT_BOOKS
 from oddsengine.tape import Tape, TapeError, TapeStep, TapeWriter, engine_for, play, replay, resume
-from oddsengine.update import Update
-from oddsengine.view import ViewKey
 
 START = datetime(2026, 2, 7, 18, 0, tzinfo=UTC)
 SMALL = {"block_rows": 400, "block_s": 4.0, "sync": "never"}
@@ -238,7 +238,7 @@ def test_a_replay_says_what_the_run_said(taped: tuple[Path, list[tuple[Any, ...]
 
 def test_views_that_begin_while_steps_are_made(world: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is searched for in parts, between steps; from then on it says what a replay says, which searches at once."""
-    monkeypatch.setattr("oddsengine.engine._PART", 1)
+    monkeypatch.setattr("oddsengine.live.engine._PART", 1)
     books: list[tuple[dict[str, Any], ...]] = [
         tuple(dict(books=some, method=method, min_ev=-4.0, max_hold=9.0) for method in ("close", "power"))
         for some in (["fanduel", "draftkings"], ["pinnacle", "betmgm", "fanduel"], ["circa", "caesars", "draftkings"])

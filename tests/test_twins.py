@@ -10,7 +10,7 @@ from oddsengine import OddsWarning, find_ev, prepare
 from oddsengine.detection.finders import find_all
 from oddsengine.detection.question import Question, ask
 from oddsengine.detection.sweep import Wants
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 
 NOW = datetime(2026, 3, 1, 15, tzinfo=UTC)
 Row = dict[str, Any]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oddsengine.board.units import Units
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 
 

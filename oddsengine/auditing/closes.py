@@ -9,8 +9,8 @@ from oddsengine.board.facts import Facts
 from oddsengine.board.names import Names
 from oddsengine.columns import SECOND, Longs
 from oddsengine.detection.ids import hexadecimal
-from oddsengine.engine import Engine
 from oddsengine.identity.layout import BOOK_BITS, LIVE, ON, SUSPENDED
+from oddsengine.live.engine import Engine
 
 CLOSE_S = 1800  # maximum time from the last snapshot to the start, in seconds
 

@@ -23,7 +23,7 @@ from oddsengine.auditing.reporting import cell, clustered_variance
 from oddsengine.catalog.fair import FairTable
 from oddsengine.closing_consensus import closing_logits, located, votes_at
 from oddsengine.columns import Floats
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.commission import after_commission
 from oddsengine.tape import Tape

@@ -16,16 +16,16 @@ from oddsengine.board.state import Batch
 from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import Guards
 from oddsengine.detection import books as naming
-from oddsengine.engine import Engine
 from oddsengine.identity.groups import Longs, Words, intern
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.identity.wording import WORDING
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
+from oddsengine.live.view import View
 from oddsengine.tables.frames import to_polars
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape, engine_for
 from oddsengine.tape import play as steps_of
-from oddsengine.update import Update
-from oddsengine.view import View
 
 _KEY = (*WORDING, "line")
 _NO_IDS: Words = np.empty(0, np.uint64)

@@ -28,11 +28,11 @@ from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import NO_TIME, grown
 from oddsengine.detection.ids import hexadecimal
 from oddsengine.detection.question import Sharp
-from oddsengine.engine import Engine
 from oddsengine.identity.groups import Bytes, Floats, Longs, Words
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
+from oddsengine.live.view import View
 from oddsengine.tables.casts import TIME
-from oddsengine.update import Update
-from oddsengine.view import View
 
 SCAN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "kind": pl.String,

@@ -10,10 +10,10 @@ from oddsengine.auditing.formats import History
 from oddsengine.auditing.replay import steps
 from oddsengine.board.open import EV, NEW, Hits
 from oddsengine.closing_consensus import located
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
+from oddsengine.live.view import View
 from oddsengine.tape import Tape
-from oddsengine.update import Update
-from oddsengine.view import View
 
 
 def collect_shown(

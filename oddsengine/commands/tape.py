@@ -24,10 +24,10 @@ from oddsengine.auditing.progress import Progress
 from oddsengine.board.state import Batch
 from oddsengine.commands.output import counted, echo, wrapped
 from oddsengine.commands.report import moment
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
+from oddsengine.live.view import View, ViewKey
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeError, engine_for, play, resume
-from oddsengine.view import View, ViewKey
 
 _SHOWN = 60  # characters of an invalid line in messages
 

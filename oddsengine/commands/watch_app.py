@@ -15,7 +15,7 @@ from textual.widgets import DataTable, Footer, Header, Input, Static, TabbedCont
 
 from oddsengine.catalog import normalise
 from oddsengine.detection.finders import find_all, rejected
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.maths.odds import format_american
 from oddsengine.reading import read_odds
 from oddsengine.tables.schema import OddsWarning

@@ -22,8 +22,8 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from oddsengine.engine import Engine
 from oddsengine.identity.wording import WORDING, Wording
+from oddsengine.live.engine import Engine
 from oddsengine.query.changes import Mirror, RowChanges, TermFilter, UpdateChanges, book_ids
 from oddsengine.query.filter import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, Cursor, Filter
 from oddsengine.query.index import Index

@@ -15,12 +15,12 @@ from oddsengine.board.facts import Facts
 from oddsengine.board.rows import STATUS
 from oddsengine.columns import NO_TIME, Bools, Floats, Ints, Longs, grown
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, ON, SUSPENDED
+from oddsengine.live.update import Update
 from oddsengine.query import values
 from oddsengine.query.filter import Filter
 from oddsengine.query.index import Index
 from oddsengine.query.reader import BoardReader, Marks, OddsRows
 from oddsengine.query.terms import TermIndex
-from oddsengine.update import Update
 
 _NONE: Bools = np.empty(0, bool)
 

@@ -17,14 +17,14 @@ from oddsengine import catalog
 from oddsengine.board.names import Names
 from oddsengine.board.state import Board
 from oddsengine.columns import NO_TIME, Ints, Longs, grown
-from oddsengine.engine import Engine
 from oddsengine.identity.layout import BOOK_BITS, ON
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
 from oddsengine.query.filter import LATEST
 from oddsengine.query.lines import LineSets
 from oddsengine.query.reader import BoardReader, Marks
 from oddsengine.query.scan import first_starts, sort_rows, update_keys
 from oddsengine.query.terms import TermIndex
-from oddsengine.update import Update
 
 _Slots = tuple[Ints, dict[str, list[str]]]
 _CHUNK = 500  # terms read at a time while the writer waits

@@ -22,6 +22,8 @@ from oddsengine.guards.verdicts import main_lines
 from oddsengine.identity.groups import mix
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPENDED
 from oddsengine.identity.wording import Wording
+from oddsengine.live.replica import ReadState
+from oddsengine.live.update import Update
 from oddsengine.maths.odds import even_money, quoted_american, round_american
 from oddsengine.pricing.commission import charge
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
@@ -29,8 +31,6 @@ from oddsengine.query.lines import NOT_COMPUTED, MainLines, units_of
 from oddsengine.query.scan import best, between, page_between, scan, states
 from oddsengine.query.terms import TermIndex, TermTexts
 from oddsengine.query.values import team_names
-from oddsengine.replica import ReadState
-from oddsengine.update import Update
 
 if TYPE_CHECKING:
     from oddsengine.query.index import Index

@@ -15,9 +15,9 @@ from oddsengine import catalog
 from oddsengine.board.quotes import LINKS, SEPARATOR
 from oddsengine.board.state import IN_PLAY, STATUSES
 from oddsengine.columns import NO_TIME, Longs
-from oddsengine.engine import Engine
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE
 from oddsengine.identity.wording import Wording
+from oddsengine.live.engine import Engine
 from oddsengine.query.values import league_id, sport_id, team_id, team_names
 
 _MOST_CACHED = 24  # cached statistics of a node

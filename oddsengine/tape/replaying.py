@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from oddsengine.catalog import FairTable, read_fair_table
-from oddsengine.engine import Engine
 from oddsengine.identity.groups import NO_TIME
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
+from oddsengine.live.view import View, ViewKey
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape.blocks import Note, TapeError, TapeStep
 from oddsengine.tape.reading import Tape
 from oddsengine.tape.writing import TapeWriter, without
-from oddsengine.update import Update
-from oddsengine.view import View, ViewKey
 
 
 def replay(

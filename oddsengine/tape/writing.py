@@ -11,11 +11,11 @@ from typing import Any, BinaryIO, Self
 
 from oddsengine.board.state import SECOND, Batch
 from oddsengine.catalog import FairTable, fair_content
-from oddsengine.engine import Engine
 from oddsengine.identity.groups import NO_TIME
+from oddsengine.live.engine import Engine
+from oddsengine.live.view import ViewKey
 from oddsengine.tape.blocks import NOTHING, VERSION, BufferedStep, TapeError, encoded, head, json_of
 from oddsengine.tape.files import CATALOGUE, Segment, segment_at, survey
-from oddsengine.view import ViewKey
 
 if sys.platform != "win32":
     import fcntl

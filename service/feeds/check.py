@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.clock import Clock
 from oddsengine_service.feeds.build import HISTORY, source

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from oddsengine.live.update import Update, hexadecimal
 from oddsengine.query import WORDING
-from oddsengine.update import Update, hexadecimal
 
 _SPARE = 10_000  # names of removed rows that are retained
 _Price = tuple[str, tuple[Any, ...]]  # book, wording and line

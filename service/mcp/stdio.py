@@ -13,7 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-from oddsengine.engine import Engine
+from oddsengine.live.engine import Engine
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.keys import DEMO, KeyStore
 from oddsengine_service.limits import Limits

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from oddsengine.live.update import iso
 from oddsengine.query import BoardStats, values
-from oddsengine.update import iso
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
 from oddsengine_service.params import flag

@@ -19,10 +19,10 @@ from oddsengine.closing import LAST_S, Close
 from oddsengine.clv import GROUPINGS, report
 from oddsengine.columns import NO_TIME, Ints, Longs
 from oddsengine.history import Moves, described
+from oddsengine.live.update import hexadecimal
 from oddsengine.maths.odds import round_american
 from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values
 from oddsengine.tables.timestamps import micros, timestamps
-from oddsengine.update import hexadecimal
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
 from oddsengine_service.params import choice, moment, number, text, words

@@ -15,7 +15,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import NO_TIME, SECOND, Ints
-from oddsengine.engine import REMEMBERED_S
+from oddsengine.live.engine import REMEMBERED_S
 from oddsengine.query import CURSOR_PATTERN, MOST_CURSOR, SORTS, BoardReader, Cursor, Filter, Index, OddsRows
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters

@@ -11,9 +11,9 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import NO_TIME
+from oddsengine.live.update import iso
 from oddsengine.query import BoardStats, values
 from oddsengine.tables.timestamps import micros
-from oddsengine.update import iso
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.params import choice, flag

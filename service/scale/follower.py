@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import zstandard
 
+from oddsengine.live.snapshot import FORM as ENGINE_FORM
+from oddsengine.live.snapshot import dump, restore, restore_delayed
 from oddsengine.matching import Decision
-from oddsengine.snapshot import FORM as ENGINE_FORM
-from oddsengine.snapshot import dump, restore, restore_delayed
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.node import Node
 from oddsengine_service.scale.log import LogMessage

@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 import zstandard
 
-from oddsengine.engine import Batch, Quoted
 from oddsengine.futures import FuturesField
 from oddsengine.games import Reading
+from oddsengine.live.engine import Batch, Quoted
 from oddsengine.matching import Decision
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.wire.games import Teams

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from oddsengine.engine import Batch, Engine, ViewKey
+from oddsengine.live.engine import Batch, Engine, ViewKey
 from oddsengine_service.node import Node, StalledError
 from oddsengine_service.scale.messages import Entry, FuturesPrices, Scores, SplitsRecord, Step, packed
 

@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from oddsengine.live.update import Update
 from oddsengine.query import Filter, Index, Marks, Mirror, RowChanges, TermIndex
-from oddsengine.update import Update
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.pool import Turns

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from oddsengine.live.update import Update, hexadecimal
 from oddsengine.query import Index, Marks, Mirror, OddsRows, RowChanges, UpdateChanges
 from oddsengine.tables.timestamps import timestamps
-from oddsengine.update import Update, hexadecimal
 from oddsengine_service.stream.sse import OddsDelta, raw
 from oddsengine_service.wire.numbers import americans
 from oddsengine_service.wire.odds import ODDS, fields_of

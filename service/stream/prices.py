@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine.columns import Bools, Floats, Ints, Longs
+from oddsengine.live.update import hexadecimal
 from oddsengine.query import BoardReader, Filter, Index, RowChanges, TermFilter, TermIndex, book_ids
 from oddsengine.tables.timestamps import timestamps
-from oddsengine.update import hexadecimal
 from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies, renewed
 from oddsengine_service.stream.moves import Form, Moves, rows_in
 from oddsengine_service.stream.sse import OddsSeen, raw

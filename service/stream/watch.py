@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 
 from oddsengine import View
-from oddsengine.engine import Engine
-from oddsengine.update import Update
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
 from oddsengine_service.kinds import KINDS
 
 OpportunityId = int  # id of an opportunity as the engine has it

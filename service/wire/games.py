@@ -3,7 +3,7 @@
 import msgspec
 
 from oddsengine.games import State
-from oddsengine.update import iso
+from oddsengine.live.update import iso
 from oddsengine_service.wire.envelopes import GameState, Moment
 
 

@@ -12,9 +12,9 @@ from msgspec import UNSET, Meta, UnsetType
 from oddsengine import catalog
 from oddsengine.catalog.reasons import NAMES, reason
 from oddsengine.columns import Floats, Ints
+from oddsengine.live.update import hexadecimal
 from oddsengine.query import BoardReader, OddsRows, OwnTexts, values
 from oddsengine.tables.timestamps import timestamps
-from oddsengine.update import hexadecimal
 from oddsengine_service.params import MOST_TEXT, WORDS_PATTERN
 from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.columns import home_page

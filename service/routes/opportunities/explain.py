@@ -9,10 +9,10 @@ from oddsengine import Explanation, catalog
 from oddsengine.columns import Floats
 from oddsengine.detection.explain import explain
 from oddsengine.history import described
+from oddsengine.live.update import hexadecimal
 from oddsengine.maths.devig import DEVIG_METHODS, devig
 from oddsengine.maths.odds import decimal_to_american, round_american
 from oddsengine.tables.timestamps import micros, timestamps
-from oddsengine.update import hexadecimal
 from oddsengine_service.endpoints import Context, Endpoint, data
 from oddsengine_service.params import choice, text
 from oddsengine_service.problems import Problem, quoted

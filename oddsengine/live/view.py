@@ -43,6 +43,7 @@ from oddsengine.guards.verdicts import Guarded
 from oddsengine.identity.groups import Ints, Longs, Words
 from oddsengine.identity.layout import BOOK_BITS, Gathered
 from oddsengine.identity.table import Identity
+from oddsengine.live.replica import ReadState
 from oddsengine.pricing.references import (
     CLOSE,
     FairPrices,
@@ -53,7 +54,6 @@ from oddsengine.pricing.references import (
     fair_prices,
     view_spec,
 )
-from oddsengine.replica import ReadState
 
 _SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of the kinds
 

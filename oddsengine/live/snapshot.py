@@ -19,9 +19,9 @@ import numpy as np
 from oddsengine.board.levels import Levels
 from oddsengine.board.rows import COLUMNS
 from oddsengine.board.state import EventNotice
-from oddsengine.engine import Delayed, Engine
+from oddsengine.live.engine import Delayed, Engine
+from oddsengine.live.view import ViewKey
 from oddsengine.pricing.momentum import Memory
-from oddsengine.view import ViewKey
 
 FORM = 2
 _DERIVED = {"unit", "member", "mark", "close_mark", "close"}

@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog, replica
+from oddsengine import catalog
 from oddsengine.board.changes import Changes, at_close, remember, scope, since_last_search, voting
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
@@ -40,16 +40,17 @@ from oddsengine.guards.verdicts import Guarded, alone, honour, judge
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, Gathered
 from oddsengine.identity.wording import Wording
+from oddsengine.live import replica
+from oddsengine.live.replica import ReadState, Replica, Write
+from oddsengine.live.update import Change, Update
+from oddsengine.live.view import View, ViewKey, search
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.momentum import Memory, Sampled
 from oddsengine.pricing.references import CLOSE, fair_prices
-from oddsengine.replica import ReadState, Replica, Write
 from oddsengine.tables.frames import IntoFrame
 from oddsengine.tables.schema import BAD_ROW_SCHEMA, NONE_REJECTED
 from oddsengine.tables.timestamps import micros, time_of
-from oddsengine.update import Change, Update
-from oddsengine.view import View, ViewKey, search
 
 IDLE_S = 300  # a view that is not read for this long is suspended
 RELEASED_S = 30  # a view that is not read for this long after its release, too

@@ -20,7 +20,7 @@ from oddsengine.detection.ids import hexadecimal
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Longs, Words, distinct
 from oddsengine.identity.layout import BOOK_BITS, LIVE, SUSPENDED
 from oddsengine.identity.wording import WORDING
-from oddsengine.view import View
+from oddsengine.live.view import View
 
 _MOVES = (("price", PRICE), ("live", LIVENESS), ("status", STATUS))
 _encoder = msgspec.json.Encoder()

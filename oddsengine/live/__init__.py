@@ -1,0 +1,1 @@
+"""The live board: an engine, its views, its updates and its followers."""
