@@ -26,6 +26,7 @@ from oddsengine.detection.finders import (
 )
 from oddsengine.detection.question import prepare
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
+from oddsengine.feeds.reading import read_odds
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
@@ -42,7 +43,6 @@ from oddsengine.maths.odds import (
     parse_fractional,
     probability_to_decimal,
 )
-from oddsengine.reading import read_odds
 from oddsengine.staking.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_plan, cover, kelly_portfolio
 from oddsengine.tables.expressions import OddsExpr
 from oddsengine.tables.files import write_table

@@ -14,8 +14,8 @@ from typing import Any
 from oddsengine.clv import GROUPINGS
 from oddsengine.commands import audit, board, catalog, clv, feeds, keys, mcp, prebuild, price, serve, tape, watch
 from oddsengine.commands.layout import printable
+from oddsengine.feeds.reading import ODDS_FORMATS
 from oddsengine.maths.devig import DEVIG_METHODS
-from oddsengine.reading import ODDS_FORMATS
 from oddsengine.tables.files import reason_of
 from oddsengine.tape import SYNC
 from oddsengine_cli import main

@@ -21,11 +21,11 @@ from oddsengine import _installation, _jit, query, warm
 from oddsengine._cache import PREBUILT, Folders, first_writable
 from oddsengine._installation import PORTABLE, VARIABLE, interpreted, lasting, unsupported
 from oddsengine.detection.finders import find_all, markets, rejected
+from oddsengine.feeds.reading import read_odds
 from oddsengine.guards import verdicts as guards
 from oddsengine.live.engine import Engine
 from oddsengine.pricing import momentum
 from oddsengine.query import Filter, Index
-from oddsengine.reading import read_odds
 from oddsengine.simulate import World
 from oddsengine.staking.stakes import arbitrage_plan, kelly_portfolio
 from oddsengine.tables.sample import SAMPLE_BOARD

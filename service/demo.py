@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import msgspec
 
+from oddsengine.feeds.scores import Reading
 from oddsengine.futures import FuturesField
-from oddsengine.games import Reading
 from oddsengine.live.engine import Engine
 from oddsengine.query import BoardStats
 from oddsengine.simulate import Batch, World

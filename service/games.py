@@ -1,8 +1,8 @@
 """Game states as the service shows them: one store per node, changed only by its writer.
 
-Readings of sources are merged by `oddsengine.games`; this module adds the names of the teams and encodes the rows.
-States are not part of the board or of a tape: no price or opportunity depends on them, and after a restart they come
-back with the next responses of the sources.
+Readings of sources are merged by `oddsengine.feeds.scores`; this module adds the names of the teams and encodes the
+rows. States are not part of the board or of a tape: no price or opportunity depends on them, and after a restart they
+come back with the next responses of the sources.
 """
 
 import threading
@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from oddsengine.games import SECOND, Reading, Scoreboard
+from oddsengine.feeds.scores import SECOND, Reading, Scoreboard
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.envelopes import GameState

@@ -16,7 +16,7 @@ import httpx
 from contract import FEATURES
 from effort import pause
 
-from oddsengine.games import Reading
+from oddsengine.feeds.scores import Reading
 from oddsengine.simulate import Batch, World
 from oddsengine.simulate.world import START
 from oddsengine_service import demo

@@ -25,7 +25,7 @@ from test_feeds_samples import (
 
 from oddsengine.feeds import Payload, football_data
 from oddsengine.feeds.betfair import BetfairMarkets
-from oddsengine.feeds.interface import InterfaceStream
+from oddsengine.feeds.node import InterfaceStream
 from oddsengine.feeds.optic import OpticOdds
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.live.engine import Engine

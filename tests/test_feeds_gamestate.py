@@ -15,8 +15,8 @@ from service_running import Running
 
 from oddsengine.feeds import FeedError, Game, Payload
 from oddsengine.feeds.gamestate import GameStates, read_states
+from oddsengine.feeds.scores import ARRIVAL, Reading
 from oddsengine.feeds.the_odds_api import ScoresParser
-from oddsengine.games import ARRIVAL, Reading
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds import interface

@@ -8,7 +8,7 @@ import pytest
 
 from oddsengine.feeds import Payload, football_data, table
 from oddsengine.feeds.betfair import BetfairMarkets
-from oddsengine.feeds.interface import InterfaceStream, read_page
+from oddsengine.feeds.node import InterfaceStream, read_page
 from oddsengine.feeds.optic import OpticOdds
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 

@@ -39,7 +39,7 @@ from test_feeds_samples import (
 
 from oddsengine.feeds import FeedError, Payload, football_data, table
 from oddsengine.feeds.betfair import BetfairMarkets
-from oddsengine.feeds.interface import InterfaceStream, read_page
+from oddsengine.feeds.node import InterfaceStream, read_page
 from oddsengine.feeds.optic import FORMATS, OpticOdds
 from oddsengine.feeds.sse import EventParser, ServerSentEvent
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oddsengine.games import (
+from oddsengine.feeds.scores import (
     ARRIVAL,
     ENDED_S,
     LATE_S,

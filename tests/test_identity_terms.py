@@ -20,11 +20,11 @@ from naive_terms import _said as twin_of_a_selection
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, NAMES
+from oddsengine.feeds.reading import read_odds
 from oddsengine.identity import wording as identity
 from oddsengine.identity.table import Identity, identify
 from oddsengine.identity.traits import Kind
 from oddsengine.identity.wording import WORDING, parts_of_rows, selection, thresholds
-from oddsengine.reading import read_odds
 from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine.tables.schema import OddsTable, check_odds
 

@@ -12,13 +12,13 @@ ROOT = Path(oddsengine.__file__).parent
 
 # Each layer may import from its own earlier siblings in the list and from the layers above it.
 LAYERS: list[set[str]] = [
-    {"__main__", "_installation", "catalog", "columns", "games"},
+    {"__main__", "_installation", "catalog", "columns"},
     {"_cache"},
     {"_jit"},
     {"maths"},
     {"clv", "tables"},
     {"feeds", "identity"},
-    {"guards", "matching", "reading", "staking"},
+    {"guards", "matching", "staking"},
     {"pricing"},
     {"detection", "simulate"},
     {"board", "futures"},
@@ -83,7 +83,7 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
         "cli",
         "commands",
         "tables.files",
-        "reading",
+        "feeds.reading",
         "warm",
         "tables.sample",
         "tape",
@@ -127,7 +127,7 @@ PUBLIC = {
     "detection.explain",
     "feeds",
     "futures",
-    "games",
+    "feeds.scores",
     "history",
     "maths.kelly",
     "matching",

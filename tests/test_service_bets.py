@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from service_running import Running, running
 
-from oddsengine.games import Reading
+from oddsengine.feeds.scores import Reading
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import bets as rules
 from oddsengine_service import records as records_module

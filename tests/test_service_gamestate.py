@@ -14,7 +14,7 @@ from sharpapi import AsyncSharpAPI, SharpAPI
 from sharpapi.models import GameState
 from stream_running import Client, Served, full_board, heard, price, wait_for
 
-from oddsengine.games import ENDED_S, STALE_S, Reading
+from oddsengine.feeds.scores import ENDED_S, STALE_S, Reading
 from oddsengine.simulate import World
 from oddsengine_service.demo import take, teams_of
 from oddsengine_service.games import Games

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from effort import some
 
-from oddsengine.games import Scoreboard
+from oddsengine.feeds.scores import Scoreboard
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import Batch, World
 

@@ -25,7 +25,7 @@ from stream_running import (
     wait_for,
 )
 
-from oddsengine.games import Reading
+from oddsengine.feeds.scores import Reading
 from oddsengine.live.engine import IDLE_S, RELEASED_S
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.app import BASE

@@ -21,7 +21,7 @@ from oddsengine.detection.books import absent, refused
 from oddsengine.detection.empty import no_valid_row
 from oddsengine.detection.explain import explain
 from oddsengine.detection.finders import find_all, markets, rejected, why_no_ev
-from oddsengine.reading import STANDARD_INPUT, files_of, read_odds
+from oddsengine.feeds.reading import STANDARD_INPUT, files_of, read_odds
 from oddsengine.tables.files import write_table
 from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine.tables.schema import OddsTable, OddsWarning

@@ -5,7 +5,7 @@ import os
 import sys
 
 from oddsengine.commands.output import service_needed
-from oddsengine.reading import read_odds
+from oddsengine.feeds.reading import read_odds
 from oddsengine.tables.sample import SAMPLE_BOARD
 
 

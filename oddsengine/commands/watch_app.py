@@ -15,9 +15,9 @@ from textual.widgets import DataTable, Footer, Header, Input, Static, TabbedCont
 
 from oddsengine.catalog import normalise
 from oddsengine.detection.finders import find_all, rejected
+from oddsengine.feeds.reading import read_odds
 from oddsengine.live.engine import Engine
 from oddsengine.maths.odds import format_american
-from oddsengine.reading import read_odds
 from oddsengine.tables.schema import OddsWarning
 from oddsengine.tape import Tape, engine_for, play
 

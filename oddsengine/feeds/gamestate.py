@@ -12,9 +12,9 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds.decoding import plain
-from oddsengine.feeds.interface import read_document, removed_ids
+from oddsengine.feeds.node import read_document, removed_ids
 from oddsengine.feeds.payload import FeedError, Payload
-from oddsengine.games import ARRIVAL, FINAL, Reading
+from oddsengine.feeds.scores import ARRIVAL, FINAL, Reading
 
 _SOURCE = "the interface"
 _NOTHING = Payload()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from oddsengine.games import Reading
+from oddsengine.feeds.scores import Reading
 
 
 class FeedError(ValueError):

@@ -20,8 +20,8 @@ from oddsengine.catalog.futures import split
 from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, moment, plain, valid_items
 from oddsengine.feeds.names import MarketName, book, market, side_of, sport_and_league
 from oddsengine.feeds.payload import FeedError, Game, Payload
+from oddsengine.feeds.scores import ARRIVAL, Reading
 from oddsengine.feeds.tracking import ListedIds, Pair
-from oddsengine.games import ARRIVAL, Reading
 
 _SOURCE = "The Odds API"
 _MISSED = 2  # lists without a game before it is over

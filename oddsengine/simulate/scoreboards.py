@@ -11,7 +11,7 @@ from zlib import crc32
 
 import numpy as np
 
-from oddsengine.games import FINAL, Reading
+from oddsengine.feeds.scores import FINAL, Reading
 from oddsengine.identity.groups import Floats, Longs
 from oddsengine.simulate.desks import Desk
 from oddsengine.simulate.games import ENDED, LIVE, SimulatedGames

@@ -9,7 +9,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import Bools, Longs
-from oddsengine.games import Reading
+from oddsengine.feeds.scores import Reading
 from oddsengine.simulate.calendar import fixtures, schedule
 from oddsengine.simulate.desks import DEFAULT_BOOKS, Habits, Opinions, american, desk
 from oddsengine.simulate.games import ENDED, LIVE, UPCOMING, Chances, News, SimulatedGames
@@ -164,7 +164,7 @@ class World:
         self._open = False
         self._trouble = Trouble(named, troubling, self._games, self.fixtures, desks)
         self._boards = Scoreboards(desks, self._games, self.fixtures, telling, troubled=bool(named))
-        self.scores: Sequence[Reading] = ()  # scores reported with the last batch; see `oddsengine.games`
+        self.scores: Sequence[Reading] = ()  # scores reported with the last batch; see `oddsengine.feeds.scores`
 
     def _begin(self, seconds: float) -> None:
         """Let the market run before the opening, so that books are then behind as they are later."""

@@ -27,7 +27,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.feeds import Game, Payload
 from oddsengine.feeds.display import displayable
-from oddsengine.games import turned_round
+from oddsengine.feeds.scores import turned_round
 from oddsengine.live.update import Update
 from oddsengine.matching import Decision, Matcher, OverrideError, Overrides, Quarantined, match_player, parse_overrides
 from oddsengine_service.feeds.freshness import too_slow, too_slow_in_play

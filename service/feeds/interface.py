@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from oddsengine.feeds import Payload
 from oddsengine.feeds.gamestate import GameStates, read_states
-from oddsengine.feeds.interface import InterfaceStream, Page, read_page
+from oddsengine.feeds.node import InterfaceStream, Page, read_page
 from oddsengine.feeds.sse import ServerSentEvent
 from oddsengine_service.feeds.freshness import too_slow
 from oddsengine_service.feeds.hub import Hub

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 import zstandard
 
+from oddsengine.feeds.scores import Reading
 from oddsengine.futures import FuturesField
-from oddsengine.games import Reading
 from oddsengine.live.engine import Batch, Quoted
 from oddsengine.matching import Decision
 from oddsengine_service.feeds.status import BookStatus, SourceStatus

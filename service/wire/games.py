@@ -2,7 +2,7 @@
 
 import msgspec
 
-from oddsengine.games import State
+from oddsengine.feeds.scores import State
 from oddsengine.live.update import iso
 from oddsengine_service.wire.envelopes import GameState, Moment
 
