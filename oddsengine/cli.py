@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from oddsengine.clv import GROUPINGS
 from oddsengine.commands import audit, board, catalog, clv, feeds, keys, mcp, prebuild, price, serve, tape, watch
 from oddsengine.commands.layout import printable
 from oddsengine.feeds.reading import ODDS_FORMATS
+from oddsengine.history.clv import GROUPINGS
 from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine.tables.files import reason_of
 from oddsengine.tape import SYNC

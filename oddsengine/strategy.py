@@ -31,10 +31,10 @@ from oddsengine.auditing.grading import closing_probabilities
 from oddsengine.auditing.progress import ticking
 from oddsengine.auditing.replay import check_books, engine_of, source, span, steps
 from oddsengine.board.facts import moments_of
-from oddsengine.clv import means
 from oddsengine.columns import SECOND, Floats
 from oddsengine.detection.finders import check_number
 from oddsengine.detection.question import Sharp
+from oddsengine.history.clv import means
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.maths import scoring

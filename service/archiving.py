@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from oddsengine.archive import Archive, ArchiveError, QuoteBuffer, archived, check, moves, write
-from oddsengine.history import Moves
+from oddsengine.history.archive import Archive, ArchiveError, QuoteBuffer, archived, check, moves, write
+from oddsengine.history.lines import Moves
 from oddsengine.live.engine import Batch, Engine, ViewKey
 from oddsengine_service.problems import Problem
 from oddsengine_service.settings import Archiving

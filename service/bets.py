@@ -15,7 +15,7 @@ import polars as pl
 from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import OddsError, catalog
-from oddsengine.clv import clv
+from oddsengine.history.clv import clv
 from oddsengine.pricing.commission import net_odds
 from oddsengine.staking.outcomes import settled
 from oddsengine.staking.stakes import bet_table

@@ -21,9 +21,9 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.closing import PLACE, Bets, Close, gain, others_close
-from oddsengine.clv import BETS_SCHEMA, means
 from oddsengine.columns import NO_TIME
+from oddsengine.history.closing import PLACE, Bets, Close, gain, others_close
+from oddsengine.history.clv import BETS_SCHEMA, means
 from oddsengine_service.database import connect, transaction
 
 FILE = "closing.sqlite"

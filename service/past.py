@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from oddsengine.closing import ClosingRecorder, Store
-from oddsengine.history import Ring
+from oddsengine.history.closing import ClosingRecorder, Store
+from oddsengine.history.lines import Ring
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine_service.archiving import NodeArchive

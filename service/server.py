@@ -19,7 +19,7 @@ import uvicorn
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp
 
-from oddsengine.archive import ArchiveError
+from oddsengine.history.archive import ArchiveError
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service import bets, demo, keys, recording, records

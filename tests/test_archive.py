@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from oddsengine import Backtest, Strategy, backtest, replay, scan_history
-from oddsengine.archive import Archive, ArchiveError, archived, moves, rows_of, write
 from oddsengine.cli import main
+from oddsengine.history.archive import Archive, ArchiveError, archived, moves, rows_of, write
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeWriter

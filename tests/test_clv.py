@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from oddsengine import catalog
 from oddsengine.board.open import EV, NEW
 from oddsengine.cli import main
-from oddsengine.closing import LAST_S, ClosingRecorder
-from oddsengine.closing_consensus import Vote, close_logit
-from oddsengine.clv import BETS_SCHEMA, REPORT_SCHEMA, clv, means, report
+from oddsengine.history.closing import LAST_S, ClosingRecorder
+from oddsengine.history.closing_consensus import Vote, close_logit
+from oddsengine.history.clv import BETS_SCHEMA, REPORT_SCHEMA, clv, means, report
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import hexadecimal
 from oddsengine.maths.devig import devig

@@ -16,18 +16,18 @@ LAYERS: list[set[str]] = [
     {"_cache"},
     {"_jit"},
     {"maths"},
-    {"clv", "tables"},
+    {"tables"},
     {"feeds", "identity"},
     {"guards", "matching", "staking"},
     {"pricing"},
     {"detection", "simulate"},
     {"board", "futures"},
-    {"closing_consensus", "live"},
+    {"live"},
     {"query", "tape"},
-    {"auditing", "closing", "history", "warm"},
-    {"archive", "compilation", "strategy"},
-    {"commands", "tearsheet"},
-    {"cli"},
+    {"history", "warm"},
+    {"auditing", "compilation"},
+    {"commands", "strategy"},
+    {"cli", "tearsheet"},
 ]
 MATHS_MAY_USE = {"_jit", "columns", "maths", "odds"}
 
@@ -88,7 +88,7 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
         "tables.sample",
         "tape",
         "auditing",
-        "archive",
+        "history.archive",
     }
     for _, path in modules():
         name = path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
@@ -113,13 +113,13 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
 
 PUBLIC = {
     "",
-    "archive",
+    "history.archive",
     "maths.calculators",
     "catalog",
     "catalog.futures",
     "catalog.links",
-    "closing",
-    "clv",
+    "history.closing",
+    "history.clv",
     "columns",
     "pricing.commission",
     "maths.devig",
@@ -128,7 +128,7 @@ PUBLIC = {
     "feeds",
     "futures",
     "feeds.scores",
-    "history",
+    "history.lines",
     "maths.kelly",
     "matching",
     "maths.odds",

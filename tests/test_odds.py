@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import not_prices, prices
 
 import oddsengine
-from oddsengine import clv
+from oddsengine.history import clv
 from oddsengine.maths import calculators, middle, odds, scoring, value
 
 Floats = npt.NDArray[np.float64]

@@ -14,11 +14,11 @@ from test_auditing import SIDES, close_of, history
 
 import oddsengine as oe
 from oddsengine import catalog
-from oddsengine.archive import rows_of
 from oddsengine.auditing import formats, replay
 from oddsengine.auditing.calibrations import fair_by_time
 from oddsengine.auditing.progress import ticking
 from oddsengine.board.open import KINDS
+from oddsengine.history.archive import rows_of
 from oddsengine.simulate.desks import DEFAULT_BOOKS
 from oddsengine.tables.timestamps import micros
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oddsengine.clv import clv, means
 from oddsengine.feeds import football_data
 from oddsengine.feeds.football_data import SeasonFile
+from oddsengine.history.clv import clv, means
 from oddsengine.maths import scoring
 from oddsengine.maths.devig import devig
 from oddsengine.maths.kelly import kelly_exclusive

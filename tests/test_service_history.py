@@ -13,7 +13,7 @@ from effort import less
 
 from oddsengine import catalog
 from oddsengine.board import state
-from oddsengine.history import Ring
+from oddsengine.history.lines import Ring
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.tables.timestamps import micros

@@ -21,8 +21,8 @@ from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.replay import engine_of, source, steps
 from oddsengine.auditing.reporting import cell, clustered_variance
 from oddsengine.catalog.fair import FairTable
-from oddsengine.closing_consensus import closing_logits, located, votes_at
 from oddsengine.columns import Floats
+from oddsengine.history.closing_consensus import closing_logits, located, votes_at
 from oddsengine.live.engine import Engine
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.commission import after_commission

@@ -1,4 +1,4 @@
-"""Value of a price: its EV at the close of the other books (`oddsengine.closing_consensus`)."""
+"""Value of a price: its EV at the close of the other books (`oddsengine.history.closing_consensus`)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.closing_consensus import closing_logits, votes_at
 from oddsengine.detection.question import hashes, prepare
+from oddsengine.history.closing_consensus import closing_logits, votes_at
 from oddsengine.pricing import close as fair_close
 from oddsengine.query.values import league_id
 from oddsengine.staking.outcomes import profits, settle

@@ -9,7 +9,7 @@ from oddsengine.auditing.closes import Closes
 from oddsengine.auditing.formats import History
 from oddsengine.auditing.replay import steps
 from oddsengine.board.open import EV, NEW, Hits
-from oddsengine.closing_consensus import located
+from oddsengine.history.closing_consensus import located
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View

@@ -14,12 +14,12 @@ import polars as pl
 from oddsengine.auditing.formats import History
 from oddsengine.auditing.progress import ticking
 from oddsengine.auditing.replay import engine_of, source, span, steps
-from oddsengine.closing import ClosingRecorder
-from oddsengine.clv import STATES, report
 from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import bold, echo, service_needed, terminal, wrapped
 from oddsengine.commands.report import csv_text, records
 from oddsengine.commands.tape import storage_options
+from oddsengine.history.closing import ClosingRecorder
+from oddsengine.history.clv import STATES, report
 from oddsengine.tape import Tape
 
 _WAIT = ("graded", "no close", "waiting", "in play")

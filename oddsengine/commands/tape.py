@@ -19,11 +19,11 @@ from typing import Any, BinaryIO, NamedTuple, Self
 
 import msgspec
 
-from oddsengine.archive import archived, compact, rows_of, write
 from oddsengine.auditing.progress import Progress
 from oddsengine.board.state import Batch
 from oddsengine.commands.output import counted, echo, wrapped
 from oddsengine.commands.report import moment
+from oddsengine.history.archive import archived, compact, rows_of, write
 from oddsengine.live.engine import Engine
 from oddsengine.live.view import View, ViewKey
 from oddsengine.simulate import World

@@ -15,10 +15,10 @@ import polars as pl
 from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import catalog
-from oddsengine.closing import LAST_S, Close
-from oddsengine.clv import GROUPINGS, report
 from oddsengine.columns import NO_TIME, Ints, Longs
-from oddsengine.history import Moves, described
+from oddsengine.history.closing import LAST_S, Close
+from oddsengine.history.clv import GROUPINGS, report
+from oddsengine.history.lines import Moves, described
 from oddsengine.live.update import hexadecimal
 from oddsengine.maths.odds import round_american
 from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values

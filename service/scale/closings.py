@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import zstandard
 
-from oddsengine.closing import Bets, Close
+from oddsengine.history.closing import Bets, Close
 from oddsengine_service.closing import Closings
 from oddsengine_service.scale.log import LogMessage, SharedLog
 from oddsengine_service.scale.outbox import Pending

@@ -8,7 +8,7 @@ import polars as pl
 from oddsengine import Explanation, catalog
 from oddsengine.columns import Floats
 from oddsengine.detection.explain import explain
-from oddsengine.history import described
+from oddsengine.history.lines import described
 from oddsengine.live.update import hexadecimal
 from oddsengine.maths.devig import DEVIG_METHODS, devig
 from oddsengine.maths.odds import decimal_to_american, round_american

@@ -21,7 +21,7 @@ It is ``nan`` for fewer than two events, and too small for very few.
 
 **Which close.** A reference graded by its own later price is biased: a lasting error counts as value. There is
 therefore also the *other books'* close: all books except the bet's own and its sisters, without the highest and lowest
-(`oddsengine.closing_consensus`).
+(`oddsengine.history.closing_consensus`).
 
 **No close.** If no sharp book has a complete market at the close, CLV is ``nan``. Such bets are counted separately,
 because omitting them would favour books with markets that nobody else quotes.

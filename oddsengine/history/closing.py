@@ -21,10 +21,10 @@ from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.open import EV, FIGURES, LEGS, Hits
 from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
-from oddsengine.closing_consensus import Vote, Votes, closing_logits, located, votes_at
 from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words, dtype_of, grown
 from oddsengine.detection import question as finder
 from oddsengine.detection.sweep import Wants, market_fair
+from oddsengine.history.closing_consensus import Vote, Votes, closing_logits, located, votes_at
 from oddsengine.identity.groups import Groups, mix
 from oddsengine.identity.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.live.engine import Engine

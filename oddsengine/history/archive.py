@@ -18,7 +18,7 @@ from oddsengine.board.facts import moments_of
 from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
-from oddsengine.history import Moves, nothing
+from oddsengine.history.lines import Moves, nothing
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, SUSPENDED
 from oddsengine.identity.wording import WORDING
 from oddsengine.live.engine import Engine

@@ -1,0 +1,1 @@
+"""Past prices: closing lines, closing line value, the archive."""
