@@ -18,7 +18,7 @@ import polars as pl
 import synthetic
 
 import oddsengine as oe
-from oddsengine.auditing.replay import batches, source
+from oddsengine.backtesting.replay import batches, source
 
 EVENTS, EVERY_S, APART_S = 24, 300, 900  # simultaneous; seconds between snapshots and between starts
 

@@ -16,10 +16,10 @@ from naive_devig import power
 
 import oddsengine as oe
 from oddsengine import catalog, cli
-from oddsengine.auditing.fitting import collect, fit
-from oddsengine.auditing.formats import read_history
-from oddsengine.auditing.picture import reliability
-from oddsengine.auditing.reporting import cell, clustered_mean, clustered_slope
+from oddsengine.backtesting.fitting import collect, fit
+from oddsengine.backtesting.formats import read_history
+from oddsengine.backtesting.picture import reliability
+from oddsengine.backtesting.reporting import cell, clustered_mean, clustered_slope
 from oddsengine.commands.audit import toml
 
 BOOKS = ("fanduel", "draftkings", "betmgm", "caesars", "bovada", "mybookie", "betonline", "lowvig")

@@ -25,9 +25,9 @@ LAYERS: list[set[str]] = [
     {"live"},
     {"query", "tape"},
     {"history", "warm"},
-    {"auditing", "compilation"},
-    {"commands", "strategy"},
-    {"cli", "tearsheet"},
+    {"backtesting", "compilation"},
+    {"commands"},
+    {"cli"},
 ]
 MATHS_MAY_USE = {"_jit", "columns", "maths", "odds"}
 
@@ -87,7 +87,7 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
         "warm",
         "tables.sample",
         "tape",
-        "auditing",
+        "backtesting",
         "history.archive",
     }
     for _, path in modules():

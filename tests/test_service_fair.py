@@ -11,7 +11,7 @@ from test_auditing import LOOKS, history
 
 import oddsengine as oe
 from oddsengine import catalog
-from oddsengine.auditing.formats import read_history
+from oddsengine.backtesting.formats import read_history
 from oddsengine.cli import main
 from oddsengine.live.engine import Engine
 from oddsengine_service.endpoints import Answer

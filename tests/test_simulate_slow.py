@@ -8,7 +8,7 @@ import pytest
 
 import oddsengine as oe
 from oddsengine import catalog
-from oddsengine.auditing.fitting import collect
+from oddsengine.backtesting.fitting import collect
 from oddsengine.simulate import World
 from oddsengine.simulate.leagues import LEAGUES
 

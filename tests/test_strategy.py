@@ -12,12 +12,12 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import oddsengine as oe
-from oddsengine.auditing.replay import source, steps
+from oddsengine.backtesting.replay import source, steps
+from oddsengine.backtesting.strategy import Backtest, Strategy, Trader, backtest
+from oddsengine.backtesting.tearsheet import lines, tear_sheet, write_tear_sheet
 from oddsengine.feeds import football_data
 from oddsengine.simulate.history import seasons
 from oddsengine.staking.outcomes import settled
-from oddsengine.strategy import Backtest, Strategy, Trader, backtest
-from oddsengine.tearsheet import lines, tear_sheet, write_tear_sheet
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 START = NOON + timedelta(hours=2)

@@ -29,7 +29,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oddsengine import catalog
-from oddsengine.auditing.progress import line
+from oddsengine.backtesting.progress import line
 from oddsengine.board.rows import Quoted
 from oddsengine.board.state import STATUSES, Batch
 from oddsengine.cli import main

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from oddsengine import catalog
-from oddsengine.auditing import audit, calibrate
-from oddsengine.auditing.picture import reliability
-from oddsengine.auditing.progress import Progress
+from oddsengine.backtesting import audit, calibrate
+from oddsengine.backtesting.picture import reliability
+from oddsengine.backtesting.progress import Progress
 from oddsengine.commands.output import echo
 from oddsengine.tables.files import write_table
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from oddsengine.auditing.formats import History
-from oddsengine.auditing.progress import ticking
-from oddsengine.auditing.replay import engine_of, source, span, steps
+from oddsengine.backtesting.formats import History
+from oddsengine.backtesting.progress import ticking
+from oddsengine.backtesting.replay import engine_of, source, span, steps
 from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import bold, echo, service_needed, terminal, wrapped
 from oddsengine.commands.report import csv_text, records

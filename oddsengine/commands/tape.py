@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple, Self
 
 import msgspec
 
-from oddsengine.auditing.progress import Progress
+from oddsengine.backtesting.progress import Progress
 from oddsengine.board.state import Batch
 from oddsengine.commands.output import counted, echo, wrapped
 from oddsengine.commands.report import moment

@@ -5,9 +5,9 @@
 close; `reporting` builds tables; `fitting` fits the estimator's constants to a history.
 """
 
-from oddsengine.auditing.fitting import Fit, calibrate
-from oddsengine.auditing.grading import SHOWN_SCHEMA, THRESHOLDS
-from oddsengine.auditing.reporting import Audit, audit
-from oddsengine.auditing.scan import SCAN_SCHEMA, scan_history
+from oddsengine.backtesting.fitting import Fit, calibrate
+from oddsengine.backtesting.grading import SHOWN_SCHEMA, THRESHOLDS
+from oddsengine.backtesting.reporting import Audit, audit
+from oddsengine.backtesting.scan import SCAN_SCHEMA, scan_history
 
 __all__ = ["SCAN_SCHEMA", "SHOWN_SCHEMA", "THRESHOLDS", "Audit", "Fit", "audit", "calibrate", "scan_history"]

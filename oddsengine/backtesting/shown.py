@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.auditing.closes import Closes
-from oddsengine.auditing.formats import History
-from oddsengine.auditing.replay import steps
+from oddsengine.backtesting.closes import Closes
+from oddsengine.backtesting.formats import History
+from oddsengine.backtesting.replay import steps
 from oddsengine.board.open import EV, NEW, Hits
 from oddsengine.history.closing_consensus import located
 from oddsengine.live.engine import Engine

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.auditing.formats import PIECE, History, Piece, cuts, read_history, scan_files
+from oddsengine.backtesting.formats import PIECE, History, Piece, cuts, read_history, scan_files
 from oddsengine.board.quotes import checked
 from oddsengine.board.rows import Quoted
 from oddsengine.board.state import Batch

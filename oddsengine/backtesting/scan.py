@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.auditing.calibrations import Fair, fair_by_time
-from oddsengine.auditing.closes import Closes
-from oddsengine.auditing.grading import closing_probabilities
-from oddsengine.auditing.progress import ticking
-from oddsengine.auditing.replay import check_books, engine_of, source, span, steps
+from oddsengine.backtesting.calibrations import Fair, fair_by_time
+from oddsengine.backtesting.closes import Closes
+from oddsengine.backtesting.grading import closing_probabilities
+from oddsengine.backtesting.progress import ticking
+from oddsengine.backtesting.replay import check_books, engine_of, source, span, steps
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.open import ARBITRAGE, EV, KINDS, LEGS, LOW_HOLD, MIDDLE, NEW, Hits
 from oddsengine.catalog.reasons import Guards

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from oddsengine.backtesting.strategy import Backtest, Summary
 from oddsengine.maths import scoring
-from oddsengine.strategy import Backtest, Summary
 
 _BLUE, _ORANGE, _GREEN, _RED, _GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#777777"
 _BINS = 6

@@ -25,11 +25,11 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.auditing.calibrations import Fair, fair_by_time
-from oddsengine.auditing.closes import Closes
-from oddsengine.auditing.grading import closing_probabilities
-from oddsengine.auditing.progress import ticking
-from oddsengine.auditing.replay import check_books, engine_of, source, span, steps
+from oddsengine.backtesting.calibrations import Fair, fair_by_time
+from oddsengine.backtesting.closes import Closes
+from oddsengine.backtesting.grading import closing_probabilities
+from oddsengine.backtesting.progress import ticking
+from oddsengine.backtesting.replay import check_books, engine_of, source, span, steps
 from oddsengine.board.facts import moments_of
 from oddsengine.columns import SECOND, Floats
 from oddsengine.detection.finders import check_number

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from oddsengine.auditing.reporting import MOST_ODDS, clustered_mean
+from oddsengine.backtesting.reporting import MOST_ODDS, clustered_mean
 
 _SIZE, _EDGE = 480, 56
 _LOW, _HIGH = -2.0, 8.0  # percent, both axes

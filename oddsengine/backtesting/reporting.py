@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.auditing.grading import THRESHOLDS, grade
-from oddsengine.auditing.replay import check_books, engine_of, source
-from oddsengine.auditing.shown import collect_shown
+from oddsengine.backtesting.grading import THRESHOLDS, grade
+from oddsengine.backtesting.replay import check_books, engine_of, source
+from oddsengine.backtesting.shown import collect_shown
 from oddsengine.catalog.fair import FLAGS
 from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import NO_TIME, Floats
@@ -111,7 +111,7 @@ def audit(
     Parameters
     ----------
     history
-        A frame or path of spells, openings or quotes, or the folder of a tape; see `oddsengine.auditing.formats`.
+        A frame or path of spells, openings or quotes, or the folder of a tape; see `oddsengine.backtesting.formats`.
     method, sharp, books
         The fair price to audit, as for `find_ev`; by default the fair price at the close, or "power" with `sharp`.
     guards, fair
