@@ -4,7 +4,7 @@ Every folder of `oddsengine/` and `service/` is one, so that none can be forgott
 of the command line, outside of the package because it does without importing that. The folder is `service/`; it is
 installed as `oddsengine_service`, a name that no other distribution has.
 
-A wheel has the kernels of this version of Python where they can be made (`oddsengine.compilation`), and is for
+A wheel has the kernels of this version of Python where they can be made (`oddsengine.compiling.compilation`), and is for
 this platform then. Those of the checkout are taken if they are up to date.
 """
 

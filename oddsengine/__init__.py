@@ -11,6 +11,7 @@ from typing import Any
 
 from oddsengine._installation import __version__
 from oddsengine.catalog.reasons import GUARDS
+from oddsengine.compiling.loading import load_kernels
 from oddsengine.detection.explain import Explanation, explain
 from oddsengine.detection.fair import FAIR_COLUMNS
 from oddsengine.detection.finders import (
@@ -48,7 +49,6 @@ from oddsengine.tables.expressions import OddsExpr
 from oddsengine.tables.files import write_table
 from oddsengine.tables.frames import flatten
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarning, check_odds
-from oddsengine.warm import load_kernels
 
 __all__ = [
     "ARBITRAGE_SCHEMA",
@@ -149,7 +149,7 @@ _LATER = {
     "Strategy": "backtesting.strategy",
     "TRADES_SCHEMA": "backtesting.strategy",
     "Trader": "backtesting.strategy",
-    "compile_kernels": "compilation",
+    "compile_kernels": "compiling.compilation",
     "backtest": "backtesting.strategy",
     "tear_sheet": "backtesting.tearsheet",
     "write_tear_sheet": "backtesting.tearsheet",

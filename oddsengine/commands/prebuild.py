@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from oddsengine._cache import PREBUILT
-from oddsengine.compilation import USES, compile_kernels, prebuild
+from oddsengine.compiling.compilation import USES, compile_kernels, prebuild
 
 SWITCH = "ODDSENGINE_BUILD_KERNELS"  # 0: none are made
 

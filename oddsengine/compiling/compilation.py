@@ -17,9 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
-from oddsengine import _installation, _jit, query, warm
+from oddsengine import _installation, _jit, query
 from oddsengine._cache import PREBUILT, Folders, first_writable
 from oddsengine._installation import PORTABLE, VARIABLE, interpreted, lasting, unsupported
+from oddsengine.compiling import loading as warm
 from oddsengine.detection.finders import find_all, markets, rejected
 from oddsengine.feeds.reading import read_odds
 from oddsengine.guards import verdicts as guards
@@ -30,7 +31,7 @@ from oddsengine.simulate import World
 from oddsengine.staking.stakes import arbitrage_plan, kelly_portfolio
 from oddsengine.tables.sample import SAMPLE_BOARD
 
-_MODULE = "oddsengine.compilation"
+_MODULE = "oddsengine.compiling.compilation"
 _SECONDS = 1800  # timeout of a process
 _EVERY = 10.0  # seconds between reports of progress
 

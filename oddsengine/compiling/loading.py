@@ -62,7 +62,7 @@ def _compile() -> None:
     before = REPORTER.compiled
     devig([1.9, 2.1], "power")
     if REPORTER.compiled > before and caching():  # not cached, so the others are not either
-        code = "import gc; gc.disable(); from oddsengine.warm import alongside; alongside()"
+        code = "import gc; gc.disable(); from oddsengine.compiling.loading import alongside; alongside()"
         with contextlib.suppress(OSError):  # no interpreter to start, as in an embedded one
             other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     search()
