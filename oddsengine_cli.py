@@ -2,7 +2,7 @@
 
 Exit status 0, or 2 with a message on standard error for invalid input (`feeds check`: 1 if a feed is not ok). Only the
 standard library is imported until a command is given, so that `--version` and `--help` answer at once: importing the
-package takes half a second. `oddsengine.cli` has the arguments of each command.
+package takes half a second. `oddsengine.commands.cli` has the arguments of each command.
 """
 
 import argparse
@@ -67,7 +67,7 @@ class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # has no
 
 
 def _package() -> Any:
-    return importlib.import_module("oddsengine.cli")
+    return importlib.import_module("oddsengine.commands.cli")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -19,7 +19,7 @@ import polars as pl
 from distributed import Client, LocalCluster
 
 import oddsengine as oe
-from oddsengine.cli import main as command
+from oddsengine.commands.cli import main as command
 from oddsengine.simulate import World
 from oddsengine.tape import TapeWriter
 

@@ -9,8 +9,8 @@ import re
 import shlex
 from pathlib import Path
 
-from oddsengine.cli import main
 from oddsengine.commands import board, output, price
+from oddsengine.commands.cli import main
 
 README = Path(__file__).parent.parent / "README.md"
 WIDTH = 100  # of the terminal that the examples show

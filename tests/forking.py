@@ -24,11 +24,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Self
 
-CLI = "from oddsengine.cli import main; raise SystemExit(main())"
+CLI = "from oddsengine.commands.cli import main; raise SystemExit(main())"
 PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 _HERE = Path(__file__).parent
 _IMPORTS = (
-    "httpx", "nats", "oddsengine.cli", "oddsengine_service.server", "oddsengine_service.demo",
+    "httpx", "nats", "oddsengine.commands.cli", "oddsengine_service.server", "oddsengine_service.demo",
     "oddsengine_service.keys", "oddsengine_service.scale.roles",
 )  # fmt: skip
 _NUMBER = 8  # bytes

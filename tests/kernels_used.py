@@ -94,7 +94,7 @@ def node() -> None:
     except ImportError:
         return
     Node(oe.Engine(), None, None).warm()  # type: ignore[arg-type]
-    serve = "from oddsengine.cli import main; raise SystemExit(main(['serve', '--demo', '--port', '0']))"
+    serve = "from oddsengine.commands.cli import main; raise SystemExit(main(['serve', '--demo', '--port', '0']))"
     with (
         TemporaryFile("w+") as log,
         subprocess.Popen([sys.executable, "-c", serve], stdout=subprocess.PIPE, stderr=log, text=True) as server,

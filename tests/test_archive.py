@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from oddsengine import Backtest, Strategy, backtest, replay, scan_history
-from oddsengine.cli import main
+from oddsengine.commands.cli import main
 from oddsengine.history.archive import Archive, ArchiveError, archived, moves, rows_of, write
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World

@@ -15,11 +15,12 @@ from effort import less, some
 from naive_devig import power
 
 import oddsengine as oe
-from oddsengine import catalog, cli
+from oddsengine import catalog
 from oddsengine.backtesting.fitting import collect, fit
 from oddsengine.backtesting.formats import read_history
 from oddsengine.backtesting.picture import reliability
 from oddsengine.backtesting.reporting import cell, clustered_mean, clustered_slope
+from oddsengine.commands import cli
 from oddsengine.commands.audit import toml
 
 BOOKS = ("fanduel", "draftkings", "betmgm", "caesars", "bovada", "mybookie", "betonline", "lowvig")

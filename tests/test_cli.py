@@ -30,8 +30,8 @@ from oddsengine import (
     rejected,
     write_table,
 )
-from oddsengine.cli import main
 from oddsengine.commands import output
+from oddsengine.commands.cli import main
 from oddsengine.commands.layout import Column, table, width_of
 from oddsengine.commands.report import csv_text, moment, plain
 from oddsengine.detection.results import bet

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from oddsengine import catalog
 from oddsengine.board.open import EV, NEW
-from oddsengine.cli import main
+from oddsengine.commands.cli import main
 from oddsengine.history.closing import LAST_S, ClosingRecorder
 from oddsengine.history.closing_consensus import Vote, close_logit
 from oddsengine.history.clv import BETS_SCHEMA, REPORT_SCHEMA, clv, means, report

@@ -21,7 +21,7 @@ import pytest
 from msgspec import structs
 
 import oddsengine
-from oddsengine import cli
+from oddsengine.commands import cli
 from oddsengine_cli import parser
 from oddsengine_service import settings
 from oddsengine_service.routing import ENDPOINTS

@@ -10,7 +10,7 @@ import pytest
 from rows import MOMENT, NBA, moneyline, nothing, row, table, total
 
 import oddsengine as oe
-from oddsengine.cli import main
+from oddsengine.commands.cli import main
 from oddsengine.live.engine import Engine
 from oddsengine.tables.sample import SAMPLE_BOARD
 

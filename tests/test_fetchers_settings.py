@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from local_servers import Answering, Request, game, http, new_hub, now, prices, running, until
 
-from oddsengine.cli import main
+from oddsengine.commands.cli import main
 from oddsengine_service.feeds.documents import football_data, table
 from oddsengine_service.feeds.hub import Hub, MessageThrottle
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
@@ -589,5 +589,7 @@ def test_check_says_where_feeds_would_be(
 
 
 def test_the_library_needs_no_http_client() -> None:
-    code = "import sys, oddsengine.cli; sys.exit(any(m in sys.modules for m in ('httpx', 'oddsengine_service')))"
+    code = (
+        "import sys, oddsengine.commands.cli; sys.exit(any(m in sys.modules for m in ('httpx', 'oddsengine_service')))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False, env=os.environ).returncode == 0

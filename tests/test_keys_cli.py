@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from forking import CLI, PIPE, python, ran
 
-from oddsengine.cli import main
+from oddsengine.commands.cli import main
 from oddsengine_service.keys import KeyStore, Terms
 
 Run = Callable[..., tuple[int, str, str]]

@@ -27,7 +27,6 @@ LAYERS: list[set[str]] = [
     {"compiling", "history"},
     {"backtesting"},
     {"commands"},
-    {"cli"},
 ]
 MATHS_MAY_USE = {"_jit", "columns", "maths", "odds"}
 
@@ -80,7 +79,7 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
         "_installation",
         "_cache",
         "compiling.compilation",
-        "cli",
+        "commands.cli",
         "commands",
         "tables.files",
         "feeds.reading",

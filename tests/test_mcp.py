@@ -13,7 +13,7 @@ import pytest
 from effort import some
 from service_running import PATIENCE_S, Running
 
-from oddsengine.cli import main
+from oddsengine.commands.cli import main
 from oddsengine.maths.devig import devig
 from oddsengine_service.mcp.tools import BY_NAME, MOST_BYTES, MOST_ROWS, TOOLS
 from oddsengine_service.tiers import TIERS

@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from test_feeds_samples import FEATURED, PAST, PROPS, ROWS
 
 from oddsengine import OddsError, find_all, find_ev, read_odds
-from oddsengine.cli import main
+from oddsengine.commands.cli import main
 from oddsengine.tables.sample import SAMPLE_BOARD
 
 HEADER = "sportsbook,event_id,market_type,selection,odds_decimal,line,deep_link"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import oddsengine
-from oddsengine.cli import main
+from oddsengine.commands.cli import main
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ import pytest
 from nats_running import Servers, servers, wait_for
 from test_scale_log import link_to
 
-from oddsengine.cli import main
+from oddsengine.commands.cli import main
 from oddsengine_service.keys import KeysError, KeyStore, StoreError, Terms
 from oddsengine_service.limits import Limits, Usage, Used
 from oddsengine_service.scale.link import Link
@@ -327,7 +327,7 @@ def test_export_and_import(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
 
 def test_without_the_section_no_client_is_imported() -> None:
     code = (
-        "import sys; import oddsengine_service.server, oddsengine_service.mcp.endpoint, oddsengine.cli;"
+        "import sys; import oddsengine_service.server, oddsengine_service.mcp.endpoint, oddsengine.commands.cli;"
         "print([name for name in sys.modules if name.split('.')[0] in ('nats', 'deltalake')])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

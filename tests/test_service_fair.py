@@ -12,7 +12,7 @@ from test_auditing import LOOKS, history
 import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.backtesting.formats import read_history
-from oddsengine.cli import main
+from oddsengine.commands.cli import main
 from oddsengine.live.engine import Engine
 from oddsengine_service.endpoints import Answer
 from oddsengine_service.fair import Calibrator, table_file, table_in_force

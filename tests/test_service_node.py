@@ -17,7 +17,7 @@ from effort import less, some
 from forking import CLI, PIPE, Forked, python
 from service_running import METRICS_TOKEN, PATIENCE_S, Running
 
-from oddsengine.cli import main
+from oddsengine.commands.cli import main
 from oddsengine_service.healthcheck import FILE
 from oddsengine_service.lock import lock_folder
 from oddsengine_service.server import serve

@@ -23,7 +23,7 @@ from effort import less, some
 from forking import CLI, PIPE, Forked, python
 from service_running import PATIENCE_S, until
 
-from oddsengine.cli import main
+from oddsengine.commands.cli import main
 from oddsengine.tape import Tape
 
 COMMAND = [sys.executable, "-c", CLI]

@@ -32,7 +32,7 @@ from oddsengine import catalog
 from oddsengine.backtesting.progress import line
 from oddsengine.board.rows import Quoted
 from oddsengine.board.state import STATUSES, Batch
-from oddsengine.cli import main
+from oddsengine.commands.cli import main
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.identity.wording import WORDING, Wording

@@ -11,7 +11,7 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.catalog import CatalogError
 from oddsengine.catalog.reasons import GUARDS, MAIN_THRESHOLDS, enabled, thresholds_of
-from oddsengine.cli import main
+from oddsengine.commands.cli import main
 from oddsengine.tape import TapeWriter, replay
 
 

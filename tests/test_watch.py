@@ -9,7 +9,7 @@ import httpx
 import pytest
 from service_running import running
 
-from oddsengine import cli
+from oddsengine.commands import cli
 from oddsengine.tables.sample import SAMPLE_BOARD
 
 pytest.importorskip("textual")
