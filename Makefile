@@ -64,10 +64,7 @@ fmt: setup ## format the code and apply the safe fixes
 	$(BIN)/ruff check --fix --exit-zero --quiet $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-typings/oddsengine_service: # a source distribution has no links
-	mkdir -p typings && ln -s ../service $@
-
-check: setup typings/oddsengine_service ## lint, check the format and the types
+check: setup ## lint, check the format and the types
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy

@@ -1,11 +1,10 @@
 """The packages of a distribution, and the kernels of its wheel; everything else stands in pyproject.toml.
 
 Every folder of `oddsengine/` and `service/` is one, so that none can be forgotten. `oddsengine_cli` is the entry point
-of the command line, outside of the package because it does without importing that. The folder is `service/`; it is
-installed as `oddsengine_service`, a name that no other distribution has.
+of the command line, outside of the package because it does without importing that.
 
-A wheel has the kernels of this version of Python where they can be made (`oddsengine.compiling.compilation`), and is for
-this platform then. Those of the checkout are taken if they are up to date.
+A wheel has the kernels of this version of Python where they can be made (`oddsengine.compiling.compilation`), and is
+for this platform then. Those of the checkout are taken if they are up to date.
 """
 
 import importlib.util
@@ -53,11 +52,10 @@ class WithKernels(Distribution):
 setup(
     packages=[
         *find_namespace_packages(include=["oddsengine", "oddsengine.*"], exclude=[*CACHES, "oddsengine.kernels"]),
-        "oddsengine_service",
-        *(f"oddsengine_service.{name}" for name in find_namespace_packages("service", exclude=CACHES)),
+        *find_namespace_packages("service", exclude=CACHES),
     ],
     py_modules=["oddsengine_cli"],
-    package_dir={"oddsengine_service": "service"},
+    package_dir={"oddsengine_service": "service/oddsengine_service"},
     cmdclass={"build_py": BuildWithKernels},
     distclass=WithKernels,
 )

@@ -1,14 +1,14 @@
 """Find +EV bets, arbitrages, middles and low-hold markets in sports odds.
 
-Reading order: odds, devig, kelly, arbitrage, value, middle (maths); catalog, schema, tables (reference data and input);
-identity, traits, twins, markets, groups (identity); reasons, guards; estimator, references, detect, tails (detection);
-find, results, opportunities, explain (results); board, open, view, update, engine (the live board); query, history,
-closing; tape, auditing, simulate; futures; cli.
+Reading order of the folders: maths, catalog, tables, identity, guards, pricing, staking, detection (tables of odds);
+board, live, query, tape (the live board); history, backtesting; feeds, matching; futures; simulate; compiling,
+commands.
 """
 
 import importlib
 from typing import Any
 
+from oddsengine import _moved
 from oddsengine._installation import __version__
 from oddsengine.catalog.reasons import GUARDS
 from oddsengine.compiling.loading import load_kernels
@@ -49,6 +49,8 @@ from oddsengine.tables.expressions import OddsExpr
 from oddsengine.tables.files import write_table
 from oddsengine.tables.frames import flatten
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarning, check_odds
+
+_moved.install()
 
 __all__ = [
     "ARBITRAGE_SCHEMA",

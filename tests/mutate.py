@@ -59,12 +59,29 @@ AREAS: dict[str, tuple[float, tuple[str, ...]]] = {
         ),
     ),
     "guards": (0.15, ("oddsengine/guards/verdicts.py",)),
-    "wire": (0.2, ("service/wire/*.py", "service/ws/wire.py", "service/stream/sse.py", "service/params.py")),
-    "auth": (0.2, ("service/keys.py", "service/limits.py", "service/tiers.py", "service/middleware/*.py")),
+    "wire": (
+        0.2,
+        (
+            "service/oddsengine_service/wire/*.py",
+            "service/oddsengine_service/ws/wire.py",
+            "service/oddsengine_service/stream/sse.py",
+            "service/oddsengine_service/params.py",
+        ),
+    ),
+    "auth": (
+        0.2,
+        (
+            "service/oddsengine_service/keys.py",
+            "service/oddsengine_service/limits.py",
+            "service/oddsengine_service/tiers.py",
+            "service/oddsengine_service/middleware/*.py",
+        ),
+    ),
 }
 """Share of the places, and files. Of the kernels' files only compiled functions, of the others all functions."""
 
 _BOARD = "live_rows live_reading live_review engine"
+_SERVICE = "service/oddsengine_service"
 _WIRE = "service_wire make_examples service_odds service_opportunities stream"
 TESTS: dict[str, str] = {
     "oddsengine/maths/arbitrage.py": "arbitrage laws detect_units",
@@ -96,22 +113,22 @@ TESTS: dict[str, str] = {
     "oddsengine/board/units.py": f"units {_BOARD}",
     "oddsengine/board/changes.py": "engine open_sets golden",
     "oddsengine/board/*.py": f"{_BOARD} open_sets",
-    "service/wire/reference.py": f"service_reference {_WIRE}",
-    "service/wire/references.py": f"service_references {_WIRE}",
-    "service/wire/splits.py": f"service_splits {_WIRE}",
-    "service/wire/futures.py": f"service_futures {_WIRE}",
-    "service/wire/health.py": "service_node service_http",
-    "service/wire/odds.py": f"service_odds service_deeplinks {_WIRE}",
-    "service/wire/games.py": f"service_gamestate {_WIRE}",
-    "service/wire/*.py": f"wire_columns service_opportunities {_WIRE}",
-    "service/ws/wire.py": "ws ws_fuzz",
-    "service/stream/sse.py": "stream_lines stream stream_moves stream_slow",
-    "service/params.py": "params service_odds service_opportunities service_http service_fuzz stream",
-    "service/keys.py": "service_keys keys_cli service_limits service_http",
-    "service/limits.py": "service_limits service_keys service_http",
-    "service/tiers.py": "service_limits service_keys service_opportunities service_http",
-    "service/middleware/cache.py": "service_cache service_http",
-    "service/middleware/*.py": "service_limits service_cache service_metrics service_keys service_http",
+    f"{_SERVICE}/wire/reference.py": f"service_reference {_WIRE}",
+    f"{_SERVICE}/wire/references.py": f"service_references {_WIRE}",
+    f"{_SERVICE}/wire/splits.py": f"service_splits {_WIRE}",
+    f"{_SERVICE}/wire/futures.py": f"service_futures {_WIRE}",
+    f"{_SERVICE}/wire/health.py": "service_node service_http",
+    f"{_SERVICE}/wire/odds.py": f"service_odds service_deeplinks {_WIRE}",
+    f"{_SERVICE}/wire/games.py": f"service_gamestate {_WIRE}",
+    f"{_SERVICE}/wire/*.py": f"wire_columns service_opportunities {_WIRE}",
+    f"{_SERVICE}/ws/wire.py": "ws ws_fuzz",
+    f"{_SERVICE}/stream/sse.py": "stream_lines stream stream_moves stream_slow",
+    f"{_SERVICE}/params.py": "params service_odds service_opportunities service_http service_fuzz stream",
+    f"{_SERVICE}/keys.py": "service_keys keys_cli service_limits service_http",
+    f"{_SERVICE}/limits.py": "service_limits service_keys service_http",
+    f"{_SERVICE}/tiers.py": "service_limits service_keys service_opportunities service_http",
+    f"{_SERVICE}/middleware/cache.py": "service_cache service_http",
+    f"{_SERVICE}/middleware/*.py": "service_limits service_cache service_metrics service_keys service_http",
 }
 """Test files of a file, the one most likely to fail first; the first matching pattern counts."""
 

@@ -116,24 +116,24 @@ def price(row: Row) -> tuple[float, str]:
 
 
 @cache
-def load_teams() -> dict[tuple[str, str], str]:
-    """The catalog's teams, read as plain data: ids by sport and name, and by league and the names only it uses."""
+def load_teams() -> dict[tuple[str, ...], str]:
+    """The catalog's teams, read as plain data: ids by sport and full name, and by sport, league and alias."""
     path = Path(__file__).parent.parent / "oddsengine" / "catalog" / "teams.csv"
-    known: dict[tuple[str, str], str] = {}
+    known: dict[tuple[str, ...], str] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for team in csv.DictReader(file):
-            wide = [team["name"], team["id"], *(team["aliases"] or "").split(";")]
-            known |= {(team["sport"], normal(name)): team["id"] for name in wide if name}
-            own = (team["in_league"] or "").split(";")
-            known |= {(team["league"], normal(name)): team["id"] for name in own if name}
+            known |= {(team["sport"], normal(team[column])): team["id"] for column in ("name", "id")}
+            aliases = (team["aliases"] or "").split(";")
+            known |= {(team["sport"], team["league"], normal(name)): team["id"] for name in aliases if name}
     return known
 
 
 def game(row: Row) -> frozenset[str]:
-    """The teams that a row names, as far as the catalog knows them."""
+    """The teams that a row names, as far as the catalog is certain of them."""
     known = load_teams()
     names = normal(row["home_team"]), normal(row["away_team"])
-    found = {known.get((row["league"], name)) or known.get((row["sport"], name)) for name in names if name}
+    kind = row["sport"], row["league"]
+    found = {known.get((row["sport"], name)) or known.get((*kind, name)) for name in names if name}
     return frozenset(id_ for id_ in found if id_)
 
 

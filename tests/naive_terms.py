@@ -304,9 +304,9 @@ def read(wording: Wording, line: float | None) -> Term:
 
 
 def game(wording: Wording, teams: Teams) -> frozenset[str]:
-    """The ids of the teams that a row names, as far as the catalog knows them."""
+    """The ids of the teams that a row names, as far as the catalog is certain of them."""
     sport = catalog.sport(wording[1] or "").id
-    known = [catalog.team(name, sport, wording[2] or "") for name in teams if name]
+    known = [catalog.certain_team(name, sport, wording[2] or "") for name in teams if name]
     return frozenset(team.id for team in known if team)
 
 

@@ -135,7 +135,7 @@ def test_a_copy_says_which_kernels_it_runs(installed: Path) -> None:
     manifest(installed, ["some.nbc"])
     assert version(installed) == f"{fits}, incomplete, else compiled on first use"
     manifest(installed, [])
-    module = installed / "oddsengine" / "devig.py"
+    module = installed / "oddsengine" / "maths" / "devig.py"
     text = module.read_text(encoding="utf-8")
     module.write_text(f"{text}\n", encoding="utf-8")
     assert version(installed) == f"{fits}, made from other sources, else compiled on first use"

@@ -1,18 +1,22 @@
 """Who may import whom: arrows go one way, from the top of this list to its bottom."""
 
 import ast
+import importlib
+import importlib.util
+import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 import oddsengine
+from oddsengine._moved import MOVED
 
 ROOT = Path(oddsengine.__file__).parent
 
 # Each layer may import from its own earlier siblings in the list and from the layers above it.
 LAYERS: list[set[str]] = [
-    {"__main__", "_installation", "catalog", "columns"},
+    {"__main__", "_installation", "_moved", "catalog", "columns"},
     {"_cache"},
     {"_jit"},
     {"maths"},
@@ -147,7 +151,7 @@ PUBLIC = {
     "live.update",
 }
 PARSERS = {path.stem for path in (ROOT / "feeds").glob("*.py")} - {"__init__"}
-SERVICE = sorted((ROOT.parent / "service").rglob("*.py"))
+SERVICE = sorted((ROOT.parent / "service" / "oddsengine_service").rglob("*.py"))
 
 
 def of_library(path: Path) -> set[str]:
@@ -164,16 +168,55 @@ def of_library(path: Path) -> set[str]:
     return used
 
 
-@pytest.mark.parametrize("path", SERVICE, ids=lambda path: str(path.relative_to(ROOT.parent / "service")))
+@pytest.mark.parametrize(
+    "path", SERVICE, ids=lambda path: str(path.relative_to(ROOT.parent / "service" / "oddsengine_service"))
+)
 def test_the_service_imports_public_modules(path: Path) -> None:
     allowed = PUBLIC | {f"feeds.{name}" for name in PARSERS}
     assert not of_library(path) - allowed, f"{path.name} imports internals of the library"
 
 
-@pytest.mark.parametrize("path", SERVICE, ids=lambda path: str(path.relative_to(ROOT.parent / "service")))
+@pytest.mark.parametrize(
+    "path", SERVICE, ids=lambda path: str(path.relative_to(ROOT.parent / "service" / "oddsengine_service"))
+)
 def test_the_service_uses_no_private_name_of_the_library(path: Path) -> None:
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "oddsengine":
             assert not [alias.name for alias in node.names if alias.name.startswith("_")]
         if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
             assert node.attr not in ("_board", "_views", "_awake")
+
+
+# ---- the documentation ----
+
+
+@pytest.mark.parametrize(
+    "package", [ROOT, ROOT.parent / "service" / "oddsengine_service"], ids=lambda path: str(path.name)
+)
+def test_every_folder_and_module_is_on_the_page_of_modules(package: Path) -> None:
+    text = (ROOT.parent / "docs" / "modules.md").read_text(encoding="utf-8")
+    for path in package.rglob("*.py"):
+        folder, *inner = path.relative_to(package).parts
+        if inner:
+            assert f"`{folder}/`" in text, path
+        if package == ROOT and path.stem not in ("__init__", "__main__"):
+            assert f"`{path.stem}`" in text, path
+
+
+def test_the_page_of_modules_has_the_order_of_imports() -> None:
+    text = (ROOT.parent / "docs" / "modules.md").read_text(encoding="utf-8")
+    folders = re.findall(r"^\| `(\w+)/` \|", text.partition("\nThe service")[0], re.MULTILINE)
+    assert [level(folder) for folder in folders] == sorted(level(folder) for folder in folders)
+
+
+# ---- old names ----
+
+
+def test_an_old_name_says_where_the_module_is() -> None:
+    for old, new in MOVED.items():
+        assert importlib.util.find_spec(f"oddsengine.{new}") is not None
+        with pytest.raises(ImportError, match=f"^oddsengine.{old} is now oddsengine.{new}$"):
+            importlib.import_module(f"oddsengine.{old}")
+    with pytest.raises(ImportError, match=r"^oddsengine.scoring is now oddsengine.maths.scoring$"):
+        exec("from oddsengine import scoring", {})
+    assert importlib.util.find_spec("oddsengine.nothing") is None

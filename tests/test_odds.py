@@ -58,7 +58,7 @@ DECIMAL = {
     "decimal_to_american": odds.decimal_to_american,
     "decimal_to_probability": odds.decimal_to_probability,
     "decimal_to_fractional": odds.decimal_to_fractional,
-    "devig": oddsengine.maths.devig,
+    "devig": oddsengine.devig,
     "devig_groups": lambda prices: oddsengine.devig_groups(prices, [0, 2]),
     "kelly": lambda prices: oddsengine.kelly(0.5, prices),
     "kelly_exclusive": lambda prices: oddsengine.kelly_exclusive([0.5, 0.5], prices),

@@ -153,11 +153,22 @@ def test_which_rows_are_of_another_game(teams: Sequence[dict[str, Any]], out: se
     ("tennis", "atp", ("Nadal", "Djokovic"), ("Alcaraz", "Sinner")),
     ("basketball", "ncaab", ("Louisville", "Kentucky"), ("Louisville Cardinals", "Kentucky Wildcats")),
     ("football", "ncaaf", ("Arizona", "Utah"), ("Arizona Wildcats", "Utah Utes")),
+    # Nicknames and codes that are other leagues' teams.
+    ("basketball", "ncaab", ("Grizzlies", "Hornets"), ("MONT", "SAC")),
+    ("football", "ncaaf", ("Cardinals", "Panthers"), ("LOU", "PIT")),
+    # A city may have another team.
+    ("football", "nfl", ("Los Angeles Chargers", "Denver Broncos"), ("LA", "Denver")),
     ("soccer", "brazil_serie_a", ("Atletico-MG", "Botafogo"), ("Atlético Mineiro", "Botafogo RJ")),
 ])  # fmt: skip
 def test_names_of_no_team_of_the_catalog(sport: str, league: str, one: tuple[str, str], other: tuple[str, str]) -> None:
     teams = [named(*each, sport=sport, league=league) for each in (one, other)]
     assert kept_and_not(game_of(*teams))[1] == set()
+
+
+def test_cities_under_the_label_of_another_league() -> None:
+    wnba = dict(sport="basketball", league="wnba")
+    right = named("Indiana Fever", "Minnesota Lynx", **wnba)
+    assert kept_and_not(game_of(right, named("Indiana", "Minnesota", **wnba | dict(league="nba"))))[1] == set()
 
 
 def test_a_game_of_another_sport() -> None:

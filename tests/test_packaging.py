@@ -21,7 +21,10 @@ import pytest
 import oddsengine
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = {"oddsengine": "oddsengine", "service": "oddsengine_service"}  # folders, and what they are installed as
+PACKAGES = {
+    "oddsengine": "oddsengine",
+    "service/oddsengine_service": "oddsengine_service",
+}  # folders, and what they are installed as
 ENTRY = "oddsengine_cli.py"
 OTHERS = ("tests", "docs", "notebooks", "benchmarks", "scripts", ".ci", "deploy")
 FILES = (
@@ -65,7 +68,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "oddsengine/__pycache__/a.cpython-311.pyc",
         "oddsengine/kernels/k.nbc",
         "oddsengine/kernels/kernels.json",
-        "service/b.pyc",
+        "service/oddsengine_service/b.pyc",
         "tests/__pycache__/c.nbc",
     )
     for name in caches:

@@ -49,7 +49,10 @@ def test_a_recorded_world_replays_the_same(name: str, values: dict[str, Any], mo
     modules = fill(monkeypatch, values)
     for was, now in zip(golden.expected(name), golden.replayed(name), strict=True):
         assert now == was
-    assert modules >= {f"oddsengine.{name}" for name in ("board.state", "detect", "guards", "layout", "tails")}
+    assert modules >= {
+        f"oddsengine.{name}"
+        for name in ("board.state", "detection.sweep", "detection.tails", "guards.verdicts", "identity.layout")
+    }
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -15,7 +15,7 @@ Adding a book or a market name is a change of data.
 | `words()`, `categories()` | words of selections, words of filters | markets.toml |
 | `fair_table()` | constants of the fair price at the close | fair.toml |
 | `thresholds()` | every threshold of the guards and detectors | guards.toml |
-| `team(name, sport, league)`, `team_name(...)`, `teams()`, `team_aliases(sport)` | team names and aliases | teams.csv |
+| `team(name, sport, league)`, `certain_team`, `team_name`, `teams()`, `team_aliases(sport)` | teams | teams.csv |
 | `numerical_id(domain, id)` | the number of an id, never reused | numbers.csv |
 | `normalise(text)`, `normalised(expr)` | normalised names | |
 
@@ -63,7 +63,7 @@ from oddsengine.catalog.names import normalise, normalised
 from oddsengine.catalog.numbers import numerical_id
 from oddsengine.catalog.own import forget, load
 from oddsengine.catalog.sports import Scores, Shape, Sport, sport, sports
-from oddsengine.catalog.teams import Team, team, team_aliases, team_name, teams
+from oddsengine.catalog.teams import Team, certain_team, team, team_aliases, team_name, teams
 from oddsengine.catalog.thresholds import Thresholds, changed, shipped, thresholds
 
 __all__ = [
@@ -91,6 +91,7 @@ __all__ = [
     "book",
     "books",
     "categories",
+    "certain_team",
     "changed",
     "chosen_fair_table",
     "fair_changes",

@@ -109,3 +109,24 @@ def team_name(text: str, sport_id: str, league_id: str = "") -> str:
     found = team(text, sport_id, league_id)
     own = found is not None and (not league_id or found.league == league(league_id, sport_id).id)
     return found.name if found is not None and own else text
+
+
+@lru_cache(maxsize=16384)
+def certain_team(text: str, sport_id: str, league_id: str = "") -> Team | None:
+    """Return the team that a name cannot but mean: by its full name or id, or by an alias in its own league.
+
+    An alias elsewhere may be another team (the Hornets of a college), and so may a city.
+
+    Examples
+    --------
+    >>> names = ("Charlotte Hornets", "Hornets", "Charlotte")
+    >>> [certain_team(name, "basketball", "nba") is not None for name in names]
+    [True, True, False]
+    >>> [certain_team(name, "basketball", "ncaab") is not None for name in names]
+    [True, False, False]
+    """
+    within, name = sport(sport_id).id, normalise(text)
+    if match := _by_name().get((within, name)):
+        return match
+    found = _by_name().get((within, team_aliases(within).get(name, "")))
+    return found if found is not None and found.league == league(league_id, sport_id).id else None

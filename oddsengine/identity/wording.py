@@ -507,20 +507,22 @@ def thresholds(terms: Terms, line: Floats, side: Sides) -> tuple[Ints, Bools]:
 # ---- rows of other games under the id of an event ----
 
 Game = frozenset[str]
-"""Ids of the teams that a row names, as far as the catalog knows them."""
+"""Ids of the teams that a row names, as far as the catalog is certain of them."""
 _MOST_GAMES = 64  # an id for which more are named stands for none of them: all of their rows are rejected
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def game(sport: str, league: str, home: str, away: str) -> Game:
-    """Return the game that a row names, by the ids of its sport and league and the names of its teams (see `team`).
+    """Return the game that a row names, by the ids of its sport and league and the names of its teams.
+
+    Only teams that are certain count (`certain_team`): a row is rejected for naming others than most books do.
 
     Examples
     --------
     >>> sorted(game("basketball", "nba", "celtics", "la lakers")), sorted(game("tennis", "atp", "r nadal", "sinner"))
     (['boston_celtics', 'los_angeles_lakers'], [])
     """
-    teams = (catalog.team(name, sport, league) for name in (home, away) if name)
+    teams = (catalog.certain_team(name, sport, league) for name in (home, away) if name)
     return frozenset(team.id for team in teams if team is not None)
 
 
