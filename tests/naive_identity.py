@@ -116,25 +116,25 @@ def price(row: Row) -> tuple[float, str]:
 
 
 @cache
-def load_teams() -> dict[tuple[str, ...], str]:
-    """The catalog's teams, read as plain data: ids by sport and full name, and by sport, league and alias."""
+def load_teams() -> dict[tuple[str, str], tuple[str, str]]:
+    """The catalog's teams, read as plain data: ids and leagues by sport and name."""
     path = Path(__file__).parent.parent / "oddsengine" / "catalog" / "teams.csv"
-    known: dict[tuple[str, ...], str] = {}
+    known: dict[tuple[str, str], tuple[str, str]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for team in csv.DictReader(file):
-            known |= {(team["sport"], normal(team[column])): team["id"] for column in ("name", "id")}
-            aliases = (team["aliases"] or "").split(";")
-            known |= {(team["sport"], team["league"], normal(name)): team["id"] for name in aliases if name}
+            names = [team["name"], team["id"], *(team["aliases"] or "").split(";")]
+            known |= {(team["sport"], normal(name)): (team["id"], team["league"]) for name in names if name}
     return known
 
 
 def game(row: Row) -> frozenset[str]:
     """The teams that a row names, as far as the catalog is certain of them."""
-    known = load_teams()
-    names = normal(row["home_team"]), normal(row["away_team"])
-    kind = row["sport"], row["league"]
-    found = {known.get((row["sport"], name)) or known.get((*kind, name)) for name in names if name}
-    return frozenset(id_ for id_ in found if id_)
+    known, found = load_teams(), set()
+    for name in (normal(row["home_team"]), normal(row["away_team"])):
+        team, league = known.get((row["sport"], name), ("", ""))
+        if team and row["league"] in (None, "", league):
+            found.add(team)
+    return frozenset(found)
 
 
 def other_games(votes: Iterable[Mapping[frozenset[str], int]]) -> set[frozenset[str]]:

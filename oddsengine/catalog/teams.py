@@ -113,20 +113,16 @@ def team_name(text: str, sport_id: str, league_id: str = "") -> str:
 
 @lru_cache(maxsize=16384)
 def certain_team(text: str, sport_id: str, league_id: str = "") -> Team | None:
-    """Return the team that a name cannot but mean: by its full name or id, or by an alias in its own league.
+    """Return the team of a name that is one throughout its sport, unless a league is named that is not the team's.
 
-    An alias elsewhere may be another team (the Hornets of a college), and so may a city.
+    In another league a nickname is another team's (the Hornets of a college), and a city alone is none's.
 
     Examples
     --------
-    >>> names = ("Charlotte Hornets", "Hornets", "Charlotte")
-    >>> [certain_team(name, "basketball", "nba") is not None for name in names]
-    [True, True, False]
-    >>> [certain_team(name, "basketball", "ncaab") is not None for name in names]
-    [True, False, False]
+    >>> named = ("Hornets", "nba"), ("Hornets", ""), ("Hornets", "ncaab"), ("Charlotte", "nba")
+    >>> [certain_team(name, "basketball", league) is not None for name, league in named]
+    [True, True, False, False]
     """
     within, name = sport(sport_id).id, normalise(text)
-    if match := _by_name().get((within, name)):
-        return match
-    found = _by_name().get((within, team_aliases(within).get(name, "")))
-    return found if found is not None and found.league == league(league_id, sport_id).id else None
+    found = _by_name().get((within, team_aliases(within).get(name, name)))
+    return found if found is not None and (not league_id or found.league == league(league_id, sport_id).id) else None
