@@ -41,7 +41,7 @@ $(VENV)/.service: $(VENV)/.library
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.service
-	@echo "installing what the tests need: pytest, mypy, pandas and others, 1.0 GB ..."
+	@echo "installing what the tests need: pytest, mypy, pandas and others, 0.7 GB ..."
 	@$(INSTALL) 'oddsengine[dev]'
 	@touch $@
 
@@ -56,7 +56,7 @@ $(VENV)/.bench: $(VENV)/.test-all
 	@touch $@
 
 # Those of a scan, or all: a node needs most. Those whose source has not changed are kept.
-$(VENV)/.kernels-%: $(shell find oddsengine -name '*.py') | $(VENV)/.library
+$(VENV)/.kernels-%: $(shell find oddsengine -name '*.py') $(VENV)/.library
 	@$(BIN)/python -m oddsengine.commands.prebuild --for $*
 	@touch $@
 

@@ -9,16 +9,20 @@ for this platform then. Those of the checkout are taken if they are up to date.
 
 import importlib.util
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from setuptools import Distribution, find_namespace_packages, setup
 from setuptools.command.build_py import build_py
 
 CACHES = ["*__pycache__*"]
-KERNELS = os.environ.get("ODDSENGINE_BUILD_KERNELS") != "0" and importlib.util.find_spec("numba") is not None
+installation: dict[str, Any] = runpy.run_path("oddsengine/_installation.py")  # without its package
+KERNELS = not installation["unsupported"]() and importlib.util.find_spec("numba") is not None
+KERNELS = KERNELS and os.environ.get("ODDSENGINE_BUILD_KERNELS") != "0"
 
 
 class BuildWithKernels(build_py):
@@ -31,7 +35,8 @@ class BuildWithKernels(build_py):
             return
         folder = Path(self.build_lib, "oddsengine", "kernels").absolute()
         folder.mkdir(exist_ok=True)
-        for file in Path("oddsengine", "kernels").glob("*.*"):
+        made = Path("oddsengine", "kernels")
+        for file in [*made.glob("*.nbc"), *made.glob(installation["PREBUILT_MANIFEST"])]:
             shutil.copy(file, folder)
         # The packages of a build environment are on the path of this process only.
         path = os.pathsep.join([str(Path(self.build_lib).absolute()), *filter(None, sys.path)])

@@ -29,6 +29,8 @@ _PROCESSOR = ("vendor_id", "cpu family", "model", "flags", "CPU implementer", "C
 _SETTINGS = {"NUMBA_BOUNDSCHECK": ("",), "NUMBA_DEBUGINFO": ("", "0"), "NUMBA_OPT": ("", "3")}
 _OWN_SETTINGS = ("NUMBA_CPU_FEATURES", "NUMBA_CPU_NAME")
 _NONE = "there are no prebuilt ones in this installation"
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe is not waited for
+_MANIFEST = {"made_for": dict, "sources": str, "use": str, "files": list}
 
 
 # ---- this machine ----
@@ -135,12 +137,26 @@ def _trusted() -> frozenset[int]:
     return frozenset({0, os.stat(PACKAGE).st_uid, *mine})
 
 
-def content(file: str | os.PathLike[str]) -> bytes:
-    """Read a file; empty if it is missing, owned by another user, or writable by everybody."""
+@cache
+def _own_group(user: int, group: int) -> bool:
+    """Whether a group is that of one user alone, as many systems make one for each: both have the same name."""
     try:
-        with open(file, "rb") as source:
+        import grp  # noqa: PLC0415  not on Windows
+        import pwd  # noqa: PLC0415
+
+        return grp.getgrgid(group).gr_name == pwd.getpwuid(user).pw_name
+    except (ImportError, KeyError):
+        return False
+
+
+def content(file: str | os.PathLike[str]) -> bytes:
+    """Read a file; empty if it is missing or no plain file, owned by another user, or writable by others."""
+    try:
+        with open(os.open(file, os.O_RDONLY | _AT_ONCE), "rb") as source:
             status = os.fstat(source.fileno())
-            return source.read() if status.st_uid in _trusted() and not status.st_mode & stat.S_IWOTH else b""
+            mode, owner = status.st_mode, status.st_uid
+            others = mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not _own_group(owner, status.st_gid))
+            return source.read() if stat.S_ISREG(mode) and owner in _trusted() and not others else b""
     except OSError:
         return b""
 
@@ -155,18 +171,22 @@ def manifest_of(made_for: dict[str, str]) -> str:
     return f"kernels-{zlib.crc32(json.dumps(made_for).encode()):08x}.json"
 
 
-def describe(made_for: dict[str, str], files: Iterable[str]) -> bytes:
-    """Return the manifest of kernels."""
-    return json.dumps({"made_for": made_for, "sources": sources(), "files": sorted(files)}, indent=1).encode()
+def describe(made_for: dict[str, str], files: Iterable[str], use: str = "all") -> bytes:
+    """Return the manifest of kernels: all, or those of one use."""
+    manifest = {"made_for": made_for, "sources": sources(), "use": use, "files": sorted(files)}
+    return json.dumps(manifest, indent=1).encode()
 
 
 def read_manifest(folder: str, name: str) -> dict[str, Any]:
     """Return a manifest; empty if there is none, or none that is trusted."""
     try:
         found = json.loads(content(os.path.join(folder, name)))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) and {"made_for", "sources", "files"} <= found.keys() else {}
+    fits = isinstance(found, dict) and all(isinstance(found.get(key), kind) for key, kind in _MANIFEST.items())
+    return (
+        found if fits and all(isinstance(text, str) for text in (*found["made_for"].values(), *found["files"])) else {}
+    )
 
 
 def interpreted() -> bool:
@@ -182,9 +202,14 @@ def up_to_date(folder: str, made_for: dict[str, str]) -> bool:
 
 def _outdated(folder: str, manifest: dict[str, Any]) -> str:
     """Say why some kernels may have to be compiled again; empty if all are there, made from the code as it is."""
-    if set(manifest["files"]) - set(os.listdir(folder)):
-        return "incomplete"
-    return "" if manifest["sources"] == sources() else "made from other sources"
+    try:
+        if set(manifest["files"]) - set(os.listdir(folder)):
+            return "incomplete"
+        if manifest["sources"] != sources():
+            return "made from other sources"
+    except OSError as error:
+        return f"{error.filename} cannot be read"
+    return "" if manifest["use"] == "all" else f"only those of a {manifest['use']}"
 
 
 def misfit(folder: str = PREBUILT) -> str:
@@ -202,7 +227,11 @@ def misfit(folder: str = PREBUILT) -> str:
 
 def why_compiled() -> str:
     """Say why kernels that come with this installation do not spare the compiler; empty if none come with it."""
-    return misfit() if read_manifest(PREBUILT, PREBUILT_MANIFEST) else ""
+    manifest = read_manifest(PREBUILT, PREBUILT_MANIFEST)
+    if not manifest:
+        return ""
+    outdated = _outdated(PREBUILT, manifest)
+    return misfit() or (f"the prebuilt ones are {outdated}" if outdated else "")
 
 
 def kernels() -> str:
@@ -215,7 +244,7 @@ def kernels() -> str:
     if not reason:
         manifest = read_manifest(PREBUILT, PREBUILT_MANIFEST)
         its = manifest["made_for"]
-        versions = f"Python {its['python']}, numba {its['numba']}, llvmlite {its['llvmlite']}, {its['processor']}"
+        versions = f"Python {its['python']}, numba {its['numba']}, llvmlite {its['llvmlite']}, {PORTABLE}"
         made.append((PREBUILT, manifest, f"prebuilt ({versions})"))
     if not made:
         return f"compiled on first use ({reason})"

@@ -4,6 +4,7 @@
 """
 
 import os
+import runpy
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,11 @@ from setuptools.build_meta import (
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
     """Return the requirements of setuptools and, unless no kernels are wanted, of the package with its own compiler."""
     needed: list[str] = build_meta.get_requires_for_build_wheel(config_settings)
-    if os.environ.get("ODDSENGINE_BUILD_KERNELS") == "0":
+    root = Path(__file__).parent.parent
+    unsupported = runpy.run_path(str(root / "oddsengine" / "_installation.py"))["unsupported"]
+    if os.environ.get("ODDSENGINE_BUILD_KERNELS") == "0" or unsupported():
         return needed
-    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return [*needed, *project["dependencies"], *project["optional-dependencies"]["kernels"]]
 
 

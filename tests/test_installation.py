@@ -1,7 +1,9 @@
 """Which kernels run, as `oddsengine --version` says; whether that is true is tested in `test_prebuild.py`."""
 
+import grp
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import pytest
 import oddsengine
 from oddsengine._installation import (
     PREBUILT_MANIFEST,
+    content,
     describe,
     kernels,
     lasting,
@@ -84,6 +87,45 @@ def test_kernels_of_this_machine_are_named(cache: Path) -> None:
         assert kernels() == others
     manifest.write_text("{", encoding="utf-8")
     assert kernels() == others
+
+
+@pytest.mark.parametrize("lie", [
+    [], 5, {"made_for": None}, {"files": None}, {"files": 5}, {"files": [5]}, {"sources": 1}, {"made_for": {"numba": 1}},
+])  # fmt: skip
+def test_a_manifest_that_is_none_is_not_one(cache: Path, lie: Any) -> None:
+    others, made_for = kernels(), target(portable=False)
+    told: Any = {**json.loads(describe(made_for, [])), **lie} if isinstance(lie, dict) else lie
+    (cache / manifest_of(made_for)).write_text(json.dumps(told), encoding="utf-8")
+    assert kernels() == others
+    (cache / manifest_of(made_for)).write_text("[" * 100_000, encoding="utf-8")
+    assert kernels() == others
+
+
+def test_kernels_of_one_use_are_said_to_be_that(cache: Path) -> None:
+    made_for = target(portable=False)
+    (cache / manifest_of(made_for)).write_bytes(describe(made_for, [], "scan"))
+    assert kernels().startswith(f"for this machine ({cache}), only those of a scan, else ")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no modes, groups and pipes")
+def test_files_that_others_may_have_written_are_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "kernel.nbc"
+    file.write_bytes(b"code")
+    assert content(file) == b"code"
+    for mode, read in (
+        (0o664, grp.getgrgid(file.stat().st_gid).gr_name == pwd.getpwuid(os.getuid()).pw_name),
+        (0o646, False),
+    ):
+        file.chmod(mode)
+        assert content(file) == (b"code" if read else b"")
+    file.chmod(0o664)
+    strange = next(group.gr_gid for group in grp.getgrall() if group.gr_name != pwd.getpwuid(os.getuid()).pw_name)
+    if os.getuid() == 0:
+        os.chown(file, -1, strange)
+        assert content(file) == b""
+    pipe = tmp_path / "pipe.nbc"
+    os.mkfifo(pipe)
+    assert content(pipe) == b""
 
 
 def test_plain_python_is_said(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,8 +28,8 @@ PACKAGES = {
 ENTRY = "oddsengine_cli.py"
 OTHERS = ("tests", "docs", "notebooks", "benchmarks", "scripts", ".ci", "deploy")
 FILES = (
-    "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md", "constraints.txt", ENTRY,
-    "pyproject.toml", "setup.py",
+    ".dockerignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md",
+    "constraints.txt", ENTRY, "pyproject.toml", "setup.py",
 )  # fmt: skip
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 TIMEOUT_S = 300

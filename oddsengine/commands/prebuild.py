@@ -7,6 +7,7 @@ The second is for builds of the package, and for a checkout.
 """
 
 import os
+import signal
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -19,7 +20,13 @@ SWITCH = "ODDSENGINE_BUILD_KERNELS"  # 0: none are made
 
 
 def compile_command(_: Namespace) -> None:
+    signal.signal(signal.SIGTERM, _ended)
     compile_kernels(_report)
+
+
+def _ended(*_: object) -> None:
+    """End by an exception, so that the processes that compile end too."""
+    sys.exit(128 + signal.SIGTERM)
 
 
 def _report(text: str) -> None:
@@ -35,6 +42,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--for", dest="use", choices=USES, default="all", help="make only the kernels of this")
     parser.add_argument("folder", nargs="?", type=Path, default=PREBUILT)
     given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, _ended)
     try:
         prebuild(_report, given.folder, given.use)
     except OSError as error:

@@ -18,7 +18,7 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from oddsengine import _installation, _jit, query
-from oddsengine._cache import PREBUILT, Folders, first_writable
+from oddsengine._cache import PREBUILT, Folders, _replace, first_writable
 from oddsengine._installation import PORTABLE, VARIABLE, interpreted, lasting, unsupported
 from oddsengine.compiling import loading as warm
 from oddsengine.detection.finders import find_all, markets, rejected
@@ -110,20 +110,21 @@ def _calling(parts: Sequence[str], folder: Path, *, portable: bool) -> None:
     folders.save(_installation.manifest_of(made_for), _installation.describe(made_for, folders.used))
     if portable:
         for file in set(folder.glob("*.nbc")) - {folder / name for name in folders.used}:
-            file.unlink()
+            file.unlink(missing_ok=True)
 
 
 def _side_by_side(jobs: Sequence[Sequence[str]], folder: Path, progress: Callable[[], None], *, portable: bool) -> None:
     """Make the kernels of some parts in processes of their own, one for each job."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(str(Path(each).absolute()) for each in sys.path)}
+    env, paths = dict(os.environ), [str(Path(each).absolute()) for each in sys.path if each]
     if portable:
         plain = {name: value for name, value in env.items() if not name.startswith("NUMBA_")}
         env = {**plain, "NUMBA_CPU_NAME": PORTABLE, "NUMBA_CPU_FEATURES": ""}
     with ExitStack() as stack:
         running = []
         for parts in jobs:
-            # -P: never from the folder in which the user happens to be.
-            command = [sys.executable, "-P", "-m", _MODULE, ",".join(parts), str(folder), "portable" * portable]
+            # Isolated: a file of the user that is named like a module of Python does not hide that.
+            code = f"import sys; sys.path[:] = {paths!r}; from {_MODULE} import main; main(sys.argv[1:])"
+            command = [sys.executable, "-I", "-c", code, ",".join(parts), str(folder), "portable" * portable]
             said = stack.enter_context(TemporaryFile("w+", encoding="utf-8", errors="replace"))
             process = stack.enter_context(
                 subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said)
@@ -171,6 +172,9 @@ def make(folder: Path, report: Callable[[str], None], *, portable: bool, use: st
     for jobs in USES[use]:
         _side_by_side(jobs, folder, progress, portable=portable)
     if use != "all":
+        made = [file.name for file in folder.glob("*.nbc")]
+        _replace(folder / _installation.manifest_of(made_for), _installation.describe(made_for, made, use))
+        report(f"kernels of a {use} compiled in {time.monotonic() - began:.0f} s")
         return
     manifest = _installation.read_manifest(at, _installation.manifest_of(made_for))
     if not manifest:  # as on file systems without owners and modes
@@ -234,8 +238,10 @@ def compile_kernels(report: Callable[[str], None] | None = None) -> Path:
     return folder
 
 
-if __name__ == "__main__":
+def main(arguments: Sequence[str]) -> None:
+    """Make the kernels of some parts, in a process of its own."""
+    parts, folder, portable = arguments
     try:
-        _calling(sys.argv[1].split(","), Path(sys.argv[2]), portable=bool(sys.argv[3]))
+        _calling(parts.split(","), Path(folder), portable=bool(portable))
     except OSError as error:
         sys.exit(str(error))
