@@ -6,31 +6,11 @@ commands.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oddsengine import _moved
 from oddsengine._installation import __version__
 from oddsengine.catalog.reasons import GUARDS
-from oddsengine.compiling.loading import load_kernels
-from oddsengine.detection.explain import Explanation, explain
-from oddsengine.detection.fair import FAIR_COLUMNS
-from oddsengine.detection.finders import (
-    Opportunities,
-    fair,
-    find_all,
-    find_arbitrage,
-    find_ev,
-    find_low_hold,
-    find_middles,
-    markets,
-    rejected,
-)
-from oddsengine.detection.question import prepare
-from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
-from oddsengine.feeds.reading import read_odds
-from oddsengine.live.engine import Engine
-from oddsengine.live.update import Update
-from oddsengine.live.view import View
 from oddsengine.maths.arbitrage import arbitrage_stakes, hold, round_stakes
 from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.maths.kelly import kelly, kelly_exclusive
@@ -44,11 +24,41 @@ from oddsengine.maths.odds import (
     parse_fractional,
     probability_to_decimal,
 )
-from oddsengine.staking.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_plan, cover, kelly_portfolio
 from oddsengine.tables.expressions import OddsExpr
 from oddsengine.tables.files import write_table
 from oddsengine.tables.frames import flatten
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarning, check_odds
+
+if TYPE_CHECKING:
+    from oddsengine.backtesting import audit, calibrate, scan_history
+    from oddsengine.backtesting.scan import SCAN_SCHEMA
+    from oddsengine.backtesting.strategy import TRADES_SCHEMA, Backtest, Strategy, Trader, backtest
+    from oddsengine.backtesting.tearsheet import tear_sheet, write_tear_sheet
+    from oddsengine.compiling.compilation import compile_kernels
+    from oddsengine.compiling.loading import load_kernels
+    from oddsengine.detection.explain import Explanation, explain
+    from oddsengine.detection.fair import FAIR_COLUMNS
+    from oddsengine.detection.finders import (
+        Opportunities,
+        fair,
+        find_all,
+        find_arbitrage,
+        find_ev,
+        find_low_hold,
+        find_middles,
+        markets,
+        rejected,
+    )
+    from oddsengine.detection.question import prepare
+    from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
+    from oddsengine.feeds.reading import read_odds
+    from oddsengine.futures import FUTURES_SCHEMA, Futures, FuturesBoard, FuturesField, find_futures
+    from oddsengine.live.engine import Engine
+    from oddsengine.live.update import Update
+    from oddsengine.live.view import View
+    from oddsengine.simulate import World
+    from oddsengine.staking.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_plan, cover, kelly_portfolio
+    from oddsengine.tape import Tape, TapeError, replay, resume
 
 _moved.install()
 
@@ -131,37 +141,39 @@ __all__ = [
     "write_tear_sheet",
 ]
 
-# Imported on first use, since most programs need none of these.
-_LATER = {
-    "World": "simulate",
-    "Tape": "tape",
-    "TapeError": "tape",
-    "replay": "tape",
-    "resume": "tape",
-    "FUTURES_SCHEMA": "futures",
-    "Futures": "futures",
-    "FuturesBoard": "futures",
-    "FuturesField": "futures",
-    "find_futures": "futures",
-    "audit": "backtesting",
-    "scan_history": "backtesting",
-    "calibrate": "backtesting",
-    "SCAN_SCHEMA": "backtesting.scan",
-    "Backtest": "backtesting.strategy",
-    "Strategy": "backtesting.strategy",
-    "TRADES_SCHEMA": "backtesting.strategy",
-    "Trader": "backtesting.strategy",
-    "compile_kernels": "compiling.compilation",
-    "backtest": "backtesting.strategy",
-    "tear_sheet": "backtesting.tearsheet",
-    "write_tear_sheet": "backtesting.tearsheet",
+# Imported on first use: importing all of them takes as long as importing numpy.
+_MODULES = {
+    "backtesting": "audit calibrate scan_history",
+    "backtesting.scan": "SCAN_SCHEMA",
+    "backtesting.strategy": "Backtest Strategy TRADES_SCHEMA Trader backtest",
+    "backtesting.tearsheet": "tear_sheet write_tear_sheet",
+    "compiling.compilation": "compile_kernels",
+    "compiling.loading": "load_kernels",
+    "detection.explain": "Explanation explain",
+    "detection.fair": "FAIR_COLUMNS",
+    "detection.finders": (
+        "Opportunities fair find_all find_arbitrage find_ev find_low_hold find_middles markets rejected"
+    ),
+    "detection.question": "prepare",
+    "detection.results": "ARBITRAGE_SCHEMA EV_SCHEMA LOW_HOLD_SCHEMA MIDDLES_SCHEMA",
+    "feeds.reading": "read_odds",
+    "futures": "FUTURES_SCHEMA Futures FuturesBoard FuturesField find_futures",
+    "live.engine": "Engine",
+    "live.update": "Update",
+    "live.view": "View",
+    "simulate": "World",
+    "staking.stakes": "COVER_SCHEMA PLAN_SCHEMA Portfolio arbitrage_plan cover kelly_portfolio",
+    "tape": "Tape TapeError replay resume",
 }
+_LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"oddsengine.{_LATER[name]}"), name)
+    def __getattr__(name: str) -> Any:
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(importlib.import_module(f"oddsengine.{_LATER[name]}"), name)
+        return value
 
 
 def __dir__() -> list[str]:

@@ -92,8 +92,11 @@ def test_a_view_that_two_hold_and_one_closes() -> None:
 
 def test_numbers_of_other_kinds_can_be_recorded(tmp_path: Path) -> None:
     engine, writer = oe.resume(tmp_path)
+    numbers: dict[str, Any] = dict(
+        min_ev=np.float32(1.0), sharp={"pinnacle": np.int64(2)}, commission={"a": np.float32(0.01)}
+    )
     with writer:
-        engine.view(min_ev=np.float32(1.0), sharp={"pinnacle": np.int64(2)}, commission={"a": np.float32(0.01)})
+        engine.view(**numbers)
         engine.step(ARB, NOW)
     assert oe.replay(oe.Tape(tmp_path)).state_hash() == engine.state_hash()
     assert oe.replay(tmp_path).state_hash() == oe.replay(str(tmp_path)).state_hash() == engine.state_hash()

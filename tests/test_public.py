@@ -1,9 +1,11 @@
 """The names that people import."""
 
+import ast
 import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import oddsengine
 
@@ -18,14 +20,33 @@ def test_nothing_public_is_missing_from_all() -> None:
     for name in oddsengine.__all__:
         getattr(oddsengine, name)  # those that load late
     public = {name for name, value in vars(oddsengine).items() if not (name.startswith("_") or inspect.ismodule(value))}
-    public -= {"Any"}
+    public -= {"Any", "TYPE_CHECKING"}
     assert dir(oddsengine) == sorted(oddsengine.__all__)
-    late = {name for name in oddsengine.__all__ if name not in vars(oddsengine)}
-    futures = {"FUTURES_SCHEMA", "Futures", "FuturesBoard", "FuturesField", "find_futures"}
-    history = {"audit", "calibrate", "scan_history", "SCAN_SCHEMA", "Backtest", "Strategy", "TRADES_SCHEMA", "Trader"}
-    history |= {"backtest", "tear_sheet", "write_tear_sheet"}
-    assert late == {"compile_kernels", "World", "Tape", "TapeError", "replay", "resume"} | futures | history
-    assert public | late == {name for name in oddsengine.__all__ if not name.startswith("_")}
+    assert public == {name for name in oddsengine.__all__ if not name.startswith("_")}
+
+
+def test_type_checkers_see_what_is_imported_on_first_use() -> None:
+    """The same names, from the same modules."""
+    tree = ast.parse(Path(str(oddsengine.__file__)).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name))
+    seen = {
+        alias.name: str(node.module).removeprefix("oddsengine.")
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == oddsengine._LATER
+    # A module of the same name would take the place of what is exported, once something imports it.
+    folder = Path(str(oddsengine.__file__)).parent
+    assert not set(oddsengine._LATER) & {path.stem for path in folder.iterdir()}
+
+
+def test_importing_loads_neither_finders_nor_the_live_board() -> None:
+    code = "import sys, oddsengine; print(*sorted(name for name in sys.modules if name.count('.') == 1))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    loaded = set(done.stdout.split())
+    assert "oddsengine.tables" in loaded
+    assert not loaded & {f"oddsengine.{name}" for name in ("board", "detection", "live", "query", "staking", "pricing")}
 
 
 def test_public_functions_say_what_they_do() -> None:

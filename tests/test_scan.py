@@ -282,7 +282,8 @@ def test_constants_are_in_force_from_their_day_and_never_before() -> None:
         calls.append(day)
         return OLD if day < midnight else NEW
 
-    for fair in ({first: OLD, midnight.date(): NEW}, {midnight: NEW, datetime(2020, 1, 1): OLD}, of_day):
+    ways: list[Any] = [{first: OLD, midnight.date(): NEW}, {midnight: NEW, datetime(2020, 1, 1): OLD}, of_day]
+    for fair in ways:
         both = oe.scan_history(frame, kinds=["ev"], fair=fair)
         assert part(both, late=False).equals(part(old, late=False))
         assert part(both, late=True).equals(part(new, late=True))
@@ -305,12 +306,13 @@ def test_constants_that_are_none_are_refused() -> None:
     frame = quotes(4, looks=3)
     with pytest.raises(ValueError, match=r"fair has no table for .*; the first one starts at 2099-01-01"):
         oe.scan_history(frame, fair={date(2099, 1, 1): OLD})
-    for wrong, message in (
+    refused: list[tuple[Any, str]] = [
         (3, "fair must be a FairTable, tables by date, or a function"),
         ({"2026": OLD}, "keys of fair must be dates"),
         ({date(2026, 1, 1): 3}, "fair must return a FairTable"),
         (lambda _: None, "fair must return a FairTable"),
-    ):
+    ]
+    for wrong, message in refused:
         with pytest.raises(TypeError, match=message):
             oe.scan_history(frame, fair=wrong)
     with pytest.raises(ValueError, match="fair must have at least one table, got an empty mapping"):
