@@ -11,9 +11,9 @@ odds, does not tell what the book would have answered: the order is filled at th
 Stakes are whole steps, within limits, and within the cash that is not in open bets. Each outcome of a market is bet on
 at most once, at any book.
 
-**Results.** By the final score, if known and decisive (`outcomes.settled`); else by the closing line, the mean profit
-at the fair price of the other books' close (`auditing.grading`), less the share of stakes that a push on a whole or
-quarter line returns; else there is none. Standard errors are clustered by event.
+**Results.** By the final score, if known and decisive (`staking.outcomes.settled`); else by the closing line, the
+mean profit at the fair price of the other books' close (`backtesting.grading`), less the share of stakes that a push on
+a whole or quarter line returns; else there is none. Standard errors are clustered by event.
 """
 
 from collections.abc import Callable, Mapping

@@ -176,13 +176,13 @@ class Names:
         self.wordings: list[Wording] = []
         self.numbering = self.wordings  # the list whose positions are the codes: of the names that this is a copy of
         self.event = Column(np.int32)
-        self.place = Column(np.int64, 4)  # sort keys of its rows: see `layout.pack`
+        self.place = Column(np.int64, 4)  # sort keys of its rows: see `identity.layout.pack`
         self.other = Column(np.int64, 4)  # the same with home and away swapped
         self.turned = Column(np.uint8)
         self.pair = Column(np.int32)  # code in `pairs`
         self.league = Column(np.int32)  # code in `leagues`
         self.game = Column(np.int32)  # code in `games`
-        self.tie = Column(np.uint32)  # checksum of its texts, see `groups.checksum`
+        self.tie = Column(np.uint32)  # checksum of its texts, see `identity.groups.checksum`
         self.id = Column(np.uint64)  # of event, market, subject, side and line
         self.stem = Column(np.uint64)  # the same without the line
         self.published = Column(np.int32)  # market type in responses: an index into `published_names`

@@ -266,7 +266,7 @@ def _prices(odds, american, flags, bad, mismatch):
             if abs(a) < 100.0:
                 flags[i] |= np.uint8(4)
             if a != 0.0:
-                made = (100.0 + abs(a)) / (100.0 if a > 0.0 else -a)  # as `odds.american_to_decimal`, to the bit
+                made = (100.0 + abs(a)) / (100.0 if a > 0.0 else -a)  # as `maths.odds.american_to_decimal`, to the bit
         if np.isnan(d):
             if abs(a) < 100.0:
                 bad[i] = 1

@@ -51,7 +51,7 @@ class Rows:
     doubt: Bytes
     mark: npt.NDArray[np.uint32]  # of what its market depended on at the last search; see `changes`
     close_mark: npt.NDArray[np.uint32]  # of what its estimate depended on outside its market
-    close: Floats  # estimated closing probability of its outcome then; see `fair_close.remember`
+    close: Floats  # estimated closing probability of its outcome then; see `pricing.close.remember`
     level: npt.NDArray[np.uint16]  # newest price level, a probability in 65535ths; see `levels`
     level_time: npt.NDArray[np.uint16]  # second at which it was last seen, modulo 2^16
     level_look: Bytes  # number of that look, modulo 2^8

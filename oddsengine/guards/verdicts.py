@@ -991,7 +991,7 @@ def guard(
     Parameters
     ----------
     table, identity
-        A checked table and the result of `markets.identify`.
+        A checked table and the result of `identity.table.identify`.
     off
         Codes of disabled guards.
     now

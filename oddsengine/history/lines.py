@@ -2,7 +2,7 @@
 
 A *move* is a price that differs from the same row's previous one in decimal odds, live flag or suspension. `Ring`
 records the newest moves of the whole board; the opening of each row is stored separately and never overwritten.
-`archive.moves` returns the same moves from an archive.
+`history.archive.moves` returns the same moves from an archive.
 """
 
 import threading

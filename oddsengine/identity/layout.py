@@ -2,7 +2,7 @@
 
 A table and a live board use the same sort. Each row has a *term* (a wording with its line) and a book; `pack` encodes
 what a term means as sort keys, and `gather` sorts the rows of units by them. On the board, terms and units are kept
-(`board.names`, `board.units`); for a table they are made once (`markets`).
+(`board.names`, `board.units`); for a table they are made once (`identity.table`).
 
 A unit contains the rows of one event and live flag that any guard or detector combines: the moneyline and spreads of
 one period (with its totals if the distribution of the margin depends on them), or one other kind of market.

@@ -1,6 +1,6 @@
 """Market and outcome of every price of a table, or the reason why it has none.
 
-A market is (event, live flag, period, family, subject, line). `identity` parses every *distinct* wording once, and
+A market is (event, live flag, period, family, subject, line). `wording` parses every *distinct* wording once, and
 `layout` sorts the rows.
 
 A collision of two 64-bit hashes would merge two wordings; with a million of them the probability is 3e-8.

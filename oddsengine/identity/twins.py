@@ -2,7 +2,7 @@
 
 "No first goal" and "under 0.5 goals" are the same fact. The catalog lists which outcomes are twins and in which
 sports (`[twins]` in markets.toml); only exact equivalences are listed. A price is compared with the fair
-probabilities of its twins as well as with that of its own market (`detect.edges`).
+probabilities of its twins as well as with that of its own market (`detection.sweep.edges`).
 """
 
 from collections.abc import Sequence

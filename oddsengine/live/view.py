@@ -417,7 +417,7 @@ def _ev_rows(question: Question, ids: Words | None) -> pl.DataFrame:
 
 
 def _case_rows(kind: Any) -> Callable[[Question, Words | None], pl.DataFrame]:
-    """The same for the kinds that are bets on several outcomes; `kind` is a module of `find`."""
+    """The same for the kinds that are bets on several outcomes; `kind` is a module of `detection`."""
 
     def rows(question: Question, ids: Words | None) -> pl.DataFrame:
         hits = kind.find(question)

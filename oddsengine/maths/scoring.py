@@ -25,7 +25,7 @@ matches that were bet on, its standard error is that of a ratio of sums over clu
 
 which for equal stakes is the error of `oddsengine.history.clv`. The bootstrap resamples G matches with replacement.
 Both are unreliable for long shots: one that never won is in neither, and one that won has too much weight in both.
-Edges (`value.edge`) and closing line values (`clv.clv`) can be averaged by stake in the same way.
+Edges (`value.edge`) and closing line values (`history.clv.clv`) can be averaged by stake in the same way.
 
 **Bankroll.** Bets of one time are placed simultaneously on one bankroll; if they exceed it, all are reduced in
 proportion. Flat stakes add up, Kelly stakes compound.

@@ -665,8 +665,8 @@ def estimate(
         Per market: 2 to judge every row, 1 to estimate only the market itself (all books vote), 0 to skip it. None
         means 2.
     known
-        Per slot (`groups.row`): the earlier estimate of an outcome, stored at its first row. It is reused for markets
-        that need 1; 0 or nan: none. Empty: no earlier estimates.
+        Per slot (`identity.groups.row`): the earlier estimate of an outcome, stored at its first row. It is reused for
+        markets that need 1; 0 or nan: none. Empty: no earlier estimates.
     """
     needed = np.full(groups.threshold.size, 2, np.uint8) if needed is None else needed
     g, c = groups, of.table.constants

@@ -9,7 +9,7 @@ expression                         function
 `implied()`                        `decimal_to_probability`
 `to_american()`                    `decimal_to_american`
 `from_american()`                  `american_to_decimal`
-`edge(prob)`                       `value.edge`
+`edge(prob)`                       `maths.value.edge`
 `kelly(prob, fraction)`            `kelly`
 `hold(by)`, `devig(method, by)`    `hold`, `devig_groups`: of a row's market
 =================================  ==========================================================================

@@ -1,7 +1,7 @@
 """Placed bets: their closing prices, results and profits.
 
-Settlement is `outcomes.settled`, as in backtests: a share of the stake from -1 (lost) to 1 (won), with 0 for a push.
-Bets that a final score does not settle (props, periods) get their result by hand.
+Settlement is `oddsengine.staking.outcomes.settled`, as in backtests: a share of the stake from -1 (lost) to 1 (won),
+with 0 for a push. Bets that a final score does not settle (props, periods) get their result by hand.
 """
 
 import math
