@@ -9,7 +9,7 @@ import re
 import shlex
 from pathlib import Path
 
-from oddsengine.commands import board, output, price
+from oddsengine.commands import output, price, scan
 from oddsengine.commands.cli import main
 
 README = Path(__file__).parent.parent / "README.md"
@@ -29,7 +29,7 @@ def _fresh(block: re.Match[str]) -> str:
 
 def refresh() -> None:
     """Rewrite the README."""
-    for module in (board, price, output):
+    for module in (scan, price, output):
         vars(module)["terminal"] = lambda: WIDTH
     text = README.read_text(encoding="utf-8")
     pattern = r"^```console\n\$ (?P<command>oddsengine [^\n]*)\n(?P<shown>.*?)^```$"

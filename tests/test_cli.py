@@ -530,7 +530,7 @@ def test_interrupt(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("oddsengine.commands.board.read_odds", stop)
+    monkeypatch.setattr("oddsengine.commands.scan.read_odds", stop)
     assert run("scan", "--sample")[0] == 130
 
 

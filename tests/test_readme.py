@@ -38,7 +38,7 @@ def test_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_commands_print_what_is_shown(
     block: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("board", "price", "output"):
+    for module in ("scan", "price", "output"):
         monkeypatch.setattr(f"oddsengine.commands.{module}.terminal", lambda: WIDTH)
     command, shown = block.split("\n", 1)
     assert command.startswith("$ oddsengine ")

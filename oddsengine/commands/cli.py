@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from oddsengine.commands import audit, board, catalog, clv, feeds, keys, mcp, prebuild, price, serve, tape, watch
+from oddsengine.commands import audit, catalog, clv, feeds, keys, mcp, prebuild, price, scan, serve, tape, watch
 from oddsengine.commands.layout import printable
 from oddsengine.feeds.reading import ODDS_FORMATS
 from oddsengine.history.clv import GROUPINGS
@@ -205,7 +205,7 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_scan(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=board.scan_command)
+    parser.set_defaults(run=scan.scan_command)
     _add_source(parser)
     parser.add_argument("--kind", choices=_KINDS, default="all", help="default: all")
     parser.add_argument("--rejected", action="store_true", help="list rejected rows with the reasons")
@@ -216,7 +216,7 @@ def _add_scan(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=board.explain_command)
+    parser.set_defaults(run=scan.explain_command)
     parser.add_argument(
         "names", nargs="+", metavar="[FILE] ID", help="file of prices, and the opportunity's id from scan"
     )
@@ -226,7 +226,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_markets(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=board.markets_command)
+    parser.set_defaults(run=scan.markets_command)
     _add_source(parser)
     _add_guards(parser)
     _add_output(parser)
