@@ -20,7 +20,8 @@ SECOND = 1_000_000
 
 def dtype_of(column: Any) -> Any:
     """Return the dtype of the elements of a type of column, such as `Longs`."""
-    return get_args(get_args(column)[1])[0]
+    element = get_args(column)[-1]  # the dtype, or since numpy 2.5 on Python 3.12 its scalar
+    return (get_args(element) or (element,))[0]
 
 
 def grown(column: npt.NDArray[Any], size: int, fill: float = 0) -> npt.NDArray[Any]:
