@@ -85,7 +85,7 @@ bench: $(VENV)/.bench ## measure speed, ours beside the others'
 	$(BIN)/python -m pytest benchmarks -o python_files='bench_*.py' --benchmark-enable --benchmark-only
 
 soak: setup ## ten minutes of stream clients that drop and resume, compared with the lists
-	REPLAY_SECONDS=600 $(BIN)/python -m pytest -q -s tests/test_replay.py -k drop
+	REPLAY_SECONDS=600 $(BIN)/python -m pytest -q -s tests/service/stream/test_replay.py -k drop
 
 demo: $(VENV)/.library $(VENV)/.kernels-scan ## scan the board that comes with the package
 	@$(BIN)/oddsengine scan --sample
@@ -94,7 +94,7 @@ serve: $(VENV)/.service $(VENV)/.kernels-all ## serve a made-up world on this ma
 	@$(BIN)/oddsengine serve --demo
 
 page: setup $(VENV)/.test-all ## drive the page in headless Chromium (CHROMIUM=optional: skip where there is none)
-	PAGE_TESTS=1 $(BIN)/python -m pytest -rs $(PAGE) tests/test_page.py tests/test_page_stream.py tests/test_service_cors.py
+	PAGE_TESTS=1 $(BIN)/python -m pytest -rs $(PAGE) tests/service/page/test_page.py tests/service/page/test_stream.py tests/service/test_cors.py
 
 dist: $(VENV)/.test-all ## build the source distribution and the wheels in dist/, and check them
 	rm -rf dist

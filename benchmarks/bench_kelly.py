@@ -10,8 +10,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-import naive_maths
 import numpy as np
+from naive import maths as naive_maths
 
 from oddsengine.maths.kelly import kelly, kelly_exclusive
 

@@ -1,4 +1,4 @@
-"""Middles: compile first, time second. Baselines: the slow twins of tests/naive_maths.py.
+"""Middles: compile first, time second. Baselines: the slow twins of tests/naive/maths.py.
 
 python benchmarks/bench_middle.py
 """
@@ -10,8 +10,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-import naive_maths
 import numpy as np
+from naive import maths as naive_maths
 
 from oddsengine.maths.middle import KINDS, Shapes, evaluate, fit, tail, window
 

@@ -30,9 +30,9 @@ import httpx
 import msgspec
 import nats
 import numpy as np
-import scale_process
-from nats_running import Servers, servers, wait_for
-from scale_running import Process, Run, run
+from support import scale_process
+from support.nats_running import Servers, servers, wait_for
+from support.scale_running import Process, Run, run
 
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World

@@ -26,8 +26,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from nats_running import servers, wait_for
-from scale_running import Process, run
+from support.nats_running import servers, wait_for
+from support.scale_running import Process, run
 
 STREAM = "/api/v1/stream/all?resume=true&min_ev=0&min_profit=0"
 PATHS = ("/odds?limit=50", "/odds/best?limit=20", "/events", "/opportunities/ev?min_ev=0", "/opportunities/arbitrage")

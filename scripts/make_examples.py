@@ -1,7 +1,7 @@
 """Generate the example responses of the API reference: `python scripts/make_examples.py`.
 
 They are about a small fictional board. Ids and times of what a request creates are new each time; everything else stays
-the same, and `tests/test_make_examples.py` compares it.
+the same, and `tests/service/test_make_examples.py` compares it.
 """
 
 import re

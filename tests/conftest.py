@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from effort import ALL
 from hypothesis import HealthCheck, Phase, settings
+from support.effort import ALL
 
 import oddsengine
 from oddsengine import query
@@ -42,14 +42,18 @@ for name, examples in {"few": 10, "quick": 12, "dev": 50, "ci": 500, "nightly": 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev" if ALL else "quick"))
 
 
+TESTS = Path(__file__).parent
 LONGEST = (
-    "test_docs", "test_scale", "test_tape", "test_service_http", "test_simulate", "test_scale_bettors", "test_clv",
-    "test_scale_sharing", "test_service_fuzz", "test_archive", "test_service_operated", "test_live_rows",
-    "test_scale_contract", "test_cli", "test_cache", "test_packaging", "test_scan", "test_frames", "test_watch",
-    "test_service_fair", "test_simulate_scores", "test_laws", "test_guards", "test_stream_truth", "test_mcp",
-    "test_service_conformance", "test_live_reading", "test_keys_cli", "test_auditing", "test_strategy", "test_twin",
-    "test_notebooks", "test_open_sets", "test_engine", "test_service_odds", "test_golden", "test_estimator",
-    "test_replay", "test_stream_slow", "test_chained", "test_service_clock", "test_stream_moves", "test_snapshot",
+    "test_docs", "service/scale/test_scale", "tape/test_tape", "service/test_http", "simulate/test_world",
+    "service/scale/test_bettors", "history/test_clv", "service/scale/test_sharing", "service/contract/test_fuzz",
+    "history/test_archive", "service/test_operated", "live/test_rows", "service/scale/test_contract",
+    "commands/test_cli", "test_cache", "test_packaging", "backtesting/test_scan", "tables/test_frames",
+    "commands/test_watch", "service/test_fair", "simulate/test_scoreboards", "detection/test_laws",
+    "guards/test_verdicts", "service/stream/test_truth", "service/mcp/test_mcp", "service/contract/test_conformance",
+    "live/test_reading", "commands/test_keys", "backtesting/test_audit", "backtesting/test_strategy",
+    "detection/test_finders", "test_notebooks", "board/test_open", "live/test_engine", "service/routes/test_odds",
+    "test_golden", "pricing/test_close", "service/stream/test_replay", "service/stream/test_slow",
+    "service/feeds/test_chained", "service/test_clock", "service/stream/test_moves", "live/test_snapshot",
 )  # fmt: skip
 """Files that take longest: they begin first, so that no worker is left with one of them at the end."""
 
@@ -62,7 +66,8 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest files first; without what is exhaustive, unless it is asked for."""
-    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+    order = {TESTS / f"{name}.py": number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path, len(order)))
     if not ALL:
         left_out = [item for item in items if item.get_closest_marker("exhaustive")]
         config.hook.pytest_deselected(items=left_out)
@@ -107,7 +112,7 @@ def trusted(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A server that answers on a socket; imported only where it is asked for."""
-    from service_running import running
+    from support.service_running import running
 
     with running(tmp_path_factory.mktemp("service")) as server:
         yield server
@@ -116,7 +121,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A node with streams for the tests of a module, which may have settings of it in `SERVED`."""
-    from stream_running import Served
+    from support.stream_running import Served
 
     node = Served(tmp_path_factory.mktemp("served"), **getattr(request.module, "SERVED", {}))
     yield node

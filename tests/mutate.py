@@ -43,16 +43,16 @@ from typing import Any, NamedTuple
 import psutil
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
 _STILL_S = 120.0
 
 AREAS: dict[str, tuple[float, tuple[str, ...]]] = {
-    "kernels": (0.4, ("oddsengine/*.py", "oddsengine/board/*.py", "oddsengine/query/scan.py")),
+    "kernels": (0.4, ("oddsengine/*/*.py",)),
     "detectors": (
         0.05,
         (
-            "oddsengine/find/*.py",
+            "oddsengine/detection/*.py",
             "oddsengine/maths/kelly.py",
             "oddsengine/maths/value.py",
             "oddsengine/maths/arbitrage.py",
@@ -80,55 +80,63 @@ AREAS: dict[str, tuple[float, tuple[str, ...]]] = {
 }
 """Share of the places, and files. Of the kernels' files only compiled functions, of the others all functions."""
 
-_BOARD = "live_rows live_reading live_review engine"
+_BOARD = "live/rows live/reading live/live_review live/engine"
 _SERVICE = "service/oddsengine_service"
-_WIRE = "service_wire make_examples service_odds service_opportunities stream"
+_WIRE = (
+    "service/contract/wire service/make_examples service/routes/odds service/routes/opportunities service/stream/stream"
+)
 TESTS: dict[str, str] = {
-    "oddsengine/maths/arbitrage.py": "arbitrage laws detect_units",
-    "oddsengine/maths/kelly.py": "kelly laws portfolio",
-    "oddsengine/maths/value.py": "value laws",
-    "oddsengine/pricing/commission.py": "commission fair laws",
-    "oddsengine/maths/devig.py": "devig twin",
-    "oddsengine/pricing/close.py": "estimator fair engine",
-    "oddsengine/pricing/momentum.py": "estimator simulate_slow fair engine",
-    "oddsengine/tables/expressions.py": "expressions",
-    "oddsengine/maths/middle.py": "middle tails twin",
-    "oddsengine/staking/growth.py": "portfolio",
-    "oddsengine/tables/timestamps.py": "json_quotes schema service_odds service_wire",
-    "oddsengine/staking/outcomes.py": "stakes strategy",
-    "oddsengine/identity/wording.py": "identity identity_terms groups twin",
-    "oddsengine/identity/groups.py": "groups detect_units twin",
-    "oddsengine/identity/table.py": "detect_units twin groups public",
-    "oddsengine/guards/verdicts.py": "guard_units guards twin",
-    "oddsengine/identity/twins.py": "twins twin guard_units guards",
-    "oddsengine/detection/sweep.py": "detect_units twins twin guards open_sets",
-    "oddsengine/pricing/references.py": "detect_units twin estimator",
-    "oddsengine/detection/tails.py": "tails twin estimator",
-    "oddsengine/find/*.py": "detect_units twin estimator public explain laws identity guards fair middle",
-    "oddsengine/identity/layout.py": f"units twin {_BOARD}",
-    "oddsengine/query/scan.py": "service_odds service_history service_fuzz",
-    "oddsengine/board/open.py": "engine open_sets live_reading service_opportunities",
-    "oddsengine/board/json_scan.py": "json_quotes schema",
-    "oddsengine/board/quotes.py": f"json_quotes schema {_BOARD}",
-    "oddsengine/board/units.py": f"units {_BOARD}",
-    "oddsengine/board/changes.py": "engine open_sets golden",
-    "oddsengine/board/*.py": f"{_BOARD} open_sets",
-    f"{_SERVICE}/wire/reference.py": f"service_reference {_WIRE}",
-    f"{_SERVICE}/wire/references.py": f"service_references {_WIRE}",
-    f"{_SERVICE}/wire/splits.py": f"service_splits {_WIRE}",
-    f"{_SERVICE}/wire/futures.py": f"service_futures {_WIRE}",
-    f"{_SERVICE}/wire/health.py": "service_node service_http",
-    f"{_SERVICE}/wire/odds.py": f"service_odds service_deeplinks {_WIRE}",
-    f"{_SERVICE}/wire/games.py": f"service_gamestate {_WIRE}",
-    f"{_SERVICE}/wire/*.py": f"wire_columns service_opportunities {_WIRE}",
-    f"{_SERVICE}/ws/wire.py": "ws ws_fuzz",
-    f"{_SERVICE}/stream/sse.py": "stream_lines stream stream_moves stream_slow",
-    f"{_SERVICE}/params.py": "params service_odds service_opportunities service_http service_fuzz stream",
-    f"{_SERVICE}/keys.py": "service_keys keys_cli service_limits service_http",
-    f"{_SERVICE}/limits.py": "service_limits service_keys service_http",
-    f"{_SERVICE}/tiers.py": "service_limits service_keys service_opportunities service_http",
-    f"{_SERVICE}/middleware/cache.py": "service_cache service_http",
-    f"{_SERVICE}/middleware/*.py": "service_limits service_cache service_metrics service_keys service_http",
+    "oddsengine/maths/arbitrage.py": "maths/arbitrage detection/laws detection/units",
+    "oddsengine/maths/kelly.py": "maths/kelly detection/laws staking/growth",
+    "oddsengine/maths/value.py": "maths/value detection/laws",
+    "oddsengine/pricing/commission.py": "pricing/commission detection/fair detection/laws",
+    "oddsengine/maths/devig.py": "maths/devig detection/finders",
+    "oddsengine/pricing/close.py": "pricing/close detection/fair live/engine",
+    "oddsengine/pricing/momentum.py": "pricing/close simulate/desks detection/fair live/engine",
+    "oddsengine/tables/expressions.py": "tables/expressions",
+    "oddsengine/maths/middle.py": "maths/middle detection/tails detection/finders",
+    "oddsengine/staking/growth.py": "staking/growth",
+    "oddsengine/tables/timestamps.py": "board/json_quotes tables/schema service/routes/odds service/contract/wire",
+    "oddsengine/staking/outcomes.py": "staking/stakes backtesting/strategy",
+    "oddsengine/identity/wording.py": "identity/table identity/wording identity/groups detection/finders",
+    "oddsengine/identity/groups.py": "identity/groups detection/units detection/finders",
+    "oddsengine/identity/table.py": "detection/units detection/finders identity/groups public",
+    "oddsengine/guards/verdicts.py": "guards/units guards/verdicts detection/finders",
+    "oddsengine/identity/twins.py": "identity/twins detection/finders guards/units guards/verdicts",
+    "oddsengine/detection/sweep.py": "detection/units identity/twins detection/finders guards/verdicts board/open",
+    "oddsengine/pricing/references.py": "detection/units detection/finders pricing/close",
+    "oddsengine/detection/tails.py": "detection/tails detection/finders pricing/close",
+    "oddsengine/detection/*.py": (
+        "detection/units detection/finders pricing/close public detection/explain detection/laws identity/table "
+        "guards/verdicts detection/fair maths/middle"
+    ),
+    "oddsengine/identity/layout.py": f"board/units detection/finders {_BOARD}",
+    "oddsengine/query/scan.py": "service/routes/odds service/routes/history service/contract/fuzz",
+    "oddsengine/board/open.py": "live/engine board/open live/reading service/routes/opportunities",
+    "oddsengine/board/json_scan.py": "board/json_quotes tables/schema",
+    "oddsengine/board/quotes.py": f"board/json_quotes tables/schema {_BOARD}",
+    "oddsengine/board/units.py": f"board/units {_BOARD}",
+    "oddsengine/board/changes.py": "live/engine board/open golden",
+    "oddsengine/board/*.py": f"{_BOARD} board/open",
+    f"{_SERVICE}/wire/reference.py": f"service/routes/reference {_WIRE}",
+    f"{_SERVICE}/wire/references.py": f"service/wire/references {_WIRE}",
+    f"{_SERVICE}/wire/splits.py": f"service/routes/splits {_WIRE}",
+    f"{_SERVICE}/wire/futures.py": f"service/routes/futures {_WIRE}",
+    f"{_SERVICE}/wire/health.py": "service/node service/http",
+    f"{_SERVICE}/wire/odds.py": f"service/routes/odds service/routes/deeplinks {_WIRE}",
+    f"{_SERVICE}/wire/games.py": f"service/routes/gamestate {_WIRE}",
+    f"{_SERVICE}/wire/*.py": f"service/wire/columns service/routes/opportunities {_WIRE}",
+    f"{_SERVICE}/ws/wire.py": "service/ws/ws service/ws/fuzz",
+    f"{_SERVICE}/stream/sse.py": "service/stream/lines service/stream/stream service/stream/moves service/stream/slow",
+    f"{_SERVICE}/params.py": (
+        "service/params service/routes/odds service/routes/opportunities service/http service/contract/fuzz "
+        "service/stream/stream"
+    ),
+    f"{_SERVICE}/keys.py": "service/keys commands/keys service/limits service/http",
+    f"{_SERVICE}/limits.py": "service/limits service/keys service/http",
+    f"{_SERVICE}/tiers.py": "service/limits service/keys service/routes/opportunities service/http",
+    f"{_SERVICE}/middleware/cache.py": "service/cache service/http",
+    f"{_SERVICE}/middleware/*.py": "service/limits service/cache service/metrics service/keys service/http",
 }
 """Test files of a file, the one most likely to fail first; the first matching pattern counts."""
 
@@ -285,11 +293,17 @@ class Ran(NamedTuple):
     functions: frozenset[Function]
 
 
+def test_file(name: str) -> str:
+    """Return the file of tests that is called so in `TESTS`."""
+    path = Path("tests", name)
+    return path.with_name(f"test_{path.name}.py").as_posix()
+
+
 def concern(file: str) -> list[str]:
     """Return the test files of a file, its own doctests first."""
     names = next(names for pattern, names in TESTS.items() if fnmatch(file, pattern)).split()
-    examples = file if file.startswith("oddsengine/") else "tests/test_service_examples.py"
-    return [examples, *(f"tests/test_{name}.py" for name in dict.fromkeys(names))]
+    examples = file if file.startswith("oddsengine/") else "tests/service/test_examples.py"
+    return [examples, *(test_file(name) for name in dict.fromkeys(names))]
 
 
 def forked(work: Callable[[], Any], seconds: float) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numba
 import pytest
-from forking import ran
+from support.forking import ran
 
 import oddsengine
 from oddsengine._cache import Folders, KernelCache, stamp

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 CI = ROOT / ".ci"
 CLASSIFIERS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["classifiers"]
 VERSIONS = [each.rpartition(" ")[2] for each in CLASSIFIERS if each.startswith("Programming Language :: Python :: 3.")]
@@ -55,11 +55,12 @@ def test_the_wheel_is_not_passed_on_a_missing_interpreter(tmp_path: Path) -> Non
 
 
 OUTPUTS = {
-    "test": "SKIPPED [1] tests/test_deploy.py:9: promtool is not installed\n"
-    "SKIPPED [29] tests/chromium.py:24: it takes a minute of Chromium: `make page` runs it\n"
+    "test": "SKIPPED [1] tests/deploy/test_deploy.py:9: promtool is not installed\n"
+    "SKIPPED [29] tests/support/chromium.py:24: it takes a minute of Chromium: `make page` runs it\n"
     "2409 passed, 30 skipped in 170.00s\n",
-    "page": "SKIPPED [1] tests/test_page.py:52: no Chromium: neither this nor that\n"
-    "SKIPPED [28] tests/test_page.py:99: no Chromium: neither this nor that\nFAILED tests/test_page.py::test_it\n",
+    "page": "SKIPPED [1] tests/service/page/test_page.py:52: no Chromium: neither this nor that\n"
+    "SKIPPED [28] tests/service/page/test_page.py:99: no Chromium: neither this nor that\n"
+    "FAILED tests/service/page/test_page.py::test_it\n",
     "smoke": "skipped: Python 3.12: kernels ran as plain Python\nsmoke: the wheel works on Python 3.12, uncompiled\n",
 }
 

@@ -26,7 +26,7 @@ from oddsengine_cli import parser
 from oddsengine_service import settings
 from oddsengine_service.routing import ENDPOINTS
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SLOW = ("scan", "simulate", "strategy", "tape")  # worlds and histories
 EXHAUSTIVE = pytest.mark.exhaustive
@@ -204,7 +204,7 @@ class Curl(NamedTuple):
 
 def places(server: Any) -> dict[str, str]:
     """What stands for ids and tokens in the documents."""
-    from service_running import METRICS_TOKEN, SPLITS_TOKEN
+    from support.service_running import METRICS_TOKEN, SPLITS_TOKEN
 
     with server.client() as client:
 

@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any
 
-import golden
 import pytest
+from support import golden
 
 
 @pytest.mark.parametrize("name", golden.WORLDS)

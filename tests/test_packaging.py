@@ -20,7 +20,7 @@ import pytest
 
 import oddsengine
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 PACKAGES = {
     "oddsengine": "oddsengine",
     "service/oddsengine_service": "oddsengine_service",

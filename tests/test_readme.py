@@ -10,7 +10,7 @@ import pytest
 import oddsengine
 from oddsengine.commands.cli import main
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 WIDTH = 100  # of the terminal that the examples show
 

@@ -4,14 +4,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import golden
 import numpy as np
 import numpy.typing as npt
 import pytest
-from boards import frame, random_board
-from effort import some
 from polars.testing import assert_frame_equal
-from rows import MOMENT
+from support import golden
+from support.boards import frame, random_board
+from support.effort import some
+from support.rows import MOMENT
 
 import oddsengine as oe
 

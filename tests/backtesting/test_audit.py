@@ -1,0 +1,396 @@
+"""Audits: histories through the live engine, graded against closes that are worked out here by hand."""
+
+import json
+import math
+import random
+import tomllib
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from naive.devig import power
+from support.effort import less, some
+
+import oddsengine as oe
+from oddsengine import catalog
+from oddsengine.backtesting.fitting import collect, fit
+from oddsengine.backtesting.formats import read_history
+from oddsengine.backtesting.picture import reliability
+from oddsengine.backtesting.reporting import cell, clustered_mean, clustered_slope
+from oddsengine.commands import cli
+from oddsengine.commands.audit import toml
+
+BOOKS = ("fanduel", "draftkings", "betmgm", "caesars", "bovada", "mybookie", "betonline", "lowvig")
+START = datetime(2026, 7, 1, 18, 0, tzinfo=UTC)
+SIDES = {"moneyline": ("home", "away"), "spread": ("home", "away"), "total": ("over", "under")}
+LOOKS = less(12, 6)  # at the games of a fit
+Row = dict[str, Any]
+
+
+def odds_of(x: float) -> tuple[float, float]:
+    p = 1.0 / (1.0 + math.exp(-x))
+    return p**-0.96, (1.0 - p) ** -0.96
+
+
+def game(number: int, rng: random.Random, looks: int = 12) -> list[Row]:
+    """Spells of one game: books follow a walk of the truth, each with a lag of its own; one look every ten minutes."""
+    start = START + timedelta(days=number)
+    last = start - timedelta(minutes=5)
+    times = [last - timedelta(minutes=10 * at) for at in reversed(range(looks))]
+    rows: list[Row] = []
+    for market, sides in SIDES.items():
+        truth = [rng.gauss(0.0, 0.2)]
+        for _ in times[1:]:
+            truth.append(truth[-1] + rng.gauss(0.0, 0.06))
+        for book in BOOKS:
+            lag, line = rng.randrange(4), rng.choice([8.0, 8.5, 8.5, 8.5])
+            open_: tuple[datetime, float] | None = None
+            for at, now in enumerate(times):
+                x = round(truth[max(0, at - lag)] + 0.01 * BOOKS.index(book), 2)
+                if open_ is None or open_[1] != x:
+                    open_ = (now, x)
+                    for side, odds in zip(sides, odds_of(x), strict=True):
+                        away = market == "spread" and side == "away"
+                        rows.append(
+                            {
+                                "event": f"g{number}", "sport": "baseball", "league": "mlb", "home": "Home",
+                                "away": "Away", "start": start, "last_look": last, "book": book, "market": market,
+                                "selection": side,
+                                "line": None if market == "moneyline" else (-line if away else line), "odds": odds,
+                                "seen_from": now, "seen_to": now, "update_from": now - timedelta(seconds=20),
+                                "update_to": now - timedelta(seconds=20),
+                            }
+                        )  # fmt: skip
+                for row in rows[-2:]:
+                    row["seen_to"], row["update_to"] = now, now - timedelta(seconds=20)
+    return rows
+
+
+def history(games: int, seed: int = 7, looks: int = 12) -> pl.DataFrame:
+    rng = random.Random(seed)
+    rows = [row for number in range(games) for row in game(number, rng, looks)]
+    return pl.DataFrame(rows, schema_overrides={"line": pl.Float64})
+
+
+# ---- formats ----
+
+
+def test_spells_become_looks_with_what_is_gone_suspended() -> None:
+    t = [START + timedelta(minutes=10 * at) for at in range(3)]
+
+    def spell(odds: float, first: int, last: int, **said: Any) -> Row:
+        facts = {
+            "event": "e",
+            "book": "b",
+            "market": "moneyline",
+            "selection": "home",
+            "start": START + timedelta(hours=9),
+        }
+        return facts | {"odds": odds, "seen_from": t[first], "seen_to": t[last]} | said
+
+    table = pl.DataFrame([spell(1.9, 0, 1), spell(2.0, 2, 2, book="c"), spell(1.8, 0, 0, selection="away")])
+    seen = [
+        (look.now, sorted(look.quotes.select("sportsbook", "odds_decimal", "is_active").rows()))
+        for look in read_history(table).looks
+    ]
+    assert seen == [
+        (t[0], [("b", 1.8, True), ("b", 1.9, True)]),
+        (t[1], [("b", 1.8, False), ("b", 1.9, True)]),
+        (t[2], [("b", 1.9, False), ("c", 2.0, True)]),
+    ]
+
+
+def test_what_is_no_history_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a history must have the columns of price intervals"):
+        read_history(pl.DataFrame({"a": [1]}))
+    with pytest.raises(ValueError, match=r"a tape, a folder of Parquet files, or a \.parquet"):
+        oe.audit(tmp_path / "x.xlsx")
+
+
+def test_a_book_that_is_nowhere_is_a_typing_error() -> None:
+    past = pl.DataFrame(
+        {
+            "event_id": "e1", "market_type": "total_points", "line": 220.5, "sportsbook": ["my book", "fanduel"],
+            "selection": ["Over", "Under"], "odds_decimal": [2.1, 2.05], "last_seen_at": START,
+        }
+    )  # fmt: skip
+    assert oe.scan_history(past, books=["my book", "FanDuel", "caesars"], kinds=["arbitrage"]).height == 1
+    message = r"no prices of fandule; the books are fanduel, my book"
+    with pytest.raises(ValueError, match=f"books: {message}"):
+        oe.scan_history(past, books=["fandule"])
+    with pytest.raises(ValueError, match=f"sharp: {message}"):
+        oe.audit(past, sharp=["fandule"])
+    with pytest.raises(ValueError, match=f"books: {message}"):
+        oe.backtest(past, oe.Strategy(books=("fandule",)))
+
+
+# ---- grading ----
+
+
+def close_of(table: pl.DataFrame, row: Row) -> float | None:
+    """The worth of a price: the others' last spells, in plain Python."""
+    family = {"betonline", "lowvig"} if row["book"] in ("betonline", "lowvig") else {row["book"]}
+    first = row["selection"] in ("home", "over")
+    line = row["line"] or 0.0
+    home = -line if row["selection"] == "away" else line
+    sigma = {"moneyline": math.inf, "spread": 4.0, "total": 4.4}[row["market"]]
+    slope = (1.0 if row["market"] == "spread" else -1.0) * 1.6 / sigma
+    votes = []
+    some = table.filter((pl.col("event") == row["event"]) & (pl.col("market") == row["market"]))
+    for book in sorted(set(BOOKS) - family):
+        at = some.filter((pl.col("book") == book) & (pl.col("seen_to") == pl.col("last_look")))
+        odds = {side: (o, x) for side, o, x in at.select("selection", "odds", "line").rows()}
+        sides = SIDES[row["market"]]
+        theirs = odds[sides[0]][1] or 0.0
+        p = power([odds[side][0] for side in sides])[0]
+        if abs(theirs - home) <= 1.0:
+            votes.append(math.log(p / (1.0 - p)) + slope * (home - theirs))
+    votes.sort()
+    if len(votes) < 4:
+        return None
+    x = sum(votes[1:-1]) / (len(votes) - 2) if len(votes) > 4 else (votes[1] + votes[2]) / 2
+    return float(100.0 * (row["odds"] / (1.0 + math.exp(-x if first else x)) - 1.0))
+
+
+def test_first_showings_are_graded_at_the_close_of_the_others() -> None:
+    table = history(4)
+    found = oe.audit(table)
+    assert found.shown.height > 30
+    assert set(found.shown["threshold"].unique()) >= {0.0, 1.0}
+    assert found.shown.select(
+        pl.struct("event", "market", "selection", "line", "book", "threshold").is_unique().all()
+    ).item()
+    for row in found.shown.iter_rows(named=True):
+        expected = close_of(table, row)
+        assert row["worth"] == pytest.approx(expected, abs=1e-6), row
+        assert row["ev"] >= row["threshold"] - 1e-7
+        assert row["close"] == "others"
+
+
+def test_games_that_have_not_begun_are_left_out_and_counted() -> None:
+    """The last look of a history is five minutes before its last game."""
+    found, later = oe.audit(history(4)), oe.audit(history(5))
+    assert (found.waiting, set(found.shown["event"])) == (1, {"g0", "g1", "g2"})
+    assert (later.waiting, set(later.shown["event"])) == (1, {"g0", "g1", "g2", "g3"})
+    assert "left out: 1 games that had not begun at the end of the history" in str(found)
+
+
+def test_spellings_of_a_league_and_of_a_book_are_one_cell() -> None:
+    table = history(4)
+    spelled = table.with_columns(
+        league=pl.when(pl.col("event").rank("dense") % 2 == 0).then(pl.col("league").str.to_uppercase())
+        .otherwise("league"),
+        book=pl.when(pl.col("book") == "fanduel").then(pl.lit("FanDuel")).otherwise("book"),
+    )  # fmt: skip
+    assert spelled["league"].n_unique() > table["league"].n_unique()
+    cells = oe.audit(spelled).table.filter(pl.col("by").is_in(["league", "book"]))
+    assert cells.equals(oe.audit(table).table.filter(pl.col("by").is_in(["league", "book"])))
+
+
+def test_the_figures_of_a_cell() -> None:
+    ev, worth, game = np.array([1.0, 2.0, 3.0, 2.0]), np.array([2.0, 1.0, 4.0, 1.0]), np.array([0, 0, 1, 1])
+    mean, error = clustered_mean(worth, game)
+    assert (mean, error) == pytest.approx((2.0, math.sqrt(2.0 * (1.0 + 1.0)) / 4.0))
+    slope, _ = clustered_slope(ev, worth, game)
+    assert slope == pytest.approx(float(np.polyfit(ev, worth, 1)[0]))
+    frame = pl.DataFrame(
+        {
+            "event": ["a", "a", "b", "b"], "ev": ev, "worth": worth, "error": [0.0, 0.2, 0.0, 0.0], "se": [0.1] * 4,
+            "won": [1.0, 0.0, 1.0, 0.0], "odds": [2.0] * 4,
+        }
+    )  # fmt: skip
+    of = cell(frame)
+    assert (of["shown"], of["worth"], of["bias"], of["ratio"]) == pytest.approx((2.0, 2.0, 0.0, 1.0))
+    assert (of["inside_90"], of["returned"]) == pytest.approx((75.0, 0.0))
+
+
+@pytest.mark.parametrize("few", some([8, 1, 40], 1))
+def test_an_audit_is_the_same_while_names_are_dropped(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dropping names of old events renumbers the units of the board, also in the step that shows a price."""
+    table = history(6)
+    expected = oe.audit(table).shown
+    monkeypatch.setattr("oddsengine.board.state._FEW", few)
+    assert oe.audit(table).shown.equals(expected)
+
+
+def test_an_audit_of_openings_grades_by_the_sharp_close_and_by_results() -> None:
+    rng = random.Random(3)
+    rows = []
+    for number in range(30):
+        x = [rng.gauss(0.0, 0.3) for _ in range(3)]
+        for book in ("pinnacle", "bet365", "bwin", "williamhill", "ladbrokes"):
+            p = [math.exp(v + rng.gauss(0.0, 0.05)) for v in x]
+            odds = [sum(p) / q / 1.03 for q in p]
+            sharp = book == "pinnacle"
+            rows.append(
+                {
+                    "division": "E0", "season": "1213", "date": (START + timedelta(days=number)).date(), "home": "A",
+                    "away": "B", "home_goals": rng.randrange(4), "away_goals": rng.randrange(4), "book": book,
+                    "open_home": odds[0], "open_draw": odds[1], "open_away": odds[2],
+                    "close_home": odds[0] if sharp else None, "close_draw": odds[1] if sharp else None,
+                    "close_away": odds[2] if sharp else None,
+                }
+            )  # fmt: skip
+    shown = oe.audit(pl.DataFrame(rows)).shown
+    assert shown.height
+    assert set(shown.filter(pl.col("book") != "pinnacle")["close"].unique()) == {"sharp"}
+    assert shown["won"].is_not_null().all()
+
+
+# ---- the run under it ----
+
+
+def test_a_scan_has_births_and_deaths() -> None:
+    def quote(minute: int, book: str, side: str, odds: float) -> Row:
+        return {
+            "event_id": "e1", "market_type": "total_points", "line": 220.5, "sportsbook": book, "selection": side,
+            "odds_decimal": odds, "last_seen_at": START + timedelta(minutes=minute),
+        }  # fmt: skip
+
+    board = [quote(0, "fanduel", "Over", 2.1), quote(0, "draftkings", "Under", 2.02), quote(1, "fanduel", "Over", 2.15)]
+    board += [quote(2, "fanduel", "Over", 1.9), quote(3, "fanduel", "Over", 2.2), quote(3, "draftkings", "Under", 2.02)]
+    found = oe.scan_history(pl.DataFrame(board), kinds=["arbitrage"])
+    assert found.select("kind", "born_at", "died_at").rows() == [
+        ("arbitrage", START, START + timedelta(minutes=2)),
+        ("arbitrage", START + timedelta(minutes=3), None),
+    ]
+    first, best = (100.0 / (1.0 / a + 1.0 / 2.02) - 100.0 for a in (2.1, 2.15))
+    assert found["first"][0] == pytest.approx(first)
+    assert (found["best"][0], found["best_at"][0]) == (pytest.approx(best), START + timedelta(minutes=1))
+    assert found["sportsbooks"][0].to_list() == ["fanduel", "draftkings"]
+
+
+def test_times_of_a_history_come_in_any_form() -> None:
+    moments = [START + timedelta(minutes=m) for m in (0, 0, 2)]
+    frame = pl.DataFrame(
+        {
+            "event_id": "e1", "market_type": "total_points", "line": 220.5, "selection": ["Over", "Under", "Over"],
+            "sportsbook": ["fanduel", "draftkings", "fanduel"], "odds_decimal": [2.1, 2.02, 1.9],
+            "last_seen_at": moments, "event_start_time": START + timedelta(hours=5),
+        }
+    )  # fmt: skip
+    wanted = oe.scan_history(frame, kinds=["arbitrage"])
+    assert wanted.select("born_at", "died_at").rows() == [(moments[0], moments[2])]
+    times = pl.col("last_seen_at", "event_start_time")
+    for form in (
+        frame.with_columns(times.dt.epoch("s")),
+        frame.with_columns(times.dt.epoch("ms").cast(pl.Float64)),
+        frame.with_columns(times.dt.strftime("%Y-%m-%dT%H:%M:%SZ")),
+        frame.rename({"last_seen_at": "timestamp"}),
+        frame.lazy(),
+        frame.to_pandas(),
+        frame.to_arrow(),
+    ):
+        assert oe.scan_history(form, kinds=["arbitrage"]).equals(wanted)
+    for wrong, value in ((None, "None"), ("soon", "'soon'")):
+        text = frame.with_columns(pl.Series("last_seen_at", ["2026-02-01T12:00:00Z", wrong, "2026-02-01T12:00:00Z"]))
+        with pytest.raises(ValueError, match=f"last_seen_at must be a time in every row, got {value} in row 2"):
+            oe.scan_history(text)
+    with pytest.raises(TypeError, match="a history must be a frame, a path or a tape, got int"):
+        oe.scan_history(3)
+
+
+def test_a_tape_is_a_history(tmp_path: Path) -> None:
+    table = history(2)
+    engine, writer = oe.resume(tmp_path / "tape")
+    view = engine.view(method="close", kinds=("ev",), keep=True)
+    with writer:
+        for look in read_history(table).looks:
+            engine.step(look.quotes, look.now)
+    assert view.awake
+    one, two = oe.audit(table), oe.audit(tmp_path / "tape")
+    assert one.shown.equals(two.shown)
+    with pytest.raises(ValueError, match="guards it was recorded with"):
+        oe.audit(tmp_path / "tape", guards=[])
+    assert oe.audit(table, sharp="fanduel").shown.equals(oe.audit(table, sharp="fanduel", method="power").shown)
+    assert oe.replay(oe.Tape(tmp_path / "tape")).state_hash() == engine.state_hash()
+
+
+# ---- constants of one's own ----
+
+
+def test_few_games_are_refused() -> None:
+    with pytest.raises(ValueError, match="calibrate requires at least 50 games with a close, got 3"):
+        oe.calibrate(history(3))
+
+
+def test_a_fit_is_drawn_to_the_table_and_never_by_itself_in_force() -> None:
+    found = oe.calibrate(history(51, looks=LOOKS))
+    assert found.games == 51
+    assert found.changes["own"]["weight"] >= 0.0
+    assert found.comparison["table"].to_list() == ["in force", "fitted"]
+    table = catalog.amended_fair_table(tomllib.loads(toml(found.changes)))
+    assert table == found.table
+    assert (table.name, table.date, table.note["games"]) == ("calibrated", "2026-08-20", 51)
+
+
+def test_a_fit_of_few_looks_keeps_the_constants_that_they_do_not_determine() -> None:
+    table = catalog.fair_table()
+    for looks, seed in (1, 1), (2, 1), (3, 2):
+        rows = collect(history(9, seed, looks), table, 72.0)
+        fitted, errors = fit(rows, table)
+        assert fitted.constants.momentum_far == table.constants.momentum_far
+        assert set(errors) == {"own_weight"} | ({"momentum_near", "fresh_weight"} if looks > 1 else set())
+        assert all(math.isfinite(error) and error > 0.0 for error in errors.values())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("looks", [6, 12])
+def test_a_fit_keeps_what_an_operator_set(looks: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    history(54, looks=looks).write_parquet(tmp_path / "history.parquet")
+    own = {
+        "sharp": {"books": {"circa": 0.8}},
+        "flags": {"scale": {"total": 0.5}},
+        "books": {"own": {"Zebra Bets": 0.7}},
+    }
+    before, after = tmp_path / "before.toml", tmp_path / "after.toml"
+    before.write_text(toml(own))
+    table = catalog.amended_fair_table(own)
+    command = ["calibrate", str(tmp_path / "history.parquet"), "--fair", str(before), "--output", str(after)]
+    assert cli.main(command) == 0
+    said = capsys.readouterr().out
+    if looks == 12:  # no better on the last third of the games
+        assert "the current ones stay in use" in said
+        assert not after.exists()
+        return
+    fitted = catalog.amended_fair_table(tomllib.loads(after.read_text()))
+    assert f"written to {after}" in said
+    assert (fitted.sharps, fitted.scale) == (table.sharps, table.scale)
+    assert fitted.own["Zebra Bets"] == 0.7
+    assert set(fitted.own) >= set(BOOKS)
+    assert fitted.constants.own_weight != table.constants.own_weight
+
+
+# ---- the command ----
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "history.parquet"
+    history(3).write_parquet(file)
+    shown, plot = tmp_path / "shown.ndjson", tmp_path / "plot.svg"
+    assert cli.main(["audit", str(file), "--shown", str(shown), "--plot", str(plot), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["cells"][0]["by"] == "all"
+    lines = pl.read_ndjson(shown)
+    assert {"t", "event", "market", "selection", "line", "book", "odds", "ev", "se", "flags"} <= set(lines.columns)
+    assert plot.read_text().startswith("<svg")
+    assert cli.main(["audit", str(file)]) == 0
+    assert "EV >= 1:" in capsys.readouterr().out
+    assert cli.main(["audit", "nothing.parquet", "--shown", "x.txt"]) == 2
+    assert "--shown takes a .parquet, .ndjson or .jsonl file, got 'x.txt'" in capsys.readouterr().err
+    assert cli.main(["calibrate", str(file)]) == 2
+    assert "50 games" in capsys.readouterr().err
+
+
+def test_the_picture_has_a_point_a_band() -> None:
+    n = 12
+    shown = pl.DataFrame(
+        {
+            "threshold": [1.0] * n, "odds": [2.0] * n, "hours": [5.0] * n, "ev": [1.2] * n, "worth": [1.0, 1.4] * 6,
+            "event": [str(at) for at in range(n)],
+        }
+    )  # fmt: skip
+    assert reliability(shown).count("<circle") == 1

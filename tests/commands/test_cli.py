@@ -1,0 +1,646 @@
+"""The command line: what it prints, how it fits a terminal, and how it fails."""
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from support.effort import some
+from support.forking import CLI, DEVNULL, PIPE, python, ran
+
+from oddsengine import (
+    DEVIG_METHODS,
+    GUARDS,
+    __version__,
+    devig,
+    find_all,
+    kelly_exclusive,
+    read_odds,
+    rejected,
+    write_table,
+)
+from oddsengine.commands import output
+from oddsengine.commands.cli import main
+from oddsengine.commands.layout import Column, table, width_of
+from oddsengine.commands.report import csv_text, moment, plain
+from oddsengine.detection.results import bet
+from oddsengine.tables.sample import SAMPLE_BOARD
+from oddsengine_cli import COMMANDS
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process: exit status, standard output, standard error."""
+
+    def command(*words: str) -> tuple[int, str, str]:
+        status = main(words)
+        out, err = capsys.readouterr()
+        return status, out, err.replace(_COMPILING, "")
+
+    return command
+
+
+_COMPILING = "oddsengine: compiling kernels, once per machine (about half a minute) ...\n"
+
+
+def sentence(err: str) -> str:
+    """The one line of a complaint."""
+    assert err.count("\n") == 1, err
+    assert err.startswith("oddsengine"), err
+    return err
+
+
+def test_output_that_the_caller_closed() -> None:
+    for words in some([">&-", "2>&-"], 1):
+        command = f"{sys.executable} -m oddsengine_cli devig 1.9 1.9 {words}"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert ("power: the prices imply" in done.stdout) == (words == "2>&-")
+
+
+@pytest.mark.parametrize("name", ["empty.csv", "empty.ndjson", "bad.ndjson", "bad.parquet"])
+def test_a_history_that_cannot_be_read(run: Run, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("" if name.startswith("empty") else '{"a":', encoding="utf-8")
+    code, out, err = run("audit", str(path))
+    assert (code, out) == (2, "")
+    assert f"{name} cannot be read as a history" in sentence(err)
+
+
+def test_numbers_that_are_none(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("clv", "--tape", str(tmp_path), "--min-ev", "nan")
+    assert code == 2
+    assert "argument --min-ev: expected a number of percent, got 'nan'" in sentence(err)
+
+
+def test_a_line_never_ends_between_a_guard_and_its_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "terminal", lambda: 40)
+    text = output.wrapped(["29 rejected: ambiguous_moneyline 1,202, ladder 8, one_team_lines 8, bias 6"])
+    assert text.count("\n") > 0
+    assert [line for line in text.splitlines()[1:] if re.fullmatch(r"\s*[\d,]+,?( .*)?", line)] == []
+    assert re.sub(r"\s+", " ", text).endswith("ladder 8, one_team_lines 8, bias 6")
+
+
+# ---- calculations ----
+
+
+def test_devig_gives_what_the_library_gives(run: Run) -> None:
+    status, out, _ = run("devig", "1.87", "2.05", "--method", "shin", "--format", "json")
+    outcomes = json.loads(out)["outcomes"]
+    assert status == 0
+    assert [o["fair_probability"] for o in outcomes] == pytest.approx(devig([1.87, 2.05], "shin").tolist(), abs=1e-10)
+
+
+def test_devig_reads_three_notations(run: Run) -> None:
+    _, out, _ = run("devig", "+150", "-110", "5/2", "evens", "3.25", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [float(row["odds"]) for row in rows] == pytest.approx([2.5, 1 + 10 / 11, 3.5, 2.0, 3.25])
+
+
+def test_devig_shows_all_methods(run: Run) -> None:
+    status, out, _ = run("devig", "2.7", "2.3", "4.4", "--all-methods")
+    assert status == 0
+    assert all(method.replace("_", " ") in out for method in DEVIG_METHODS)
+    assert "the prices imply 103.24 %" in out
+
+
+def test_devig_says_where_there_is_no_answer(run: Run) -> None:
+    status, out, _ = run("devig", "1.01", "1.01", "100.5", "--all-methods")
+    assert status == 0
+    assert "no solution for these prices: additive, worst_case" in out
+    _, out, _ = run("devig", "1.01", "1.01", "100.5", "--method", "additive", "--format", "json")
+    assert json.loads(out)["outcomes"][0]["fair_probability"] is None
+
+
+def test_kelly_of_one_bet(run: Run) -> None:
+    status, out, _ = run("kelly", "--prob", "55%", "--odds", "2.0", "--fraction", "0.5", "--bankroll", "1000")
+    assert status == 0
+    assert "stake 5.00 % of the bankroll, 50.00 of 1000.00, at 0.5 Kelly" in out
+
+
+def test_kelly_of_exclusive_outcomes(run: Run) -> None:
+    _, out, _ = run("kelly", "--probs", ".5,.3", "--odds", "-110,+260", "--format", "json")
+    shares = [o["share"] for o in json.loads(out)["outcomes"]]
+    assert shares == pytest.approx(kelly_exclusive([0.5, 0.3], [1 + 10 / 11, 3.6]).tolist(), abs=1e-10)
+
+
+def test_stakes_equalise_the_payout(run: Run) -> None:
+    _, out, _ = run("stakes", "2.1", "2.05", "--total", "100", "--format", "json")
+    answer = json.loads(out)
+    assert [o["pays"] for o in answer["outcomes"]] == pytest.approx([103.734939] * 2)
+    assert answer["profit"] == pytest.approx(3.734939)
+
+
+def test_stakes_in_whole_steps(run: Run) -> None:
+    status, out, _ = run("stakes", "2.1", "2.05", "--total", "100", "--step", "5")
+    assert status == 0
+    assert "wins 2.50 on 100.00 at worst, 2.50 %; hold -3.60 %" in out
+    _, out, _ = run("stakes", "1.5", "1.5", "--step", "10")
+    assert "no profitable stakes" in out
+
+
+def test_stakes_are_honest_about_a_loss(run: Run) -> None:
+    _, out, _ = run("stakes", "1.91", "1.91")
+    assert "loses 4.50 on 100.00 at worst" in out
+
+
+# ---- scan ----
+
+
+def test_scan_shows_every_kind_and_what_was_set_aside(run: Run) -> None:
+    status, out, err = run("scan", "--sample")
+    said = [line for line in err.splitlines() if not line.endswith(" ...")]  # a slow machine says what it is at
+    assert (status, said) == (0, [])
+    for title in ("+EV: ", "Arbitrage: ", "Low hold: ", "Middles: "):
+        assert title in out
+    assert re.search(r"1,955 rows read: 12 books, 10 events, as of 2026-10-24T15:00:00Z; \d+\.\d\d s", out)
+    assert "4 invalid: bad_price 2, bad_value 1, missing_value 1" in out
+    assert re.search(r"\d+ rejected: price_mismatch 1, side_conflict 1, .*ambiguous_moneyline 2\n", out)
+    assert "1 above the plausibility cap: profit_cap 1" in out
+    assert "\x1b" not in out
+
+
+TWO_BOOKS = """sportsbook,event_id,sport,home_team,away_team,market_type,selection,odds_decimal
+draftkings,g1,basketball,Boston Celtics,Miami Heat,moneyline,Boston Celtics,1.91
+draftkings,g1,basketball,Boston Celtics,Miami Heat,moneyline,Miami Heat,1.95
+fanduel,g1,basketball,Boston Celtics,Miami Heat,moneyline,Boston Celtics,1.70
+fanduel,g1,basketball,Boston Celtics,Miami Heat,moneyline,Miami Heat,2.22
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "rows", "why"),
+    [
+        ((), 0, "at least two other books that quote the whole market"),
+        (("--method", "shin"), 0, "a sharp book of the catalog"),
+        (("--sharp", "fanduel", "--books", "fanduel"), 0, "a market that a --sharp book quotes in full"),
+        (("--sharp", "fanduel"), 1, None),
+        (("--sharp", "fanduel", "--min-ev", "20"), 0, None),  # no price beats the fair one by that much
+    ],
+)
+def test_an_empty_list_of_ev_prices_says_if_there_was_no_fair_price(
+    run: Run, tmp_path: Path, words: tuple[str, ...], rows: int, why: str | None
+) -> None:
+    path = tmp_path / "two.csv"
+    path.write_text(TWO_BOOKS)
+    status, out, _ = run("scan", str(path), "--kind", "ev", *words)
+    assert status == 0
+    assert f"+EV: prices that beat the fair price ({rows})" in out
+    last = out.splitlines()[-1]
+    assert last.startswith("no fair price: ") == (why is not None)
+    assert why is None or why in last
+
+
+def test_piped_tables_are_whole(run: Run) -> None:
+    """Nothing is cut, every row repeats what it shares with its neighbours, and columns line up."""
+    _, out, _ = run("scan", "--sample", "--kind", "arb")
+    head, *rows = out.split("\n\n")[0].splitlines()[1:]
+    assert len(rows) == 8
+    assert "…" not in out
+    at = head.index("Book")
+    assert all(re.match(r"[a-z]", row[at:]) and row[at - 1] == " " for row in rows)
+    assert all(row[:8].strip() for row in rows)
+
+
+def test_json_is_the_library_s_answer_rounded(run: Run) -> None:
+    status, out, err = run("scan", "--sample", "--format", "json")
+    document = json.loads(out)
+    found = find_all(read_odds(SAMPLE_BOARD))
+    assert status == 0
+    assert "rows read" in err
+    assert document["now"] == "2026-10-24T15:00:00Z"
+    assert document["set_aside"] == found.set_aside
+    for name in ("ev", "arbitrage", "low_hold", "middles"):
+        frame: pl.DataFrame = getattr(found, name)
+        assert [row["id"] for row in document[name]] == frame["id"].to_list()
+        assert list(document[name][0]) == frame.columns
+    first = document["ev"][0]
+    assert first["ev_percentage"] == round(found.ev["ev_percentage"][0], 4)
+    assert re.fullmatch(r"2026-10-\d\dT\d\d:\d\d:\d\dZ", first["start_time"])
+    assert isinstance(document["low_hold"][0]["side1"]["deep_links"], dict)
+    assert "-0.0" not in re.findall(r"-0\.0+\b", out)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@cmd", "-cmd", "x;=1+1", "x\t=1+1", 'x; "=1+1', ["x;=1"]])
+def test_csv_holds_no_formula(text: object) -> None:
+    (row,) = csv.DictReader(io.StringIO(csv_text([{"text": text}], ["text"])))
+    assert row["text"] == "'" + (text if isinstance(text, str) else json.dumps(text))
+    for number in ("-110", "+150", "-.5", "Over; 2.5", "A - B", -110, 2.5):
+        (row,) = csv.DictReader(io.StringIO(csv_text([{"text": number}], ["text"])))
+        assert row["text"] == str(number)
+
+
+def test_csv_holds_one_kind(run: Run) -> None:
+    status, out, _ = run("scan", "--sample", "--kind", "arb", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert status == 0
+    assert len(rows) == 4
+    assert json.loads(rows[0]["legs"])[0]["sportsbook"]
+    assert rows[0]["is_live"] in ("true", "false")
+    status, _, err = run("scan", "--sample", "--format", "csv")
+    assert status == 2
+    assert "choose one with --kind" in sentence(err)
+
+
+def test_output_goes_to_a_file(run: Run, tmp_path: Path) -> None:
+    for name in ("a.parquet", "a.csv", "a.json", "a.txt"):
+        status, out, _ = run("scan", "--sample", "--kind", "ev", "--output", str(tmp_path / name))
+        assert (status, out) == (0, ""), name
+    expected = find_all(read_odds(SAMPLE_BOARD)).ev
+    assert pl.read_parquet(tmp_path / "a.parquet").equals(expected)
+    assert pl.read_csv(tmp_path / "a.csv").height == expected.height
+    assert len(json.loads((tmp_path / "a.json").read_text())["ev"]) == expected.height
+    assert (tmp_path / "a.txt").read_text().startswith("+EV: ")
+
+
+def test_words_reach_the_finders(run: Run) -> None:
+    _, out, _ = run(
+        "scan", "--sample", "--format", "json", "--books", "draftkings,bet365,pinnacle",
+        "--sharp", "pinnacle=3,circa=1", "--method", "shin", "--min-ev", "1", "--max-ev", "3", "--min-profit", "0.6",
+        "--max-hold", "1", "--min-size", "2", "--min-middle-ev=-5", "--commission", "bet365=0.01",
+        "--without", "outlier,flap", "--now", "2026-10-24T15:00:05",
+    )  # fmt: skip
+    found = find_all(
+        read_odds(SAMPLE_BOARD),
+        books=["draftkings", "bet365", "pinnacle"],
+        sharp={"pinnacle": 3, "circa": 1},
+        method="shin",
+        min_ev=1.0,
+        max_ev=3.0,
+        min_profit=0.6,
+        max_hold=1.0,
+        min_size=2.0,
+        min_middle_ev=-5.0,
+        commission={"bet365": 0.01},
+        guards=[g for g in GUARDS if g not in ("outlier", "flap")],
+        now=datetime(2026, 10, 24, 15, 0, 5, tzinfo=UTC),
+    )
+    document = json.loads(out)
+    assert document["now"] == "2026-10-24T15:00:05Z"
+    for name in ("ev", "arbitrage", "low_hold", "middles"):
+        assert [row["id"] for row in document[name]] == getattr(found, name)["id"].to_list(), name
+    assert found.ev.height > 0
+
+
+def test_guards_none_is_an_empty_list(run: Run) -> None:
+    _, out, _ = run("scan", "--sample", "--guards", "none", "--kind", "arb", "--format", "json")
+    assert len(json.loads(out)["arbitrage"]) > 4
+    _, out, _ = run("scan", "--sample", "--guards", "all", "--kind", "arb", "--format", "json")
+    assert len(json.loads(out)["arbitrage"]) == 4
+
+
+def test_limit(run: Run) -> None:
+    _, out, _ = run("scan", "--sample", "--kind", "ev", "--limit", "3")
+    assert len(out.split("\n\n")[0].splitlines()) == 2 + 3 + 1
+    assert "... and 17 more; --limit 0 shows all" in out
+
+
+def test_rejected(run: Run) -> None:
+    status, out, _ = run("scan", "--sample", "--rejected")
+    frame = rejected(read_odds(SAMPLE_BOARD))
+    assert status == 0
+    assert f"Rejected rows ({frame.height})" in out
+    assert "the book's own market sums to 0.959" in out
+    assert "not a number (odds_american: 'SUSP')" in out
+    _, out, _ = run("scan", "--sample", "--rejected", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [int(row["row"]) for row in rows] == frame["row"].to_list()
+
+
+def test_markets(run: Run) -> None:
+    status, out, _ = run("markets", "--sample")
+    assert status == 0
+    assert re.search(r"^epl_chelsea_arsenal_2026-10-24 +full_game +both_teams_to_score +4 +4 +yes +main", out, re.M)
+
+
+def test_explain(run: Run) -> None:
+    _, out, _ = run("scan", "--sample", "--kind", "ev", "--format", "json", "--limit", "1")
+    id_ = json.loads(out)["ev"][0]["id"]
+    for words in (("--sample", id_), (str(SAMPLE_BOARD), id_)):
+        status, out, _ = run("explain", *words)
+        assert status == 0
+        assert id_ in out
+        assert "pinnacle" in out
+    status, _, err = run("explain", "--sample", "nothing")
+    assert status == 2
+    assert "no opportunity with id 'nothing'" in sentence(err)
+    status, _, err = run("explain", id_)
+    assert status == 2
+    assert "a FILE and an ID" in sentence(err)
+
+
+def test_a_file_with_bad_rows_is_read(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "odds.csv"
+    path.write_text(
+        "sportsbook,event_id,market_type,selection,odds_decimal\n"
+        "a,e,moneyline,home,2.10\na,e,moneyline,away,1.75\n"
+        "b,e,moneyline,home,soon\nb,e,moneyline,away,2.05\nb,e,moneyline,home,1.80\n"
+    )
+    status, out, _ = run("scan", str(path), "--kind", "arb")
+    assert status == 0
+    assert "5 rows read: 2 books, 1 events, as of an unknown time" in out
+    assert "1 invalid: bad_value 1" in out
+
+
+def test_every_format_of_file(run: Run, tmp_path: Path) -> None:
+    frame = read_odds(SAMPLE_BOARD).drop("row", "price_mismatch")
+    outs = []
+    for suffix in ("parquet", "ndjson", "csv"):
+        path = tmp_path / f"odds.{suffix}"
+        write_table(frame, path)
+        status, out, _ = run("scan", str(path), "--kind", "arb", "--format", "json")
+        assert status == 0
+        outs.append(json.loads(out)["arbitrage"])
+    assert outs[0] == outs[1] == outs[2]
+
+
+def test_empty_table(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "odds.csv"
+    path.write_text("sportsbook,event_id,market_type,selection,odds_decimal\n")
+    status, out, _ = run("scan", str(path))
+    assert status == 0
+    assert out.count("(0)\nnone\n") == 4
+
+
+@pytest.mark.parametrize("command", ["scan", "audit", "markets"])
+def test_an_error_has_no_control_characters_of_a_file(run: Run, command: str, tmp_path: Path) -> None:
+    file = tmp_path / "odds.csv"
+    file.write_text("\x1b[2Jred," + "x" * 5000 + "\n1,2\n", encoding="utf-8")
+    code, _, err = run(command, str(file))
+    assert code == 2
+    assert "?[2Jred" in sentence(err)
+    assert err.removesuffix("\n").isprintable()
+
+
+# ---- complaints ----
+
+BAD = [
+    ((), "no command given"),
+    (("guess",), "invalid choice: 'guess'"),
+    (("scan",), "give either a FILE of prices or --sample, got neither"),
+    (("scan", "x.csv", "--sample"), "got both x.csv and --sample"),
+    (("scan", "no_such.csv"), "no_such.csv"),
+    (("scan", "odds.xlsx"), ".csv, .parquet"),
+    (("scan", "--sample", "--kind", "steam"), "'steam'"),
+    (("scan", "--sample", "--method", "magic"), "'magic'"),
+    (("scan", "--sample", "--guards", "all,magic"), "magic"),
+    (("scan", "--sample", "--without", "magic"), "unknown guards magic; allowed: bad_price"),
+    (("scan", "--sample", "--without", "bad_price"), "--without bad_price: cannot be disabled"),
+    (("scan", "--sample", "--books", "magic"), "no prices of magic; the books are bet365"),
+    (("scan", "--sample", "--sharp", "magic"), "no prices of magic"),
+    (("scan", "--sample", "--sharp", "pinnacle=3,circa"), "a weight for every book or for none"),
+    (("scan", "--sample", "--commission", "bet365"), "expected book=number, got 'bet365'"),
+    (("scan", "--sample", "--commission", "bet365=2"), "from 0 to below 1"),
+    (("scan", "--sample", "--min-ev", "nan"), "argument --min-ev: expected a number, got 'nan'"),
+    (("scan", "--sample", "--min-ev", "x"), "argument --min-ev: expected a number, got 'x'"),
+    (("audit", "gone.parquet"), "oddsengine audit: No such file or directory: gone.parquet"),
+    (("keys", "import", "gone"), "gone: no such file or directory"),
+    (("watch", "--sample", "--every", "0"), "expected a number above 0, got '0'"),
+    (("scan", "--sample", "--min-ev", "much"), "'much'"),
+    (("scan", "--sample", "--now", "later"), "2026-02-08T18:00:00Z, got 'later'"),
+    (("scan", "--sample", "--limit", "-1"), "-1"),
+    (("scan", "--sample", "--format", "parquet"), "--output"),
+    (("scan", "--sample", "--kind", "ev", "--output", "/no/such/folder/a.csv"), "/no/such/folder/a.csv"),
+    (("scan", "--sample", "--sharp", "pinnacle,pinacle"), "sharp: no prices of pinacle; the books are bet365"),
+    (("serve", "--demo", "--port", "70000"), "--port must be a port from 0 to 65535, got 70000"),
+    (("serve", "--host", ""), "--host must be an address or host name"),
+    (("devig", "1.87"), "at least two prices"),
+    (("devig", "0.9", "2"), "'0.9' is not a price"),
+    (("devig", "nan", "2"), "'nan' is not a price"),
+    (("devig", "-50", "2"), "'-50' is not a price"),
+    (("devig", "110", "2"), "write 110.0 or +110"),
+    (("devig", "2", "2", "--method", "magic"), "'magic'"),
+    (("kelly", "--odds", "2"), "--prob"),
+    (("kelly", "--prob", "1.2", "--odds", "2"), "'1.2' is not a probability"),
+    (("kelly", "--probs", ".6,.6", "--odds", "2,2"), "sum to at most 1"),
+    (("kelly", "--probs", ".6", "--odds", "2,2"), "one price per probability"),
+    (("kelly", "--prob", ".6", "--odds", "2", "--fraction", "0"), "above 0 and at most 1"),
+    (("kelly", "--prob", ".6", "--odds", "2", "--bankroll", "-5"), "--bankroll"),
+    (("stakes", "2", "2", "--total", "0"), "--total"),
+    (("stakes", "2", "2", "--step", "0"), "step"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), BAD, ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
+def test_bad_input_is_one_sentence(run: Run, words: tuple[str, ...], said: str) -> None:
+    status, out, err = run(*words)
+    assert (status, out) == (2, "")
+    assert said in sentence(err)
+
+
+def test_a_demo_reads_no_feeds(run: Run, tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text("[feeds.mine]\nkind = 'table'\npath = 'odds.csv'\n", encoding="utf-8")
+    status, out, err = run("serve", "--demo", "--port", "0", "--config", str(config))
+    assert (status, out) == (2, "")
+    assert "cannot be combined with feeds" in sentence(err)
+    assert f"{config} declares feeds.mine" in err
+
+
+@pytest.mark.parametrize("words", [("serve",), ("keys", "create", "--account", "a", "--tier", "pro")], ids=str)
+def test_a_data_folder_that_cannot_be_made(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "file").touch()
+    config = tmp_path / "own.toml"
+    config.write_text(f"[data]\nfolder = '{tmp_path / 'file' / 'data'}'\n", encoding="utf-8")
+    status, out, err = run(*words, "--config", str(config))
+    assert (status, out) == (2, "")
+    assert f"{config}: data.folder must be a folder that can be created, got '{tmp_path}" in sentence(err)
+
+
+@pytest.mark.parametrize("words", [("serve",), ("feeds", "check"), ("keys", "list"), ("clv", "--data", "x")], ids=str)
+def test_a_missing_module_of_ours_is_no_package_to_install(words: tuple[str, ...]) -> None:
+    found = without("oddsengine_service", words)
+    assert found.returncode == 1
+    assert "ModuleNotFoundError" in found.stderr
+    assert "pip install" not in found.stderr
+
+
+@pytest.mark.parametrize(("words", "package"), [(("serve",), "uvicorn"), (("feeds", "check"), "httpx")], ids=str)
+def test_a_missing_package_is_named(words: tuple[str, ...], package: str) -> None:
+    found = without(package, words)
+    assert found.returncode == 2
+    assert f"needs the package {package}; run pip install 'oddsengine[service]'" in sentence(found.stderr)
+
+
+def without(module: str, words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    """Run a command where a module is not there."""
+    code = (
+        "import sys\n"
+        "for name in list(sys.modules):\n"
+        f"    if name.startswith(({module!r}, 'oddsengine_service')):\n"
+        "        del sys.modules[name]\n"
+        f"sys.modules[{module!r}] = None\n{CLI}"
+    )
+    return ran(code, *words)
+
+
+def test_a_recording_that_adds_nothing_says_why(run: Run, tmp_path: Path) -> None:
+    words = ("record", str(tmp_path / "t"), "--simulate", "7", "--seconds", "2", "--events", "2")
+    assert "nothing was added" not in run(*words)[1]
+    status, out, _ = run(*words)
+    assert status == 0
+    assert "nothing was recorded: a simulation always starts at the same time, and the tape" in out
+    assert "already covers its first 2 s" in out
+    (tmp_path / "none.ndjson").touch()
+    out = run("record", str(tmp_path / "t"), "--from", str(tmp_path / "none.ndjson"))[1]
+    assert "none.ndjson has no batches" in out
+
+
+def test_help_and_version(run: Run) -> None:
+    status, out, _ = run("--help")
+    assert status == 0
+    assert "oddsengine scan --sample" in out
+    status, out, err = run("--version")
+    assert (status, out.splitlines()[0], err) == (0, f"oddsengine {__version__}", "")
+    assert out.splitlines()[1].startswith("kernels: ")
+    for command in COMMANDS:
+        status, out, _ = run(command, "--help")
+        assert (status, out.startswith(f"usage: oddsengine {command} ")) == (0, True)
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], [], ["nonsense"]], ids=" ".join)
+def test_what_needs_no_command_imports_no_package(words: list[str]) -> None:
+    code = (
+        "import sys, oddsengine_cli; status = oddsengine_cli.main(sys.argv[1:]); "
+        "print(sorted({'numpy', 'numba', 'polars', 'oddsengine'} & sys.modules.keys())); sys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout.splitlines()[-1], done.returncode) == ("[]", 0 if words and words[0] != "nonsense" else 2)
+    assert (done.stderr == "") is (done.returncode == 0)
+
+
+def test_the_package_is_a_command() -> None:
+    assert (process("--version").stdout.splitlines()[0], process().returncode) == (f"oddsengine {__version__}", 2)
+
+
+def test_interrupt(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("oddsengine.commands.scan.read_odds", stop)
+    assert run("scan", "--sample")[0] == 130
+
+
+# ---- the process ----
+
+
+def process(*words: str, **extra: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "oddsengine", *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env={**os.environ, **extra}, check=False
+    )
+
+
+@pytest.mark.exhaustive
+def test_ascii_terminal_gets_question_marks() -> None:
+    done = process("scan", "--sample", "--kind", "ev", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert "Ji?? Lehe?ka" in done.stdout
+
+
+def test_broken_pipe_is_quiet() -> None:
+    with python(CLI, "scan", "--sample", "--format", "json", stdout=PIPE, stderr=PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline() == "{\n"
+        running.stdout.close()
+        said = running.stderr.read()
+    assert running.returncode == 141
+    assert "Traceback" not in said
+    assert "BrokenPipe" not in said
+
+
+def on_terminal(columns: int, *words: str, **extra: str) -> str:
+    """What a terminal of so many columns shows."""
+    parent, child = pty.openpty()
+    env = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm", **extra}
+    if "NO_COLOR" not in extra:
+        env.pop("NO_COLOR", None)
+    with python(CLI, *words, stdout=child, stderr=DEVNULL, env=env) as running:
+        os.close(child)
+        parts = []
+        try:
+            while part := os.read(parent, 65536):
+                parts.append(part)
+        except OSError:  # the terminal closes when the process ends
+            pass
+        running.wait(timeout=60)
+    os.close(parent)
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [80, pytest.param(230, marks=pytest.mark.exhaustive)])
+def test_tables_fit_the_terminal(columns: int) -> None:
+    shown = on_terminal(columns, "scan", "--sample")
+    assert "\x1b[1mEV %" in shown
+    lines = re.sub(r"\x1b\[\d+m", "", shown).splitlines()
+    assert max(width_of(line) for line in lines) <= columns
+    assert sum("Over 6.5" in line for line in lines) >= 2  # a line is never cut off its bet
+    assert ("Id" in lines[1]) == (columns == 230)
+
+
+def test_no_color() -> None:
+    assert "\x1b[1m" in on_terminal(100, "stakes", "2.1", "2.05")
+    assert "\x1b" not in on_terminal(100, "stakes", "2.1", "2.05", NO_COLOR="1")
+
+
+# ---- layout and cells ----
+
+
+def test_columns_are_left_out_before_names_are_cut_too_far() -> None:
+    columns = [Column("Event", least=18, names=True), Column("Odds", right=True), Column("Id", drop=9)]
+    rows = [[["Golden State Warriors @ Denver Nuggets", "2.50", "0123456789abcdef"]]]
+    assert table(columns, rows, 60)[1] == "Golden State Warriors @ Denver Nuggets  2.50"
+    assert table(columns, rows, 40)[1] == "Warriors @ Denver Nuggets           2.50"
+    assert table(columns, rows, 26)[1] == "Warriors @ Nuggets    2.50"
+
+
+def test_cells_cannot_steer_the_terminal() -> None:
+    assert table([Column("A")], [[["\x1b[2Jx\n"]]], None)[1] == "?[2Jx?"
+
+
+@pytest.mark.parametrize(
+    ("selection", "line", "player", "shown"),
+    [
+        ("Over", 2.5, None, "Over 2.5"),
+        ("Under 221.5", 221.5, None, "Under 221.5"),
+        ("Los Angeles Lakers", -3.5, None, "Los Angeles Lakers -3.5"),
+        ("Los Angeles Lakers +3.5", 3.5, None, "Los Angeles Lakers +3.5"),
+        ("Arsenal", 0.0, None, "Arsenal 0"),
+        ("Philadelphia 76ers", 6.0, None, "Philadelphia 76ers +6"),
+        ("Over", 8.5, "Nikola Jokić", "Nikola Jokić Over 8.5"),
+        ("Nikola Jokić Over", 8.5, "Nikola Jokić", "Nikola Jokić Over 8.5"),
+        ("Draw", None, None, "Draw"),
+    ],
+)
+def test_bets_are_named_in_full(selection: str, line: float | None, player: str | None, shown: str) -> None:
+    assert bet(selection, line, player) == shown
+
+
+def test_values_as_json_holds_them() -> None:
+    values = {"ev_percentage": -0.000001, "fair_probability": 0.12345678, "odds_american": 149.999, "line": None}
+    assert plain(values) == {"ev_percentage": 0.0, "fair_probability": 0.123457, "odds_american": 150.0, "line": None}
+    assert str(plain(-0.00001)) == "0.0"
+    assert moment(datetime(2026, 1, 2, 3, 4, 5, 600000, tzinfo=UTC)) == "2026-01-02T03:04:05.600000Z"
+
+
+def test_a_slow_step_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with output.notice("reading odds.csv (900 MB)", 0.0):
+        for _ in range(200):
+            if "reading" in (err := capsys.readouterr().err):
+                break
+            time.sleep(0.01)
+    assert err == "oddsengine: reading odds.csv (900 MB) ...\n"

@@ -1,0 +1,413 @@
+"""The copy of a live board that readers see: equal to the board after every write, and never waited for."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from live.test_live_review import ARB, NOW, interrupted, quote
+from support.effort import less, some
+from support.stream_running import turned
+
+import oddsengine as oe
+from oddsengine.board import state as board_state
+from oddsengine.board.names import Column
+from oddsengine.board.rows import COLUMNS
+from oddsengine.identity.layout import FREE
+from oddsengine.live.engine import Engine
+from oddsengine.live.replica import ReadState, Replica
+from oddsengine.live.view import View
+from oddsengine.query import Filter, Index
+from oddsengine.simulate import World
+
+PATIENCE_S = 60
+CHEAPER = [quote("X", 1.5, "fanduel"), quote("Y", 1.5, "draftkings")]  # no opportunity is left
+UNSEEN = {"mark", "close_mark", "close", "record"}  # what only a search needs, and places that may differ
+JUDGED = {"reason", "not_reference", "doubt"}
+
+
+def replica_of(engine: Engine) -> Replica:
+    found = engine._copied()
+    assert found is not None
+    return found
+
+
+def alike(engine: Engine, *, failed: bool = False) -> None:
+    """Everything that a reader can reach is equal on both boards; after a step has failed, the engine judges again."""
+    with engine.shown() as shown, engine._lock:
+        mine, other = engine._board, shown.board
+        assert other is not mine
+        assert (other.number, other.now, other.moment) == (engine.number, mine.now, mine.moment)
+        assert (other.rejected, other._notices) == (mine.rejected, mine._notices)
+        held = np.flatnonzero(mine.rows.state[: mine.rows.top] != FREE)
+        assert other.rows.top == mine.rows.top
+        assert (other.rows.state[: mine.rows.top] == mine.rows.state[: mine.rows.top]).all()
+        for name in COLUMNS:
+            if name not in UNSEEN and not (failed and name in JUDGED):
+                np.testing.assert_array_equal(getattr(other.rows, name)[held], getattr(mine.rows, name)[held], name)
+        texts = [{at: text for at, text in enumerate(board.rows.links) if text} for board in (mine, other)]
+        assert texts[0] == texts[1]
+        np.testing.assert_array_equal(other.rows.find(mine.rows.key[held]), held)
+        np.testing.assert_array_equal(other.rows.find_ids(mine.rows.id[held]), held)
+        units = mine.names.unit_event.size
+        for unit in range(units):
+            at = np.array([unit], np.int64)
+            assert sorted(other.units.rows(at)) == sorted(mine.units.rows(at)), unit
+        terms = len(other.names.wordings)
+        assert other.names.wordings == mine.names.wordings[:terms]
+        assert failed or other.names.numbering is mine.names.wordings
+        assert other.names.books == mine.names.books[: len(other.names.books)]
+        assert int(mine.rows.key[held].max(initial=0)) >> 16 < max(terms, 1)
+        for name, column in vars(mine.names).items():
+            if isinstance(column, Column):
+                size = getattr(other.names, name).size
+                np.testing.assert_array_equal(getattr(other.names, name).values, column.values[:size], name)
+        assert set(shown.rows) == set(engine._awake.values())
+        for view, row in shown.rows.items():
+            ours, theirs = view.open.places(), shown.opened.places(row)
+            np.testing.assert_array_equal(theirs, ours)
+            for name in ("id", "kind", "unit", "legs", "figures", "born"):
+                np.testing.assert_array_equal(
+                    getattr(shown.opened, name)[theirs], getattr(engine.opened, name)[ours], name
+                )
+        assert other.momentum.digest() == mine.momentum.digest()
+
+
+@pytest.mark.parametrize("few", some([40, 65_536], 1))
+def test_it_is_equal_after_every_write(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worlds with all hazards, views that come and go, steps that fail; with `few` small, terms get other codes."""
+    monkeypatch.setattr(board_state, "_FEW", few)
+    draw = random.Random(few)
+    engine = Engine()
+    engine.keep_replica()
+    copied = replica_of(engine)
+    fails = Failing()
+    engine.record(fails)
+    views: list[View] = []
+    compared = failed = renamed = 0
+    names = engine._board.names
+    for day in range(2):
+        begin = datetime(2026, 2, 7, 18, tzinfo=UTC) + timedelta(hours=12 * day)
+        world = World(
+            day + few, events=4, live=0.7, pace=20.0, hazards=True, start=begin,
+            books=["pinnacle", "draftkings", "fanduel", "betfair_ex"],
+        )  # fmt: skip
+        for tick, batch in enumerate(world.run(24)):
+            quotes = turned(batch.quotes, draw)
+            if tick % 7 == 3:
+                fails.next = True
+                new = [{**quotes[0], "sportsbook": f"new {tick}", "event_id": f"new {tick}"}] if quotes else []
+                with pytest.raises(FailureError):
+                    engine.step([*quotes, *new], batch.now, complete=batch.complete, events=batch.events)
+                failed += 1
+                alike(engine, failed=True)
+            with held_up(engine) if tick % 5 == 2 else nothing():  # the writes of several steps are due
+                engine.step(quotes, batch.now, complete=batch.complete, events=batch.events)
+                engine.step(quotes[:3], batch.now + timedelta(milliseconds=1))
+            renamed, names = renamed + (engine._board.names is not names), engine._board.names
+            alike(engine)
+            if tick % 6 == 1:
+                books = draw.choice([None, ["pinnacle", "fanduel"], ["draftkings", "betfair_ex", "fanduel"]])
+                method = draw.choice(["close", "power"])
+                views.append(engine.view(books, method=method, min_ev=0.001 * len(views), keep=draw.random() < 0.5))
+                alike(engine)
+            if tick % 11 == 10:
+                views.pop(draw.randrange(len(views))).close()
+                alike(engine)
+            compared += sum(view.open.places().size for view in engine._awake.values())
+        later = begin + timedelta(hours=6)  # views are suspended, rows leave and are forgotten
+        for minutes in (0, 11, 22):
+            engine.step(now=later + timedelta(minutes=minutes))
+            alike(engine)
+    assert replica_of(engine) is copied  # nothing needed a second copy
+    assert failed > 4
+    assert compared > 100
+    assert (renamed > 0) == (few == 40)
+
+
+class FailureError(Exception):
+    pass
+
+
+class Failing:
+    """A recorder that fails when it is asked to."""
+
+    def __init__(self) -> None:
+        self.next = False
+
+    def batch(self, *_: Any) -> None:
+        failing, self.next = self.next, False
+        if failing:
+            raise FailureError
+
+    def note(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def nothing() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def held_up(engine: Engine) -> Iterator[ReadState]:
+    """Another thread reads meanwhile."""
+    begun, end = threading.Event(), threading.Event()
+    seen: list[ReadState] = []
+
+    def read() -> None:
+        with engine.shown() as shown:
+            seen.append(shown)
+            begun.set()
+            assert end.wait(PATIENCE_S)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    assert begun.wait(PATIENCE_S)
+    try:
+        yield seen[0]
+    finally:
+        end.set()
+        thread.join()
+
+
+class Holding:
+    """A recorder in which a step waits."""
+
+    def __init__(self) -> None:
+        self.inside, self.go_on = threading.Event(), threading.Event()
+
+    def batch(self, *_: Any) -> None:
+        self.inside.set()
+        assert self.go_on.wait(PATIENCE_S)
+
+    def note(self, *_: Any) -> None:
+        pass
+
+
+def test_readers_do_not_wait_for_a_step() -> None:
+    engine = Engine()
+    engine.keep_replica()
+    view = engine.view(keep=True)
+    index = Index(engine)
+    engine.step(ARB, NOW)
+
+    def state() -> list[Any]:
+        with index.reader(judged=True) as reader:
+            best = sorted(reader.take(reader.best(Filter(), {})).odds.tolist())
+            number = reader.number
+        found = view.opportunities()
+        return [
+            number, engine.number, engine.now, best, engine.size, engine.table()["odds_decimal"].sort().to_list(),
+            engine.events()["prices"].to_list(), found.arbitrage["id"].to_list(), found.ev.height, view.counts(),
+            view.ids(), engine.set_aside(), engine.removed().height, [each.wanted for each in engine.views],
+        ]  # fmt: skip
+
+    before, holding = state(), Holding()
+    assert before[-2] == 0
+    engine.record(holding)
+    step = threading.Thread(target=engine.step, args=(CHEAPER, NOW + timedelta(seconds=1)), daemon=True)
+    step.start()
+    assert holding.inside.wait(PATIENCE_S)
+    assert within(state) == before
+    assert not engine.busy
+    holding.go_on.set()
+    step.join(PATIENCE_S)
+    after = state()
+    assert after[:2] == [2, 2]
+    assert after[3] != before[3]
+    assert after[7] == []
+
+
+def within(read: Callable[[], Any]) -> Any:
+    """What another thread reads; fails if that takes too long."""
+    out: list[Any] = []
+    thread = threading.Thread(target=lambda: out.append(read()), daemon=True)
+    thread.start()
+    thread.join(PATIENCE_S)
+    assert out, "the reader waits"
+    return out[0]
+
+
+def test_a_step_does_not_wait_for_readers() -> None:
+    engine = Engine()
+    engine.keep_replica()
+    view = engine.view(keep=True)
+    engine.step(ARB, NOW)
+    with held_up(engine) as shown:
+        assert within(lambda: engine.step(CHEAPER, NOW + timedelta(seconds=1)).number) == 2
+        assert engine.number == 2
+        assert shown.number == 1
+        assert shown.open(view).places().size == 1
+        assert engine.busy
+    with engine.shown() as shown:
+        assert shown.number == 2
+        assert shown.open(view).places().size == 0
+
+
+def test_a_read_inside_of_a_read_sees_the_same_update() -> None:
+    engine = Engine()
+    engine.keep_replica()
+    view = engine.view(keep=True)
+    engine.step(ARB, NOW)
+    with engine.shown() as shown:
+        engine.step(CHEAPER, NOW + timedelta(seconds=1))
+        assert shown.number == 1
+        assert view.counts()["arbitrage"] == 1
+        with pytest.raises(RuntimeError, match="cannot be woken inside of another read"):
+            engine.view(["pinnacle"]).opportunities()
+    assert view.counts()["arbitrage"] == 0
+
+
+def test_writes_that_cannot_be_repeated_cost_the_copy_and_not_the_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.keep_replica()
+    view = engine.view(keep=True)
+    engine.step(ARB, NOW)
+    first = replica_of(engine)
+    monkeypatch.setattr(first._shown.opened, "commit", lambda *_: 1 / 0)
+    with pytest.warns(RuntimeWarning, match=r"copied again for readers: ZeroDivisionError"):
+        update = engine.step(CHEAPER, NOW + timedelta(seconds=1))
+    assert (update.number, engine.number) == (2, 2)
+    assert len(update.of(view).gone("arbitrage")) == 1
+    engine.step(now=NOW + timedelta(seconds=2))
+    assert not first._due, "nothing is stored for a copy that nobody will read"
+    alike(engine)
+    assert replica_of(engine) is not first
+    assert view.counts()["arbitrage"] == 0
+
+
+def test_a_reader_does_not_notice_writes_that_cannot_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.keep_replica()
+    view = engine.view(keep=True)
+    engine.step(ARB, NOW)
+    with held_up(engine):
+        engine.step(CHEAPER, NOW + timedelta(seconds=1))
+        monkeypatch.setattr(replica_of(engine)._shown.opened, "commit", lambda *_: 1 / 0)
+    with pytest.warns(RuntimeWarning, match=r"copied again for readers: ZeroDivisionError"):
+        assert view.counts()["arbitrage"] == 0
+    alike(engine)
+
+
+def test_a_delayed_board_that_fails_costs_no_update_and_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    late = engine.delayed(1.0)
+    engine.step(ARB, NOW)
+    engine.step(CHEAPER, NOW + timedelta(seconds=1))
+    assert late.number == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(late._board, "apply", lambda *_: 1 / 0)
+        with pytest.warns(RuntimeWarning, match=r"delayed by 1 s tries again after the next step: ZeroDivisionError"):
+            update = engine.step(now=NOW + timedelta(seconds=2))
+    assert (update.number, engine.number, late.number) == (3, 3, 1)
+    engine.step(now=NOW + timedelta(seconds=3))
+    assert late.number == 3
+    assert late.table()["odds_decimal"].sort().equals(engine.table()["odds_decimal"].sort())
+
+
+def test_a_delayed_board_that_fails_twice_is_empty_until_it_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    late = engine.delayed(3.0)
+    late.keep_replica()
+    view = late.view(keep=True)
+    for second in range(5):
+        engine.step([quote("X", 2.1 + second / 100, "fanduel"), *ARB[1:]], NOW + timedelta(seconds=second))
+    assert (late.number, late.size, late.failure) == (2, 4, "")
+    monkeypatch.setattr(late._board, "apply", lambda *_: 1 / 0)
+    with pytest.warns(RuntimeWarning, match=r"delayed by 3 s tries again after the next step: ZeroDivisionError"):
+        engine.step(now=NOW + timedelta(seconds=5))
+    assert (late.number, late.failure) == (2, "ZeroDivisionError('division by zero')")
+    with pytest.warns(RuntimeWarning, match=r"delayed by 3 s is empty, and starts over .*: ZeroDivisionError"):
+        engine.step(now=NOW + timedelta(seconds=6))
+    for second in range(7, 11):  # the copy is made after the next step, and three seconds old after three more
+        assert (late.number, late.now, late.size, late.table().height) == (0, None, 0, 0)
+        assert view.ids()["arbitrage"] == []
+        assert late.failure
+        engine.step([quote("X", 2.1 + second / 100, "fanduel")], NOW + timedelta(seconds=second))
+    assert (late.number, late.now, late.failure) == (8, NOW + timedelta(seconds=7), "")
+    assert late.table().filter(sportsbook="fanduel")["odds_decimal"].max() == 2.17
+    assert view.counts()["arbitrage"] == 1
+    alike(late)
+    engine.step(now=NOW + timedelta(seconds=11))
+    assert late.number == 9
+    alike(late)
+
+
+def test_a_board_delayed_behind_one_that_starts_again_misses_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    late = engine.delayed(2.0)
+    later = late.delayed(2.0)
+    states = {0: engine.state_hash(views=False)}
+    for second in range(20):
+        fails = second in (6, 7)
+        if fails:
+            monkeypatch.setattr(late._board, "apply", lambda *_: 1 / 0)
+        with pytest.warns(RuntimeWarning, match="delayed by 2 s") if fails else nullcontext():
+            # X changes in a batch that fails, and not again.
+            engine.step([quote("X", 2.0 if second < 5 else 3.0)] * (second in (0, 5)), NOW + timedelta(seconds=second))
+        states[engine.number] = engine.state_hash(views=False)
+        assert later.state_hash(views=False) == states[later.number], second
+        assert bool(later.failure) is (7 <= second < 13), second
+    assert (engine.number, late.number, later.number) == (20, 18, 16)
+
+
+def test_a_step_that_is_interrupted_anywhere_is_shown_whole_or_not_at_all() -> None:
+    """At some lines of a step."""
+    second: dict[str, Any] = {
+        "quotes": [*CHEAPER, quote("Z", 3.0, "new_book", event_id="new", league="other")],
+        "now": NOW + timedelta(seconds=31), "complete": [("bet365", None)],
+    }  # fmt: skip
+    at, seen = 1, set()
+    while True:
+        engine = Engine()
+        engine.keep_replica()
+        view = engine.view(keep=True)
+        engine.step([*ARB, quote("X", 2.0, "bet365", event_id="other")], NOW)
+        stopped = interrupted(engine, at, **second)
+        alike(engine, failed=engine.number == 1)
+        seen.add(engine.number)
+        assert view.counts()["arbitrage"] == (1 if engine.number == 1 else 0)
+        if not stopped:
+            break
+        if engine.number == 1:
+            engine.step(**second)
+            alike(engine)
+        at += less(40, 100)
+    assert seen == {1, 2}
+
+
+def test_rows_without_a_price_are_counted() -> None:
+    engine = Engine()
+    engine.keep_replica()
+    suspended = quote("X", book="new", is_active=False) | {"odds_decimal": None}
+    update = engine.step([*ARB, suspended], NOW)
+    assert update.rejected["guard"].to_list() == ["bad_price"]
+    assert engine.set_aside()["bad_price"] == 1
+    alike(engine)
+
+
+def test_a_delayed_board_and_a_restored_one() -> None:
+    from oddsengine.live import snapshot
+
+    engine = Engine()
+    late = engine.delayed(5.0)
+    for board in (engine, late):
+        board.keep_replica()
+    view = late.view(keep=True)
+    for second in range(8):
+        engine.step([quote("X", 2.1 + second / 100, "fanduel"), *ARB[1:]], NOW + timedelta(seconds=second))
+        alike(engine)
+        alike(late)
+    assert late.number == 3
+    assert view.counts()["arbitrage"] == 1
+    again = oe.Engine()
+    again.keep_replica()
+    assert again.size == 0
+    snapshot.restore(again, snapshot.dump(engine))
+    alike(again)
+    assert again.size == engine.size == 4

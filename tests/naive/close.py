@@ -1,0 +1,264 @@
+"""The fair price at the close again, slowly: one judged book at a time, as the formula reads.
+
+Constants come as the tables of fair.toml. It imports nothing of the package.
+"""
+
+import math
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from naive.devig import power
+
+Params = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Price:
+    """One book's complete prices of a line: odds in the order of outcomes, times in seconds."""
+
+    book: str
+    line: float  # what outcome 0 has to beat: the total, or minus the home handicap
+    odds: tuple[float, ...]
+    seen: float  # of the older side
+    changed: float | None
+    latest: float = math.nan  # of the newer side
+
+    @property
+    def logits(self) -> list[float]:
+        return [math.log(p / (1.0 - p)) for p in power(list(self.odds))]
+
+    @property
+    def total(self) -> float:
+        return math.fsum(1.0 / d for d in self.odds)
+
+
+@dataclass(frozen=True)
+class Books:
+    """What is known of the books: feed, weight as a sharp, factor of `own`, exchange or not."""
+
+    feed: Mapping[str, str]
+    sharp: Mapping[str, float]
+    own: Mapping[str, float]
+    exchange: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When and where a ladder is judged; times in seconds, slope in logits a point."""
+
+    minute: float
+    start: float | None
+    live: bool
+    slope: float | None
+    momentum: Sequence[float]
+
+    @property
+    def hours(self) -> float | None:
+        return None if self.start is None else (self.start - self.minute) / 3600.0
+
+
+@dataclass
+class Ballot:
+    logits: list[float]
+    weight: float
+    fresh: float
+    seen: float
+    sharp: float
+    same: bool
+    margin: float
+
+
+def clip(x: float, limit: float) -> float:
+    return min(max(x, -limit), limit)
+
+
+def sigmoid(x: float) -> float:
+    return 1.0 / (1.0 + math.exp(-x))
+
+
+def adds_up(price: Price, params: Params) -> bool:
+    return bool(params["vote"]["sum_low"] - 1e-9 <= price.total <= params["vote"]["sum_high"] + 1e-9)
+
+
+def may_vote(price: Price, at: Moment, params: Params) -> bool:
+    return adds_up(price, params) and bool(at.live or price.seen >= at.minute - params["vote"]["age_s"])
+
+
+def ballots(prices: Sequence[Price], line: float, but: str, at: Moment, books: Books, params: Params) -> list[Ballot]:
+    """One vote of each feed but the judged book's own: from the line itself, else from the nearest ones."""
+    vote = params["vote"]
+    out = []
+    for feed in sorted({books.feed[p.book] for p in prices} - {books.feed.get(but, "")}):
+        mine = [p for p in prices if books.feed[p.book] == feed and may_vote(p, at, params)]
+        mine = [p for p in mine if p.line == line or (at.slope is not None and books.sharp[p.book] == 0.0)]
+        mine = [p for p in mine if abs(p.line - line) <= vote["neighbour_points"] + 1e-9]
+        if not mine:
+            continue
+        distance = min(abs(p.line - line) for p in mine)
+        nearest = []
+        for where in sorted({p.line for p in mine if abs(p.line - line) == distance}):
+            nearest.append(min((p for p in mine if p.line == where), key=lambda p: p.book))
+        weight = 1.0 if distance == 0.0 else vote["neighbour_weight"]
+        fresh = [
+            0.0 if p.changed is None else math.exp(-max(at.minute - p.changed, 0.0) / params["fresh"]["fade_s"])
+            for p in nearest
+        ]
+        moved = [[x + (at.slope or 0.0) * (line - p.line) for x in p.logits] for p in nearest]
+        out.append(
+            Ballot(
+                logits=[sum(column) / len(column) for column in zip(*moved, strict=True)],
+                weight=weight,
+                fresh=weight * sum(fresh) / len(fresh),
+                seen=min(p.seen for p in nearest),
+                sharp=books.sharp[nearest[0].book],
+                same=distance == 0.0,
+                margin=nearest[0].total - 1.0,
+            )
+        )
+    return out
+
+
+def agreeing(
+    prices: Sequence[Price], judged: str, line: float, side: int, odds: float, books: Books, params: Params
+) -> tuple[int, int]:
+    """Feeds beside the judged book's with a vote on a line, and those by which a price of it has a positive EV."""
+    voters = dict[str, Price]()
+    for price in sorted((p for p in prices if p.line == line), key=lambda p: p.book):
+        if adds_up(price, params):
+            voters.setdefault(books.feed[price.book], price)
+    voters.pop(books.feed[judged], None)
+    return len(voters), sum(power(list(p.odds))[side] * odds > 1.0 + 1e-9 for p in voters.values())
+
+
+def voting(
+    prices: Sequence[Price], judged: str | None, line: float, seen: float, at: Moment, books: Books, params: Params
+) -> list[Ballot]:
+    """The ballots that count: in play those not far behind the judged price, or behind the newest of them."""
+    votes = ballots(prices, line, judged or "", at, books, params)
+    if not at.live:
+        return votes
+    if judged is None:
+        seen = max((b.seen for b in votes), default=0.0)
+    return [b for b in votes if b.seen >= seen - params["vote"]["live_behind_s"]]
+
+
+def fair(
+    prices: Sequence[Price], judged: str | None, line: float, seen: float, at: Moment, books: Books, params: Params
+) -> list[float] | None:
+    """Fair probabilities of a line for a judged book, or of the line itself; None where too few vote."""
+    votes = voting(prices, judged, line, seen, at, books, params)
+    soft, sharp = [b for b in votes if b.sharp == 0.0], [b for b in votes if b.sharp > 0.0 and b.same]
+    others = sum(b.same for b in soft)
+    if others + len(sharp) < params["vote"]["others"]:
+        return None
+    most = max((b.sharp for b in sharp), default=0.0)
+    mine = [p for p in prices if p.book == judged and p.line == line]
+    mine = [p for p in mine if adds_up(p, params)]
+    outcomes = len(prices[0].odds)
+    logits = []
+    for k in range(outcomes):
+        reference = math.fsum(b.sharp * b.logits[k] for b in sharp) / sum(b.sharp for b in sharp) if sharp else math.nan
+        mean, fresh = reference, 0.0
+        if soft:
+            on_line = [b.logits[k] for b in soft if b.same]
+            centre = median(on_line if len(on_line) >= 2 else [b.logits[k] for b in soft])
+            wide = params["vote"]["clip"]
+            voted = [(b, min(max(b.logits[k], centre - wide), centre + wide)) for b in soft]
+            mean = math.fsum(b.weight * x for b, x in voted) / math.fsum(b.weight for b in soft)
+            fresh = math.fsum(b.fresh * (x - mean) for b, x in voted) / (1.0 + math.fsum(b.fresh for b in soft))
+        x = mean + push(at, k, params) + params["fresh"]["weight"] * clip(fresh, params["fresh"]["clip"])
+        if soft and sharp:
+            x += params["sharp"]["share"] * most * (reference - mean)
+        if mine and judged is not None:
+            own = own_weight(judged, others, most, bool(soft), books, params)
+            x += own * clip(mine[0].logits[k] - mean, params["own"]["clip"])
+        logits.append(x)
+    chances = [sigmoid(x) for x in logits]
+    if outcomes == 2:
+        return [chances[0], 1.0 - chances[0]]
+    return [p / math.fsum(chances) for p in chances]
+
+
+def width(prices: Sequence[Price], line: float, at: Moment, books: Books, params: Params) -> float:
+    """The mean margin of the sharps on a line, or of all books there if none of them is sharp."""
+    votes = [b for b in ballots(prices, line, "", at, books, params) if b.same]
+    margins = [b.margin for b in votes if b.sharp > 0.0] or [b.margin for b in votes]
+    return math.fsum(margins) / max(len(margins), 1)
+
+
+def flags(votes: Sequence[Ballot], outcomes: int, odds: float, at: Moment, params: Params) -> set[str]:
+    """What is said of a price by its odds, its time and the votes on its line."""
+    of = params["flags"]
+    others, sharp = sum(b.same and b.sharp == 0.0 for b in votes), any(b.same and b.sharp > 0.0 for b in votes)
+    said = {
+        "thin": others <= of["thin_others"] and not (sharp and others),
+        "no_sharp": outcomes > 2 and not sharp,
+        "early": at.hours is not None and at.hours > of["early_h"],
+        "long": odds >= of["long_odds"],
+        "live": at.live,
+    }
+    return {name for name, true in said.items() if true}
+
+
+def shown(p: float, odds: float, flags: Container[str], params: Params) -> float:
+    """The probability at which a positive EV is what its flags leave of it."""
+    edge = p * odds - 1.0
+    for name, scale in params["flags"]["scale"].items() if edge > 0.0 else ():
+        if name in flags and (name != "live" or edge * 100.0 < params["flags"]["live_below"]):
+            edge *= scale
+    return (1.0 + edge) / odds
+
+
+def own_weight(book: str, others: int, most: float, soft: bool, books: Books, params: Params) -> float:
+    own = params["own"]
+    weight = books.own[book] * own["weight"] / (own["base"] + others)
+    if most > 0.0:
+        weight = (1.0 - most) * weight + most * (own["sharp"] if soft else own["sharp_alone"])
+    weight = max(weight, params["sharp"]["share"] * books.sharp[book])
+    return 1.0 if book in books.exchange else min(weight, 1.0)
+
+
+def push(at: Moment, k: int, params: Params) -> float:
+    of = params["momentum"]
+    ramp = 1.0 if at.hours is None else min(max((at.hours - of["near_h"]) / (of["far_h"] - of["near_h"]), 0.0), 1.0)
+    return float(of["far"] * ramp + of["near"] * (1.0 - ramp)) * clip(at.momentum[k], of["clip"])
+
+
+def standard_error(at: Moment, params: Params) -> float:
+    if at.live or at.hours is None:
+        return math.nan
+    return float(params["close"]["sigma"]) * math.cbrt(max(at.hours, float(params["close"]["least_h"])))
+
+
+def momentum(
+    states: Sequence[tuple[float, Mapping[str, tuple[float, Sequence[float]]]]], minute: float, feed: Mapping[str, str],
+    slope: float | None, reach: float, params: Params,
+) -> list[float]:  # fmt: skip
+    """Momentum by its definition: the mean moves from each sample to the next, each halved since.
+
+    `states` are what the books said after each change: minute, {book: (line, logits)}; a minute's last is its sample.
+    """
+    of = params["momentum"]
+    samples = [state for at, state in enumerate(states) if at + 1 == len(states) or states[at + 1][0] > state[0]]
+    width = max((len(x) for _, said in states for _, x in said.values()), default=1)
+    out = [0.0] * width
+    for (_, before), (then, after) in pairwise(samples):
+        speakers: dict[str, str] = {}
+        for book in sorted(after):
+            speakers.setdefault(feed[book], book)
+        for book in speakers.values():
+            if book not in before:
+                continue
+            (line, x), (line_before, x_before) = after[book], before[book]
+            shift = 0.0
+            if line != line_before:
+                if slope is None or abs(line - line_before) > reach:
+                    continue
+                shift = slope * (line_before - line)
+            for k in range(width):
+                move = clip(x[k] + shift - x_before[k], of["move_clip"])
+                out[k] += move / len(speakers) * 2.0 ** (-(minute - then) / of["half_life_s"])
+    return out

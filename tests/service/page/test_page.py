@@ -1,0 +1,1410 @@
+"""The page in headless Chromium, before a server on a real socket."""
+
+from support.chromium import launched  # first: without Playwright it skips these tests
+
+# isort: split
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+import pytest
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Page,
+    Request,
+    Route,
+    expect,
+)
+from service.test_alerts import Hook, hooked
+from support.service_running import Running, running, until
+
+from oddsengine import catalog
+from oddsengine_service import pages
+from oddsengine_service.keys import KeyStore, Terms
+
+KEY = "demo_enterprise"
+PATIENCE_MS = 20_000
+KINDS = ("ev", "arbitrage", "low_hold", "middles")
+ROWS = "#list tbody tr:not(.empty)"
+_WATCH = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " " + e.blockedURI));
+"""
+
+# ---- the browser and the server ----
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("page"), now=True) as server:
+        yield server
+
+
+class Visit:
+    """A page, and what went wrong on it."""
+
+    def __init__(self, context: BrowserContext, origin: str) -> None:
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(PATIENCE_MS)
+        self.origin, self.faults, self.requests = origin, list[str](), list[Request]()
+        self.accepted = ""  # pattern of faults that are meant to be
+        self.page.add_init_script(_WATCH)
+        self.page.on("console", self._said)
+        self.page.on("pageerror", lambda error: self._fault(str(error)))
+        self.page.on("dialog", self._asked)
+        self.page.on("request", self._requested)
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self._fault(message.text)
+
+    def _asked(self, dialog: Dialog) -> None:
+        self._fault(f"dialog {dialog.message}")
+        dialog.dismiss()
+
+    def _requested(self, request: Request) -> None:
+        self.requests.append(request)
+
+    def _fault(self, text: str) -> None:
+        self.faults.append(text)
+
+    def enter(self, key: str = "", shows: str = "") -> Page:
+        """Open the page, which connects with the demo's key, or connect with another."""
+        if key not in ("", KEY):
+            self.ask(key)
+        else:
+            self.page.goto(self.origin)
+        self.page.wait_for_selector(shows or ROWS)
+        return self.page
+
+    def ask(self, key: str) -> None:
+        self.page.goto(self.origin)
+        self.page.click("#leave")
+        self.requests.clear()  # of the demo's key
+        self.page.fill("#key", key)
+        self.page.click("#entry button")
+
+    def stream(self, part: str, *events: tuple[str, Any], ends: str = "\n") -> None:
+        """Answer a stream with these events, and end it."""
+        lines: list[str] = [": a comment", "retry: 60000", ""]
+        for at, (name, payload) in enumerate(events):
+            first, _, second = json.dumps(payload, indent=1).partition("\n")
+            data = [f"data: {line}" for line in (first, *second.split("\n")) if line]
+            lines += [f"id: evt_{at}", f"event:{name}", *data, ""]
+        body = ends.join([*lines, ""])
+        headers = {"content-type": "text/event-stream"}
+        for path in (part, *(["all"] if part.startswith("events/") else [])):
+            self.page.route(f"**/stream/{path}*", lambda route: route.fulfill(body=body, headers=headers))
+
+    def tab(self, name: str) -> Page:
+        self.page.click(f"#tab-{name}")
+        return self.page
+
+    def check(self) -> None:
+        hosts = {urlsplit(request.url).netloc for request in self.requests if not request.url.startswith("data:")}
+        assert hosts <= {urlsplit(self.origin).netloc}
+        assert not any(KEY in request.url for request in self.requests)
+        assert self.page.evaluate("window.violations") == []
+        assert [each for each in self.faults if not self.accepted or not re.search(self.accepted, each)] == []
+
+
+Visiting = Callable[..., Visit]
+
+
+@pytest.fixture
+def visit(browser: Browser, server: Running) -> Iterator[Visiting]:
+    visits: list[tuple[BrowserContext, Visit]] = []
+
+    def made(origin: str = "", **options: Any) -> Visit:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        visits.append((context, Visit(context, origin or server.origin)))
+        return visits[-1][1]
+
+    yield made
+    for context, each in visits:
+        each.check()
+        context.close()
+
+
+def keys_of(server: Running) -> KeyStore:
+    assert isinstance(server.node.keys, KeyStore)
+    return server.node.keys
+
+
+def texts(page: Page, selector: str) -> list[str]:
+    found: list[str] = page.locator(selector).all_inner_texts()
+    return found
+
+
+def column(page: Page, at: int) -> list[str]:
+    return texts(page, f"{ROWS} td:nth-child({at})")
+
+
+def number(text: str) -> float:
+    return float(text.partition("\n")[0].replace("−", "-").replace("%", "").strip())
+
+
+def counted(page: Page, kind: str) -> int:
+    text = page.locator(f"#tab-{kind} .count").inner_text()
+    return int(text) if text else -1
+
+
+# ---- what is made up ----
+
+
+def found_ev(at: int, **other: Any) -> dict[str, Any]:
+    now = datetime.now(UTC)
+    row = {
+        "id": f"ev{at:06}", "game_id": "g1", "ev_percentage": 1 + at % 997 / 100, "odds_american": 100 + at % 300,
+        "odds_decimal": 2 + at % 300 / 100, "no_vig_odds": 105.0, "selection": f"Side {at}", "market": "moneyline",
+        "line": None, "sportsbook": "bet365", "game": f"Guests {at % 50} @ Hosts", "sport": "soccer", "league": "x",
+        "start_time": (now + timedelta(hours=2)).isoformat(), "is_live": at % 5 == 0, "confidence_score": 50 + at % 50,
+        "kelly_percent": 0.02, "player_name": None, "possibly_stale": False, "is_alternate_line": False,
+        "market_segment": "full_game", "detected_at": now.isoformat(),
+    }  # fmt: skip
+    return {**row, **other}
+
+
+def price(at: int, **other: Any) -> dict[str, Any]:
+    now = (datetime.now(UTC) - timedelta(seconds=30)).isoformat()
+    row = {
+        "id": f"p{at}", "sportsbook": "bet365", "event_id": "g1", "sport": "soccer", "league": "x",
+        "home_team": "Hosts", "away_team": "Guests", "market_type": "moneyline", "market_segment": "full_game",
+        "selection": "Hosts",
+        "selection_type": "home", "odds_american": 100, "odds_decimal": 2.0, "odds_probability": 0.5, "line": None,
+        "event_start_time": now, "is_live": False, "odds_changed_at": now, "player_name": None, "team_side": None,
+    }  # fmt: skip
+    return {**row, **other}
+
+
+def beginning(*events: tuple[str, Any]) -> Sequence[tuple[str, Any]]:
+    return ("connected", {}), *events, ("snapshot:complete", {"status": "ready", "books": [], "total_odds": 0})
+
+
+# ---- without a browser ----
+
+
+def test_policy_names_exactly_what_the_page_has() -> None:
+    page = pages.live("/api/v1", '"><script>')
+    (style,) = re.findall(r"<style>(.*?)</style>", page.html, re.S)
+    (script,) = re.findall(r'<script type="module">(.*?)</script>', page.html, re.S)
+    for text in (style, script):
+        assert f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" in page.policy
+    assert "unsafe" not in page.policy
+    assert "<script>" not in page.html
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|cookie", script)
+    assert "https:" not in page.html.replace("http://www.w3.org", "")
+
+
+def test_the_root_has_its_own_policy_and_no_other(service: Running) -> None:
+    answer = httpx.get(f"{service.origin}/")
+    assert answer.headers.get_list("content-security-policy") == [pages.live("/api/v1").policy]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "unsafe-inline" in httpx.get(f"{service.origin}/docs", timeout=60.0).headers["content-security-policy"]
+    assert f'data-demo-key="{KEY}"' in answer.text
+    assert KEY not in pages.live("/api/v1").html
+
+
+# ---- the lists ----
+
+
+def test_opportunities_appear_and_update(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter()
+    expect(page.locator("#state")).to_have_text("Live")
+    for kind in KINDS:
+        v.tab(kind)
+        page.wait_for_selector(ROWS)
+        assert counted(page, kind) > 0
+        assert page.locator(ROWS).count() <= 50
+    with server.client() as client:
+        for _ in range(2):
+            server.advance(3)
+            for kind, path in (("ev", "ev?min_ev=0"), ("arbitrage", "arbitrage?")):
+                total = client.get(f"/opportunities/{path}&limit=1").json()["meta"]["total"]
+                expect(page.locator(f"#tab-{kind} .count")).to_have_text(str(total), timeout=PATIENCE_MS)
+        rows = client.get("/opportunities/ev?min_ev=0&limit=1").json()["data"]
+    v.tab("ev")
+    expect(page.locator(f"{ROWS}:first-child .value")).to_have_text(f"{rows[0]['ev_percentage']:.2f} %")
+    assert page.evaluate("sessionStorage.getItem('oddsengine.key')") == KEY
+    assert page.evaluate("[localStorage.length, document.cookie]") == [0, ""]
+    sent = [request.headers for request in v.requests if "/api/" in request.url]
+    assert sent
+    assert all(headers["x-api-key"] == KEY for headers in sent)
+    page.reload()
+    page.wait_for_selector(ROWS)
+
+
+def test_sorting(visit: Visiting) -> None:
+    page = visit().enter()
+    page.uncheck("#group")
+    page.click("#pause")
+    page.check("[name=format][value=decimal]", force=True)
+    values = [number(text) for text in column(page, 1)]
+    assert values == sorted(values, reverse=True)
+    head = page.locator("th[data-column=odds]")
+    for way, down in (("descending", True), ("ascending", False)):
+        head.locator("button").click()
+        expect(head).to_have_attribute("aria-sort", way)
+        expect(page.locator("th[aria-sort]")).to_have_count(1)
+        page.wait_for_timeout(100)
+        odds = [number(text) for text in column(page, 4)]
+        assert odds == sorted(odds, reverse=down)
+        assert len(odds) > 3
+    page.locator("th[data-column=book] button").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("th[data-column=book]")).to_have_attribute("aria-sort", "ascending")
+    page.wait_for_timeout(100)
+    books = texts(page, f"{ROWS} td:nth-child(3) > a")
+    assert books == sorted(books, key=str.lower)
+
+
+def test_filters(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#pause")
+    everything = counted(page, "ev")
+    page.fill("#least", "2")
+    page.wait_for_timeout(100)
+    assert all(number(text) >= 2 for text in column(page, 1))
+    assert 0 <= counted(page, "ev") < everything
+    page.fill("#least", "")
+    page.wait_for_selector("#sport option[value=soccer]", state="attached")
+    page.select_option("#sport", "soccer")
+    page.wait_for_timeout(100)
+    with server.client() as client:
+        total = client.get("/opportunities/ev?min_ev=0&sport=soccer&limit=1").json()["meta"]["total"]
+    assert counted(page, "ev") == total
+    page.select_option("#sport", "")
+    page.fill("#find", "no such team")
+    expect(page.locator("#list .empty")).to_have_text("No matches for these filters.")
+    page.fill("#find", "")
+    page.click("#pause")
+    page.click("#books")
+    page.click("#books-none")
+    expect(page.locator("#list .empty")).to_be_visible()
+    page.check("#books-boxes [value=betrivers]")
+    expect(page.locator("#books")).to_have_text("BetRivers")
+    with page.expect_request(lambda request: "sportsbook=betrivers" in request.url):
+        pass
+    page.keyboard.press("Escape")
+    expect(page.locator("#books-list")).to_be_hidden()
+    expect(page.locator("#state")).to_have_text("Live")
+    page.wait_for_timeout(500)
+    assert set(column(page, 3)) == {"BetRivers"}
+    v.tab("arbitrage")
+    expect(page.locator("#list .empty")).to_be_visible()
+
+
+def test_pausing_holds_what_is_shown(visit: Visiting, server: Running) -> None:
+    page = visit().enter()
+    page.click("#pause")
+    expect(page.locator("#pause")).to_have_attribute("aria-pressed", "true")
+    before = texts(page, f"{ROWS} .value")
+    server.advance(4)
+    page.wait_for_timeout(900)
+    assert texts(page, f"{ROWS} .value") == before
+    page.click("#pause")
+    shown = "[...document.querySelectorAll('.value')].map((n) => n.innerText) + ''"
+    page.wait_for_function(f"(was) => {shown} !== was", arg=",".join(before))
+
+
+def test_rows_show_what_they_rest_on_sister_books_fold_and_markets_group(visit: Visiting) -> None:
+    v = visit()
+    far = {"ev_low": -0.5, "ev_high": 3.25, "prob_positive": 0.9, "ev_vs_sharp": 2.0, "flags": ["GENEROUS"]}
+    same = {"sharp_book": "pinnacle", "devig_method": "power", "selection_type": "home", "book_count": 9}
+    rows = [
+        found_ev(1, ev_percentage=3.0, sportsbook="betrivers", reference="close", kelly_shrunk=0.01, **far, **same),
+        found_ev(2, ev_percentage=2.0, sportsbook="unibet", **same),  # the same desk
+        found_ev(3, ev_percentage=1.0, sportsbook="fanduel", **same),
+        found_ev(4, ev_percentage=2.5, game_id="g2", **same),
+    ]
+    v.stream("opportunities", *beginning(("ev:detected", rows)))
+    page = v.enter()
+    expect(page.locator(ROWS)).to_have_count(3)
+    order = "nodes => nodes.map(node => node.dataset.id)"
+    assert page.locator(ROWS).evaluate_all(order) == ["ev000001", "ev000003", "ev000004"]
+    first = page.locator("[data-id=ev000001]")
+    for text in ("−0.5 to 3.3 %", "Generous", "at the close", "9 books", "Unibet +102"):
+        expect(first).to_contain_text(text)
+    expect(first).to_contain_text(re.compile(r"at the close prices \d+ \S+ old"))
+    expect(page.locator("#simulated")).to_have_text("Simulated market")
+    expect(page.locator("[data-id=ev000003]")).to_have_class(re.compile("follows"))
+    page.uncheck("#group")
+    expect(page.locator(ROWS).nth(1)).to_have_attribute("data-id", "ev000004")
+    assert page.locator(ROWS).evaluate_all(order) == ["ev000001", "ev000004", "ev000003"]
+    page.click("#money")
+    for field, value in (("bankroll", "10000"), ("unit", "50")):
+        page.fill(f"#{field}", value)
+    page.select_option("#fraction", "0.5")
+    page.locator("#step").fill("20")
+    page.locator("#step").press("Tab")
+    stake = page.locator("[data-id=ev000001] td").nth(5)
+    expect(stake).to_have_text("1002.0 u")  # Kelly's 1 %, which is reduced already
+    page.reload()
+    expect(stake).to_have_text("1002.0 u")
+    page.click("#money")
+    page.fill("#bankroll", "900")
+    page.locator("#bankroll").press("Tab")
+    expect(stake).to_have_text("under 20Kelly 1.0 %")  # 9 is less than half a step
+    expect(stake.locator("b")).to_have_attribute("title", "Kelly, reduced for uncertainty: 1.0 % of the bankroll")
+    page.fill("#bankroll", "1100")
+    page.locator("#bankroll").press("Tab")
+    expect(stake).to_have_text("200.4 u")  # 11, to the nearest step
+
+
+def test_filters_stand_in_the_address_and_can_be_saved(visit: Visiting) -> None:
+    v = visit()
+    soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    rows = [
+        found_ev(1, sport="soccer", league="x", odds_american=150, start_time=soon),
+        found_ev(2, sport="soccer", league="y", odds_american=150, start_time=soon, game_id="g2"),
+        found_ev(3, sport="soccer", league="x", odds_american=-250, start_time=soon, game_id="g3"),
+        found_ev(4, sport="soccer", league="x", odds_american=150, game_id="g4"),
+        found_ev(5, sport="soccer", league="x", odds_american=150, start_time=soon, game_id="g5", market="total_goals"),
+    ]
+    v.stream("opportunities", *beginning(("ev:detected", rows)))
+    page = v.enter()
+    expect(page.locator(ROWS)).to_have_count(5)
+    page.goto(f"{v.origin}/?league=x&min_odds=-200&starts_within=1.5&market=main&event=ignored")
+    expect(page.locator(ROWS)).to_have_count(2)
+    page.select_option("#only", "total")
+    expect(page.locator(ROWS)).to_have_count(1)
+    expect(page.locator(ROWS)).to_have_attribute("data-id", "ev000005")
+    assert "market=total" in page.url
+    page.click("#more-filters")
+    page.fill("#save-name", "Totals / soon")
+    page.locator("#save-name").press("Enter")
+    expect(page.locator("#save-said")).to_have_text("Saved as Totals / soon.")
+    page.goto(v.origin)
+    expect(page.locator(ROWS)).to_have_count(5)
+    page.click("#more-filters")
+    page.select_option("#saved", "Totals / soon")
+    expect(page.locator(ROWS)).to_have_count(1)
+    expect(page.locator("#low")).to_have_value("-200")
+    page.fill("#low", "1.4")  # decimal
+    page.locator("#low").press("Tab")
+    assert "min_odds=-250" in page.url
+    page.click("#forget")
+    expect(page.locator("#save-said")).to_have_text("Totals / soon was deleted.")
+    assert KEY not in page.url
+
+
+def test_a_reference_and_a_method_of_ones_own(visit: Visiting) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#more-filters")
+    page.wait_for_selector("#sharp option[value=fanduel]", state="attached")
+    page.select_option("#sharp", "fanduel")
+    with page.expect_response(re.compile("devig_book=fanduel&devig_method=shin")) as found:
+        page.select_option("#method", "shin")
+    total = found.value.json()["meta"]["total"]
+    expect(page.locator("#tab-ev .count")).to_have_text(str(total))
+    expect(page.locator("#state")).to_have_text(re.compile("Live|Polling"))
+
+
+def test_a_key_is_remembered_only_on_request(visit: Visiting) -> None:
+    v = visit()
+    v.page.goto(v.origin)
+    v.page.click("#leave")
+    v.page.check("#remember")
+    v.page.click("#entry button")
+    v.page.wait_for_selector(ROWS)
+    v.page.evaluate("sessionStorage.clear()")
+    v.page.reload()
+    v.page.wait_for_selector(ROWS)
+    v.page.click("#leave")
+    assert v.page.evaluate("localStorage.getItem('oddsengine.key')") is None
+
+
+# ---- a row that is opened, bets ----
+
+
+def opened(page: Page) -> str:
+    """Open the first row; its id."""
+    page.locator(f"{ROWS} [data-open]").first.click()
+    expect(page.locator("#details")).to_be_visible()
+    page.wait_for_selector("#details-prices tbody tr")
+    return page.locator(ROWS).first.get_attribute("data-id") or ""
+
+
+def test_a_row_opens_with_its_movement_prices_and_reasons(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#pause")
+    first = page.locator(ROWS).first
+    ident, event = first.get_attribute("data-id"), first.evaluate("(node) => node.item.eventId")
+    with server.client() as client:
+        said = client.get(f"/opportunities/explain/{ident}?event_id={event}").json()["data"]
+    opened(page)
+    leg = next(each for each in said["prices"] if each["role"] == "leg")
+    same = [each for each in said["prices"] if (each["outcome"], each.get("line")) == (leg["outcome"], leg.get("line"))]
+    expect(page.locator("#details-prices tbody tr")).to_have_count(len(same))
+    expect(page.locator("#details-prices .chip.good")).to_have_text("This bet")
+    expect(page.locator("#details-agree")).to_have_text(re.compile(r"^\d+ of \d+ independent books agree"))
+    expect(page.locator(".chart")).to_have_attribute("aria-label", re.compile("^Prices of"))
+    assert page.locator(".chart .leg-line").count() == 1
+    assert page.locator(".chart .book-line").count() > 3
+    assert said["reference"] == "close"
+    fair = next(each["fair_probability"] for each in said["fair"] if each["outcome"] == leg["outcome"])
+    drawn = page.locator(".chart .fair-line").get_attribute("d") or ""
+    assert re.fullmatch(r"M[\d.]+ [\d.]+H[\d.]+", drawn), "a level: the fair price that the EV is computed from"
+    label = page.locator(".chart").get_attribute("aria-label") or ""
+    assert label.endswith(f"; fair now {1 / fair:.2f}")
+    sharp = page.locator(".chart .sharp-line title")
+    assert sharp.evaluate("(node) => node.textContent").endswith(" without its margin")
+    expect(page.locator("#details-why")).to_contain_text("Fair price from")
+    expect(page.locator("#calculator-out dd").first).to_be_visible()
+    for name in ("boost", "free-bet", "parlay", "middle", "arbitrage", "hedge"):
+        page.select_option("#calculator", name)
+        expect(page.locator("#calculator-out dd").first).to_be_visible()
+        expect(page.locator("#calculator-out .error")).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(page.locator("#details")).to_be_hidden()
+    expect(page.locator(f"{ROWS} [data-open]").first).to_be_focused()
+
+
+def test_a_bet_is_placed_tracked_and_settled(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#pause")
+    opened(page)
+    page.fill("[data-ticket='0'][name=stake]", "")
+    page.click("#details-place")
+    expect(page.locator("#details-said")).to_contain_text("stake of each leg")
+    page.fill("[data-ticket='0'][name=stake]", "50")
+    page.fill("[data-ticket='0'][name=odds]", "+150")
+    page.click("#details-place")
+    expect(page.locator("#details-said")).to_have_text("Bet added.")
+    page.click("#details-close")
+    expect(page.locator(f"{ROWS} .chip.good").first).to_have_text("Placed")
+    v.tab("bets")
+    row = page.locator("#bets-table tbody tr").first
+    row.locator("select").select_option("half_won")
+    expect(row.locator("td").last).to_contain_text(re.compile("^3[67]"))
+    with server.client() as client:
+        bet = client.get("/bets").json()["data"][0]
+    assert (bet["odds_decimal"], bet["stake"], bet["result"]) == (2.5, 50.0, "half_won")
+    assert bet["event_id"]
+    assert bet["odds_id"]
+    with page.expect_download() as download:
+        page.click("#bets-export")
+    assert download.value.suggested_filename == "bets.csv"
+    row.locator("[data-remove]").click()
+    expect(page.locator("#bets-said")).to_have_text("Deleted.")
+
+
+def test_rows_are_hidden_and_noted(visit: Visiting) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#pause")
+    page.uncheck("#group")
+    ident = opened(page)
+    page.fill("#details-note", "ask a friend")
+    page.locator("#details-note").press("Tab")
+    expect(page.locator(f"[data-id='{ident}'] .chip.note")).to_have_text("ask a friend")
+    page.click("#details-hide")
+    expect(page.locator("#details-said")).to_have_text("Hidden.")
+    page.click("#details-close")
+    expect(page.locator(f"[data-id='{ident}']")).to_have_count(0)
+    page.click("#more-filters")
+    page.check("#hidden-too")
+    expect(page.locator(f"[data-id='{ident}'] .chip.gone")).to_have_text("Hidden")
+    page.locator(f"[data-id='{ident}'] [data-open]").click()
+    page.fill("#details-note", "")
+    page.locator("#details-note").press("Tab")
+    page.click("#details-hide")
+    expect(page.locator("#details-said")).to_have_text("No longer hidden.")
+
+
+def test_an_alert_is_told_once_and_again_when_it_improves(visit: Visiting) -> None:
+    v = visit()
+    first, then = found_ev(1, ev_percentage=3.0), found_ev(2, ev_percentage=4.0, game_id="g2")
+    v.page.add_init_script("""
+        window.beeps = [];
+        window.AudioContext = class {  // a machine of tests has no sound
+            currentTime = 0;
+            createOscillator() {
+                return { frequency: {}, connect: (to) => to, start: () => beeps.push(1), stop() {} };
+            }
+            createGain() {
+                return { gain: { setValueAtTime() {}, exponentialRampToValueAtTime() {} }, connect: (to) => to };
+            }
+        };
+    """)
+    v.stream("opportunities", *beginning(("ev:detected", [first])))
+    page = v.enter()
+    page.fill("#least", "2")
+    page.click("#more-filters")
+    page.fill("#save-name", "good ones")
+    page.locator("#save-name").press("Enter")
+    expect(page.locator("#save-said")).to_have_text("Saved as good ones.")
+    v.tab("alerts")
+    page.click("#alert-form button[type=submit]")
+    expect(page.locator("#alert-list b")).to_have_text(["good ones"])
+    page.wait_for_timeout(1500)  # a look of the page
+    assert page.evaluate("beeps.length") == 0
+    v.page.unroute_all()
+    v.stream("opportunities", *beginning(("ev:detected", [first, then, found_ev(3, ev_percentage=1.0)])))
+    page.click("#again")
+    expect(page.locator("#alert-now")).to_contain_text("good ones: 4.00 %")
+    assert page.evaluate("beeps.length") == 1
+    v.page.unroute_all()
+    v.stream("opportunities", *beginning(("ev:detected", [first, {**then, "ev_percentage": 5.5}])))
+    page.click("#again")
+    expect(page.locator("#alert-now")).to_contain_text("good ones: 5.50 %")
+    page.fill("#alert-targets", "https://127.0.0.1/hook")
+    v.accepted = "400"
+    page.click("#alert-form button[type=submit]")
+    expect(page.locator("#alert-said")).to_contain_text("private network")
+    page.click("#alert-list [data-do=delete]")
+    expect(page.locator("#alert-list")).to_have_text("No alerts yet.")
+
+
+def test_a_target_of_an_alert_is_confirmed_on_the_page(
+    visit: Visiting, server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.node.alerts.sender, "private", True)
+    v = visit()
+    page = v.enter()
+    page.click("#more-filters")
+    page.fill("#save-name", "confirmed")
+    page.locator("#save-name").press("Enter")
+    expect(page.locator("#save-said")).to_have_text("Saved as confirmed.")
+    v.tab("alerts")
+    page.select_option("#alert-filter", "confirmed")
+    with hooked() as hook:
+        Hook.codes.clear()
+        page.fill("#alert-targets", hook.url)
+        page.click("#alert-form button[type=submit]")
+        expect(page.locator("#alert-said")).to_contain_text("enter its code")
+        expect(page.locator("#alert-list")).to_contain_text("not confirmed: http://localhost/...")
+        (code,) = Hook.codes
+        v.accepted = "400"
+        page.fill("#alert-list input", "0")
+        page.click("#alert-list [data-do=confirm]")
+        expect(page.locator("#alert-said")).to_contain_text("test message")
+        page.fill("#alert-list input", code)
+        page.click("#alert-list [data-do=confirm]")
+        expect(page.locator("#alert-said")).to_have_text("Saved.")
+        expect(page.locator("#alert-list")).not_to_contain_text("not confirmed")
+    page.click("#alert-list [data-do=delete]")
+    expect(page.locator("#alert-list")).to_have_text("No alerts yet.")
+
+
+# ---- the board ----
+
+
+def test_board_has_every_book_and_marks_the_best(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter()
+    page.locator("[data-compare]").first.click()
+    expect(page.locator("#tab-board")).to_have_attribute("aria-selected", "true")
+    page.wait_for_selector("#board tbody tr")
+    page.select_option("#market", "main")
+    page.check("#alternates")
+    page.click("#pause")
+    with server.client() as client:
+        event = page.input_value("#event")
+        priced = client.get(f"/events/{event}").json()["data"]["books"]
+        charged = any(catalog.book(book).commission or catalog.book(book).fee for book in priced)
+        books = {book["name"] for book in client.get("/sportsbooks").json()["data"] if book["id"] in priced}
+    assert {*texts(page, "#board thead th")[3:]} <= books
+    page.check("[name=format][value=decimal]", force=True)
+    page.wait_for_timeout(200)
+    for row in page.locator("#board tbody tr").all()[:12]:
+        cells = row.locator("td").all_inner_texts()
+        best = [number(text.split()[0]) for text in row.locator("td.best").all_inner_texts()]
+        assert number(cells[1 - 1].split()[0]) == best[0]
+        others = row.locator("td:nth-child(n+4):not(.refused)").all_inner_texts()
+        offers = [number(text.split()[0]) for text in others if text.strip() not in ("·", "")]
+        assert best[0] == max(offers) or (best[0] in offers and charged)  # an exchange may quote more, and pay less
+    page.click("#pause")
+    expect(page.locator("#state")).to_have_text("Live")
+    for _ in range(6):
+        server.advance(2)
+        page.wait_for_timeout(400)
+    assert page.locator("#board svg[role=img]").count() > 0
+    assert ", from " in (page.locator("#board svg[role=img]").first.get_attribute("aria-label") or "")
+
+
+def test_board_never_stars_what_cannot_be_bet(visit: Visiting, server: Running) -> None:
+    """Each price has its age; a rejected one is crossed out with its reason; the best is the best after commission."""
+    now = server.node.engine.now
+    assert now is not None
+
+    def side(book: str, team: str, odds: float, **more: Any) -> dict[str, Any]:
+        return {
+            "sportsbook": book, "event_id": "starred", "sport": "basketball", "league": "nba",
+            "home_team": "Boston Celtics", "away_team": "Miami Heat", "market_type": "moneyline", "selection": team,
+            "odds_decimal": odds, "event_start_time": now + timedelta(hours=3), "last_seen_at": now, **more,
+        }  # fmt: skip
+
+    books = {"fanduel": (1.95, 1.9), "betfair_exchange": (2.04, 1.93), "bet365": (2.0, 1.88)}
+    both = [
+        side(book, team, odds)
+        for book, two in books.items()
+        for team, odds in zip(("Boston Celtics", "Miami Heat"), two, strict=True)
+    ]
+    old = side("pinnacle", "Boston Celtics", 4.4, last_seen_at=now - timedelta(seconds=640))
+    off = side("betmgm", "Boston Celtics", 2.5)
+    server.node.write(server.node.step, [*both, old, off], now).result(30)
+    v = visit()
+    page = v.enter()
+    v.tab("board")
+    page.select_option("#event", "starred")
+    row = page.locator("#board tbody tr", has=page.locator("th", has_text="Boston Celtics"))
+    expect(row.locator("td.best")).to_have_count(1)
+    expect(row.locator("td.best span").first).to_have_text("+100")  # the exchange pays 1.988 of its +104
+    expect(row.locator("td").first).to_have_text(re.compile(r"\+100\s*bet365"))
+    for odds, why in (("+340", "not seen for too long"), ("+150", "too generous compared with the other books")):
+        cell = row.locator("td.refused", has=page.locator("s", has_text=odds))
+        expect(cell.locator(".why")).to_have_text(why)
+    assert row.locator("td:has(span, s) time.seen").count() == 5
+    expect(row.locator("td.refused time.seen").last).to_have_text(re.compile(r"^(9|1[01]) min$"))
+    server.node.write(server.node.step, [old | {"last_seen_at": now, "odds_decimal": 2.01}], now).result(30)
+    expect(row.locator("td.best span").first).to_have_text("+101")  # it was seen again, and is no longer stale
+
+
+def test_board_follows_the_merge_rules_and_any_framing(visit: Visiting) -> None:
+    v = visit()
+    v.stream("opportunities", *beginning(("ev:detected", [found_ev(1)])), ends="\r\n")
+    moved = {"odds_american": 150.0, "odds_decimal": 2.5, "odds_probability": 0.4, "line": None, "is_live": False}
+    now = {"odds_changed_at": datetime.now(UTC).isoformat()}
+    v.stream(
+        "events/g1",
+        ("connected", {}),
+        ("snapshot", {"odds": [price(1), price(2, sportsbook="caesars"), price(3, sportsbook="novig")]}),
+        ("snapshot:complete", {}),
+        ("odds:update", {"odds": [{"id": "p1", **moved, **now}, {"id": "unknown", **moved, **now}], "book": "bet365"}),
+        ("odds:removed", {"ids": ["p2", "unknown"], "count": 2, "book": "caesars"}),
+        ends="\r",
+    )
+    page = v.enter()
+    page.locator("[data-compare]").first.click()
+    page.wait_for_selector("#board tbody tr")
+    expect(page.locator("#board tbody tr")).to_have_count(1)
+    expect(page.locator("#board thead th")).to_have_text(["Selection", "Best", "Movement", "bet365", "Novig"])
+    expect(page.locator("#board td:nth-child(4) span").first).to_have_text("+150")
+    expect(page.locator("#board td:nth-child(3) svg")).to_have_attribute(
+        "aria-label", "best price: 1 move, from 2.00 to 2.50 decimal"
+    )
+    expect(page.locator("#state")).to_have_text("Broken: The server closed the stream.")
+    expect(page.locator("#board td.best")).to_have_count(0)  # nobody knows whether it is still there
+    expect(page.locator("#board td").first).to_have_text("not confirmed")
+    expect(page.locator("#board-summary")).to_contain_text("Not live: these prices may be out of date.")
+    with page.expect_request("**/stream/opportunities*"):
+        page.click("#again")
+
+
+def test_history_goes_before_what_was_seen(visit: Visiting) -> None:
+    v = visit()
+    v.stream("opportunities", *beginning(("ev:detected", [found_ev(1)])))
+    v.stream("events/g1", *beginning(("snapshot", {"odds": [price(1)]})))
+    early = [(datetime.now(UTC) - timedelta(hours=hours)).isoformat() for hours in (3, 2, 1)]
+    points = {"at": early[1:], "odds_decimal": [2.1, 2.2], "is_active": [True, True]}
+    moved = {"id": "p1", "opening": {"at": early[0], "odds_decimal": 2.05}, "points": points, "omitted": 0}
+    told = {"data": [moved], "pagination": {"next_offset": None}}
+    v.page.route("**/odds/history?*", lambda route: route.fulfill(json=told))
+    page = v.enter()
+    page.locator("[data-compare]").first.click()
+    label = page.locator("#board td:nth-child(3) svg")
+    expect(label).to_have_attribute("aria-label", "best price: 3 moves, from 2.05 to 2.00 decimal")
+
+
+# ---- what goes wrong ----
+
+
+def test_a_wrong_key_is_told_in_a_sentence(visit: Visiting) -> None:
+    v = visit()
+    v.accepted = "401"
+    page = v.page
+    page.goto(v.origin)
+    page.click("#leave")
+    page.fill("#key", "nobody")
+    page.keyboard.press("Enter")
+    expect(page.locator("#key-error")).to_have_text("Invalid API key.")
+    expect(page.locator("#key-error")).to_have_attribute("role", "alert")
+    expect(page.locator("#key")).to_be_focused()
+    expect(page.locator("#key")).to_have_attribute("aria-invalid", "true")
+    assert page.evaluate("sessionStorage.length") == 0
+    page.fill("#key", "käse")
+    page.keyboard.press("Enter")
+    expect(page.locator("#key-error")).to_contain_text("no spaces")
+    page.fill("#key", KEY)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(ROWS)
+    page.click("#leave")
+    expect(page.locator("#entry")).to_be_visible()
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_a_tier_without_streams_asks(visit: Visiting, server: Running) -> None:
+    v = visit()
+    v.page.clock.install()
+    page = v.enter("demo_hobby", shows="#list .empty")  # no arbitrage of the tier's books reaches the minimum
+    expect(page.locator("#state")).to_have_text("Polling every 15 s")
+    expect(page.locator("#notice")).to_contain_text("not include streaming")
+    expect(page.locator("#tab-arbitrage")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#tab-ev .count")).to_have_text("Pro")
+    for _ in range(2):
+        with server.client("hobby") as client:
+            for kind, path in (("arbitrage", "arbitrage?"), ("low_hold", "low-hold?")):
+                total = client.get(f"/opportunities/{path}&limit=1").json()["meta"]["total"]
+                expect(page.locator(f"#tab-{kind} .count")).to_have_text(str(total), timeout=PATIENCE_MS)
+        server.advance(3)
+        page.clock.fast_forward(16_000)
+    v.tab("ev")
+    expect(page.locator("#list .empty")).to_have_text(
+        "+EV requires the pro tier or higher; this key has the hobby tier."
+    )
+    v.tab("board")
+    page.wait_for_selector("#board tbody tr")
+    page.click("#books")
+    with server.client("hobby") as client:
+        found = client.get("/sportsbooks").json()["data"]
+    mine = {each["id"] for each in found if each["requires_tier"] in ("free", "hobby")}
+    shown = page.eval_on_selector_all("#books-boxes input", "(all) => all.map((n) => n.value)")
+    assert {*shown} == mine
+    assert not [request for request in v.requests if "/stream/" in request.url]
+
+
+def test_the_lowest_tier_compares_books(visit: Visiting) -> None:
+    v = visit()
+    page = v.page
+    v.ask("demo_free")
+    page.wait_for_selector("#board tbody tr")
+    expect(page.locator("#notice")).to_contain_text("delayed by 60 s")
+    expect(page.locator("#tab-board")).to_have_attribute("aria-selected", "true")
+
+
+def test_a_key_without_a_kind_is_told_so(visit: Visiting, server: Running) -> None:
+    v = visit()
+    key = keys_of(server).create("acme", Terms("hobby", streaming=True)).key
+    page = v.enter(key, shows="#tab-arbitrage[aria-selected=true]")  # perhaps without rows
+    expect(page.locator("#tab-arbitrage")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#state")).to_have_text("Live")
+    v.tab("middles")
+    expect(page.locator("#list .empty")).to_contain_text("requires the pro tier")
+
+
+def test_a_revoked_key_is_told_so(visit: Visiting, server: Running) -> None:
+    v = visit()
+    v.accepted = "401"
+    made = keys_of(server).create("acme", Terms("enterprise"))
+    page = v.enter(made.key)
+    expect(page.locator("#state")).to_have_text("Live")
+    keys_of(server).revoke(made.record.id)
+    expect(page.locator("#key-error")).to_have_text("Invalid API key.")
+    expect(page.locator("#key")).to_be_focused()
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_nothing_of_a_key_stays_when_it_is_revoked(visit: Visiting, server: Running) -> None:
+    v = visit()
+    v.accepted = "401"
+    made = keys_of(server).create("acme", Terms("enterprise"))
+    hostile = "<img src=x onerror=alert(1)>"
+    with server.client(None, headers={"X-API-Key": made.key}) as client:
+        bet = {"sportsbook": "fanduel", "selection": hostile, "odds_decimal": 2, "stake": 5, "note": hostile}
+        assert client.post("/bets", json=bet).status_code == 201
+        assert client.put(f"/filters/{quote(hostile, safe='')}", json={"list": "ev"}).status_code == 200
+        assert client.post("/alerts", json={"filter": hostile}).status_code == 201
+    page = v.enter(made.key)
+    v.tab("alerts")
+    expect(page.locator("#alert-list")).to_contain_text(hostile)
+    page.fill("#alert-targets", "https://example.com/secret")
+    v.tab("bets")
+    expect(page.locator("#bets-table")).to_contain_text(hostile)
+    keys_of(server).revoke(made.record.id)
+    expect(page.locator("#key-error")).to_have_text("Invalid API key.")
+    expect(page.locator("#bets-table")).not_to_contain_text("onerror")
+    for part in ("#bets-summary", "#alert-list", "#alert-filter", "#saved"):
+        expect(page.locator(part)).not_to_contain_text("onerror")
+    assert page.input_value("#alert-targets") == ""
+    v.check()
+
+
+def test_a_broken_stream_is_shown_and_comes_back(visit: Visiting, tmp_path: Path) -> None:
+    first = Running(tmp_path / "a").start()
+    v = visit(first.origin)
+    v.accepted = "ERR_|Failed to load"
+    page = v.enter()
+    try:
+        expect(page.locator("#age")).to_have_text(re.compile(r"^last event \d+ s ago$"))
+    finally:
+        first.stop()
+    expect(page.locator("#state")).to_have_text(re.compile("^Broken: "), timeout=PATIENCE_MS)
+    expect(page.locator("#age")).to_contain_text("next try in")
+    expect(page.locator("#again")).to_be_visible()
+    assert page.locator(ROWS).count() > 0  # what was known stays, and looks old
+    second = Running(tmp_path / "b", seed=8)
+    second._server.config.port = first.port
+    second.start()
+    try:
+        expect(page.locator("#state")).to_have_text("Live", timeout=60_000)
+        with second.client() as client:
+            total = client.get("/opportunities/ev?min_ev=0&limit=1").json()["meta"]["total"]
+        expect(page.locator("#tab-ev .count")).to_have_text(str(total), timeout=PATIENCE_MS)
+        again = [request.headers for request in v.requests if "/stream/" in request.url][-1]
+        assert again["last-event-id"].startswith("evt_")
+    finally:
+        v.check()
+        page.goto("about:blank")
+        v.page.evaluate("window.violations = []")
+        second.stop()
+
+
+def test_silence_is_shown_and_ends_in_a_new_connection(visit: Visiting) -> None:
+    v = visit()
+    v.page.clock.install()
+    page = v.enter()
+    page.wait_for_timeout(1000)  # all of the beginning is here
+    page.clock.fast_forward(45_000)
+    expect(page.locator("#state")).to_have_text("Late")
+    streams = sum("/stream/" in request.url for request in v.requests)
+    page.clock.fast_forward(65_000)  # more than enough, even if a heartbeat came since
+    expect(page.locator("#state")).to_have_text("Broken: No data received for too long.")
+    expect(page.locator("#state")).to_have_text("Live", timeout=PATIENCE_MS)
+    assert sum("/stream/" in request.url for request in v.requests) > streams
+
+
+def test_hostile_names_stay_text(visit: Visiting) -> None:
+    v = visit()
+    bad = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    v.stream("opportunities", *beginning(("ev:detected", [
+        found_ev(1, selection=bad, game=bad, league=bad, market=bad, sportsbook=f'"{bad}', id=f"javascript:{bad}"),
+    ])))  # fmt: skip
+    v.stream("events/g1", *beginning(("snapshot", {"odds": [
+        price(1, home_team=bad, sportsbook=bad, market_type=bad),
+        price(2, selection_type="other", selection=bad, market_type=bad),
+    ]})))  # fmt: skip
+    named = {"data": [{"id": "soccer", "name": bad}], "pagination": {"next_offset": None}}
+
+    def hostile(route: Route) -> None:
+        route.fulfill(json=named)
+
+    for what in ("sports", "leagues", "sportsbooks", "markets"):
+        v.page.route(f"**/api/v1/{what}", hostile)
+    page = v.enter()
+    assert bad in page.locator(ROWS).first.inner_text()
+    targets = page.eval_on_selector_all("#list a", "(all) => all.map((a) => a.getAttribute('href'))")
+    assert all(target.startswith("/api/v1/deeplink/") for target in targets)
+    page.locator("[data-compare]").first.click()
+    page.wait_for_selector("#board tbody tr")
+    assert bad in page.locator("#board").inner_text()
+    assert page.locator("img, table script, option script").count() == 0
+
+
+# ---- scores ----
+
+
+def state(**other: Any) -> dict[str, Any]:
+    row = {
+        "home_team": "Hosts", "away_team": "Guests", "sport": "soccer", "league": "x", "home_score": 1, "away_score": 2,
+        "is_live": True, "game_period": "2H", "game_clock": "71:20", "possession": None, "stale": False,
+    }  # fmt: skip
+    return {**row, **other}
+
+
+def test_scores_stand_beside_what_is_in_play(visit: Visiting) -> None:
+    v = visit()
+    rows = [found_ev(1, is_live=True), found_ev(2, is_live=True, game_id="g2"), found_ev(3, is_live=False)]
+    v.stream("opportunities", *beginning(("ev:detected", rows)))
+    v.stream(
+        "gamestate",
+        ("connected", {}),
+        ("gamestate:snapshot", {"g1": state(), "g2": state(home_score=None), "g3": state()}),
+        ("gamestate:update", {"g1": state(home_score=3)}),
+        ("gamestate:removed", {"ids": ["g3"], "count": 1}),
+        ("snapshot:complete", {}),
+        ("heartbeat", {}),
+    )
+    now = ("snapshot", {"odds": [price(1, is_live=True)]}), ("gamestate:snapshot", {"g1": state()})
+    v.stream("events/g1", *beginning(*now))
+    page = v.enter()
+    page.uncheck("#group")
+    expect(page.locator("[data-id=ev000002] .chip.live")).to_have_text("In play")
+    expect(page.locator("[data-id=ev000003] .chip")).to_have_count(0)
+    chip = page.locator("[data-id=ev000001] .score")
+    expect(chip.locator("[aria-hidden]")).to_have_text("2–3 2H 71:20")
+    expect(chip.locator(".unseen")).to_have_text("In play: Guests 2, Hosts 3. 2nd half 71:20")
+    expect(chip).to_have_class(re.compile("dated"))  # the stream that was made up ended
+    page.locator("[data-id=ev000001] [data-compare]").click()
+    expect(page.locator("#board-score")).to_have_text("Guests 2  Hosts 12nd half, 71:20")
+
+
+def test_scores_of_the_world_are_shown(visit: Visiting, server: Running) -> None:
+    v = visit()
+    v.enter()
+    page = v.tab("low_hold")
+    page.uncheck("#group")
+    page.select_option("#when", "live")
+    page.wait_for_selector(f"{ROWS} .score")
+    with server.client() as client:
+        states = client.get("/gamestate?live=true").json()["data"]
+    games = {event: each for sport in states.values() for event, each in sport.items()}
+    for row in page.locator(f"{ROWS}:has(.score)").all()[:5]:
+        game = games[row.evaluate("(node) => node.item.eventId")]
+        assert row.locator(".score b").inner_text() == f"{game['away_score']}–{game['home_score']}"
+    row.locator("[data-compare]").click()
+    expect(page.locator("#board-score b")).to_have_text([str(game["away_score"]), str(game["home_score"])])
+
+
+def test_a_key_without_the_right_sees_no_scores(visit: Visiting) -> None:
+    v = visit()
+    v.enter("demo_pro")
+    page = v.tab("low_hold")
+    page.select_option("#when", "live")
+    page.wait_for_selector(f"{ROWS} .chip.live")
+    page.wait_for_timeout(500)
+    assert page.locator(".score").count() == 0
+    v.tab("board")
+    page.wait_for_selector("#board tbody tr")
+    expect(page.locator("#board-score")).to_be_hidden()
+    assert not [request for request in v.requests if re.search("gamestate|stream/all", request.url)]
+
+
+# ---- below the hand ----
+
+
+def test_rows_stay_where_they_are_pointed_at(visit: Visiting, server: Running) -> None:
+    page = visit().enter()
+    order = f"[...document.querySelectorAll('{ROWS}')].map((row) => row.dataset.id)"
+    page.wait_for_timeout(500)
+    page.locator(f"{ROWS} .value").nth(1).hover()
+    page.wait_for_timeout(400)
+    before = page.evaluate(order)
+    server.advance(12)
+    page.wait_for_selector(f"{ROWS} .chip.gone")
+    assert page.evaluate(order) == before
+    page.mouse.move(5, 5)
+    expect(page.locator(".chip.gone")).to_have_count(0)
+    assert page.evaluate(order) != before
+
+
+def test_focus_stays_while_prices_move(visit: Visiting, server: Running) -> None:
+    page = visit().enter()
+    page.locator(f"{ROWS}:nth-child(3) a").focus()
+    page.evaluate("window.had = document.activeElement; window.rows = [...document.querySelectorAll('tbody tr')]")
+    server.advance(6)
+    page.wait_for_timeout(900)
+    assert page.evaluate("had === document.activeElement && had.isConnected")
+    assert page.evaluate("had.closest('tr').sectionRowIndex") == 2
+    page.evaluate("document.activeElement.blur()")
+
+
+def test_nothing_chatters(visit: Visiting, server: Running) -> None:
+    page = visit().enter()
+    page.evaluate("""() => {
+        window.said = [];
+        new MutationObserver(() => said.push(document.getElementById("said").textContent))
+            .observe(document.getElementById("said"), { childList: true });
+    }""")
+    until(lambda: page.evaluate("said.length") == 1)
+    assert page.evaluate("said") == ["Live"]
+    for _ in range(4):
+        server.advance(2)
+        page.wait_for_timeout(400)
+    assert page.evaluate("said") == ["Live"]
+    page.fill("#find", "no such team")
+    until(lambda: page.evaluate("said.length") == 2)
+    assert page.evaluate("said[1]").startswith("0 of ")
+
+
+def test_a_hidden_page_rests_and_wakes(visit: Visiting, server: Running) -> None:
+    v = visit()
+    v.page.clock.install()
+    page = v.enter()
+    expect(page.locator("#state")).to_have_text("Live")
+    hide = """(hidden) => {
+        Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    page.evaluate(hide, True)
+    page.clock.fast_forward(30_000)
+    expect(page.locator("#state")).to_have_text("Live")
+    page.clock.fast_forward(30_500)
+    expect(page.locator("#state")).to_have_text("Paused while hidden")
+    server.advance(5)
+    page.evaluate(hide, False)
+    expect(page.locator("#state")).to_have_text("Live")
+    with server.client() as client:
+        total = client.get("/opportunities/ev?min_ev=0&limit=1").json()["meta"]["total"]
+    expect(page.locator("#tab-ev .count")).to_have_text(str(total), timeout=PATIENCE_MS)
+
+
+def test_drawing_waits_for_the_one_frame_that_comes(visit: Visiting, server: Running) -> None:
+    page = visit().enter()
+    page.evaluate("""() => {
+        window.frames = [];
+        window.real = window.requestAnimationFrame;
+        window.requestAnimationFrame = (act) => frames.push(act);  // as in the background
+    }""")
+    for _ in range(5):
+        server.advance(1)
+        page.wait_for_timeout(400)
+    assert page.evaluate("frames.length") == 1
+    page.evaluate("window.requestAnimationFrame = real; frames[0](performance.now())")
+
+
+# ---- how it feels ----
+
+
+def test_twenty_thousand_rows_stay_quick(visit: Visiting) -> None:
+    v = visit()
+    rows = [found_ev(at) for at in range(20_000)]
+    chunks = [("ev:detected", rows[at : at + 1000]) for at in range(0, 20_000, 1000)]
+    v.stream("opportunities", *beginning(*chunks))
+    page = v.enter()
+    expect(page.locator("#tab-ev .count")).to_have_text("20000")
+    assert page.locator(ROWS).count() == 50
+    spent = page.evaluate("""async () => {
+        const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+        const names = Array.from({ length: 20000 }, (_, at) => `row ${(at * 7919) % 20000}`);
+        const timed = async (work) => {
+            const begin = performance.now();
+            work();
+            await frame();
+            await frame();
+            return performance.now() - begin;
+        };
+        const out = [];
+        for (const id of ["odds", "game", "kelly", "value"]) {
+            out.push([
+                await timed(() => document.querySelector(`th[data-column=${id}] button`).click()),
+                await timed(() => [...names].sort((a, b) => a.localeCompare(b))),
+            ]);
+        }
+        return out;
+    }""")
+    shown, plain = (sum(each) for each in zip(*spent, strict=True))
+    assert shown < 30 * plain, spent  # about three times as long as sorting as many texts, on a quiet machine
+    page.click("#after")
+    expect(page.locator("#where")).to_have_text("51 to 100 of 20000")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everything_can_be_read(visit: Visiting, scheme: str) -> None:
+    v = visit(color_scheme=scheme)
+    page = v.page
+    page.goto(v.origin)
+    assert page.evaluate(_CONTRAST) == []
+    v.enter()
+    for tab in (*KINDS, "board", "bets", "alerts"):
+        v.tab(tab)
+        page.wait_for_selector(_FILLED.get(tab, ROWS))
+        page.wait_for_timeout(1800)  # a flash is over
+        assert page.evaluate(_CONTRAST) == []
+
+
+# Text whose contrast with what lies behind it is below 4.5 to 1.
+_CONTRAST = """() => {
+    const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const rgba = (color) => {
+        canvas.clearRect(0, 0, 1, 1);
+        canvas.fillStyle = color;
+        canvas.fillRect(0, 0, 1, 1);
+        return [...canvas.getImageData(0, 0, 1, 1).data];
+    };
+    const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+        .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+        .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+    const behind = (node) => {
+        for (let at = node; at; at = at.parentElement) {
+            const color = rgba(getComputedStyle(at).backgroundColor);
+            if (color[3] === 255) return color;
+        }
+        return rgba("white");
+    };
+    const out = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const node = walker.currentNode.parentElement;
+        if (!walker.currentNode.data.trim() || !node.checkVisibility()) continue;
+        if (node.closest("script, style, option, :disabled")) continue;
+        if (node.closest(".up-now, .down-now")?.getAnimations().length) continue;
+        const [a, b] = [light(rgba(getComputedStyle(node).color)), light(behind(node))].sort((x, y) => y - x);
+        const ratio = (a + 0.05) / (b + 0.05);
+        if (ratio < 4.5) out.push(`${walker.currentNode.data.trim()}: ${ratio.toFixed(2)}`);
+    }
+    return out;
+}"""
+
+
+def test_roles_names_and_keys(visit: Visiting) -> None:
+    v = visit()
+    page = v.page
+    page.goto(v.origin)
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    for selector in ("header", "main", "footer", "h1", "[aria-live]"):
+        expect(page.locator(selector)).to_have_count(1)
+    expect(page.locator("[aria-live]")).to_have_attribute("aria-live", "polite")
+    expect(page.locator("#said")).to_have_text("")
+    v.enter()
+    assert page.evaluate(_NAMELESS) == []
+    ids = page.eval_on_selector_all("[id]", "(all) => all.map((n) => n.id)")
+    assert len(ids) == len({*ids})
+    for name in ("aria-controls", "aria-labelledby", "aria-describedby", "for"):
+        meant = page.eval_on_selector_all(f"[{name}]", f"(all) => all.map((n) => n.getAttribute('{name}'))")
+        assert {*" ".join(meant).split()} <= {*ids}
+    page.focus("#tab-ev")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#tab-arbitrage")).to_be_focused()
+    expect(page.locator("#tab-arbitrage")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#panel-list")).to_have_attribute("aria-labelledby", "tab-arbitrage")
+    expect(page.locator("[role=tab][tabindex='0']")).to_have_count(1)
+    page.keyboard.press("End")
+    expect(page.locator("#tab-alerts")).to_be_focused()
+    assert page.evaluate(_NAMELESS) == []
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#bets-table .empty")).to_be_visible()
+    assert page.evaluate(_NAMELESS) == []
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("#board tbody tr")
+    assert page.evaluate(_NAMELESS) == []
+    assert page.locator("#board thead th:not([scope=col])").count() == 0
+    assert page.locator("#board tbody tr > :first-child:not(th[scope=row])").count() == 0
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Home")
+    expect(page.locator("#list thead th").first).to_have_attribute("scope", "col")
+    expect(page.get_by_role("columnheader", name="EV", exact=True)).to_have_attribute("aria-sort", "descending")
+    row = page.locator("[data-compare]").first
+    row.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#tab-board")).to_be_focused()
+
+
+_FILLED = {"board": "#board tbody tr", "bets": "#bets-table .empty", "alerts": "#alert-list li"}
+
+# Controls that a screen reader could not name.
+_NAMELESS = """() => {
+    const named = (node) => node.labels?.length
+        || node.getAttribute("aria-label") || node.getAttribute("aria-labelledby")
+        || (!["SELECT", "INPUT"].includes(node.tagName) && node.innerText?.trim());
+    const all = document.querySelectorAll("button, a, input, select, [role=tabpanel], [role=region], svg[role=img]");
+    return [...all].filter((n) => n.checkVisibility() && !named(n)).map((n) => n.outerHTML.slice(0, 120));
+}"""
+
+
+def test_a_phone_never_scrolls_sideways(visit: Visiting) -> None:
+    phone: Mapping[str, Any] = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+    v = visit(**phone)
+    v.page.goto(v.origin)
+    assert v.page.evaluate(_TOO_WIDE) == []
+    page = v.enter()
+    for tab in (*KINDS, "board", "bets", "alerts"):
+        v.tab(tab)
+        page.wait_for_selector(_FILLED.get(tab, ROWS))
+        assert page.evaluate(_TOO_WIDE) == []
+        heights = page.eval_on_selector_all(
+            "button:not(.plain), select, input:not([type=radio], [type=checkbox])",
+            "(all) => all.filter((n) => n.checkVisibility()).map((n) => n.getBoundingClientRect().height)",
+        )
+        assert min(heights) >= 24
+    v.tab("ev")
+    for button in ("#more", "#books"):
+        page.click(button)
+        assert page.evaluate(_TOO_WIDE) == []
+
+
+@pytest.mark.parametrize("width", [768, 1024, 1200, 1280])
+def test_no_window_scrolls_sideways(visit: Visiting, width: int) -> None:
+    v = visit(viewport={"width": width, "height": 800})
+    page = v.enter()
+    for tab in (*KINDS, "board", "bets", "alerts"):
+        v.tab(tab)
+        page.wait_for_selector(_FILLED.get(tab, ROWS))
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+# What reaches over the right edge, where it does not scroll by itself; nothing if the page does not either.
+_TOO_WIDE = """() => {
+    const width = Math.max(innerWidth, document.documentElement.scrollWidth, document.body.scrollWidth);
+    if (width === 360) return [];
+    const wide = [...document.querySelectorAll("body *")].filter((n) => n.getBoundingClientRect().right > 360.5);
+    return [width, ...wide.map((n) => n.outerHTML.slice(0, 100))];
+}"""
+
+
+def test_reduced_motion_is_respected(visit: Visiting) -> None:
+    page = visit(reduced_motion="reduce").enter()
+    page.eval_on_selector(f"{ROWS}", "(row) => row.classList.add('up-now')")
+    assert page.eval_on_selector(".up-now", "(row) => getComputedStyle(row).animationName") == "none"
+
+
+def test_odds_format(visit: Visiting) -> None:
+    page = visit().enter()
+    page.click("#pause")
+    assert all(re.fullmatch(r"[+−]\d{3,}", text) for text in column(page, 4))
+    page.check("[name=format][value=decimal]", force=True)
+    page.wait_for_timeout(100)
+    assert all(re.fullmatch(r"\d+\.\d\d", text) for text in column(page, 4))
+
+
+def opened_on(v: Visit, *events: tuple[str, Any]) -> Page:
+    """A page with these rows, whose first one is open."""
+    v.stream("opportunities", *beginning(*events))
+    page = v.enter(KEY)
+    page.click(f"{ROWS} [data-open]")
+    return page
+
+
+@pytest.mark.parametrize(
+    ("selection", "line", "shown"),
+    [
+        ("Philadelphia 76ers", -6.0, "Philadelphia 76ers −6"),
+        ("San Francisco 49ers", 4.0, "San Francisco 49ers +4"),
+        ("1. FC Köln", -1.0, "1. FC Köln −1"),
+        ("Mainz 05", 0.0, "Mainz 05 0"),
+        ("Philadelphia 76ers -6", -6.0, "Philadelphia 76ers −6"),
+        ("Hosts (-1.0)", -1.0, "Hosts (-1.0)"),
+        ("Over 12.5", 2.5, "Over 12.5 2.5"),
+        ("Over 2.5", 2.5, "Over 2.5"),
+        ("Under", 2.5, "Under 2.5"),
+    ],
+)
+def test_a_line_is_shown_unless_the_selection_names_it(
+    visit: Visiting, selection: str, line: float, shown: str
+) -> None:
+    v = visit()
+    v.stream("opportunities", *beginning(("ev:detected", [found_ev(1, selection=selection, line=line)])))
+    v.enter(KEY)
+    assert texts(v.page, f"{ROWS} .bet") == [shown]
+
+
+def test_what_was_just_found_is_not_in_the_future(visit: Visiting) -> None:
+    v = visit()
+    soon = (datetime.now(UTC) + timedelta(seconds=1.5)).isoformat()
+    v.stream("opportunities", *beginning(("ev:detected", [found_ev(1, detected_at=soon)])))
+    v.enter(KEY)
+    assert re.fullmatch(r"now|\d+ s ago", column(v.page, 9)[0])
+
+
+@pytest.mark.parametrize(("ev", "shown"), [(-0.001, "0.00 % EV"), (0.3, "0.30 % EV"), (-0.3, "−0.30 % EV")])
+def test_a_row_that_is_open_says_what_its_figure_is(visit: Visiting, ev: float, shown: str) -> None:
+    v = visit()
+    v.accepted = "404"
+    page = opened_on(v, ("ev:detected", [found_ev(1, ev_percentage=ev)]))
+    expect(page.locator("#details-value")).to_have_text(shown)
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed", "stake", "decimal", "amount"),
+    [
+        ("american", "", "1,000", 2.01, 1000.0),
+        ("american", "-110", "2,50", 1.909091, 2.5),
+        ("american", "1.95", "10", 1.95, 10.0),
+        ("decimal", "2.012", "10", 2.012, 10.0),
+        ("decimal", "2,05", "1,234.5", 2.05, 1234.5),
+        ("decimal", "150", "10", 150.0, 10.0),
+    ],
+)
+def test_a_bet_is_placed_as_typed(
+    visit: Visiting, server: Running, kind: str, typed: str, stake: str, decimal: float, amount: float
+) -> None:
+    v = visit()
+    v.accepted = "404"
+    row = found_ev(1, id=f"typed{kind}{typed}{stake}", odds_american=101, odds_decimal=2.01, selection="Typed")
+    v.stream("opportunities", *beginning(("ev:detected", [row])))
+    page = v.enter(KEY)
+    page.check(f"[name=format][value={kind}]", force=True)
+    page.click(f"{ROWS} [data-open]")
+    page.fill("[data-ticket='0'][name=stake]", stake)
+    if typed:
+        page.fill("[data-ticket='0'][name=odds]", typed)
+    page.click("#details-place")
+    expect(page.locator("#details-said")).to_have_text("Bet added.")
+    with server.client() as client:
+        bet = next(each for each in client.get("/bets").json()["data"] if each["group"] == row["id"])
+        client.delete(f"/bets/{bet['id']}")
+    assert (round(bet["odds_decimal"], 6), bet["stake"]) == (decimal, amount)
+
+
+def test_each_leg_is_placed_with_its_own_line(visit: Visiting, server: Running) -> None:
+    """Also if the prices of the market are not there, or one has moved since."""
+    v = visit()
+    v.accepted = "404"
+    leg = {"stake_percent": 50.0, "odds_american": 102, "odds_decimal": 2.02}
+    row = {
+        "id": "g1:point_spread:legs", "event_id": "g1", "event_name": "Guests @ Hosts", "sport": "football",
+        "league": "nfl", "market_type": "point_spread", "line": -2.5, "profit_percent": 1.0, "is_live": False,
+        "start_time": (datetime.now(UTC) + timedelta(hours=2)).isoformat(), "home_team": "Hosts",
+        "away_team": "Guests", "player_name": None, "detected_at": datetime.now(UTC).isoformat(),
+        "legs": [
+            {**leg, "sportsbook": book, "selection": who, "selection_type": side, "line": line, "odds_id": book[0]}
+            for book, who, side, line in (("bet365", "Hosts", "home", -2.5), ("unibet", "Guests", "away", 2.5))
+        ],
+    }  # fmt: skip
+    v.stream("opportunities", *beginning(("arb:detected", [row])))
+    v.page.goto(v.origin + "/?list=arbitrage")
+    page = v.page
+    page.click(f"{ROWS} [data-open]")
+    for at in (0, 1):
+        page.fill(f"[data-ticket='{at}'][name=stake]", "50")
+    page.click("#details-place")
+    expect(page.locator("#details-said")).to_have_text("2 bets added.")
+    with server.client() as client:
+        bets = [each for each in client.get("/bets").json()["data"] if each["group"] == row["id"]]
+        for each in bets:
+            client.delete(f"/bets/{each['id']}")
+    names = ("sportsbook", "selection", "selection_type", "line", "odds_id")
+    assert {tuple(each[name] for name in names) for each in bets} == {
+        ("bet365", "Hosts", "home", -2.5, "b"), ("unibet", "Guests", "away", 2.5, "u"),
+    }  # fmt: skip
+
+
+def test_legs_of_a_low_hold_pay_alike_after_commission(visit: Visiting) -> None:
+    v = visit()
+    side: dict[str, Any] = {"line": None, "deep_links": {}}
+    row = {
+        "id": "low", "event_id": "g1", "event_name": "Guests @ Hosts", "sport": "soccer", "league": "x",
+        "market_type": "moneyline", "line": None, "hold_percentage": 1.0, "is_live": False, "home_team": "Hosts",
+        "away_team": "Guests", "start_time": None, "player_name": None, "detected_at": datetime.now(UTC).isoformat(),
+        "all_books": ["bet365", "matchbook"], "side3": None,
+        "side1": {**side, "selection": "Hosts", "books": ["bet365"], "odds_ids": {"bet365": "a"},
+                  "odds": {"american": 100, "decimal": 2.0, "implied_probability": 0.5, "fair_probability": 0.5}},
+        "side2": {**side, "selection": "Guests", "books": ["matchbook"], "odds_ids": {"matchbook": "b"},
+                  "odds": {"american": 100, "decimal": 2.0, "implied_probability": 0.51, "fair_probability": 0.5}},
+    }  # fmt: skip
+    v.stream("opportunities", *beginning(("low_hold:detected", [row])))
+    v.page.goto(v.origin + "/?list=low_hold")
+    v.page.wait_for_selector(ROWS)
+    assert texts(v.page, f"{ROWS} .leg small") == ["49.5 %", "50.5 %"]
+
+
+@pytest.mark.parametrize(("kind", "against"), [("american", "-150"), ("decimal", "1.6667")])
+def test_calculators_take_odds_as_the_page_shows_them(visit: Visiting, kind: str, against: str) -> None:
+    v = visit()
+    v.accepted = "404"
+    v.stream("opportunities", *beginning(("ev:detected", [found_ev(1, odds_american=200, odds_decimal=3.0)])))
+    page = v.enter(KEY)
+    page.check(f"[name=format][value={kind}]", force=True)
+    page.click(f"{ROWS} [data-open]")
+    expect(page.locator("#calculator-fields [name=odds]")).to_have_value("+200" if kind == "american" else "3")
+    page.fill("#calculator-fields [name=against]", against)
+    page.locator("#calculator-fields [name=against]").press("Tab")
+    expect(page.locator("#calculator-out dd").first).to_have_text(
+        re.compile(r"^180(\.00)?$")
+    )  # 100 at 3.0, against 1.6667
+    page.select_option("#calculator", "arbitrage")
+    page.fill("#calculator-fields [name=odds]", "+200; -150" if kind == "american" else "3; 1.6667")
+    page.locator("#calculator-fields [name=odds]").press("Tab")
+    expect(page.locator("#calculator-out dd").first).to_have_text("35 · 63")  # 105 either way

@@ -1,0 +1,159 @@
+"""Groups of prices without a socket: after every update, what their events add up to is what the board has."""
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from support.effort import some
+from support.stream_running import price, total, turned
+
+from oddsengine.board import state as board_state
+from oddsengine.live.engine import Engine
+from oddsengine.query import Filter, Index, Mirror
+from oddsengine.simulate import Batch, World
+from oddsengine_service.stream.backlog import Backlog
+from oddsengine_service.stream.events import StreamEvent, bodies
+from oddsengine_service.stream.moves import Form, Moves
+from oddsengine_service.stream.prices import Prices
+
+FRESH = {"last_seen_at", "odds_changed_at", "timestamp", "probability"}
+
+
+class Holder:
+    """Who merges the events of a group, and objects to whatever breaks a promise."""
+
+    def __init__(self, group: Prices) -> None:
+        self.group = group
+        self.odds: dict[str, dict[str, Any]] = {}
+        self.backlog: Backlog | None = None
+        taken = group.take()
+        assert taken.number == group.number
+        self.merge(taken.frames)
+
+    def merge(self, frames: list[bytes]) -> None:
+        for text in frames:
+            first, second, *_ = text.decode().split("\n")
+            name, data = first.removeprefix("event: "), json.loads(second.removeprefix("data: "))
+            if name == "snapshot":
+                self.odds.update({row["id"]: row for row in data["odds"]})
+            elif name == "odds:update":
+                for delta in data["odds"]:
+                    assert self.odds[delta["id"]]["sportsbook"] == data["book"]
+                    self.odds[delta["id"]].update(delta)
+            elif name == "odds:removed":
+                for id_ in data["ids"]:
+                    assert self.odds.pop(id_)["sportsbook"] == data["book"]
+        assert self.backlog is not None or self.group.total == len(self.odds)
+
+    def hear(self, told: list[StreamEvent], *, behind: bool = False) -> None:
+        """Take events, now or, merged, once it is not behind any more."""
+        if self.backlog is None and behind:
+            self.backlog = Backlog()
+        if self.backlog is None:
+            self.merge(bodies(told))
+            return
+        self.backlog.take(told)
+        if not behind:
+            frames, self.backlog = self.backlog.frames(), None
+            self.merge(frames)
+
+    def held(self) -> dict[str, dict[str, Any]]:
+        return {id_: {k: v for k, v in row.items() if k not in FRESH} for id_, row in self.odds.items()}
+
+
+@pytest.mark.parametrize("few", some([40, 65_536], 1))
+def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `few` small, terms get other codes again and again."""
+    monkeypatch.setattr(board_state, "_FEW", few)
+    draw = random.Random(few)
+    engine = Engine()
+    engine.keep_judged()
+    index = Index(engine)
+    mirror: Mirror | None = None
+    holders: list[Holder] = []
+    compared, renamed, crossed = 0, 0, 0
+    names: Any = None
+    start = datetime(2026, 2, 7, 18, tzinfo=UTC)
+    for day in range(4):
+        begin = start + timedelta(hours=12 * day)
+        world = World(
+            day, events=4, live=0.7, pace=20.0, hazards=True, start=begin,
+            books=["pinnacle", "draftkings", "fanduel", "betmgm"],
+        )  # fmt: skip
+        later = [Batch(begin + timedelta(hours=hour), [], [], []) for hour in (2, 4, 6)]  # all leaves, and is forgotten
+        for tick, batch in enumerate([*world.run(30), *later]):
+            update = engine.step(turned(batch.quotes, draw), batch.now, complete=batch.complete, events=batch.events)
+            marks = index.follow(update)
+            if engine._board.names is not names:
+                names, renamed = engine._board.names, renamed + 1
+            if mirror is None:
+                with index.reader() as reader:
+                    mirror = Mirror(reader)
+            else:
+                moves = Moves(update, mirror, index, marks)
+                crossed += int((moves.moved.before.live != moves.moved.live).sum())
+                for holder in holders:
+                    holder.hear(holder.group.events(moves), behind=draw.random() < 0.5)
+            if tick % 13 == 1:
+                events = engine.table()["event_id"].unique().sort().to_list()
+                chosen = Filter(
+                    books=draw.choice([None, frozenset({"pinnacle", "betmgm"}), frozenset({"nobody"})]),
+                    sport=draw.choice([None, None, ("basketball", "soccer")]),
+                    market=draw.choice([None, ("main",), ("props", "total_points")]),
+                    event=draw.choice([None, None, tuple(events[:2])]),
+                    live=draw.choice([None, True, False]),
+                )
+                holders.append(Holder(Prices(chosen, Form(draw.choice(["", "nj"]), draw.random() < 0.3), index)))
+            if tick % 4 == 0:
+                for holder in draw.sample(holders, min(len(holders), 3)):
+                    holder.hear([])
+                    group = holder.group
+                    assert holder.held() == Holder(Prices(group.wanted, group.form, index)).held()
+                    compared += len(holder.odds)
+    assert compared > 500
+    assert crossed > 10
+    assert (renamed > 1) == (few == 40)  # the first names count too
+
+
+def test_an_event_of_another_sport_is_sent_at_once() -> None:
+    engine, now = Engine(), datetime(2026, 2, 7, 18, tzinfo=UTC)
+    engine.keep_judged()
+    index = Index(engine)
+
+    def step(number: int, *quotes: dict[str, Any], **more: Any) -> Moves | None:
+        update = engine.step([*quotes], now + timedelta(seconds=number), **more)
+        marks = index.follow(update)
+        return None if mirror is None else Moves(update, mirror, index, marks)
+
+    def named(book: str, sport: str, league: str) -> list[dict[str, Any]]:
+        place = {"sport": sport, "league": league}
+        return [price("e", book, side, 1.9, **place) for side in ("Home", "Away")]
+
+    mirror: Mirror | None = None
+    bare = [*named("betmgm", "", ""), total("e", "betmgm", "Over", 40.5, 1.9) | {"sport": "", "league": ""}]
+    step(0, *bare, *named("fanduel", "basketball", "nba"))
+    with index.reader() as reader:
+        mirror = Mirror(reader)
+    filters = [
+        Filter(), Filter(sport=("basketball",)), Filter(sport=("football",)), Filter(league=("nba",)),
+        Filter(sport=("football",), live=False), Filter(sport=("basketball",), live=False), Filter(market=("main",)),
+        Filter(sport=("football",), books=frozenset({"fanduel"})), Filter(sport=("basketball",), live=True),
+    ]  # fmt: skip
+    holders = [Holder(Prices(each, Form(), index)) for each in filters]
+    sports, others = [], [*named("caesars", "football", "nfl"), *named("bet365", "football", "nfl")]
+    for number, quotes, complete in (
+        (1, others, []),
+        (2, [price("e", "betmgm", "Home", 1.95, sport="", league="")], []),
+        (3, [], [("caesars", "e"), ("bet365", "e")]),
+        (4, [*others, bare[0] | {"odds_decimal": 2.1}], []),
+    ):
+        moves = step(number, *quotes, complete=complete)
+        assert moves is not None
+        for holder in holders:
+            holder.hear(holder.group.events(moves))
+            wanted = holder.group.wanted
+            assert holder.held() == Holder(Prices(wanted, Form(), index)).held(), wanted
+        sports.append({row["sport"] for row in holders[0].odds.values() if row["sportsbook"] == "betmgm"})
+    assert sports == [{"football"}, {"football"}, {"basketball"}, {"football"}]

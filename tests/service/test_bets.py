@@ -1,0 +1,385 @@
+"""Bets, saved filters and marks of a key, over a real socket."""
+
+import csv
+import io
+import re
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from support.service_running import Running, running
+
+from oddsengine.feeds.scores import Reading
+from oddsengine.tables.timestamps import micros
+from oddsengine_service import bets as rules
+from oddsengine_service import records as records_module
+from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.problems import Problem
+from oddsengine_service.records import FILE, MOST, Records, RecordsError
+
+BET = {
+    "sportsbook": "fanduel", "selection": "Boston Celtics", "selection_type": "home", "odds_decimal": 2.1,
+    "stake": 100.0, "sport": "basketball", "league": "nba", "home_team": "Boston Celtics", "away_team": "Miami Heat",
+    "market_type": "moneyline", "event_id": "g1", "fair_probability": 0.5,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("bets"), events=2) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Running) -> Iterator[httpx.Client]:
+    """A client with a key of its own."""
+    assert isinstance(server.node.keys, KeyStore)
+    made = server.node.keys.create("bettor", Terms("pro"))
+    with server.client(None, headers={"X-API-Key": made.key}) as client:
+        yield client
+
+
+def bet_of(at: datetime) -> rules.Bet:
+    return msgspec.convert({**BET, "id": "b", "placed_at": at}, rules.Bet)
+
+
+def placed(client: httpx.Client, **other: Any) -> dict[str, Any]:
+    answer = client.post("/bets", json={**BET, **other})
+    assert answer.status_code == 201, answer.text
+    bet: dict[str, Any] = answer.json()["data"]
+    return bet
+
+
+def changed(client: httpx.Client, bet: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    answer = client.patch(f"/bets/{bet['id']}", json=changes)
+    assert answer.status_code == 200, answer.text
+    bet = answer.json()["data"]
+    return bet
+
+
+@pytest.mark.parametrize("field", ["sportsbook", "selection"])
+def test_a_bet_is_on_something_at_some_book(client: httpx.Client, field: str) -> None:
+    answer = client.post("/bets", json={**BET, field: ""})
+    message = f"invalid request body: {field} must be a string of at least 1 character, got 0 characters"
+    assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
+
+
+def test_a_bet_is_placed_settled_and_deleted(client: httpx.Client) -> None:
+    bet = placed(client)
+    assert (bet["result"], bet["profit"], bet["ev_percent"]) == (None, None, 5.0)
+    won = changed(client, bet, result="won", closing_probability=0.49)
+    assert (won["profit"], won["graded_by"], won["clv_percent"]) == (110.0, "hand", 2.9)
+    assert changed(client, bet, result="half_lost")["profit"] == -50.0
+    assert changed(client, bet, result="void")["profit"] == 0.0
+    again = changed(client, bet, result=None, note="asked the book")
+    assert (again["profit"], again["graded_by"], again["note"]) == (None, None, "asked the book")
+    assert client.delete(f"/bets/{bet['id']}").json()["data"] == {"deleted": True}
+    assert client.delete(f"/bets/{bet['id']}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("bet", "score", "result", "profit"),
+    [
+        ({}, (100, 99), "won", 110.0),
+        ({}, (99, 100), "lost", -100.0),
+        ({"market_type": "point_spread", "line": -3.0}, (103, 100), "push", 0.0),
+        ({"market_type": "point_spread", "line": -3.25}, (103, 100), "half_lost", -50.0),
+        ({"market_type": "point_spread", "line": -2.75}, (103, 100), "half_won", 55.0),
+        ({"market_type": "total_points", "line": 200.5, "selection": "Over 200.5", "selection_type": "over"},
+         (101, 100), "won", 110.0),
+        ({"sportsbook": "betfair_ex_uk"}, (100, 99), "won", None),
+        ({"event_start_time": "2026-01-01T19:00:00-05:00"}, (100, 99), "won", 110.0),
+        ({"event_start_time": "0001-01-01T00:00:00+02:00"}, (100, 99), "won", 110.0),
+    ],
+)  # fmt: skip
+def test_a_score_settles_as_the_market_says(
+    client: httpx.Client, bet: dict[str, Any], score: tuple[int, int], result: str, profit: float | None
+) -> None:
+    done = changed(client, placed(client, **bet), home_score=score[0], away_score=score[1])
+    assert done["result"] == result
+    if bet.get("sportsbook"):  # after commission
+        assert 100 < done["profit"] < 110
+    else:
+        assert done["profit"] == profit
+
+
+@pytest.mark.parametrize(
+    ("bet", "why"),
+    [
+        ({"market_type": "player_points", "line": 20.5, "selection": "Over 20.5", "selection_type": "over",
+          "player_name": "Jayson Tatum"}, "market_type 'player_points'"),
+        ({"market_type": "no such market"}, "market_type 'no such market'"),
+        ({"market_type": ""}, "no market_type"),
+    ],
+)  # fmt: skip
+def test_a_score_that_does_not_settle_a_bet_is_refused(client: httpx.Client, bet: dict[str, Any], why: str) -> None:
+    bet = placed(client, **bet)
+    scores = {"home_score": 101, "away_score": 100}
+    answer = client.patch(f"/bets/{bet['id']}", json=scores)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"] == (
+        f"home_score and away_score do not settle a bet with {why}; pass result: won, half_won, push, half_lost, lost "
+        "or void"
+    )
+    assert client.get("/bets").json()["data"] == [bet]
+    settled = changed(client, bet, **scores, result="won")
+    assert (settled["result"], settled["home_score"], settled["graded_by"]) == ("won", 101, "hand")
+
+
+@pytest.mark.parametrize("result", ["lost", "void", None])
+def test_a_result_that_contradicts_the_score_is_refused(client: httpx.Client, result: str | None) -> None:
+    bet = placed(client)
+    scores = {"home_score": 100, "away_score": 99}
+    answer = client.patch(f"/bets/{bet['id']}", json={**scores, "result": result})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"] == (
+        f"result must be that of the score 100 to 99, won, got {result or 'null'}; pass result alone to override it"
+    )
+    assert client.get("/bets").json()["data"] == [bet]
+    assert changed(client, bet, **scores, result="won")["result"] == "won"
+    assert changed(client, bet, result="lost")["result"] == "lost"
+
+
+def test_nothing_is_visible_to_another_key(server: Running, client: httpx.Client) -> None:
+    bet = placed(client)
+    client.put("/filters/mine", json={"list": "ev", "query": "min_ev=2"})
+    client.put("/marks/opportunity", json={"hidden": True})
+    assert isinstance(server.node.keys, KeyStore)
+    made = server.node.keys.create("bettor", Terms("pro"))  # even one of the same account
+    with server.client(None, headers={"X-API-Key": made.key}) as other:
+        for path in ("/bets", "/filters", "/marks"):
+            assert client.get(path).json()["data"]
+            assert other.get(path).json()["data"] == []
+        assert other.get("/bets?format=csv").text.count("\n") == 1
+        assert other.patch(f"/bets/{bet['id']}", json={"result": "lost"}).status_code == 404
+        for path in (f"/bets/{bet['id']}", "/filters/mine", "/marks/opportunity"):
+            assert other.delete(path).status_code == 404
+    with server.client(None) as nobody:
+        assert nobody.get("/bets").status_code == 401
+    assert client.get("/bets").json()["data"][0]["id"] == bet["id"]
+
+
+def test_list_summary_and_export(client: httpx.Client) -> None:
+    first, second = placed(client, note="=1+1"), placed(client, stake=50.0)
+    changed(client, first, result="won", closing_probability=0.5)
+    found = client.get("/bets?limit=1").json()
+    assert found["data"][0]["id"] == second["id"]
+    assert found["pagination"]["has_more"] is True
+    assert found["meta"]["summary"] == {
+        "count": 2, "open": 1, "staked": 100.0, "profit": 110.0, "roi_percent": 110.0, "expected": 7.5,
+        "avg_clv_percent": 5.0, "beat_close": 1.0,
+    }  # fmt: skip
+    assert [bet["id"] for bet in client.get("/bets?status=open").json()["data"]] == [second["id"]]
+    answer = client.get("/bets?format=csv&status=settled")
+    (row,) = csv.DictReader(io.StringIO(answer.text))
+    assert (row["id"], row["profit"], row["note"], row["is_live"]) == (first["id"], "110.0", "'=1+1", "false")
+    assert "attachment" in answer.headers["content-disposition"]
+
+
+@pytest.mark.parametrize(
+    ("note", "cell"),
+    [
+        ("  =1+1", "'  =1+1"), ("\t@SUM(A1)", "'\t@SUM(A1)"), (" \u00a0+cmd", "' \u00a0+cmd"),
+        ("\u001f-x", "'\u001f-x"), ("＝1+1", "'＝1+1"), ("＋1", "'＋1"), (" －1", "' －1"), ("＠x", "'＠x"),
+        ("\n=1", "'\n=1"), ("\ufeff=1", "'\ufeff=1"),
+        (" -110", " -110"), ("+150", "+150"), ("a = b", "a = b"), ("  a", "  a"),
+    ],
+)  # fmt: skip
+def test_a_cell_that_a_spreadsheet_would_compute_is_text(client: httpx.Client, note: str, cell: str) -> None:
+    placed(client, note=note)
+    (row,) = csv.DictReader(io.StringIO(client.get("/bets?format=csv").content.decode(), newline=""))
+    assert row["note"] == cell
+
+
+def test_a_void_bet_is_expected_to_earn_nothing() -> None:
+    bet = rules.figures(bet_of(datetime.now(UTC)))
+    void = rules.figures(msgspec.structs.replace(bet, result="void", graded_by="hand"))
+    assert rules.summary([bet]).expected == 5.0
+    found = rules.summary([bet, void])
+    assert (found.count, found.staked, found.profit, found.expected) == (2, 0, 0, 5.0)
+
+
+def test_the_node_adds_the_close_and_the_result(server: Running, client: httpx.Client) -> None:
+    event = server.close_an_event()
+    bet = placed(client, event_id=event, sportsbook="fanduel")
+    assert server.node.past is not None
+    server.node.past.settle()
+    rules.settle(server.node, server.node.records)
+    closed = next(each for each in client.get("/bets").json()["data"] if each["id"] == bet["id"])
+    assert closed["closing_odds"] == 1.9
+    assert closed["clv_percent"] == pytest.approx(100 * (2.1 * closed["closing_probability"] - 1), abs=1e-3)
+    now = datetime.now(UTC)
+    for at, over in ((now, False), (now + timedelta(seconds=1), True)):
+        reading = Reading(event, "a", micros(at), 101, 99, "Q4", "00:00", over=over, sport="basketball")
+        server.node.write(server.node.games.put, [reading], at).result()
+    rules.settle(server.node, server.node.records)
+    done = next(each for each in client.get("/bets").json()["data"] if each["id"] == bet["id"])
+    assert (done["result"], done["graded_by"], done["profit"]) == ("won", "score", 110.0)
+    assert rules.settle(server.node, server.node.records) == 0
+
+
+def test_one_bet_that_breaks_holds_up_no_other(
+    server: Running, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = server.close_an_event()
+    bad, bet = placed(client, event_id=event, selection="bad"), placed(client, event_id=event)
+    gone, noted = placed(client, event_id=event, selection="gone"), placed(client, event_id=event, selection="noted")
+    records, right = server.node.records, rules.with_close
+    owner = client.get("/account").json()["data"]["key_id"]
+    records.put(owner, "bet", "zz", rules.Summary(0, 0, 0.0, 0.0, None, 0.0, None, None), event)  # of another form
+
+    def close(bet: rules.Bet, lines: Any) -> rules.Bet:
+        if bet.selection == "bad":
+            raise KeyError("bad")
+        if bet.selection == "gone":  # deleted and changed while the node computes
+            client.delete(f"/bets/{gone['id']}").raise_for_status()
+        if bet.selection == "noted" and not bet.note:
+            changed(client, noted, note="mine")
+        return right(bet, lines)
+
+    monkeypatch.setattr(rules, "with_close", close)
+    assert server.node.past is not None
+    server.node.past.settle()
+    with pytest.raises(KeyError, match="bad"):
+        rules.settle(server.node, records)
+    records.forget(owner, "bet", "zz")
+    found = {each["id"]: each for each in client.get("/bets").json()["data"]}
+    assert found.keys() == {bad["id"], bet["id"], noted["id"]}
+    assert found[bet["id"]]["closing_odds"] == 1.9
+    assert found[noted["id"]]["note"] == "mine"
+    client.delete(f"/bets/{bad['id']}")
+
+
+def test_a_bet_at_the_closing_price_does_not_beat_the_close() -> None:
+    at = bet_of(datetime(2026, 2, 8, tzinfo=UTC))
+    bets = [msgspec.structs.replace(at, clv_percent=value) for value in (0.0, 4.0, None)]
+    assert (rules.summary(bets).beat_close, rules.summary(bets).avg_clv_percent) == (0.5, 2.0)
+
+
+def test_one_score_alone_is_refused(client: httpx.Client) -> None:
+    bet = placed(client)
+    for scores in ({"home_score": 3}, {"home_score": 3, "away_score": None}):
+        assert client.patch(f"/bets/{bet['id']}", json=scores).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"stake": 0}, {"stake": -1}, {"odds_decimal": 1}, {"note": "x" * 1001}, {"selection": 3}, {"line": 1e9}]
+)
+def test_what_is_no_bet_is_refused(client: httpx.Client, wrong: dict[str, Any]) -> None:
+    answer = client.post("/bets", json={**BET, **wrong})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "validation_error"
+
+
+def test_filters_and_marks(client: httpx.Client) -> None:
+    assert client.put("/filters/a%2Fb", json={"list": "ev", "query": "sport=soccer&min_ev=2"}).status_code == 200
+    client.put("/filters/a%2Fb", json={"list": "arbitrage"})
+    assert client.get("/filters").json()["data"] == [{"list": "arbitrage", "query": "", "name": "a/b"}]
+    assert client.put("/filters/x", json={"list": "ev", "query": "nonsense"}).status_code == 400
+    assert client.put("/filters/x", json={"list": "odds"}).status_code == 400
+    refused = client.put("/filters/x", json={"list": "ev", "query": "min_ev=abc"})
+    assert (refused.status_code, "min_ev" in refused.json()["error"]["message"]) == (400, True)
+    for query in ("?min_ev=1", "bogus=1"):
+        refused = client.put("/filters/x", json={"list": "ev", "query": query})
+        assert (refused.status_code, query.partition("=")[0] in refused.json()["error"]["message"]) == (400, True)
+    for name in ("%0a", "%2e%2e"):
+        assert client.put(f"/filters/{name}", json={"list": "ev"}).status_code == 400
+    client.put("/marks/o1", json={"hidden": True, "note": "later"})
+    assert client.get("/marks").json()["data"] == [{"hidden": True, "note": "later", "id": "o1"}]
+    assert client.delete("/marks/o1").status_code == 200
+    assert client.get("/marks").json()["data"] == []
+
+
+def test_the_file_is_its_owners_alone_and_lasts(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    bet = bet_of(datetime.now(UTC))
+    records = Records(file)
+    records.put("k", "bet", "b", bet)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    records.close()
+    records = Records(file)
+    assert records.all("k", "bet", rules.Bet) == [bet]
+    records.close()
+    (tmp_path / "broken").write_bytes(b"no database" * 100)
+    with pytest.raises(RecordsError, match="cannot be opened"):
+        Records(tmp_path / "broken")
+
+
+def test_a_locked_file_is_said_and_can_still_be_read(tmp_path: Path) -> None:
+    records, bet = Records(tmp_path / FILE), bet_of(datetime.now(UTC))
+    records.put("k", "bet", "b", bet)
+    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Problem, match="cannot be written at the moment"):
+            records.put("k", "bet", "c", bet)
+        assert records.all("k", "bet", rules.Bet) == [bet]
+    records.put("k", "bet", "c", bet)
+    assert len(records.all("k", "bet", rules.Bet)) == 2
+    records.close()
+    with closing(sqlite3.connect(tmp_path / FILE)) as other:
+        other.execute("PRAGMA user_version = 7")
+    with pytest.raises(RecordsError, match="its version is 7"):
+        Records(tmp_path / FILE)
+
+
+def test_a_key_has_a_bounded_number(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MOST, "mark", 1)
+    assert client.put("/marks/a", json={}).status_code == 200
+    assert client.put("/marks/a", json={"note": "again"}).status_code == 200
+    answer = client.put("/marks/b", json={})
+    assert answer.status_code == 400
+    assert "at most 1 marks" in answer.json()["error"]["message"]
+
+
+def test_a_key_has_a_bounded_size(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records_module, "MOST_BYTES", 3000)
+    bet = placed(client)
+    big = {**BET, "note": "\N{SNOWMAN}" * 800}
+    answer = client.post("/bets", json=big)
+    assert answer.status_code == 400
+    assert re.fullmatch(
+        r"a key stores at most 3,000 bytes, has [\d,]+, and this takes 3,[\d,]+ more; delete some records first",
+        answer.json()["error"]["message"],
+    )
+    assert client.patch(f"/bets/{bet['id']}", json={"note": big["note"]}).status_code == 400
+    assert client.put("/marks/a", json={"note": "x" * 500}).status_code == 200
+    client.delete(f"/bets/{bet['id']}")
+    monkeypatch.setattr(records_module, "MOST_BYTES", 10)
+    assert client.put("/marks/a", json={"note": "x"}).status_code == 200  # smaller than before
+
+
+def test_records_of_a_revoked_key_are_deleted(server: Running, client: httpx.Client) -> None:
+    assert isinstance(server.node.keys, KeyStore)
+    with server.client("sharp") as other:
+        other.put("/marks/a", json={}).raise_for_status()
+        placed(client)
+        owner = client.get("/account").json()["data"]["key_id"]
+        server.node.keys.rotate(owner)
+        server.service._tidy()
+        assert server.node.records.all(owner, "bet", rules.Bet)
+        server.node.keys.revoke(owner)
+        server.service._tidy()
+        assert server.node.records.all(owner, "bet", rules.Bet) == []
+        assert other.get("/marks").json()["data"]
+
+
+def test_old_bets_wait_no_longer() -> None:
+    records = Records()
+    old = bet_of(datetime.now(UTC) - timedelta(days=40))
+    rules.keep(records, "k", old)
+    assert records.waiting("bet", rules.Bet) == []
+    early = msgspec.structs.replace(old, event_start_time=datetime.now(UTC) + timedelta(days=1))
+    rules.keep(records, "k", early)
+    assert records.waiting("bet", rules.Bet) == [("k", early)]
+    forever = msgspec.structs.replace(
+        old, placed_at=datetime.now(UTC) - timedelta(days=400), event_start_time=datetime.max
+    )
+    rules.keep(records, "k", forever)
+    assert records.waiting("bet", rules.Bet) == []

@@ -1,0 +1,165 @@
+"""Servers on this machine that speak the formats of sources, well or badly, and a node that fetches from them."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+from support.effort import pause
+
+from oddsengine.live.engine import Engine
+from oddsengine.matching import Matcher
+from oddsengine_service.feeds.hub import Hub, Source
+from oddsengine_service.feeds.quarantine import PayloadQuarantine
+from oddsengine_service.node import Writer
+
+PATIENCE_S = 8.0  # on a busy machine; nothing waits so long when all is well
+
+
+class Request(NamedTuple):
+    """What a client asked."""
+
+    method: str
+    path: str
+    query: dict[str, list[str]]
+    headers: dict[str, str]
+    body: bytes
+
+
+class Answering:
+    """The other end of one HTTP connection."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self.writer = writer
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def answer(
+        self, body: Any, status: int = 200, headers: Mapping[str, str] | None = None, *, cut: int | None = None
+    ) -> None:
+        """Send a whole answer, or only so many bytes of its body."""
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        lines = [f"HTTP/1.1 {status} X", f"content-length: {len(data)}", "connection: close"]
+        lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+        await self.send("\r\n".join(lines).encode() + b"\r\n\r\n" + data[:cut])
+
+    async def stream(self) -> None:
+        """Begin a stream that ends with its connection."""
+        await self.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+
+    async def event(self, name: str, data: Any, id_: str = "") -> None:
+        head = f"id: {id_}\n" if id_ else ""
+        await self.send(f"{head}event: {name}\ndata: {json.dumps(data)}\n\n".encode())
+
+
+Handler = Callable[[Request, Answering], Awaitable[None]]
+
+
+@asynccontextmanager
+async def tcp(
+    handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[int]:
+    """Serve connections on some free port."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        try:
+            with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+                await handle(reader, writer)
+        finally:
+            tasks.discard(task)
+            writer.close()
+            with suppress(OSError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in list(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def http(handle: Handler) -> AsyncIterator[str]:
+    """Serve HTTP, one request a connection."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        method, target, _ = head[0].split(" ")
+        headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in head[1:] if line)}
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        where = urlsplit(target)
+        await handle(Request(method, where.path, parse_qs(where.query), headers, body), Answering(writer))
+
+    async with tcp(serve) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def new_hub(payloads: PayloadQuarantine | None = None) -> Hub:
+    return Hub(Writer(Engine()), Matcher(), clock=now, payloads=payloads)
+
+
+@asynccontextmanager
+async def running(hub: Hub, *sources: Source, tick: float = 60.0) -> AsyncIterator[asyncio.Task[None]]:
+    """Run sources for a while."""
+    task = asyncio.create_task(hub.run(sources, tick=tick))
+    await asyncio.sleep(0)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await hub.close()
+
+
+async def until(condition: Callable[[], Any], what: str = "it") -> None:
+    """Wait until something holds."""
+    end = (look := time.monotonic()) + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, f"waited too long for {what}"
+        await asyncio.sleep(pause(look, 0.005))
+        look = time.monotonic()
+
+
+def game(
+    ident: str = "g1", home: str = "Boston Celtics", away: str = "Los Angeles Lakers",
+    prices: tuple[float, float] = (1.8, 2.1), books: tuple[str, ...] = ("draftkings", "fanduel"), hours: float = 0.5,
+) -> dict[str, Any]:  # fmt: skip
+    """One event of The Odds API."""
+    seen = iso(now())
+    outcomes = [{"name": home, "price": prices[0]}, {"name": away, "price": prices[1]}]
+    market = {"key": "h2h", "last_update": seen, "outcomes": outcomes}
+    return {
+        "id": ident, "sport_key": "basketball_nba", "sport_title": "NBA", "home_team": home, "away_team": away,
+        "commence_time": iso((now() + timedelta(hours=hours)).replace(microsecond=0)),
+        "bookmakers": [{"key": book, "title": book, "last_update": seen, "markets": [market]} for book in books],
+    }  # fmt: skip
+
+
+def prices(hub: Hub) -> dict[tuple[str, str], float]:
+    """Active prices on a board by book and selection."""
+    frame = hub.engine.table().filter("is_active")
+    return {
+        (book, pick): odds for book, pick, odds in frame.select("sportsbook", "selection", "odds_decimal").iter_rows()
+    }
