@@ -16,7 +16,7 @@ from synthetic import BOOKS, NOW
 
 from oddsengine.detection.question import ask, prepare
 from oddsengine.detection.sweep import Offers, Wants
-from oddsengine.guards.verdicts import Guarded
+from oddsengine.guards.verdicts import Verdicts
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.references import ViewSpec, fair_prices, view_spec
 
@@ -62,7 +62,9 @@ def said(benchmark: Any, view: Offers) -> None:
 
 @pytest.mark.benchmark(group="fair prices of 10,000 markets of 12 books")
 def test_classical_reference(benchmark: Any, view: Offers) -> None:
-    guarded = Guarded(view.reason, np.zeros(0), np.zeros(view.reason.size, np.uint8), view.doubt, view.now, view.limits)
+    guarded = Verdicts(
+        view.reason, np.zeros(0), np.zeros(view.reason.size, np.uint8), view.doubt, view.now, view.limits
+    )
     words: ViewSpec = view_spec(BOOKS[:VOTERS], view.traits, None, "pinnacle", "power", None)
     benchmark(fair_prices, view.groups, view.traits, guarded, words, frozenset())
     said(benchmark, view)

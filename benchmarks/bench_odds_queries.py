@@ -17,7 +17,7 @@ from synthetic import NOW
 from synthetic import board as make_board
 
 from oddsengine.live.engine import Engine
-from oddsengine.query import Filter, Index
+from oddsengine.query import Index, RowFilter
 from oddsengine_service.endpoints import Context
 from oddsengine_service.params import parse
 from oddsengine_service.routes.odds import endpoints
@@ -86,7 +86,7 @@ def test_best(benchmark: Any, node: Any, engine: Engine, kind: str) -> None:
 @pytest.mark.benchmark(group="a page of 50")
 def test_encoding(benchmark: Any, node: Any, engine: Engine) -> None:
     with node.index(engine).reader() as reader:
-        rows = to_wire(reader.take(reader.rows(Filter(), {})[:50]))
+        rows = to_wire(reader.take(reader.rows(RowFilter(), {})[:50]))
     benchmark._timer = time.process_time
     benchmark.pedantic(lambda: encode(rows), rounds=300)
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oddsengine.staking.growth import Games, Limits, best_stakes
+from oddsengine.staking.growth import GameColumns, StakeLimits, best_stakes
 
 BETS = 200
 
 
-def games(count: int, scenarios: int) -> Games:
+def games(count: int, scenarios: int) -> GameColumns:
     """Games with equal numbers of bets, with edges from -5 % to 8 %."""
     rng = np.random.default_rng(count)
     pairs = []
@@ -22,13 +22,13 @@ def games(count: int, scenarios: int) -> Games:
         won = rng.random((scenarios, BETS // count)) < 0.5
         odds = np.clip(rng.uniform(0.95, 1.08, BETS // count) / np.maximum(p @ won, 0.05), 1.05, 20.0)
         pairs.append((p, np.where(won, odds - 1.0, -1.0)))
-    return Games.of(pairs)
+    return GameColumns.of(pairs)
 
 
 @pytest.mark.parametrize(("count", "scenarios"), [(200, 2), (50, 12), (1, 300)])
 def test_portfolio(benchmark: Any, count: int, scenarios: int) -> None:
     books = np.arange(BETS) % 8 == np.arange(8)[:, None]
-    limits = Limits(np.full(BETS, 0.02), books, np.full(8, 0.1))
+    limits = StakeLimits(np.full(BETS, 0.02), books, np.full(8, 0.1))
     of = games(count, scenarios)
     best_stakes(of, limits)
     benchmark(best_stakes, of, limits)

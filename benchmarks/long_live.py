@@ -25,7 +25,7 @@ import polars as pl
 from synthetic import NOW, board
 
 from oddsengine import catalog, load_kernels
-from oddsengine.board.rows import Quoted
+from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.layout import LIVE
@@ -54,7 +54,7 @@ def changes(
     before = (rows.odds if origin is None else origin)[slots]
     odds = np.clip(before * (1.0 + (rng.random(count) - 0.5) * 0.02), 1.01, 50.0)
     none = np.full(count, NO_TIME)
-    quoted = Quoted(
+    quoted = CodedQuotes(
         rows.key[slots], odds, np.full(count, np.nan), np.full(count, now), none, none, rows.flags[slots] & LIVE
     )
     return Batch(now, [], [], quoted, [None] * count, np.empty(0, np.uint64), [], [], {})

@@ -39,7 +39,7 @@ def serve(args: argparse.Namespace) -> None:
     import uvloop  # noqa: PLC0415
 
     from oddsengine.live.engine import Engine  # noqa: PLC0415
-    from oddsengine.simulate import Batch, World  # noqa: PLC0415
+    from oddsengine.simulate import FeedBatch, World  # noqa: PLC0415
     from oddsengine_service import demo  # noqa: PLC0415
     from oddsengine_service.app import Api  # noqa: PLC0415
     from oddsengine_service.limits import Limits  # noqa: PLC0415
@@ -61,7 +61,7 @@ def serve(args: argparse.Namespace) -> None:
     first, *batches = world.run(args.seconds + 1.0)
     begun, spent, reads = list[float](), list[float](), list[tuple[float, dict[str, int]]]()
 
-    def step(batch: Batch) -> None:
+    def step(batch: FeedBatch) -> None:
         node.write(node.step, batch.quotes, batch.now, complete=batch.complete, events=batch.events).result()
 
     def begin_read(watch: Watch, most: int) -> set[int]:

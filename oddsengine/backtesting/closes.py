@@ -15,16 +15,16 @@ from oddsengine.live.engine import Engine
 CLOSE_S = 1800  # maximum time from the last snapshot to the start, in seconds
 
 
-class _Rows(NamedTuple):
+class _StartingRows(NamedTuple):
     """Rows of events about to start."""
 
     facts: Facts
     look: Longs
     event: Any  # codes
 
-    def where(self, mask: Any) -> "_Rows":
+    def where(self, mask: Any) -> "_StartingRows":
         at = np.flatnonzero(mask)
-        return _Rows(self.facts.take(at), self.look[at], self.event[at])
+        return _StartingRows(self.facts.take(at), self.look[at], self.event[at])
 
 
 class Closes:
@@ -36,8 +36,8 @@ class Closes:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._names: Names | None = None
-        self._held: list[_Rows] = []  # of events about to start
-        self._closed: list[_Rows] = []
+        self._held: list[_StartingRows] = []  # of events about to start
+        self._closed: list[_StartingRows] = []
 
     def follow(self, now: int) -> None:
         """Process a step."""
@@ -51,13 +51,15 @@ class Closes:
                 self._names = names
                 codes = names.event_codes  # -1 if the event is gone
                 self._held = [
-                    _Rows(facts, look, np.array([codes.get(text[0] or "", -1) for text in facts.texts], np.int32))
+                    _StartingRows(
+                        facts, look, np.array([codes.get(text[0] or "", -1) for text in facts.texts], np.int32)
+                    )
                     for facts, look, _ in self._held
                 ]
             soon &= (rows.state[: rows.top] == ON) & ((rows.flags[: rows.top] & (LIVE | SUSPENDED)) == 0)
             slots = np.flatnonzero(soon).astype(np.int32)
             event = names.event.values[rows.key[slots] >> BOOK_BITS]
-            taken = _Rows(board.facts(slots), np.full(slots.size, now), event)
+            taken = _StartingRows(board.facts(slots), np.full(slots.size, now), event)
         before, self._held = self._held, [taken] if slots.size else []
         for part in before:
             gone = ~np.isin(part.event, event)

@@ -11,7 +11,7 @@ import polars as pl
 
 from oddsengine.backtesting.formats import PIECE, History, Piece, cuts, read_history, scan_files
 from oddsengine.board.quotes import checked
-from oddsengine.board.rows import Quoted
+from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch
 from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import Guards
@@ -31,7 +31,7 @@ _KEY = (*WORDING, "line")
 _NO_IDS: Words = np.empty(0, np.uint64)
 
 
-class Step(NamedTuple):
+class ReplayStep(NamedTuple):
     now: int
     update: Update
     settles: bool = False  # another piece begins: results so far can be processed
@@ -101,14 +101,16 @@ def check_books(engine: Engine, view: View) -> None:
     naming.check(engine.books, w.books, w.reference, dict(w.commission))
 
 
-def steps(engine: Engine, history: History | Tape, fair_at: Callable[[int], FairTable] | None = None) -> Iterator[Step]:
+def steps(
+    engine: Engine, history: History | Tape, fair_at: Callable[[int], FairTable] | None = None
+) -> Iterator[ReplayStep]:
     """Replay a history through an engine, with each day's constants if they change."""
     if isinstance(history, Tape):
         since, quotes = span(history)[0], 0
         if fair_at is not None:
             engine.fair = fair_at(since)
         for taped, update in steps_of(history, engine):
-            yield Step(update.now, update, quotes >= PIECE)
+            yield ReplayStep(update.now, update, quotes >= PIECE)
             quotes = (quotes if quotes < PIECE else 0) + taped.batch.quoted.key.size
             if fair_at is not None:
                 engine.fair = fair_at(update.now)
@@ -118,7 +120,7 @@ def steps(engine: Engine, history: History | Tape, fair_at: Callable[[int], Fair
         for batch in batches(engine, piece):
             if fair_at is not None:
                 engine.fair = fair_at(batch.now)
-            yield Step(batch.now, engine.feed(batch), settles)
+            yield ReplayStep(batch.now, engine.feed(batch), settles)
             settles = False
 
 
@@ -138,7 +140,7 @@ def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
         terms, names = _more(engine, terms, wordings, code[a:b], names, books, book[a:b])
         key = terms[code[a:b]] << BOOK_BITS | names[book[a:b]]
         learnt, met = engine.published
-        quoted = Quoted(
+        quoted = CodedQuotes(
             key, c.odds[a:b], c.american[a:b], c.seen[a:b], c.changed[a:b], c.start[a:b], c.flags[a:b]
         )  # fmt: skip
         yield Batch(

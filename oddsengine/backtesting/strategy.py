@@ -387,7 +387,7 @@ def _gains(trades: pl.DataFrame, scores: Mapping[str, tuple[float, float]]) -> F
     return profits(settled(table, home, away), trades["net_odds"].to_numpy())
 
 
-class Summary(NamedTuple):
+class BacktestSummary(NamedTuple):
     """Summary of a backtest's bets, with standard errors clustered by event."""
 
     placed: int
@@ -436,7 +436,7 @@ class Backtest:
         by_time = settled.group_by("at").agg(pl.col("profit").sum()).sort("at")
         return by_time.select("at", bankroll=self.bankroll + pl.col("profit").cum_sum())
 
-    def summary(self) -> Summary:
+    def summary(self) -> BacktestSummary:
         """Summary figures."""
         bets = self.bets
         settled = bets.drop_nulls("gain")
@@ -451,7 +451,7 @@ class Backtest:
         path = np.concatenate([[self.bankroll], self.equity()["bankroll"].to_numpy()])
         status = dict(self.trades["status"].value_counts().iter_rows())
         reasons = self.trades.filter(status="rejected")["reason"].value_counts(sort=True)
-        return Summary(
+        return BacktestSummary(
             self.trades.height, bets.height, bets.filter(reason=UNOBSERVED).height, status.get("waiting", 0),
             dict(reasons.iter_rows()), bets["event_id"].n_unique(), float(stakes.sum()), result.profit,
             result.rate, result.error, _mean(bets["ev"]), int(close.size[0]), float(close.mean[0]),

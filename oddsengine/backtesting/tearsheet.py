@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.backtesting.strategy import Backtest, Summary
+from oddsengine.backtesting.strategy import Backtest, BacktestSummary
 from oddsengine.maths import scoring
 
 _BLUE, _ORANGE, _GREEN, _RED, _GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#777777"
@@ -94,7 +94,7 @@ def write_tear_sheet(result: Backtest, path: str | Path) -> None:
     )
 
 
-def lines(summary: Summary) -> list[tuple[str, str]]:
+def lines(summary: BacktestSummary) -> list[tuple[str, str]]:
     """Format the summary with errors."""
     s = summary
 

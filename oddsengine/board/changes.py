@@ -18,10 +18,10 @@ from oddsengine._jit import kernel
 from oddsengine.board.rows import Rows
 from oddsengine.detection.sweep import Scope
 from oddsengine.detection.tails import Curves
-from oddsengine.guards.verdicts import Guarded
+from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import NO_TIME, Bytes, Groups, Words, step
-from oddsengine.identity.layout import Gathered
-from oddsengine.pricing.close import Board as Estimated
+from oddsengine.identity.layout import UnitColumns
+from oddsengine.pricing.close import CloseInput as Estimated
 from oddsengine.pricing.close import neighbours
 
 ELSEWHERE = 3  # a row that is not gathered belongs to every scope
@@ -198,7 +198,7 @@ def _reach(row, market, ladder, markets, ladders, reach):
 
 
 def since_last_search(
-    some: Gathered, guarded: Guarded, curves: Curves, rows: Rows, due: Bytes | None = None
+    some: UnitColumns, guarded: Verdicts, curves: Curves, rows: Rows, due: Bytes | None = None
 ) -> Changes:
     """Find what has changed in some units since they were last searched.
 
@@ -219,7 +219,7 @@ def since_last_search(
     return Changes(changed, marks)
 
 
-def remember(changes: Changes, some: Gathered, rows: Rows) -> None:
+def remember(changes: Changes, some: UnitColumns, rows: Rows) -> None:
     """Store the marks of some units for the next search."""
     _store(changes.marks, some.groups.row, some.groups.market, some.out, rows.mark)
     if changes.close is not None:
@@ -237,7 +237,7 @@ def _voting(ladder, segments, rows, searched, needed, out):
             out[ladder[m]] = 1
 
 
-def voting(some: Gathered, changes: Changes, curves: Curves, *, stored: bool) -> Bytes:
+def voting(some: UnitColumns, changes: Changes, curves: Curves, *, stored: bool) -> Bytes:
     """Ladders whose votes a search may need; if estimates are stored, those of other whole markets are reused."""
     g, out = some.groups, np.zeros(some.groups.event.size, np.uint8)
     where = scope(some, _ladders(g, changes)[g.ladder], curves)
@@ -245,7 +245,7 @@ def voting(some: Gathered, changes: Changes, curves: Curves, *, stored: bool) ->
     return out
 
 
-def at_close(some: Gathered, changes: Changes, board: Estimated, rows: Rows) -> Changes:
+def at_close(some: UnitColumns, changes: Changes, board: Estimated, rows: Rows) -> Changes:
     """Add the markets of the changed ladders whose closing price depends on a change in another market."""
     g, momentum = some.groups, board.momentum
     sport = board.of.lines.sport[g.event]
@@ -266,7 +266,7 @@ def _ladders(g: Groups, changes: Changes) -> Bytes:
     return out
 
 
-def scope(some: Gathered, changed: Bytes, curves: Curves) -> Scope:
+def scope(some: UnitColumns, changed: Bytes, curves: Curves) -> Scope:
     """Where to search: changed markets, their twins, and the ladders whose tails depend on them."""
     g, n = some.groups, some.groups.threshold.size
     out = Scope(changed.copy(), np.empty(g.event.size, np.uint8), np.empty(n, np.uint8))
@@ -277,7 +277,7 @@ def scope(some: Gathered, changed: Bytes, curves: Curves) -> Scope:
     return out
 
 
-def reach(some: Gathered, scope: Scope, out: Bytes) -> None:
+def reach(some: UnitColumns, scope: Scope, out: Bytes) -> None:
     """Write the scopes of the gathered rows to `out`, one byte per slot."""
     g = some.groups
     _reach(g.row, g.market, g.ladder, scope.markets, scope.ladders, out)

@@ -41,7 +41,7 @@ _LEAST, _MOST = -40, 40
 _FIVES = _fives(_LEAST, _MOST)
 
 
-class Scanned(NamedTuple):
+class ScannedColumns(NamedTuple):
     """Parsed columns of a text."""
 
     span: Longs  # (n, 2): offsets of the row's object in the text
@@ -533,7 +533,7 @@ def _scan(
         at = _blank(text, at + 1)
 
 
-def scan(text: bytes, fields: Fields, terms: Codes, books: Codes) -> Scanned | None:
+def scan(text: bytes, fields: Fields, terms: Codes, books: Codes) -> ScannedColumns | None:
     """Parse the JSON text of a list of rows; None if anything in it is not in a supported form."""
     most = text.count(b"{")
     if not text.isascii():
@@ -541,7 +541,7 @@ def scan(text: bytes, fields: Fields, terms: Codes, books: Codes) -> Scanned | N
             text.decode()
         except UnicodeDecodeError:
             return None
-    out = Scanned(
+    out = ScannedColumns(
         np.empty((most, 2), np.int64), np.empty(most, np.int32), np.empty(most, np.int32),
         np.empty((most, 2), np.uint64), np.empty((most, 2), np.uint64), np.empty((most, fields.numbers)),
         np.empty((most, fields.moments), np.int64), np.empty(most, np.uint8), np.empty(most, np.uint8),
@@ -556,4 +556,4 @@ def scan(text: bytes, fields: Fields, terms: Codes, books: Codes) -> Scanned | N
     long = long[:n_long][long[:n_long, 1] >= 0]
     if long.size:
         out.numbers[long[:, 0], long[:, 1]] = [float(text[a:b]) for a, b in long[:, 2:].tolist()]
-    return Scanned._make(column[:n] for column in out)
+    return ScannedColumns._make(column[:n] for column in out)

@@ -31,7 +31,7 @@ from oddsengine.identity.layout import (
     too_many,
     unit_of,
 )
-from oddsengine.identity.traits import Kind, Traits, traits
+from oddsengine.identity.traits import MarketKind, Traits, traits
 from oddsengine.identity.twins import Rules, rules
 from oddsengine.identity.wording import (
     Game,
@@ -51,15 +51,15 @@ _NO_LINE, _OTHER_GAME = CODES["no_line"], CODES["other_game"]
 T = TypeVar("T")
 
 
-class Column:
+class GrowingColumn:
     """A numpy column with `append`; growing it leaves earlier `values` unchanged."""
 
     def __init__(self, dtype: npt.DTypeLike, width: int = 1) -> None:
         self._data: npt.NDArray[Any] = np.zeros(256 if width == 1 else (256, width), dtype)
         self.size = 0
 
-    def __copy__(self) -> "Column":
-        fresh = Column.__new__(Column)
+    def __copy__(self) -> "GrowingColumn":
+        fresh = GrowingColumn.__new__(GrowingColumn)
         fresh._data, fresh.size = self._data.copy(), self.size
         return fresh
 
@@ -80,10 +80,10 @@ class Votes:
 
     def __init__(self) -> None:
         self.answers: list[dict[tuple[str, str], int]] = []  # by event: answer -> code
-        self.rows = Column(np.int32)  # by answer: number of rows on the board
-        self.event = Column(np.int32)  # by answer
-        self.lead = Column(np.int32)  # by event: the answer that applies
-        self.many = Column(np.uint8)  # by event: 1: more than one answer
+        self.rows = GrowingColumn(np.int32)  # by answer: number of rows on the board
+        self.event = GrowingColumn(np.int32)  # by answer
+        self.lead = GrowingColumn(np.int32)  # by event: the answer that applies
+        self.many = GrowingColumn(np.uint8)  # by event: 1: more than one answer
 
     def __copy__(self) -> "Votes":
         fresh = Votes()
@@ -145,7 +145,7 @@ class Votes:
         return str(given[at, 0]), str(given[at, 1])
 
 
-class _Reading(NamedTuple):
+class _TermReading(NamedTuple):
     """Side, subject and threshold of a term, for one orientation of its event's teams."""
 
     side: int
@@ -156,14 +156,14 @@ class _Reading(NamedTuple):
 class _Term(NamedTuple):
     """The meaning of one wording with its line."""
 
-    kind: Kind
-    with_draw: Kind
+    kind: MarketKind
+    with_draw: MarketKind
     two_way: int
     verdict: int
     teams: tuple[str, str]
     league: tuple[str, str]  # ids of sport and league
-    straight: _Reading
-    turned: _Reading
+    straight: _TermReading
+    turned: _TermReading
 
 
 class Names:
@@ -175,18 +175,18 @@ class Names:
         self.terms: dict[Wording, int] = {}
         self.wordings: list[Wording] = []
         self.numbering = self.wordings  # the list whose positions are the codes: of the names that this is a copy of
-        self.event = Column(np.int32)
-        self.place = Column(np.int64, 4)  # sort keys of its rows: see `identity.layout.pack`
-        self.other = Column(np.int64, 4)  # the same with home and away swapped
-        self.turned = Column(np.uint8)
-        self.pair = Column(np.int32)  # code in `pairs`
-        self.league = Column(np.int32)  # code in `leagues`
-        self.game = Column(np.int32)  # code in `games`
-        self.tie = Column(np.uint32)  # checksum of its texts, see `identity.groups.checksum`
-        self.id = Column(np.uint64)  # of event, market, subject, side and line
-        self.stem = Column(np.uint64)  # the same without the line
-        self.published = Column(np.int32)  # market type in responses: an index into `published_names`
-        self.units = Column(np.int32, 2)  # pre-match, live
+        self.event = GrowingColumn(np.int32)
+        self.place = GrowingColumn(np.int64, 4)  # sort keys of its rows: see `identity.layout.pack`
+        self.other = GrowingColumn(np.int64, 4)  # the same with home and away swapped
+        self.turned = GrowingColumn(np.uint8)
+        self.pair = GrowingColumn(np.int32)  # code in `pairs`
+        self.league = GrowingColumn(np.int32)  # code in `leagues`
+        self.game = GrowingColumn(np.int32)  # code in `games`
+        self.tie = GrowingColumn(np.uint32)  # checksum of its texts, see `identity.groups.checksum`
+        self.id = GrowingColumn(np.uint64)  # of event, market, subject, side and line
+        self.stem = GrowingColumn(np.uint64)  # the same without the line
+        self.published = GrowingColumn(np.int32)  # market type in responses: an index into `published_names`
+        self.units = GrowingColumn(np.int32, 2)  # pre-match, live
         # Books, market names, subjects, kinds
         self.books: list[str] = []
         self.book_codes: dict[str, int] = {}
@@ -198,15 +198,15 @@ class Names:
         self.published_names: list[str] = []
         self._published_codes: dict[str, int] = {}
         self.subjects: list[str] = ["", "home", "away"]
-        self._subject_hash = Column(np.uint64)
-        self._kind_hash = Column(np.uint64)
-        self._event_hash = Column(np.uint64)
+        self._subject_hash = GrowingColumn(np.uint64)
+        self._kind_hash = GrowingColumn(np.uint64)
+        self._event_hash = GrowingColumn(np.uint64)
         for subject in self.subjects:
             self._subject_hash.append(word(subject))
         self._resolved: dict[str, tuple[Hashable, Any]] = {}  # tables for the kinds and events, and for which
         self._subject_codes: dict[str, int] = {"": 0, "\x00home": 1, "\x00away": 2}
-        self.kinds: list[Kind] = []
-        self._kind_codes: dict[Kind, int] = {}
+        self.kinds: list[MarketKind] = []
+        self._kind_codes: dict[MarketKind, int] = {}
         # Events, units
         self.events: list[str] = []  # ids
         self.event_codes: dict[str, int] = {}
@@ -221,8 +221,8 @@ class Names:
         self._moves = 0  # how often `sports` has changed
         self.relabelled = 0  # how often it did for an event with terms that lack a sport or league of their own
         self.unit_codes: dict[tuple[int, int, int], int] = {}
-        self.unit_event = Column(np.int32)
-        self.unit_live = Column(np.uint8)
+        self.unit_event = GrowingColumn(np.int32)
+        self.unit_live = GrowingColumn(np.uint8)
         self._groups: dict[Any, int] = {}
         self._traits: Traits | None = None
         self.whole = True  # False while they change, and after a change that was interrupted
@@ -363,7 +363,7 @@ class Names:
             self.published_names.append(name)
         return code
 
-    def _kind(self, kind: Kind) -> int:
+    def _kind(self, kind: MarketKind) -> int:
         code = self._kind_codes.get(kind)
         if code is None:
             code = self._kind_codes[kind] = len(self.kinds)
@@ -372,7 +372,7 @@ class Names:
             self._traits = None
         return code
 
-    def _subject(self, name: str, kind: Kind) -> int:
+    def _subject(self, name: str, kind: MarketKind) -> int:
         if kind.subject != "player":
             return self._subject_codes["\x00" + name if name else ""]
         if not name:
@@ -424,7 +424,7 @@ class Names:
             wordings, *(column.tolist() for column in columns), strict=True
         ):
             readings[1], readings[4] = terms.subject_name(readings[1]), terms.subject_name(readings[4])
-            both = _Reading(*readings[:3]), _Reading(*readings[3:])
+            both = _TermReading(*readings[:3]), _TermReading(*readings[3:])
             teams, place = (names[home], names[away]), (names[sport], names[league])
             self._append(wording, _Term(kinds[kind], kinds[with_draw], two_way, verdict, teams, place, *both))
         self.whole = True
@@ -457,7 +457,9 @@ class Names:
             column.append(value)
         self.terms[wording] = code
 
-    def _packed(self, term: "_Term", wording: Wording, reading: "_Reading", apart: int) -> tuple[int, int, int, int]:
+    def _packed(
+        self, term: "_Term", wording: Wording, reading: "_TermReading", apart: int
+    ) -> tuple[int, int, int, int]:
         """Sort keys and verdict of a term's rows."""
         return pack(
             self._kind(term.kind), self._kind(term.with_draw), self._subject(reading.subject, term.kind),
@@ -465,7 +467,7 @@ class Names:
             term.two_way, term.verdict, apart,
         )  # fmt: skip
 
-    def _group(self, kind: Kind, verdict: int, two_way: int, event: int) -> int:
+    def _group(self, kind: MarketKind, verdict: int, two_way: int, event: int) -> int:
         """Code of the group of terms that are judged and searched together within an event."""
         sport, league = self.sports[event]
         name = unit_of(kind, sport.id, league, verdict, two_way)

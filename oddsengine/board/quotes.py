@@ -19,7 +19,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.board.json_scan import Codes, Fields, Scanned, scan
+from oddsengine.board.json_scan import Codes, Fields, ScannedColumns, scan
 from oddsengine.board.names import Names
 from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs
@@ -59,7 +59,7 @@ class Quotes(NamedTuple):
     links: list[str | None]
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`
     number: Longs | None = None  # row number of each quote in the input; None if no row was rejected
-    scanned: Scanned | None = None  # the scan result these quotes come from
+    scanned: ScannedColumns | None = None  # the scan result these quotes come from
 
 
 _Text = Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]
@@ -202,7 +202,7 @@ class QuoteReader:
         )  # fmt: skip
 
 
-class Checked(NamedTuple):
+class CheckedQuotes(NamedTuple):
     """A validated table of quotes, and its numbers as arrays."""
 
     table: OddsTable
@@ -219,7 +219,7 @@ class Checked(NamedTuple):
         return _linked([self.table[name].to_list() for name in LINKS], self.table.height)
 
 
-def checked(frame: pl.DataFrame) -> Checked:
+def checked(frame: pl.DataFrame) -> CheckedQuotes:
     """Validate a frame of quotes; suspended quotes may omit the price.
 
     Raises
@@ -241,7 +241,7 @@ def checked(frame: pl.DataFrame) -> Checked:
         odds[missing] = np.nan
         american[missing] = np.nan
         flags[missing] |= np.uint8(NO_PRICE)
-    return Checked(
+    return CheckedQuotes(
         table, odds, american, times(table, "last_seen_at"), times(table, "odds_changed_at"),
         times(table, "event_start_time"), flags, table["row"].to_numpy().astype(np.int64),
     )  # fmt: skip

@@ -134,7 +134,7 @@ COLUMNS = {name: dtype_of(column) for name, column in Rows.__annotations__.items
 """Dtypes of the columns of `Rows`."""
 
 
-class Quoted(NamedTuple):
+class CodedQuotes(NamedTuple):
     """A batch of quotes as codes, ready for `apply`; this is what a tape records."""
 
     key: Longs

@@ -25,7 +25,7 @@ from oddsengine.board.rows import (
     SEEN,
     STATUS,
     UNKNOWN,
-    Quoted,
+    CodedQuotes,
     Rows,
     _apply,
     row_ids,
@@ -34,7 +34,7 @@ from oddsengine.board.units import Units
 from oddsengine.catalog.reasons import CODES
 from oddsengine.detection.ids import word
 from oddsengine.detection.sweep import Scope
-from oddsengine.guards.verdicts import Guarded
+from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct
 from oddsengine.identity.layout import (
     BOOK_BITS,
@@ -43,16 +43,16 @@ from oddsengine.identity.layout import (
     GONE,
     LIVE,
     ON,
-    Gathered,
     Lists,
-    Meaning,
-    Prices,
+    PriceColumns,
+    TermColumns,
+    UnitColumns,
     gather,
 )
 from oddsengine.identity.wording import Wording
-from oddsengine.pricing.close import Board as Estimated
-from oddsengine.pricing.close import Times, Votes, minutes, starts
-from oddsengine.pricing.momentum import Memory, Sampled
+from oddsengine.pricing.close import BookLogits, Times, minutes, starts
+from oddsengine.pricing.close import CloseInput as Estimated
+from oddsengine.pricing.momentum import LadderSamples, Memory
 from oddsengine.pricing.references import read
 
 SECOND = 1_000_000
@@ -72,7 +72,7 @@ class Batch(NamedTuple):
     now: int
     wordings: list[Wording]  # new in this batch, in order of their codes
     books: list[str]  # new in this batch
-    quoted: Quoted
+    quoted: CodedQuotes
     links: list[str | None]
     removed: Words  # ids
     complete: list[tuple[str, str | None]]  # book, event
@@ -80,7 +80,7 @@ class Batch(NamedTuple):
     rejected: dict[str, int]
 
 
-class Applied(NamedTuple):
+class AppliedBatch(NamedTuple):
     """Effects of a batch, by slot."""
 
     slots: Ints  # per quote, -1 if its row does not exist
@@ -113,7 +113,7 @@ class EventNotice(NamedTuple):
     begins: int  # its start, NO_TIME if unknown
 
 
-class Standing(NamedTuple):
+class EventStatuses(NamedTuple):
     """Status of events, by code."""
 
     status: Bytes
@@ -251,7 +251,7 @@ class Board:
 
     # ---- batches ----
 
-    def apply(self, batch: Batch) -> Applied:
+    def apply(self, batch: Batch) -> AppliedBatch:
         """Apply a batch in a fixed order: names, quotes, removals, snapshots, events, time.
 
         If anything fails, the board is unchanged.
@@ -263,7 +263,7 @@ class Board:
             self.undo()
             raise
 
-    def repeat(self, batch: Batch) -> Applied:
+    def repeat(self, batch: Batch) -> AppliedBatch:
         """Apply a batch that another board with the same content has applied; it cannot be undone."""
         return self._apply(batch, int((self.rows.find(batch.quoted.key) >= 0).sum()))
 
@@ -340,7 +340,7 @@ class Board:
         self.units.enrol(held, rows.unit)
         self.units.dirty[:] = 1
 
-    def _apply(self, batch: Batch, known: int) -> Applied:
+    def _apply(self, batch: Batch, known: int) -> AppliedBatch:
         """Apply a batch in which so many quotes are for rows that exist."""
         names, rows = self.names, self.rows
         for book in batch.books:
@@ -374,9 +374,9 @@ class Board:
             self._refuse(batch.rejected)
         if unknown:
             self._refuse({"bad_price": unknown})
-        return Applied(slots, what, np.concatenate((gone, left)), late, unknown, regrouped)
+        return AppliedBatch(slots, what, np.concatenate((gone, left)), late, unknown, regrouped)
 
-    def _quotes(self, quoted: Quoted, now: int, known: int) -> tuple[Ints, Bytes]:
+    def _quotes(self, quoted: CodedQuotes, now: int, known: int) -> tuple[Ints, Bytes]:
         rows, limits = self.rows, self.limits
         n = quoted.key.size
         slots, what = np.empty(n, np.int32), np.zeros(n, np.uint8)
@@ -387,7 +387,7 @@ class Board:
         if n >= _MANY:
             # Rows of one unit get adjacent slots; quotes for one row keep their order.
             order = np.argsort(self.names.units.values[quoted.key >> BOOK_BITS, 0], kind="stable")
-            quoted = Quoted._make(column[order] for column in quoted)
+            quoted = CodedQuotes._make(column[order] for column in quoted)
         term, book = quoted.key >> BOOK_BITS, quoted.key & BOOK_MASK
         ids = row_ids(self.names.id.values[term], self.names.book_hash[book])
         done = 0
@@ -523,7 +523,7 @@ class Board:
 
     # ---- time ----
 
-    def watch_gaps(self, some: Gathered, reason: Bytes) -> None:
+    def watch_gaps(self, some: UnitColumns, reason: Bytes) -> None:
         """Set, per unit, until when prices may be seen again without any effect on the gaps between them.
 
         A later time may move two prices too far apart for one opportunity, or bring an older one close enough.
@@ -569,7 +569,7 @@ class Board:
         np.minimum.at(wake, rows.unit[seen], rows.seen[seen] + np.round(soonest * SECOND).astype(np.int64))
         wake[rows.unit[slots[(what & MOVED) != 0]]] = NO_TIME
 
-    def _standing(self) -> Standing:
+    def _standing(self) -> EventStatuses:
         """Status of every event, from its prices and from notices of sources."""
         names, rows, limits = self.names, self.rows, self.limits
         last, last_live, begins, told = (np.full(len(names.events), NO_TIME) for _ in range(4))
@@ -596,7 +596,7 @@ class Board:
                 continue
             status[event] = notice.status
             over[event] = NO_TIME if notice.status == POSTPONED else notice.when
-        return Standing(status.astype(np.uint8), begins, over, last)
+        return EventStatuses(status.astype(np.uint8), begins, over, last)
 
     def _watch(self) -> Ints:
         """Rows of events that ended a while ago and have not been quoted since."""
@@ -652,7 +652,7 @@ class Board:
         self.units.dirty[:] = 0
         self.units.dirty[rows.unit[held[dirty != 0]]] = 1
 
-    def judge(self, slots: Ints, guarded: Guarded, verdicts: Bytes, rejected: Bytes) -> None:
+    def judge(self, slots: Ints, guarded: Verdicts, verdicts: Bytes, rejected: Bytes) -> None:
         """Store the guards' verdicts on some rows; the first ones are those of `guarded`."""
         rows, other, before = self.rows, np.empty(slots.size, np.int32), np.empty(slots.size, np.uint8)
         n = _judge(
@@ -681,12 +681,12 @@ class Board:
 
     # ---- reading ----
 
-    def gather(self, units: Longs) -> Gathered:
+    def gather(self, units: Longs) -> UnitColumns:
         """Some units sorted as a board of their own."""
         rows, names, held = self.rows, self.names, self.units
         return gather(
-            Prices(rows.key, rows.odds, rows.seen, rows.start, rows.state, rows.flags, rows.same),
-            Meaning(names.place.values, names.tie.values, names.book_rank, names.name_rank, names.traits.outcomes),
+            PriceColumns(rows.key, rows.odds, rows.seen, rows.start, rows.state, rows.flags, rows.same),
+            TermColumns(names.place.values, names.tie.values, names.book_rank, names.name_rank, names.traits.outcomes),
             names.twins,
             Lists(held.start, held.size, held.pool, names.unit_event.values, names.unit_live.values),
             units,
@@ -695,8 +695,8 @@ class Board:
         )
 
     def estimated(
-        self, some: Gathered, reason: Bytes, slots: Ints, table: catalog.FairTable, voting: Bytes | None = None
-    ) -> tuple[Estimated, Sampled]:
+        self, some: UnitColumns, reason: Bytes, slots: Ints, table: catalog.FairTable, voting: Bytes | None = None
+    ) -> tuple[Estimated, LadderSamples]:
         """Input of the estimator from some judged units, and the momentum to store.
 
         `voting` selects ladders (None: all).
@@ -705,9 +705,9 @@ class Board:
         of = names.estimator(table)
         minute = minutes(names.event_hashes(g), self.moment, table)
         sport = of.lines.sport[g.event]
-        made: list[Sampled] = []
+        made: list[LadderSamples] = []
 
-        def momentum(ballot: Votes) -> Floats:
+        def momentum(ballot: BookLogits) -> Floats:
             sampled = self.momentum.refresh(
                 names.hashes(g).ladder, g, ballot, minute, of.lines.slope[g.kind, sport], of.lines.reach[g.kind, sport],
                 names.traits.feed, of.books, table, voting,
@@ -731,7 +731,7 @@ class Board:
         return due
 
     @contextmanager
-    def reached(self, some: Gathered, scope: Scope) -> Iterator[Bytes]:
+    def reached(self, some: UnitColumns, scope: Scope) -> Iterator[Bytes]:
         """Within a with statement: by slot, the scopes that rows of some units are searched in, bits of `changes`."""
         if self._reach.size < self.rows.key.size:
             self._reach = np.full(self.rows.key.size, ELSEWHERE, np.uint8)

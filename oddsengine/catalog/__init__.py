@@ -36,7 +36,7 @@ from oddsengine.catalog.fair import (
 )
 from oddsengine.catalog.files import CatalogError
 from oddsengine.catalog.leagues import League, league, leagues
-from oddsengine.catalog.links import Link, allowed, hosts, link, localised, states
+from oddsengine.catalog.links import BetLink, allowed, hosts, link, localised, states
 from oddsengine.catalog.listings import Listing, listing, listings
 from oddsengine.catalog.markets import (
     FULL_GAME,
@@ -62,7 +62,7 @@ from oddsengine.catalog.markets import (
 from oddsengine.catalog.names import normalise, normalised
 from oddsengine.catalog.numbers import numerical_id
 from oddsengine.catalog.own import forget, load
-from oddsengine.catalog.sports import Scores, Shape, Sport, sport, sports
+from oddsengine.catalog.sports import ScoreShapes, Shape, Sport, sport, sports
 from oddsengine.catalog.teams import Team, certain_team, team, team_aliases, team_name, teams
 from oddsengine.catalog.thresholds import Thresholds, changed, shipped, thresholds
 
@@ -71,15 +71,15 @@ __all__ = [
     "FULL_GAME",
     "REGIONS",
     "TIERS",
+    "BetLink",
     "Book",
     "CatalogError",
     "FairTable",
     "Family",
     "League",
-    "Link",
     "Listing",
     "MarketType",
-    "Scores",
+    "ScoreShapes",
     "Shape",
     "Sport",
     "Team",

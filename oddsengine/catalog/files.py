@@ -17,7 +17,7 @@ class CatalogError(ValueError):
     """An own catalog file that is invalid, or loaded too late; nothing of it was applied."""
 
 
-class _Own:
+class _OwnFile:
     """The own file, and the sections that have been read."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class _Own:
         self.used: set[str] = set()
 
 
-own = _Own()
+own = _OwnFile()
 
 
 def toml(name: str) -> dict[str, Any]:

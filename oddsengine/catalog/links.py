@@ -24,7 +24,7 @@ _HOST = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}")
 _TEMPLATE = re.compile(r"https://((?:[a-z0-9-]+\.|\{state\}\.)+[a-z]{2,})(/[!-~]*)")
 
 
-class Link(NamedTuple):
+class BetLink(NamedTuple):
     """A link to an outcome in the bet slip, an event, or the home page."""
 
     url: str
@@ -154,7 +154,7 @@ def localised(url: str, state: str) -> str:
 
 
 @lru_cache(maxsize=65536)
-def link(book_id: str, *, event: str = "", market: str = "", selection: str = "", state: str = "") -> Link | None:
+def link(book_id: str, *, event: str = "", market: str = "", selection: str = "", state: str = "") -> BetLink | None:
     """Return the most specific link that the ids allow; None for a book without links.
 
     Parameters
@@ -181,5 +181,5 @@ def link(book_id: str, *, event: str = "", market: str = "", selection: str = ""
             if template and all(ids[place] for place in _PLACES if place in template):
                 for place, id_ in ids.items():
                     template = template.replace(place, quote(id_, safe=""))
-                return Link(template, kind)
+                return BetLink(template, kind)
     return None

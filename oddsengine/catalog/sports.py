@@ -17,7 +17,7 @@ class Shape(NamedTuple):
     variance_ratio: float = 1.0
 
 
-class Scores(NamedTuple):
+class ScoreShapes(NamedTuple):
     """Score distributions of a sport or league; None if unknown."""
 
     margin: Shape | None = None
@@ -39,14 +39,14 @@ class Sport(NamedTuple):
     level: float | None = None
     key_numbers: tuple[int, ...] = ()
     names: Mapping[str, str] = MappingProxyType({})
-    scores: Scores = Scores()
-    leagues: Mapping[str, Scores] = MappingProxyType({})
+    scores: ScoreShapes = ScoreShapes()
+    leagues: Mapping[str, ScoreShapes] = MappingProxyType({})
 
     def can_draw(self, league: str) -> bool:
         """Whether the result of a game in this league can be a draw."""
         return self.draws and plain(league) not in self.two_way_leagues
 
-    def scores_in(self, league: str) -> Scores:
+    def scores_in(self, league: str) -> ScoreShapes:
         """Return the score distributions of a league, or else of the sport."""
         return self.leagues.get(plain(league), self.scores)
 
@@ -54,18 +54,18 @@ class Sport(NamedTuple):
 _SHAPES = ("margin", "total", "team_total")
 
 
-def _scores(entry: Mapping[str, Any], default: Scores) -> Scores:
+def _scores(entry: Mapping[str, Any], default: ScoreShapes) -> ScoreShapes:
     """Parse the distributions of an entry; missing ones are those of `default`."""
     shapes: dict[str, Any] = {name: getattr(default, name) for name in _SHAPES}
     for name in _SHAPES:
         if name in entry:
             shape = entry[name]
             shapes[name] = Shape(shape["shape"], shape.get("sd", 0.0), shape.get("variance_ratio", 1.0))
-    return Scores(**shapes, key_weights=tuple(entry.get("key_weights", default.key_weights)))
+    return ScoreShapes(**shapes, key_weights=tuple(entry.get("key_weights", default.key_weights)))
 
 
 def _sport(id_: str, entry: Mapping[str, Any]) -> Sport:
-    scores = _scores(entry, Scores())
+    scores = _scores(entry, ScoreShapes())
     leagues = {
         league: _scores(scores_of_league, scores) for league, scores_of_league in entry.get("leagues", {}).items()
     }

@@ -43,7 +43,7 @@ class OpenLists(NamedTuple):
     kinds: Mapping[str, Rows]
 
 
-class Source(Protocol):
+class OpportunitySource(Protocol):
     """A source of opportunities; called from threads, one call at a time."""
 
     def snapshot(self) -> OpenLists:
@@ -220,7 +220,7 @@ class WatchApp(App[None]):
         Binding("escape", "clear", "Clear", show=False),
     ]  # fmt: skip
 
-    def __init__(self, source: Source, every: float, words: str = "") -> None:
+    def __init__(self, source: OpportunitySource, every: float, words: str = "") -> None:
         super().__init__()
         self._source, self._every, self._first_words = source, every, words
         self._shot = OpenLists("", {})

@@ -26,7 +26,7 @@ from oddsengine.feeds.reading import read_odds
 from oddsengine.guards import verdicts as guards
 from oddsengine.live.engine import Engine
 from oddsengine.pricing import momentum
-from oddsengine.query import Filter, Index
+from oddsengine.query import Index, RowFilter
 from oddsengine.simulate import World
 from oddsengine.staking.stakes import arbitrage_plan, kelly_portfolio
 from oddsengine.tables.sample import SAMPLE_BOARD
@@ -69,7 +69,7 @@ def live() -> None:
             update.of(view)
     assert engine.now is not None
     with index.reader(judged=True) as reader:
-        reader.take(reader.rows(Filter(main=True), {}))
+        reader.take(reader.rows(RowFilter(main=True), {}))
     with engine.still() as board:
         engine.opened.rehome(board.rows.unit)
     engine.step(removed=engine.table()["row_id"].to_list()[:40], now=engine.now + timedelta(seconds=1))

@@ -9,7 +9,7 @@ from oddsengine.detection import ids
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, LEG
-from oddsengine.detection.search import Cases, Chosen, Search, cases
+from oddsengine.detection.search import BestPrices, Cases, Search, cases
 from oddsengine.detection.sweep import edges, most_implied, unconfirmed
 from oddsengine.identity.groups import Floats, Longs
 
@@ -83,7 +83,7 @@ def rows(question: Question, hits: Cases) -> pl.DataFrame:
     return board.frame(columns, ARBITRAGE_SCHEMA, base)
 
 
-def _edge(question: Question, market: Longs, legs: Chosen) -> tuple[Floats, Longs]:
+def _edge(question: Question, market: Longs, legs: BestPrices) -> tuple[Floats, Longs]:
     """Return the edge of the best leg over the reference, nan without a reference, and its row."""
     v = question.view
     hits = edges(v, np.zeros(market.size, np.int64), market, np.array([-1.0]))
@@ -94,7 +94,7 @@ def _edge(question: Question, market: Longs, legs: Chosen) -> tuple[Floats, Long
     return np.where(np.isfinite(edge[at]), edge[at], np.nan), legs.rows[at]
 
 
-def _legs(question: Question, legs: Chosen) -> pl.Series:
+def _legs(question: Question, legs: BestPrices) -> pl.Series:
     """Build the legs of each arbitrage as a list of structs."""
     v = question.view
     held = legs.rows >= 0

@@ -19,7 +19,7 @@ from oddsengine.catalog.reasons import CODES, NAMES
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.detection import ev
 from oddsengine.detection import question as board
-from oddsengine.detection.question import CONSENSUS, NOBODY, Prepared, Question
+from oddsengine.detection.question import CONSENSUS, NOBODY, PreparedTable, Question
 from oddsengine.detection.sweep import market_fair
 from oddsengine.pricing import close as fair_close
 
@@ -101,7 +101,7 @@ def _errors(question: Question, prob: Floats) -> Floats:
 def columns(question: Question) -> pl.DataFrame:
     """Compute `FAIR_COLUMNS` for every row of the table, in table order."""
     v, g = question.view, question.view.groups
-    prepared: Prepared = question.prepared
+    prepared: PreparedTable = question.prepared
     estimates = estimate(question)
     edge = np.full(g.row.size, np.nan)
     edge[estimates.judged] = estimates.prob[estimates.judged] * v.net[estimates.judged] - 1.0

@@ -33,7 +33,7 @@ from oddsengine.catalog.reasons import NAMES, Guards, sentence
 from oddsengine.detection import arbitrage, empty, ev, low_hold, middles
 from oddsengine.detection import fair as fair_rows
 from oddsengine.detection import question as board
-from oddsengine.detection.question import Prepared, Question, Sharp, prepare, set_aside
+from oddsengine.detection.question import PreparedTable, Question, Sharp, prepare, set_aside
 from oddsengine.detection.results import MARKETS_SCHEMA, REJECTED_SCHEMA
 from oddsengine.detection.sweep import Wants
 from oddsengine.guards.verdicts import main_lines
@@ -322,7 +322,7 @@ def find_middles(
 
 
 def find_all(
-    odds: IntoFrame | Prepared,
+    odds: IntoFrame | PreparedTable,
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
@@ -387,7 +387,7 @@ def find_all(
     check_number("min_size", min_size, 0.0)
     check_number("min_middle_ev", min_middle_ev, optional=True)
     check_number("max_profit", max_profit, optional=True)
-    prepared = odds if isinstance(odds, Prepared) else prepare(odds, guards, now)
+    prepared = odds if isinstance(odds, PreparedTable) else prepare(odds, guards, now)
     wants = Wants.of(
         min_ev=min_ev, min_profit=min_profit, max_profit=max_profit, max_hold=max_hold,
         min_middle_ev=-np.inf if min_middle_ev is None else min_middle_ev, min_size=min_size,
@@ -523,7 +523,7 @@ def rejected(
 
 
 def fair(
-    odds: IntoFrame | Prepared,
+    odds: IntoFrame | PreparedTable,
     *,
     sharp: Sharp = None,
     method: str | None = None,
@@ -573,11 +573,11 @@ def fair(
     >>> fair(odds, sharp="pinnacle").select("sportsbook", "fair_probability", pl.col("hold", "ev").round(4)).rows()
     [('fanduel', 0.5, None, 0.05), ('pinnacle', 0.5, 0.0256, None), ('pinnacle', 0.5, 0.0256, None)]
     """
-    came = pl.DataFrame(odds.table) if isinstance(odds, Prepared) else to_polars(odds)
+    came = pl.DataFrame(odds.table) if isinstance(odds, PreparedTable) else to_polars(odds)
     taken = [name for name in fair_rows.FAIR_COLUMNS if name in came.columns]
     if taken:
         raise OddsError(f"odds must not have columns that fair adds, got {', '.join(taken)}: rename or drop them")
-    if isinstance(odds, Prepared):
+    if isinstance(odds, PreparedTable):
         prepared = odds
     else:
         # Own row numbers: those of the input may be null, or come from several tables.

@@ -10,7 +10,7 @@ from oddsengine.detection import ids, tails
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import MIDDLE_ODDS, MIDDLE_SIDE, MIDDLES_SCHEMA
-from oddsengine.detection.search import Chosen, Search
+from oddsengine.detection.search import BestPrices, Search
 from oddsengine.detection.sweep import Offers, ages, break_even, market_fair, pair_legs, unconfirmed
 from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, distinct
 from oddsengine.maths import middle
@@ -24,8 +24,8 @@ class Middles(NamedTuple):
     who: Longs
     low: Longs
     high: Longs
-    legs: Chosen
-    worth: middle.Middle
+    legs: BestPrices
+    worth: middle.MiddleValue
     source: Bytes
     generous: Bools  # one leg alone pays far more than the fair price by the same tail
 
@@ -36,7 +36,7 @@ class Middles(NamedTuple):
             self.low[keep],
             self.high[keep],
             self.legs.only(keep),
-            middle.Middle(*(column[keep] for column in self.worth)),
+            middle.MiddleValue(*(column[keep] for column in self.worth)),
             self.source[keep],
             self.generous[keep],
         )
@@ -65,8 +65,8 @@ def find(search: Search) -> Middles:
     who, low, high, rows, tail = who[keep], low[keep], high[keep], legs.rows[keep], tail[keep]
     named = ids.of_pairs("middle", g, search.hashes, low, high, rows)
     generous = _generous(v, low, v.net[rows[:, 0]], v.net[rows[:, 1]], tail)
-    worth = middle.Middle(*(column[keep] for column in worth))
-    return Middles(who, low, high, Chosen(rows, legs.total[keep], named), worth, source[keep], generous)
+    worth = middle.MiddleValue(*(column[keep] for column in worth))
+    return Middles(who, low, high, BestPrices(rows, legs.total[keep], named), worth, source[keep], generous)
 
 
 def _tails(search: Search, who: Longs, low: Longs, points: Longs) -> tails.Tails:
@@ -85,7 +85,7 @@ def _tails(search: Search, who: Longs, low: Longs, points: Longs) -> tails.Tails
     return tails.Tails(tail, source, of)
 
 
-def _worth(v: Offers, low: Longs, high: Longs, over: Floats, under: Floats, tail: Floats) -> middle.Middle:
+def _worth(v: Offers, low: Longs, high: Longs, over: Floats, under: Floats, tail: Floats) -> middle.MiddleValue:
     """Evaluate pairs of lines at two prices each."""
     g = v.groups
     worth = middle.evaluate_columns(
@@ -131,10 +131,12 @@ def _generous(v: Offers, market: Longs, over_odds: Floats, under_odds: Floats, t
 
 def _none() -> Middles:
     none = np.empty(0)
-    legs = Chosen(np.empty((0, 2), np.int32), none, np.empty(0, np.uint64))
+    legs = BestPrices(np.empty((0, 2), np.int32), none, np.empty(0, np.uint64))
     market = np.empty(0, np.int64)
     nobody = np.empty(0, bool)
-    return Middles(market, market, market, legs, middle.Middle(none, none, none, none), np.empty(0, np.uint8), nobody)
+    return Middles(
+        market, market, market, legs, middle.MiddleValue(none, none, none, none), np.empty(0, np.uint8), nobody
+    )
 
 
 def _lines(v: Offers, low: Longs, high: Longs, rows: Ints) -> tuple[Longs, Longs, Floats, Floats]:

@@ -23,7 +23,7 @@ from oddsengine.detection.results import TEXTS
 from oddsengine.detection.search import Search
 from oddsengine.detection.sweep import Offers, Scope, Wants, ages, view
 from oddsengine.detection.tails import forms
-from oddsengine.guards.verdicts import Guarded, guard
+from oddsengine.guards.verdicts import Verdicts, guard
 from oddsengine.identity.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
 from oddsengine.identity.table import Identity, identify, times
 from oddsengine.pricing import close as fair_close
@@ -45,12 +45,12 @@ CONSENSUS, NOBODY = -2, -1
 _TEAM_SIDES = pl.Series([None, "home", "away"])
 
 
-class Prepared(NamedTuple):
+class PreparedTable(NamedTuple):
     """A table with its identity and verdicts, independent of callers."""
 
     table: OddsTable
     identity: Identity
-    guarded: Guarded
+    guarded: Verdicts
     off: frozenset[int]
     shown: pl.DataFrame  # the table with the ids that results show
 
@@ -76,7 +76,7 @@ class TableRows:
 class Question(Search):
     """One caller's search of a table."""
 
-    prepared: Prepared
+    prepared: PreparedTable
 
     @property
     def table(self) -> OddsTable:
@@ -157,7 +157,7 @@ class Labels(NamedTuple):
         )
 
 
-def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None) -> Prepared:
+def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None) -> PreparedTable:
     """Validate a table, identify its markets and run the guards.
 
     Parameters
@@ -180,7 +180,7 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
         seen = times(table, "last_seen_at")
         moment = int(seen.max())
     shown = table.with_columns(id=table["row_id"]) if "row_id" in table.columns else table  # the ids of a live board
-    return Prepared(table, identity, guard(table, identity, off, moment, limits), off, shown)
+    return PreparedTable(table, identity, guard(table, identity, off, moment, limits), off, shown)
 
 
 def references(question: Question, market: Longs, row: Ints | Longs) -> Longs:
@@ -197,7 +197,7 @@ def references(question: Question, market: Longs, row: Ints | Longs) -> Longs:
 
 
 def ask(
-    prepared: Prepared, books: Iterable[str] | None, sharp: Sharp, method: str | None,
+    prepared: PreparedTable, books: Iterable[str] | None, sharp: Sharp, method: str | None,
     commission: Mapping[str, float] | None, wants: Wants, *, include: Iterable[str] = (),
     fair: catalog.FairTable | None = None,
 ) -> Question:  # fmt: skip
@@ -252,7 +252,7 @@ def some_of(parameter: str, given: Iterable[str], allowed: Sequence[str]) -> tup
     return tuple(word for word in allowed if word in some)
 
 
-def estimated(prepared: Prepared, event: Words, table: catalog.FairTable | None = None) -> fair_close.Board:
+def estimated(prepared: PreparedTable, event: Words, table: catalog.FairTable | None = None) -> fair_close.CloseInput:
     """What a table says to the estimator; its momentum is the column `momentum`, else 0."""
     identity, g = prepared.identity, prepared.identity.groups
     table = catalog.chosen_fair_table(table)
@@ -265,7 +265,7 @@ def estimated(prepared: Prepared, event: Words, table: catalog.FairTable | None 
     return read(of, g, identity.traits, reason, known, lambda _: moved)
 
 
-def _momentum(prepared: Prepared) -> Floats | None:
+def _momentum(prepared: PreparedTable) -> Floats | None:
     """Momentum of ladders from the table of a live board, where each row has that of its outcome."""
     if "momentum" not in prepared.table.columns:
         return None
@@ -279,7 +279,7 @@ def _momentum(prepared: Prepared) -> Floats | None:
     return out
 
 
-def set_aside(prepared: Prepared) -> dict[str, int]:
+def set_aside(prepared: PreparedTable) -> dict[str, int]:
     """Count the rows of a prepared board rejected by each guard and by identity."""
     codes = np.concatenate((prepared.identity.verdict, prepared.guarded.reason))
     counts = np.bincount(codes, minlength=len(NAMES))
@@ -289,7 +289,7 @@ def set_aside(prepared: Prepared) -> dict[str, int]:
     return by_guard
 
 
-def event_hashes(prepared: Prepared) -> Words:
+def event_hashes(prepared: PreparedTable) -> Words:
     """Hash of the event of each ladder."""
     g = prepared.identity.groups
     _, at, event_of = np.unique(g.event, return_index=True, return_inverse=True)
@@ -297,7 +297,7 @@ def event_hashes(prepared: Prepared) -> Words:
     return ids.words(prepared.table["event_id"][first].to_list())[event_of]
 
 
-def hashes(prepared: Prepared, event: Words | None = None) -> ids.Hashes:
+def hashes(prepared: PreparedTable, event: Words | None = None) -> ids.Hashes:
     """Hashes from which the ids of a table's opportunities are computed; `event` from `event_hashes`."""
     identity = prepared.identity
     g = identity.groups
@@ -347,7 +347,7 @@ def stale_flags(view: Offers, age: Floats, live: Bools) -> tuple[Bools, Bools]:
     return old, very
 
 
-def reasons_of(prepared: Prepared, at: Longs) -> list[str]:
+def reasons_of(prepared: PreparedTable, at: Longs) -> list[str]:
     """Sentences of the verdicts on some rows of the table, before any guard that compares prices.
 
     A moneyline that may have a draw, because its book has a selection that is not recognised, names the selection.

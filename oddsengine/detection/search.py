@@ -12,7 +12,7 @@ import numpy as np
 
 from oddsengine.detection import tails
 from oddsengine.detection.ids import Hashes, of_markets
-from oddsengine.detection.sweep import Offers, Scope, Swept, Wants, best_legs, close_candidates, sweep
+from oddsengine.detection.sweep import Candidates, Offers, Scope, Wants, best_legs, close_candidates, sweep
 from oddsengine.identity.groups import Floats, Ints, Longs, Words
 
 
@@ -33,7 +33,7 @@ class Search:
         return self.view.limits.epsilon
 
     @cached_property
-    def swept(self) -> Swept:
+    def swept(self) -> Candidates:
         """Candidates of all kinds."""
         if self.view.close is None:
             return sweep(self.view, self.wants, self.scope)
@@ -47,16 +47,16 @@ class Search:
         return tails.curves(self.view.groups, self.forms)
 
 
-class Chosen(NamedTuple):
+class BestPrices(NamedTuple):
     """Best prices: rows (n, outcomes) with -1 beyond a case's outcomes, the sum of 1/odds, and the id of the case."""
 
     rows: Ints
     total: Floats
     id: Words
 
-    def only(self, keep: Longs) -> "Chosen":
+    def only(self, keep: Longs) -> "BestPrices":
         """Return a selection of the rows."""
-        return Chosen(self.rows[keep], self.total[keep], self.id[keep])
+        return BestPrices(self.rows[keep], self.total[keep], self.id[keep])
 
 
 class Cases(NamedTuple):
@@ -64,7 +64,7 @@ class Cases(NamedTuple):
 
     who: Longs
     market: Longs
-    legs: Chosen
+    legs: BestPrices
 
     def only(self, keep: Longs) -> "Cases":
         """Return a selection of the rows."""
@@ -79,4 +79,6 @@ def cases(search: Search, kind: str, most: Floats, least: float = -np.inf, *, di
     legs = best_legs(v, who, market, distinct=distinct)
     keep = np.flatnonzero((legs.total <= most[who]) & (legs.total >= least))
     who, market, rows = who[keep], market[keep], legs.rows[keep]
-    return Cases(who, market, Chosen(rows, legs.total[keep], of_markets(kind, v.groups, search.hashes, market, rows)))
+    return Cases(
+        who, market, BestPrices(rows, legs.total[keep], of_markets(kind, v.groups, search.hashes, market, rows))
+    )

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from oddsengine._jit import fused, kernel
 from oddsengine.catalog.reasons import CODES
-from oddsengine.guards.verdicts import Guarded, main_lines
+from oddsengine.guards.verdicts import Verdicts, main_lines
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, first_gap, step
 from oddsengine.identity.table import Identity
 from oddsengine.maths.devig import devig_groups
@@ -122,7 +122,7 @@ def offers(prices: FairPrices, callers: Sequence[ViewSpec]) -> Offers:
 
 def view(
     identity: Identity,
-    guarded: Guarded,
+    guarded: Verdicts,
     off: frozenset[int],
     books: Iterable[str] | None,
     sharp: Any,
@@ -130,7 +130,7 @@ def view(
     commission: Mapping[str, float] | None,
     *,
     suspects: bool = False,
-    board: fair_close.Board | None = None,
+    board: fair_close.CloseInput | None = None,
 ) -> Offers:
     """Return the offers of one caller: `view_spec`, `fair_prices` and `offers` in one call."""
     spec = view_spec(identity.books, identity.traits, books, sharp, method, commission, suspects=suspects)
@@ -235,7 +235,7 @@ def _sweep(
     count[0], count[1], count[2] = n_sums, n_edges, n_pairs
 
 
-class Swept(NamedTuple):
+class Candidates(NamedTuple):
     """Candidates for the exact checks, in order of market, then caller."""
 
     sum_who: Longs
@@ -251,7 +251,7 @@ class Swept(NamedTuple):
     bound: float  # largest sum of 1/odds of a pair
 
 
-def sweep(view: Offers, wants: Wants, scope: Scope) -> Swept:
+def sweep(view: Offers, wants: Wants, scope: Scope) -> Candidates:
     """List candidates in one pass over the offers of all callers; it may list too many but never misses one."""
     g, limits = view.groups, view.limits
     epsilon = limits.epsilon
@@ -281,7 +281,7 @@ def sweep(view: Offers, wants: Wants, scope: Scope) -> Swept:
         )  # fmt: skip
         if (count <= room).all():
             s, e, p = count.tolist()
-            return Swept(
+            return Candidates(
                 sum_who[:s], sum_market[:s], total[:s], edge_who[:e], edge_market[:e],
                 pair_who[:p], low[:p], high[:p], over[:p], under[:p], bound,
             )  # fmt: skip

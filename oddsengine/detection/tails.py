@@ -20,7 +20,7 @@ from oddsengine._jit import kernel
 from oddsengine.detection.sweep import Offers, market_fair
 from oddsengine.guards.verdicts import main_markets
 from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs
-from oddsengine.identity.traits import Kind
+from oddsengine.identity.traits import MarketKind
 from oddsengine.maths import middle
 
 NOWHERE, LADDER, MEDIAN, SHAPE = 0, 1, 2, 3
@@ -72,7 +72,7 @@ def _form(family: str, sport: str, league: str, fraction: float) -> tuple[int, f
     return _SHAPES[shape.name], shape.variance_ratio if counts else shape.sd * np.sqrt(fraction), ()
 
 
-def forms(kinds: Sequence[Kind], sports: Iterable[tuple[catalog.Sport, str]]) -> Forms:
+def forms(kinds: Sequence[MarketKind], sports: Iterable[tuple[catalog.Sport, str]]) -> Forms:
     """Look up the shapes of a board's kinds in the sports and leagues of its events."""
     columns: dict[tuple[str, str], int] = {}
     level: list[float] = []

@@ -131,7 +131,7 @@ class _MarketState(NamedTuple):
     matched: dict[RunnerKey, float]
 
 
-class Meaning(NamedTuple):
+class MarketMapping(NamedTuple):
     """The meaning of a market: its catalog name, and where its line comes from."""
 
     market: MarketName
@@ -140,7 +140,7 @@ class Meaning(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def meaning(market_type: str, betting_type: str, sport: str, draw: bool = False) -> Meaning:  # noqa: FBT001, FBT002
+def meaning(market_type: str, betting_type: str, sport: str, draw: bool = False) -> MarketMapping:  # noqa: FBT001, FBT002
     """Return the meaning of a Betfair market type.
 
     Examples
@@ -150,17 +150,17 @@ def meaning(market_type: str, betting_type: str, sport: str, draw: bool = False)
     """
     total = _TOTALS.fullmatch(market_type)
     if betting_type.startswith("ASIAN_HANDICAP") and market_type in _ASIAN:
-        return Meaning(market(_ASIAN[market_type], sport), None, by_runner=True)
+        return MarketMapping(market(_ASIAN[market_type], sport), None, by_runner=True)
     if betting_type != "ODDS":
-        return Meaning(MarketName(market_type, False, False, False, False, False), None, by_runner=True)  # noqa: FBT003
+        return MarketMapping(MarketName(market_type, False, False, False, False, False), None, by_runner=True)  # noqa: FBT003
     if total:
         name = "total_corners" if total[3] else "total_goals"
         half = "1st_half_" if total[1] == "FIRST_HALF_GOALS" else ""
-        return Meaning(market(half + name, sport), int(total[2]) / 10.0, by_runner=False)
+        return MarketMapping(market(half + name, sport), int(total[2]) / 10.0, by_runner=False)
     if market_type == "MATCH_ODDS":
-        return Meaning(market("moneyline_3way" if draw else "moneyline", sport), None, by_runner=False)
+        return MarketMapping(market("moneyline_3way" if draw else "moneyline", sport), None, by_runner=False)
     kind_of = market(_PLAIN.get(market_type, market_type), sport)
-    return Meaning(kind_of, None, by_runner=False)
+    return MarketMapping(kind_of, None, by_runner=False)
 
 
 class BetfairMarkets:

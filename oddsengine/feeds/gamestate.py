@@ -14,7 +14,7 @@ from oddsengine import catalog
 from oddsengine.feeds.decoding import plain
 from oddsengine.feeds.node import read_document, removed_ids
 from oddsengine.feeds.payload import FeedError, Payload
-from oddsengine.feeds.scores import ARRIVAL, FINAL, Reading
+from oddsengine.feeds.scores import ARRIVAL, FINAL, ScoreReading
 
 _SOURCE = "the interface"
 _NOTHING = Payload()
@@ -104,14 +104,14 @@ def _states(events: Any, refused: Counter[str]) -> dict[str, _State]:
     return states
 
 
-def _readings(states: Mapping[str, _State]) -> list[Reading]:
+def _readings(states: Mapping[str, _State]) -> list[ScoreReading]:
     out = []
     for event, state in states.items():
         if not state.stale:
             period = (state.game_period or "").strip().upper()
             over = period == FINAL or (state.is_live is False and state.home_score is not None)
             out.append(
-                Reading(
+                ScoreReading(
                     event, "", ARRIVAL, state.home_score, state.away_score, period, state.game_clock or "",
                     state.possession or "", over, catalog.sport(state.sport or "").id,
                 )

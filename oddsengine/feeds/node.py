@@ -38,7 +38,7 @@ _SOURCE = "the interface"
 T = TypeVar("T")
 
 
-class Odds(TypedDict, total=False):
+class PublishedPrice(TypedDict, total=False):
     """A price as published by the API; see `ODDS_SCHEMA`."""
 
     id: Required[Name]
@@ -76,11 +76,11 @@ class Odds(TypedDict, total=False):
     volume_24h: float | None
     open_interest: float | None
     exchange_token_id: Text | None
-    rejection: "Rejection | None"
+    rejection: "PublishedRejection | None"
     source_market_type: Text | None
 
 
-class Rejection(TypedDict, total=False):
+class PublishedRejection(TypedDict, total=False):
     """Why the upstream rejects a price."""
 
     guard: str
@@ -126,7 +126,7 @@ class _Meta(msgspec.Struct):
 
 
 class _Page(msgspec.Struct):
-    data: list[Odds]
+    data: list[PublishedPrice]
     pagination: _Pagination | None = None
     meta: _Meta | None = None
     removed: list[Text | _Gone] = []
@@ -136,7 +136,7 @@ class _Prices(msgspec.Struct, Generic[T]):
     odds: list[T]
 
 
-class _Removed(msgspec.Struct):
+class _RemovedIds(msgspec.Struct):
     ids: list[str]
 
 
@@ -147,19 +147,19 @@ class _StreamMessage(msgspec.Struct):
     message: str = ""
 
 
-_LEVEL = Level(Odds, "a row")
+_LEVEL = Level(PublishedPrice, "a row")
 _page = msgspec.json.Decoder(_Page)
-_chunk = msgspec.json.Decoder(_Prices[Odds])
+_chunk = msgspec.json.Decoder(_Prices[PublishedPrice])
 _deltas = msgspec.json.Decoder(_Prices[PriceDelta])
 _renewed = msgspec.json.Decoder(_Prices[SeenTime])
-_removed = msgspec.json.Decoder(_Removed)
+_removed = msgspec.json.Decoder(_RemovedIds)
 _said = msgspec.json.Decoder(_StreamMessage)
-_rows = msgspec.json.Decoder(list[Odds])
+_rows = msgspec.json.Decoder(list[PublishedPrice])
 _NOTHING = Payload()
 _PRICE = ("odds_decimal", "odds_american", "line", "is_live")
 
 
-class Page(NamedTuple):
+class OddsPage(NamedTuple):
     """A page of odds, whether more pages follow, and where."""
 
     payload: Payload
@@ -171,7 +171,7 @@ class Page(NamedTuple):
     seen: bool  # rows that were only seen again are included
 
 
-def read_page(data: bytes) -> Page:
+def read_page(data: bytes) -> OddsPage:
     """Parse a page of `/odds` or `/odds/delta` in either envelope, or a bare list of rows.
 
     Raises `FeedError` if the page is invalid or an error.
@@ -183,7 +183,7 @@ def read_page(data: bytes) -> Page:
     ids = [entry if isinstance(entry, str) else entry.id for entry in gone]
     more = pagination.has_more and bool(page.data or pagination.next_offset)  # an empty page would never end
     payload, meta = _payload(_stamped(page.data), refused, removed=ids), page.meta or _Meta()
-    return Page(
+    return OddsPage(
         payload, more, pagination.next_offset, pagination.next_cursor, meta.server_time, bool(meta.since_clamped),
         bool(meta.seen),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from oddsengine.feeds.scores import Reading
+from oddsengine.feeds.scores import ScoreReading
 
 
 class FeedError(ValueError):
@@ -47,5 +47,5 @@ class Payload(NamedTuple):
     unmapped: Counter[tuple[str, str]] = Counter()  # noqa: RUF012  nobody writes to it
     refused: Counter[str] = Counter()  # noqa: RUF012  reasons why parts of it were left out
     moment: datetime | None = None  # when the source created it
-    scores: Sequence[Reading] = ()  # game states; `event` is the source's id, `source` is empty
+    scores: Sequence[ScoreReading] = ()  # game states; `event` is the source's id, `source` is empty
     futures: Sequence[dict[str, Any]] = ()  # rows with the fields of `FUTURES_SCHEMA`; `removed` includes their ids

@@ -33,7 +33,7 @@ LATE_S = 20
 STALE_S = 60
 ENDED_S = 600
 SILENT_S = 1800
-ARRIVAL = -1  # `Reading.seen` of a source without times: seen on arrival
+ARRIVAL = -1  # `ScoreReading.seen` of a source without times: seen on arrival
 FINAL = "FT"
 CLOCKS_UP = frozenset(
     {
@@ -53,7 +53,7 @@ _BREAKS = {"HT": 2.5, "BT": 150.0}
 _NOWHERE = -1.0
 
 
-class Reading(NamedTuple):
+class ScoreReading(NamedTuple):
     """One source's report of a game. Periods are Q3, 2H, P2, S2, T5 or B5 (of an inning), OT1, SO, HT or FT."""
 
     event: str
@@ -139,7 +139,7 @@ def _elapsed(sport: str, clock: str) -> float:
     return elapsed if sport in CLOCKS_UP else -elapsed
 
 
-def turned_round(reading: Reading) -> Reading:
+def turned_round(reading: ScoreReading) -> ScoreReading:
     """Swap home and away of a reading."""
     possession = {"home": "away", "away": "home"}.get(reading.possession, reading.possession)
     return reading._replace(home=reading.away, away=reading.home, possession=possession)
@@ -148,14 +148,16 @@ def turned_round(reading: Reading) -> Reading:
 # ---- a single time ----
 
 
-def recent(readings: Iterable[Reading]) -> list[Reading]:
+def recent(readings: Iterable[ScoreReading]) -> list[ScoreReading]:
     """Return the recent readings by source."""
     ordered = sorted(readings, key=lambda reading: reading.source)
     newest = max((reading.seen for reading in ordered), default=0)
     return [reading for reading in ordered if reading.seen > newest - _RECENT]
 
 
-def consensus(readings: Collection[Reading], before: Score | None = None, since: int | None = None) -> Score | None:
+def consensus(
+    readings: Collection[ScoreReading], before: Score | None = None, since: int | None = None
+) -> Score | None:
     """Merge the scores of recent readings; `before` is the previous score, unchanged `since` (None: for long).
 
     Examples
@@ -191,7 +193,7 @@ def _lower(score: Score, before: Score) -> bool:
     return score[0] < before[0] or score[1] < before[1]
 
 
-def merge(readings: Collection[Reading], before: Score | None = None, since: int | None = None) -> State:
+def merge(readings: Collection[ScoreReading], before: Score | None = None, since: int | None = None) -> State:
     """Merge the last readings of a game's sources, at least one."""
     current = recent(readings)
     newest = max(reading.seen for reading in current)
@@ -214,7 +216,7 @@ class _Game:
     """One game: the last reading of each source, and the state before the newest one."""
 
     def __init__(self) -> None:
-        self.readings: dict[str, Reading] = {}
+        self.readings: dict[str, ScoreReading] = {}
         self.at = ARRIVAL
         self.before: Score | None = None
         self.since: int | None = None  # when that score arrived
@@ -229,7 +231,7 @@ class _Game:
         state = self.state
         return None if state is None or state.home is None or state.away is None else (state.home, state.away)
 
-    def take(self, seen: int, readings: Iterable[Reading]) -> None:
+    def take(self, seen: int, readings: Iterable[ScoreReading]) -> None:
         if seen > self.at:
             if self.score != self.before:
                 self.before, self.since = self.score, self.at
@@ -247,7 +249,7 @@ class _Game:
         self.over = since if self.state.over else None
 
 
-def _rank(reading: Reading) -> tuple[int, bool, Score, str, str, str]:
+def _rank(reading: ScoreReading) -> tuple[int, bool, Score, str, str, str]:
     """Order of readings of one source; the largest counts."""
     score = reading.score or (-1, -1)
     return reading.seen, reading.over, score, reading.period, reading.clock, reading.possession
@@ -275,7 +277,7 @@ class Scoreboard:
     def __contains__(self, event: str) -> bool:
         return event in self._games
 
-    def step(self, readings: Iterable[Reading], now: int) -> GameChanges:
+    def step(self, readings: Iterable[ScoreReading], now: int) -> GameChanges:
         """Apply readings in any order and advance the time; readings from the future count as seen now."""
         self.now = now = max(now, self.now)
         taken = [r._replace(seen=now) if r.seen == ARRIVAL or r.seen > now else r for r in readings]
@@ -296,7 +298,7 @@ class Scoreboard:
         for id_, fields in held["games"].items():
             game = self._games[id_] = _Game()
             vars(game).update(fields)
-            game.readings = {source: Reading(*reading) for source, reading in fields["readings"].items()}
+            game.readings = {source: ScoreReading(*reading) for source, reading in fields["readings"].items()}
             game.state = None if fields["state"] is None else State(*fields["state"])
             game.before = None if fields["before"] is None else (fields["before"][0], fields["before"][1])
 

@@ -20,7 +20,7 @@ from oddsengine.catalog.futures import split
 from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, moment, plain, valid_items
 from oddsengine.feeds.names import MarketName, book, market, side_of, sport_and_league
 from oddsengine.feeds.payload import FeedError, Game, Payload
-from oddsengine.feeds.scores import ARRIVAL, Reading
+from oddsengine.feeds.scores import ARRIVAL, ScoreReading
 from oddsengine.feeds.tracking import ListedIds, Pair
 
 _SOURCE = "The Odds API"
@@ -65,7 +65,7 @@ class _Event(msgspec.Struct, gc=False):
     bookmakers: list[_Bookmaker] = []
 
 
-class _Past(msgspec.Struct):
+class _PastOdds(msgspec.Struct):
     timestamp: Time
     data: list[_Event] | _Event
 
@@ -75,7 +75,7 @@ class _TeamScore(msgspec.Struct):
     score: str | int | None = None
 
 
-class _Scored(msgspec.Struct):
+class _GameScore(msgspec.Struct):
     id: Name
     sport_key: Name
     commence_time: Time = None
@@ -91,9 +91,9 @@ _LEVEL = Level(
 )  # fmt: skip
 _list = msgspec.json.Decoder(list[_Event])
 _one = msgspec.json.Decoder(_Event)
-_past = msgspec.json.Decoder(_Past)
-_SCORED = Level(_Scored, "a game", "scores", Level(_TeamScore, "a score"))
-_scores = msgspec.json.Decoder(list[_Scored])
+_past = msgspec.json.Decoder(_PastOdds)
+_SCORED = Level(_GameScore, "a game", "scores", Level(_TeamScore, "a score"))
+_scores = msgspec.json.Decoder(list[_GameScore])
 
 
 class RequestScope(NamedTuple):
@@ -175,7 +175,9 @@ class ScoresParser:
     """
 
     def __init__(self) -> None:
-        self._on: dict[str, dict[str, tuple[Reading, int]]] = {}  # sport key -> event -> last reading, lists without it
+        self._on: dict[
+            str, dict[str, tuple[ScoreReading, int]]
+        ] = {}  # sport key -> event -> last reading, lists without it
 
     def read(self, data: bytes, sport: str) -> Payload:
         """Parse the list of one sport; readings count as seen on arrival.
@@ -184,7 +186,7 @@ class ScoresParser:
         """
         refused: Counter[str] = Counter()
         games: dict[str, Game] = {}
-        readings: dict[str, Reading] = {}
+        readings: dict[str, ScoreReading] = {}
         for game in _scored(data, refused):
             reading = _standing(game)
             if reading is not None:
@@ -203,7 +205,7 @@ class ScoresParser:
         return Payload(list(games.values()), refused=refused, scores=(*readings.values(), *ends.values()))
 
 
-def _scored(data: bytes, refused: Counter[str]) -> list[_Scored]:
+def _scored(data: bytes, refused: Counter[str]) -> list[_GameScore]:
     """Decode the games of a list of scores."""
     scored = decode_strictly(_scores, data, _SOURCE)
     if scored is None:
@@ -220,14 +222,14 @@ def _document(data: bytes) -> Any:
     return document
 
 
-def _standing(game: _Scored) -> Reading | None:
+def _standing(game: _GameScore) -> ScoreReading | None:
     """Return the game state; None if a score is missing or not an integer."""
     scores = {one.name: _whole(one.score) for one in game.scores or ()}
     home, away = scores.get(game.home_team or ""), scores.get(game.away_team or "")
     if home is None or away is None or game.home_team == game.away_team:
         return None
     sport = sport_and_league(game.sport_key)[0]
-    return Reading(game.id, "", ARRIVAL, home, away, over=game.completed, sport=sport)
+    return ScoreReading(game.id, "", ARRIVAL, home, away, over=game.completed, sport=sport)
 
 
 def _whole(score: str | int | None) -> int | None:

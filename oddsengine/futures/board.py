@@ -16,7 +16,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
 from oddsengine.futures.fields import Field, FuturesField, fields_by_market
-from oddsengine.futures.identity import Market, UnreadableError, Wording, read
+from oddsengine.futures.identity import FuturesMarket, FuturesWording, UnreadableError, read
 from oddsengine.futures.sheets import Sheet, sheets_of
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame, to_polars
@@ -76,7 +76,7 @@ class FuturesBoard:
         self.number = 0
         self.now: datetime | None = None
         self.table = _EMPTY
-        self.markets: Mapping[str, Market] = {}
+        self.markets: Mapping[str, FuturesMarket] = {}
         self.rejected = NONE_REJECTED  # of the last batch
         self.fields: Mapping[str, Field] = fields_by_market(fields)
 
@@ -134,7 +134,7 @@ class FuturesBoard:
         made = cls()
         made.number, made.now = held["number"], held["now"] and datetime.fromisoformat(held["now"])
         made.table = pl.read_ipc_stream(io.BytesIO(held["table"]))
-        made.markets = {market[0]: Market(*market) for market in held["markets"]}
+        made.markets = {market[0]: FuturesMarket(*market) for market in held["markets"]}
         made.fields = {id_: Field(tuple(who), places, by) for id_, (who, places, by) in held["fields"].items()}
         return made
 
@@ -150,7 +150,7 @@ class FuturesBoard:
 
 
 def _read(
-    quotes: Sequence[Mapping[str, Any]] | IntoFrame, markets: dict[str, Market], now: datetime, source: str
+    quotes: Sequence[Mapping[str, Any]] | IntoFrame, markets: dict[str, FuturesMarket], now: datetime, source: str
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Cast quotes, identify their market and selection, and list invalid ones; new markets are added to `markets`."""
     frame = _frame(quotes) if isinstance(quotes, Sequence) else to_polars(quotes)
@@ -173,7 +173,7 @@ def _read(
     bad = []
     for row, wording in zip(table["row"].to_list(), wordings.iter_rows(), strict=True):
         try:
-            market, pick = read(Wording(*wording))
+            market, pick = read(FuturesWording(*wording))
         except UnreadableError as error:
             places.append(None)
             bad.append((row, "selection", wording[6], str(error), "unreadable"))

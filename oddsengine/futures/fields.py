@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
-from oddsengine.futures.identity import ANY_OTHER, Market, UnreadableError, Wording, contestant, read
+from oddsengine.futures.identity import ANY_OTHER, FuturesMarket, FuturesWording, UnreadableError, contestant, read
 
 
 class FuturesField(NamedTuple):
@@ -58,7 +58,7 @@ def fields_by_market(fields: Sequence[FuturesField]) -> Mapping[str, Field]:
             raise FieldsError(
                 f"{where} has {len(field.contestants)} contestants, which is too few for {field.places} places"
             )
-        words = Wording(
+        words = FuturesWording(
             field.sport, field.league, field.market, field.season, field.type, "", field.contestants[0], None,
             field.places,
         )  # fmt: skip
@@ -87,7 +87,7 @@ def _person(text: str) -> str:
     return ANY_OTHER if contestant("", "", text) == ANY_OTHER else " ".join(text.split())
 
 
-def field_of(market: Market, configured: Mapping[str, Field]) -> Field | None:
+def field_of(market: FuturesMarket, configured: Mapping[str, Field]) -> Field | None:
     """Return the field of a market, or None if the contestants or the number of winners are unknown."""
     if market.id in configured:
         return configured[market.id]

@@ -32,7 +32,7 @@ _MOST_PLACES = 99
 _MOST_LINE = 1e9
 
 
-class Market(NamedTuple):
+class FuturesMarket(NamedTuple):
     """A market. `places` is 0 if the number of winners is unknown."""
 
     id: str
@@ -47,7 +47,7 @@ class Market(NamedTuple):
     places: int
 
 
-class Wording(NamedTuple):
+class FuturesWording(NamedTuple):
     """The texts of a price, as given by its source."""
 
     sport: str = ""
@@ -76,7 +76,7 @@ def contestant(sport: str, league: str, text: str) -> str:
 
 
 @lru_cache(maxsize=1 << 16)
-def read(wording: Wording) -> tuple[Market, str]:
+def read(wording: FuturesWording) -> tuple[FuturesMarket, str]:
     """Identify the market and selection of a price.
 
     Raises `UnreadableError` if the texts are not a future.
@@ -100,7 +100,7 @@ def read(wording: Wording) -> tuple[Market, str]:
     type_ = _type(wording, kind, sport)
     subject, selection, line = _sides(wording, type_, sport, league.id)
     places = 1 if type_ in _SIDES else _places(wording.places, kind)
-    market = Market(
+    market = FuturesMarket(
         _id(sport, league.id, kind.id, season, type_, subject, line, places),
         _name(league, kind, season, subject, line), sport, league.id, kind.id, season, type_, subject, line, places,
     )  # fmt: skip
@@ -116,7 +116,7 @@ def _without(text: str, league: catalog.League) -> str:
     return text
 
 
-def _type(wording: Wording, kind: kinds.FutureKind, sport: str) -> str:
+def _type(wording: FuturesWording, kind: kinds.FutureKind, sport: str) -> str:
     """Determine the kind of selections of a market."""
     source_type = wording.type.strip().upper()
     first = catalog.normalise(wording.selection).split(" ", 1)[0]
@@ -133,7 +133,7 @@ def _type(wording: Wording, kind: kinds.FutureKind, sport: str) -> str:
     return "PLAYER" if type_ == "TEAM" and sport in words.PERSONS else type_
 
 
-def _sides(wording: Wording, type_: str, sport: str, league: str) -> tuple[str, str, float | None]:
+def _sides(wording: FuturesWording, type_: str, sport: str, league: str) -> tuple[str, str, float | None]:
     if not catalog.normalise(wording.selection):
         raise UnreadableError("the selection has no name")
     if type_ not in _SIDES:

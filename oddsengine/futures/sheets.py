@@ -14,7 +14,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.columns import Bools
 from oddsengine.futures.fields import Field, field_of
-from oddsengine.futures.identity import ANY_OTHER, Market
+from oddsengine.futures.identity import ANY_OTHER, FuturesMarket
 from oddsengine.identity.groups import NO_TIME, Floats, Longs
 from oddsengine.matching import match_player
 from oddsengine.matching.persons import read as read_person
@@ -23,7 +23,7 @@ from oddsengine.matching.persons import read as read_person
 class Sheet(NamedTuple):
     """A market's prices. Tables have a row per selection and a column per book; `row` is the board row, -1 for none."""
 
-    market: Market
+    market: FuturesMarket
     field: Field | None
     places: int  # number of winners; 0 if unknown
     names: tuple[str, ...]  # of the selections
@@ -37,7 +37,9 @@ class Sheet(NamedTuple):
     own_field: Bools  # by book: its "any other" is that of the configured field
 
 
-def sheets_of(table: pl.DataFrame, markets: Mapping[str, Market], fields: Mapping[str, Field]) -> dict[str, Sheet]:
+def sheets_of(
+    table: pl.DataFrame, markets: Mapping[str, FuturesMarket], fields: Mapping[str, Field]
+) -> dict[str, Sheet]:
     columns = ("pick", "book", "odds_decimal", "last_seen_at", "is_active", "price_mismatch")
     parts = table.select("market_id", *columns).with_row_index("at").partition_by("market_id", maintain_order=True)
     made = {}
@@ -47,7 +49,7 @@ def sheets_of(table: pl.DataFrame, markets: Mapping[str, Market], fields: Mappin
     return made
 
 
-def _sheet(market: Market, field: Field | None, part: pl.DataFrame) -> Sheet:
+def _sheet(market: FuturesMarket, field: Field | None, part: pl.DataFrame) -> Sheet:
     picks, ids = part["pick"].to_list(), part["book"].to_list()
     called = _called(market, picks, () if field is None else field.contestants)
     names = tuple(sorted(set(called.values())))
@@ -98,7 +100,7 @@ def _logit(odds: Floats) -> Floats:
 # ---- names ----
 
 
-def _called(market: Market, picks: Collection[str], contestants: Sequence[str]) -> dict[str, str]:
+def _called(market: FuturesMarket, picks: Collection[str], contestants: Sequence[str]) -> dict[str, str]:
     """Return the name of each selection in its market."""
     first: dict[str, str] = {}
     for text in sorted({*picks}, key=_fullness):

@@ -37,7 +37,7 @@ _LISTS = 10
 _TWICE, _WRONG, _SUMMED, _TEAMS, _CROSSED, _FLAPPING, _SPREAD, _PROPS, _PLAIN, _EXACT = range(_LISTS)
 
 
-class Guarded(NamedTuple):
+class Verdicts(NamedTuple):
     """Verdicts on the rows of `Groups`."""
 
     reason: Bytes  # code of the guard that rejected the row, or 0
@@ -48,7 +48,7 @@ class Guarded(NamedTuple):
     limits: catalog.Thresholds
 
 
-class _Codes(NamedTuple):
+class _GuardCodes(NamedTuple):
     """The codes of a board's guards in the order they run; 0 for a disabled guard."""
 
     stale: int
@@ -825,14 +825,14 @@ def main_lines(g: Groups, odds: Floats, reason: Bytes, books: int, ladders: Long
 
 
 @cache
-def _codes(off: frozenset[int]) -> _Codes:
-    return _Codes(*(0 if CODES[name] in off else CODES[name] for name in _Codes._fields))
+def _codes(off: frozenset[int]) -> _GuardCodes:
+    return _GuardCodes(*(0 if CODES[name] in off else CODES[name] for name in _GuardCodes._fields))
 
 
 def judge(
     groups: Groups, traits: Traits, start: Longs, flap: Bytes, confirmed: Bytes, off: frozenset[int], now: int,
     limits: catalog.Thresholds,
-) -> Guarded:  # fmt: skip
+) -> Verdicts:  # fmt: skip
     """Run every enabled guard over all rows of some groups.
 
     Ladders of one event, live flag and kind must be passed together; leaving out others changes no verdict.
@@ -876,9 +876,9 @@ def alone(
 
 
 def _judge(
-    g: Groups, facts: Traits, start: Longs, flap: Bytes, confirmed: Bytes, on: _Codes, now: int,
+    g: Groups, facts: Traits, start: Longs, flap: Bytes, confirmed: Bytes, on: _GuardCodes, now: int,
     limit: catalog.Thresholds, *, everywhere: bool,
-) -> Guarded:  # fmt: skip
+) -> Verdicts:  # fmt: skip
     """Run the guards; `everywhere` also calls kernels with empty lists of places."""
     markets, segments, rows, book, odds = g.markets, g.segments, g.rows, g.book, g.odds
     n, books, feed = odds.size, facts.feed.size, facts.feed
@@ -964,7 +964,7 @@ def _judge(
         )  # fmt: skip
     if everywhere or (on.flap and flapping):
         _flaps(notes[_FLAPPING, :flapping], segments, rows, book, flap, on.flap, reason, measure)
-    return Guarded(reason, measure, not_reference, doubt, now, limit)
+    return Verdicts(reason, measure, not_reference, doubt, now, limit)
 
 
 def warm_up() -> None:
@@ -985,7 +985,7 @@ def warm_up() -> None:
 
 def guard(
     table: OddsTable, identity: Identity, off: frozenset[int], now: int, limits: catalog.Thresholds | None = None
-) -> Guarded:
+) -> Verdicts:
     """Run every enabled guard over the rows of a table that have a market.
 
     Parameters
@@ -1011,7 +1011,7 @@ def guard(
     return honour(found, rejected, off)
 
 
-def honour(guarded: Guarded, rejected: Bytes, off: frozenset[int]) -> Guarded:
+def honour(guarded: Verdicts, rejected: Bytes, off: frozenset[int]) -> Verdicts:
     """Also reject prices that the upstream node rejected (not 0) and no guard here did.
 
     That node has seen more: books that it does not pass on, and earlier prices.

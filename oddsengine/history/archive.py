@@ -18,7 +18,7 @@ from oddsengine.board.facts import moments_of
 from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
-from oddsengine.history.lines import Moves, nothing
+from oddsengine.history.lines import EventMoves, nothing
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, SUSPENDED
 from oddsengine.identity.wording import WORDING
 from oddsengine.live.engine import Engine
@@ -198,7 +198,7 @@ def archived(dest: str | Path, origin: str, options: Mapping[str, str] | None = 
     return int(table.transaction_version(origin) or 0)
 
 
-class Compacted(NamedTuple):
+class CompactionResult(NamedTuple):
     """What a compaction did."""
 
     partitions: int
@@ -207,7 +207,7 @@ class Compacted(NamedTuple):
     deleted: int  # files of earlier versions
 
 
-def compact(dest: str | Path, keep_hours: float = 168.0, options: Mapping[str, str] | None = None) -> Compacted:
+def compact(dest: str | Path, keep_hours: float = 168.0, options: Mapping[str, str] | None = None) -> CompactionResult:
     """Merge the files of each day and sport into one, sorted by event; the newest day, still being written, is skipped.
 
     Readers of the table see the old files or the new ones. Old ones are deleted once they are older than `keep_hours`:
@@ -236,7 +236,7 @@ def compact(dest: str | Path, keep_hours: float = 168.0, options: Mapping[str, s
         raise ArchiveError(f"{dest} is not an archive: it has no Delta table") from None
     except (delta.exceptions.DeltaError, OSError) as error:
         raise ArchiveError(f"{dest}: {error}") from error
-    return Compacted(many.height, int(many["len"].sum()), after, len(gone))
+    return CompactionResult(many.height, int(many["len"].sum()), after, len(gone))
 
 
 def _delta() -> Any:
@@ -271,12 +271,12 @@ class Archive:
         except (delta.exceptions.DeltaError, OSError, pl.exceptions.PolarsError) as error:
             raise ArchiveError(f"{self._dest}: {error}") from error
 
-    def of(self, event_id: str, until: int) -> Moves:
+    def of(self, event_id: str, until: int) -> EventMoves:
         """Return the price changes of an event up to a time in microseconds."""
         return moves(self.rows(event_id)[0], until)
 
 
-def moves(quotes: pl.DataFrame, until: int) -> Moves:
+def moves(quotes: pl.DataFrame, until: int) -> EventMoves:
     """Convert quotes of an event to price changes, dropping late quotes and repeated prices."""
     key = [*WORDING, "line", "sportsbook"]
     quotes = quotes.filter(pl.col("recorded_at").dt.epoch("us") <= until).sort("recorded_at", maintain_order=True)
@@ -297,7 +297,7 @@ def moves(quotes: pl.DataFrame, until: int) -> Moves:
         pl.col(name).ne_missing(pl.col(name).shift().over("row")) for name in ("odds_decimal", "flags")
     )
     frame = frame.filter(moved)
-    return Moves(
+    return EventMoves(
         list(rows.select(*WORDING, "line").iter_rows()), rows["sportsbook"].to_list(),
         frame["row"].to_numpy().astype(np.int64), frame["recorded_at"].dt.epoch("us").to_numpy(),
         frame["odds_decimal"].to_numpy(), frame["odds_american"].fill_null(np.nan).to_numpy(),

@@ -16,7 +16,7 @@ from oddsengine.board.state import Board
 from oddsengine.columns import Longs
 from oddsengine.detection.question import hashes, prepare
 from oddsengine.identity.groups import NO_TIME
-from oddsengine.identity.layout import Gathered
+from oddsengine.identity.layout import UnitColumns
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.commission import after_commission
 
@@ -94,7 +94,7 @@ def close_logit(
     return np.nan, ""
 
 
-def located(board: Board, gathered: Gathered, at: Longs, table: catalog.FairTable) -> pl.DataFrame:
+def located(board: Board, gathered: UnitColumns, at: Longs, table: catalog.FairTable) -> pl.DataFrame:
     """Return the position of rows: key of the ladder, line, outcome, and the slope of the line."""
     g, names = gathered.groups, board.names
     of = names.estimator(table)

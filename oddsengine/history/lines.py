@@ -25,7 +25,7 @@ MOST_MOVES, MOST_ROWS = 1 << 20, 1 << 18  # of a ring
 _SHOWN = LIVE | SUSPENDED
 
 
-class Moves(NamedTuple):
+class EventMoves(NamedTuple):
     """Moves of one event's rows, in order of time per row; the first one is the row's opening."""
 
     wordings: list[Wording]  # by row
@@ -47,10 +47,10 @@ class Moves(NamedTuple):
         return np.asarray((self.flags & SUSPENDED) == 0)
 
 
-def nothing() -> Moves:
+def nothing() -> EventMoves:
     """Moves of an event without prices."""
     none = np.empty(0)
-    return Moves([], [], none.astype(np.int64), none.astype(np.int64), none, none, none.astype(np.uint8))
+    return EventMoves([], [], none.astype(np.int64), none.astype(np.int64), none, none, none.astype(np.uint8))
 
 
 # ---- in memory ----
@@ -158,7 +158,7 @@ class Ring:
         for at, wording in enumerate(self._wordings):
             self._events.setdefault(wording[0], []).append(at)
 
-    def of(self, event_id: str, until: int) -> Moves:
+    def of(self, event_id: str, until: int) -> EventMoves:
         """Return the price changes of an event up to a time."""
         with self._lock:
             codes = np.array(self._events.get(event_id, ()), np.int64)
@@ -183,10 +183,10 @@ class Ring:
             wordings = [self._wordings[code] for code in codes.tolist()]
             books = [self._books[code] for code in codes.tolist()]
         early = columns[0] <= until
-        return Moves(wordings, books, row[early], *(column[early] for column in columns))
+        return EventMoves(wordings, books, row[early], *(column[early] for column in columns))
 
 
-def described(moves: Moves) -> tuple[TermIndex, Longs, Longs, Words]:
+def described(moves: EventMoves) -> tuple[TermIndex, Longs, Longs, Words]:
     """Return the texts of moves, and for each row its term, book and id."""
     names = Names()
     book = np.array([names.book(name) for name in moves.books], np.int64)

@@ -18,7 +18,7 @@ from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.reasons import CODES
 from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs, Words, first_gap, intern
-from oddsengine.identity.traits import Kind
+from oddsengine.identity.traits import MarketKind
 from oddsengine.identity.twins import Rules, linked
 from oddsengine.identity.wording import DRAW, MAYBE_DRAW, moneyline
 
@@ -44,7 +44,7 @@ def too_many(what: str, name: str, most: int) -> OverflowError:
     return OverflowError(f"too many {what}: {name!r} is number {most + 1:,}, a board takes up to {most:,}")
 
 
-def unit_of(kind: Kind, sport: str, league: str, verdict: int, two_way: int) -> Hashable:
+def unit_of(kind: MarketKind, sport: str, league: str, verdict: int, two_way: int) -> Hashable:
     """Name of the unit of a term within its event and live flag; None if the term belongs to no market."""
     together = kind.family in _MARGIN or (not verdict and kind.family in catalog.twinned(sport))
     if kind.family == "total":  # a Skellam margin is scaled by the total
@@ -88,7 +88,7 @@ def ranks(place: Sequence[Longs]) -> Longs:
     return out
 
 
-class Prices(NamedTuple):
+class PriceColumns(NamedTuple):
     """Columns of all rows, by slot."""
 
     key: Longs  # term << 16, book
@@ -100,7 +100,7 @@ class Prices(NamedTuple):
     same: Bytes  # consecutive looks at the same price
 
 
-class Meaning(NamedTuple):
+class TermColumns(NamedTuple):
     """Columns by term, book and market name."""
 
     place: Longs  # (terms, 4), see `pack`
@@ -120,7 +120,7 @@ class Lists(NamedTuple):
     live: Bytes
 
 
-class Gathered(NamedTuple):
+class UnitColumns(NamedTuple):
     """Some units sorted as a board of their own; `groups.row` is the slot."""
 
     groups: Groups
@@ -319,8 +319,15 @@ def _gather(
 
 
 def gather(
-    prices: Prices, meaning: Meaning, twins: Rules, held: Lists, units: Longs, *, mismatch: bool, agree: int = 0
-) -> Gathered:
+    prices: PriceColumns,
+    meaning: TermColumns,
+    twins: Rules,
+    held: Lists,
+    units: Longs,
+    *,
+    mismatch: bool,
+    agree: int = 0,
+) -> UnitColumns:
     """Sort some units into a board of their own, and their lists in place.
 
     `mismatch`: reject rows whose decimal and American prices differ. `agree`: consecutive looks that confirm a price.
@@ -363,7 +370,7 @@ def gather(
         subject=subject[:n_ladders],
         ladder=ladder[:n_markets],
     )
-    return Gathered(
+    return UnitColumns(
         linked(groups, twins), units, ladder_unit[:n_ladders], begin[:n_rows], flap[:n_rows], confirmed[:n_rows],
         out[:n_out], why[:n_out],
     )  # fmt: skip

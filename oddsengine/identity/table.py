@@ -26,8 +26,8 @@ from oddsengine.identity.layout import (
     SUSPENDED,
     UNREAD,
     Lists,
-    Meaning,
-    Prices,
+    PriceColumns,
+    TermColumns,
     gather,
     listed,
     pack,
@@ -35,13 +35,13 @@ from oddsengine.identity.layout import (
     too_many,
     unit_of,
 )
-from oddsengine.identity.traits import Kind, Traits, traits
+from oddsengine.identity.traits import MarketKind, Traits, traits
 from oddsengine.identity.twins import rules
 from oddsengine.identity.wording import (
     SUBJECTS,
     WORDING,
     Game,
-    Terms,
+    TermMeanings,
     crossed,
     distinct,
     game,
@@ -59,7 +59,7 @@ class Identity(NamedTuple):
     """The identity of a table's prices."""
 
     groups: Groups
-    kinds: tuple[Kind, ...]
+    kinds: tuple[MarketKind, ...]
     books: tuple[str, ...]  # sorted; books are indices
     verdict: Bytes  # per table row: 0, or the code of an identity or row guard
     turned: npt.NDArray[np.bool_]  # per table row: names the event's teams the other way round
@@ -123,7 +123,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     pair, league = (_Claims.of(event, *each) for each in ((read_.home, read_.away), (read_.sport, read_.league)))
     other = np.zeros(texts.height, bool)
     if CODES["other_game"] not in off:
-        other = _of_other_games(read_, event, pair, league, _Rows(wording, term, book), facts.feed)
+        other = _of_other_games(read_, event, pair, league, _RowWordings(wording, term, book), facts.feed)
         weight = _without(weight, other, event)
     flip = _turned(read_, event, pair, weight)
     sports = _sports(read_, event, league, weight)
@@ -157,11 +157,11 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     row, start, size = listed(by_term, unit)
     seen, unused = times(rows, "last_seen_at")[row], np.zeros(n, np.uint8)
     some = gather(
-        Prices(
+        PriceColumns(
             key=(term[row].astype(np.int64) << BOOK_BITS) | book[row], odds=rows["odds_decimal"].to_numpy()[row],
             seen=seen, start=seen, state=unused + np.uint8(ON), flags=flags[row], same=unused,
         ),
-        Meaning(
+        TermColumns(
             np.stack(place, axis=1), np.zeros(first.size, np.uint32), np.arange(len(books), dtype=np.int32),
             np.arange(len(names), dtype=np.int32), facts.outcomes,
         ),
@@ -181,7 +181,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
 
 
 def _groups(
-    terms: Terms, verdict: Bytes, event: Ints, sports: Sequence[tuple[catalog.Sport, str]]
+    terms: TermMeanings, verdict: Bytes, event: Ints, sports: Sequence[tuple[catalog.Sport, str]]
 ) -> tuple[Words, int]:
     """Number the units of terms within their events, and return their number."""
     leagues: dict[tuple[str, str], int] = {}
@@ -214,7 +214,7 @@ class _Claims(NamedTuple):
         return self.first[given], rows[given]
 
 
-class _Rows(NamedTuple):
+class _RowWordings(NamedTuple):
     """The wording and the book of rows."""
 
     wording: Ints  # per term
@@ -223,7 +223,7 @@ class _Rows(NamedTuple):
 
 
 def _of_other_games(
-    terms: Terms, event: Ints, pair: _Claims, league: _Claims, rows: _Rows, feed: Ints
+    terms: TermMeanings, event: Ints, pair: _Claims, league: _Claims, rows: _RowWordings, feed: Ints
 ) -> Bools:  # fmt: skip
     """Flag the wordings of other games than their event; `feed` is by book."""
     out = np.zeros(event.size, bool)
@@ -268,7 +268,7 @@ def _without(weight: Longs, other: Bools, event: Ints) -> Longs:
     return np.where(np.bincount(event, weights=kept)[event] > 0, kept, weight)
 
 
-def _turned(terms: Terms, event: Ints, pair: _Claims, weight: Longs) -> Bools:
+def _turned(terms: TermMeanings, event: Ints, pair: _Claims, weight: Longs) -> Bools:
     """Flag the wordings that name the teams in the opposite order to that chosen for their event."""
     first, rows = pair.counted(weight)
     events = int(event.max(initial=-1)) + 1
@@ -276,7 +276,7 @@ def _turned(terms: Terms, event: Ints, pair: _Claims, weight: Longs) -> Bools:
     return crossed(terms.home, terms.away, terms.home[lead][event], terms.away[lead][event])
 
 
-def _sports(terms: Terms, event: Ints, league: _Claims, weight: Longs) -> tuple[tuple[catalog.Sport, str], ...]:
+def _sports(terms: TermMeanings, event: Ints, league: _Claims, weight: Longs) -> tuple[tuple[catalog.Sport, str], ...]:
     """Return the sport and league chosen for each event."""
     first, rows = league.counted(weight)
     events = int(event.max(initial=-1)) + 1

@@ -13,7 +13,7 @@ from oddsengine import catalog
 from oddsengine.identity.groups import Bytes, Floats, Ints, Longs
 
 
-class Kind(NamedTuple):
+class MarketKind(NamedTuple):
     """One period and family."""
 
     period: str
@@ -54,7 +54,7 @@ def feeds(books: Sequence[str]) -> Ints:
     return np.array([first.setdefault(b.feed or f"={b.id}", at) for at, b in enumerate(entries)], np.int32)
 
 
-def traits(kinds: Sequence[Kind], books: Sequence[str]) -> Traits:
+def traits(kinds: Sequence[MarketKind], books: Sequence[str]) -> Traits:
     """Look up the kinds and books of a board."""
     entries = [catalog.book(b) for b in books]
 

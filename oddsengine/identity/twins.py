@@ -13,7 +13,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.identity.groups import Bytes, Groups, Ints, Longs
-from oddsengine.identity.traits import Kind
+from oddsengine.identity.traits import MarketKind
 
 _SUBJECTS = {"": 0, "home": 1, "away": 2}
 
@@ -31,7 +31,7 @@ class Rules(NamedTuple):
     facts: int
 
 
-def rules(kinds: Sequence[Kind], sports: Sequence[tuple[catalog.Sport, str]]) -> Rules:
+def rules(kinds: Sequence[MarketKind], sports: Sequence[tuple[catalog.Sport, str]]) -> Rules:
     """Look up the twins among the kinds of a board, for the sports of its events."""
     catalogued = tuple(catalog.twins().values())
     facts: dict[tuple[str, int], int] = {}

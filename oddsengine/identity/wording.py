@@ -7,7 +7,7 @@ of whole wordings is then assembled by columns. `read` does so for any number of
 What depends on other rows is left to the caller:
 
 - Which team of an event is at home: `leading` chooses a pair, `crossed` flags the rows that name it the other way
-  round. `Terms` has both readings, straight and turned.
+  round. `TermMeanings` has both readings, straight and turned.
 - The sport and league of an event: `leading_league` chooses them. A wording itself is read in its own.
 - Which rows are of another game than their event: `other_games` decides, by the teams that the books name.
 - Whether a moneyline (`two_way`) is three-way: its book then quotes a draw (side 1) in that event, live flag and
@@ -28,7 +28,7 @@ from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import CODES
 from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, intern
-from oddsengine.identity.traits import Kind
+from oddsengine.identity.traits import MarketKind
 
 WORDING = (
     "event_id", "sport", "league", "home_team", "away_team", "market_type", "market_segment", "selection",
@@ -65,11 +65,11 @@ _COUNTS = re.compile("(?:[0-9]+ )*")
 # ---- parts of a wording ----
 
 
-class Market(NamedTuple):
+class MarketMeaning(NamedTuple):
     """The meaning of a market type; tuples have one entry per side of `SIDES`, and -1 at the end for none."""
 
-    kind: Kind
-    with_draw: Kind  # for a moneyline whose book quotes a draw; otherwise equal to `kind`
+    kind: MarketKind
+    with_draw: MarketKind  # for a moneyline whose book quotes a draw; otherwise equal to `kind`
     usable: bool
     two_way: int  # 1: a moneyline that depends on the book; 2: in a sport with draws
     positional: bool  # outcomes are teams
@@ -80,7 +80,7 @@ class Market(NamedTuple):
     fixed: int  # its own line in hundredths, else NO_LINE
 
 
-class Selection(NamedTuple):
+class ParsedSelection(NamedTuple):
     """A parsed selection. Aliases of the sport are applied to the first four; `plain` and `bare` are as written."""
 
     whole: str
@@ -93,14 +93,14 @@ class Selection(NamedTuple):
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def market(sport: str, league: str, market_type: str, segment: str, stat: str) -> Market:
+def market(sport: str, league: str, market_type: str, segment: str, stat: str) -> MarketMeaning:
     """Parse a market type; without a period in the name, the source's segment applies."""
     meaning = catalog.meaning(sport, market_type, stat, segment)
     kind = kind_of(meaning)
     splits = meaning.family == "moneyline"
     with_draw = kind._replace(family="moneyline_3way", outcomes=("home", "draw", "away")) if splits else kind
     outcomes, renames = with_draw.outcomes, dict(meaning.renames)
-    return Market(
+    return MarketMeaning(
         kind=kind,
         with_draw=with_draw,
         usable=meaning.usable,
@@ -114,10 +114,10 @@ def market(sport: str, league: str, market_type: str, segment: str, stat: str) -
     )
 
 
-def kind_of(meaning: catalog.MarketType) -> Kind:
+def kind_of(meaning: catalog.MarketType) -> MarketKind:
     """Return the kind of a market type, as used by guards and detectors."""
     family = catalog.families().get(meaning.family)
-    return Kind(
+    return MarketKind(
         period=meaning.period,
         family=meaning.family,
         outcomes=meaning.outcomes,
@@ -145,7 +145,7 @@ def team(sport: str, text: str) -> str:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def selection(sport: str, text: str) -> Selection:
+def selection(sport: str, text: str) -> ParsedSelection:
     """Parse a selection.
 
     Examples
@@ -159,7 +159,7 @@ def selection(sport: str, text: str) -> Selection:
     shorter, bare = _without_numbers(text, whole)
     word, rest = _worded(whole, bare)
     whole, shorter, stripped, beside = (aliases.get(form, form) for form in (whole, shorter, bare, rest))
-    return Selection(whole, shorter, stripped, beside, rest, bare, _side(word))
+    return ParsedSelection(whole, shorter, stripped, beside, rest, bare, _side(word))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -206,7 +206,7 @@ def _worded(whole: str, bare: str) -> tuple[str, str]:
 # ---- whole wordings, by columns ----
 
 
-class Part(NamedTuple):
+class DistinctValues(NamedTuple):
     """One part of some wordings: its distinct values, and the index of each wording's value."""
 
     values: Sequence[Any]
@@ -221,14 +221,14 @@ class Part(NamedTuple):
 class Parts(NamedTuple):
     """The parts of some wordings."""
 
-    market: Part  # arguments of `market`
-    selection: Part  # arguments of `selection`
-    home: Part  # arguments of `team`
-    away: Part
-    type: Part  # text
-    player: Part
-    label: Part  # the source's label for a team
-    league: Part  # arguments of `league`
+    market: DistinctValues  # arguments of `market`
+    selection: DistinctValues  # arguments of `selection`
+    home: DistinctValues  # arguments of `team`
+    away: DistinctValues
+    type: DistinctValues  # text
+    player: DistinctValues
+    label: DistinctValues  # the source's label for a team
+    league: DistinctValues  # arguments of `league`
 
 
 _COLUMNS = {
@@ -247,10 +247,10 @@ def parts_of_rows(wordings: Sequence[Wording]) -> Parts:
     """Split a few wordings into parts; missing values are None."""
     at = np.arange(len(wordings), dtype=np.int32)
 
-    def part(columns: Sequence[str]) -> Part:
+    def part(columns: Sequence[str]) -> DistinctValues:
         places = [WORDING.index(name) for name in columns]
         rows: Iterable[Any] = (tuple([wording[place] or "" for place in places]) for wording in wordings)
-        return Part([row[0] for row in rows] if len(places) == 1 else list(rows), at)
+        return DistinctValues([row[0] for row in rows] if len(places) == 1 else list(rows), at)
 
     return Parts(*map(part, _COLUMNS.values()))
 
@@ -258,13 +258,13 @@ def parts_of_rows(wordings: Sequence[Wording]) -> Parts:
 def parts_of_frame(wordings: pl.DataFrame) -> Parts:
     """Split many wordings into parts, without duplicates."""
 
-    def part(columns: Sequence[str]) -> Part:
+    def part(columns: Sequence[str]) -> DistinctValues:
         own = wordings[list(columns)]
         at, first = distinct(own)
         values = own[first].rows()
         if any(own[name].null_count() for name in columns):
             values = [tuple([text or "" for text in texts]) for texts in values]
-        return Part([value[0] for value in values] if len(columns) == 1 else values, at)
+        return DistinctValues([value[0] for value in values] if len(columns) == 1 else values, at)
 
     return Parts(*map(part, _COLUMNS.values()))
 
@@ -276,7 +276,7 @@ def distinct(frame: pl.DataFrame) -> tuple[Ints, Ints]:
     return intern(frame.hash_rows().to_numpy())
 
 
-class Terms(NamedTuple):
+class TermMeanings(NamedTuple):
     """The meaning of wordings, by column; `_turned` for rows that name the event's teams the other way round.
 
     Names are numbered by `names`, which is sorted and starts with the empty one. A subject below `SUBJECTS` is none,
@@ -284,7 +284,7 @@ class Terms(NamedTuple):
     """
 
     names: list[str]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[MarketKind, ...]
     kind: Ints  # index in `kinds`
     with_draw: Ints
     two_way: Bytes
@@ -299,7 +299,7 @@ class Terms(NamedTuple):
     sport: Ints  # name of its id
     league: Ints
 
-    def take(self, at: Ints) -> "Terms":
+    def take(self, at: Ints) -> "TermMeanings":
         """Return the meaning of other wordings, by the place of each among these."""
         columns = {name: value[at] for name, value in self._asdict().items() if name not in ("names", "kinds")}
         return self._replace(**columns)
@@ -326,7 +326,7 @@ class _Names:
         return names, rank
 
 
-def read(parts: Parts, off: frozenset[int] = frozenset()) -> Terms:
+def read(parts: Parts, off: frozenset[int] = frozenset()) -> TermMeanings:
     """Return the meaning of wordings.
 
     Parameters
@@ -350,10 +350,10 @@ def read(parts: Parts, off: frozenset[int] = frozenset()) -> Terms:
     kinds = dict.fromkeys(each.kind for each in markets) | dict.fromkeys(each.with_draw for each in markets)
     code = {kind: at for at, kind in enumerate(kinds)}
 
-    def per_market(field: Callable[[Market], Any], dtype: npt.DTypeLike = np.int8) -> npt.NDArray[Any]:
+    def per_market(field: Callable[[MarketMeaning], Any], dtype: npt.DTypeLike = np.int8) -> npt.NDArray[Any]:
         return np.array([field(each) for each in markets], dtype)[of]
 
-    def by_side(field: Callable[[Market], tuple[int, ...]]) -> Sides:
+    def by_side(field: Callable[[MarketMeaning], tuple[int, ...]]) -> Sides:
         return np.array([field(each) for each in markets], np.int8).reshape(-1, len(SIDES) + 1)
 
     place, renamed = by_side(lambda m: m.place), by_side(lambda m: m.renamed)
@@ -416,7 +416,7 @@ def read(parts: Parts, off: frozenset[int] = frozenset()) -> Terms:
     if CODES["side_conflict"] not in off:
         verdict[conflict] = CODES["side_conflict"]
     verdict[~per_market(lambda m: m.usable, bool)] = CODES["unmapped"]
-    return Terms(
+    return TermMeanings(
         names=names,
         kinds=tuple(kinds),
         kind=per_market(lambda m: code[m.kind], np.int32),
@@ -435,7 +435,7 @@ def read(parts: Parts, off: frozenset[int] = frozenset()) -> Terms:
     )
 
 
-def _numbered(parsed: Selection, number: _Names) -> tuple[int, ...]:
+def _numbered(parsed: ParsedSelection, number: _Names) -> tuple[int, ...]:
     return (*map(number, parsed[:6]), parsed.word)
 
 
@@ -495,7 +495,7 @@ def _thresholds(line, side, lined, spread, fixed, out, fits):
         out[i], fits[i] = threshold(line[i], side[i], lined[i], spread[i], fixed[i])
 
 
-def thresholds(terms: Terms, line: Floats, side: Sides) -> tuple[Ints, Bools]:
+def thresholds(terms: TermMeanings, line: Floats, side: Sides) -> tuple[Ints, Bools]:
     """Convert lines of wordings to thresholds, and whether each is valid for its market."""
     out, fits = np.empty(line.size, np.int32), np.empty(line.size, np.bool_)
     lined = np.array([kind.has_line for kind in terms.kinds], np.uint8)[terms.kind]

@@ -29,24 +29,24 @@ from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.open import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.board.quotes import QuoteReader, Quotes, readable
-from oddsengine.board.rows import MOVED, NEW, REJECTED, SEEN, UNKNOWN, Quoted
-from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, Applied, Batch, Board
+from oddsengine.board.rows import MOVED, NEW, REJECTED, SEEN, UNKNOWN, CodedQuotes
+from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, AppliedBatch, Batch, Board
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.detection import tails
 from oddsengine.detection.ids import hexadecimal
 from oddsengine.detection.question import Sharp
 from oddsengine.detection.sweep import Scope
-from oddsengine.guards.verdicts import Guarded, alone, honour, judge
+from oddsengine.guards.verdicts import Verdicts, alone, honour, judge
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
-from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, Gathered
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, UnitColumns
 from oddsengine.identity.wording import Wording
 from oddsengine.live import replica
 from oddsengine.live.replica import ReadState, Replica, Write
-from oddsengine.live.update import Change, Update
+from oddsengine.live.update import Update, ViewChange
 from oddsengine.live.view import View, ViewKey, search
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import Fair
-from oddsengine.pricing.momentum import Memory, Sampled
+from oddsengine.pricing.momentum import LadderSamples, Memory
 from oddsengine.pricing.references import CLOSE, fair_prices
 from oddsengine.tables.frames import IntoFrame
 from oddsengine.tables.schema import BAD_ROW_SCHEMA, NONE_REJECTED
@@ -61,7 +61,7 @@ _ID = re.compile("[0-9a-f]{16}")
 Frame = IntoFrame | Iterable[Mapping[str, Any]] | bytes | str
 
 
-class Searched(NamedTuple):
+class SearchResult(NamedTuple):
     """Result of a search for the open sets of some views; not yet applied."""
 
     views: list[View]
@@ -70,7 +70,7 @@ class Searched(NamedTuple):
     difference: Difference
 
 
-class Entering(NamedTuple):
+class PendingView(NamedTuple):
     """A view for which a part of the board is still to be searched; steps keep the searched part up to date."""
 
     view: View
@@ -82,10 +82,10 @@ class Entering(NamedTuple):
 class Findings(NamedTuple):
     """Findings of a search over some units, and state to store for the next one."""
 
-    some: Gathered
-    searched: list[Searched]
+    some: UnitColumns
+    searched: list[SearchResult]
     changes: Changes | None  # marks to store; None: unchanged
-    sampled: Sampled | None  # momentum of the markets
+    sampled: LadderSamples | None  # momentum of the markets
     estimates: tuple[Groups, Bytes, Fair] | None  # estimates to store, and their markets
 
 
@@ -134,7 +134,7 @@ class Engine:
         self._board = Board(self._off, thresholds_of(guards))
         self._views: WeakValueDictionary[ViewKey, View] = WeakValueDictionary()  # as long as they are referenced
         self._awake: dict[ViewKey, View] = {}
-        self._entering: dict[ViewKey, Entering] = {}
+        self._entering: dict[ViewKey, PendingView] = {}
         self.opened = OpenTable()
         self._lock = threading.RLock()
         self._number, self._now = 0, int(NO_TIME)  # of the last completed step, once readers see it
@@ -142,7 +142,7 @@ class Engine:
         self._replica: Replica | None = None  # made by the first reader that finds none
         self._writes: list[Write] = []  # not yet told to the replica
         self._recorders: list[Recorder] = []
-        self._delayed: dict[float, Delayed] = {}
+        self._delayed: dict[float, DelayedEngine] = {}
         self._judges = False  # judge in every step, even without an active view
         self._published = 0, 0  # numbers of terms and books in recorded batches
 
@@ -357,7 +357,7 @@ class Engine:
         notices = [_notice(given) for given in _listed("events", events)]
         term, book = self._reader.codes(read, names)
         key = (term.astype(np.int64) << BOOK_BITS) | book
-        quoted = Quoted(key, read.odds, read.american, read.seen, read.changed, read.start, read.flags)
+        quoted = CodedQuotes(key, read.odds, read.american, read.seen, read.changed, read.start, read.flags)
         counts = dict(read.rejected.group_by("guard").len().iter_rows()) if read.rejected.height else {}
         learnt, known = self._published
         return Batch(
@@ -438,10 +438,10 @@ class Engine:
                     estimates = g, where.fair, seen.close
                 who, hits = search(some, seen, shared, where, names, self._off, moved)
                 of = np.array([view.open.row for view in shared], np.int64)
-                searched.append(Searched(shared, of, hits, self.opened.compare(of, who, units, hits, there)))
+                searched.append(SearchResult(shared, of, hits, self.opened.compare(of, who, units, hits, there)))
         return Findings(some, searched, changes, sampled, estimates)
 
-    def _judge(self, some: Gathered, slots: Ints) -> Guarded:
+    def _judge(self, some: UnitColumns, slots: Ints) -> Verdicts:
         """Run the guards over some units, and store their verdicts on the board."""
         board, g = self._board, some.groups
         rows = board.rows
@@ -457,11 +457,11 @@ class Engine:
         board.watch_gaps(some, guarded.reason)
         return guarded
 
-    def _judged(self, g: Groups) -> Guarded:
+    def _judged(self, g: Groups) -> Verdicts:
         """The verdicts stored on the board."""
         board, rows = self._board, self._board.rows
         nothing = np.full(g.row.size, np.nan)
-        return Guarded(
+        return Verdicts(
             rows.reason[g.row], nothing, rows.not_reference[g.row], rows.doubt[g.row], board.moment, board.limits
         )
 
@@ -487,7 +487,7 @@ class Engine:
 
     # ---- the update of a step ----
 
-    def _update(self, batch: Batch, applied: Applied, search: Findings | None, read: Quotes | None) -> Update:
+    def _update(self, batch: Batch, applied: AppliedBatch, search: Findings | None, read: Quotes | None) -> Update:
         board = self._board
         rows = board.rows
         moved = np.flatnonzero((applied.what & MOVED) != 0)
@@ -496,7 +496,7 @@ class Engine:
         of = np.searchsorted(slots, applied.slots[moved])
         what = np.zeros(slots.size, np.uint8)
         np.bitwise_or.at(what, of, applied.what[moved])
-        changes: dict[View, Change] = {}
+        changes: dict[View, ViewChange] = {}
         rejudged = board.rejudged()
         legs = [slots, rejudged]
         for searched in search.searched if search is not None else ():
@@ -525,7 +525,7 @@ class Engine:
             again_seen=rows.seen[again],
         )
 
-    def _changes(self, searched: Searched, now: int) -> tuple[dict[View, Change], Hits]:
+    def _changes(self, searched: SearchResult, now: int) -> tuple[dict[View, ViewChange], Hits]:
         """The changes of each active view, and everything in them that is new or has changed."""
         table, difference = self.opened, searched.difference
         fresh = np.flatnonzero(difference.status != SAME)
@@ -537,7 +537,7 @@ class Engine:
         out, around = difference.expired_ends.tolist(), difference.touched_ends.tolist()
         touched = table.id[difference.touched]
         changes = {
-            view: Change(hits.take(slice(at[k], at[k + 1])), status[at[k] : at[k + 1]], born[at[k] : at[k + 1]],
+            view: ViewChange(hits.take(slice(at[k], at[k + 1])), status[at[k] : at[k + 1]], born[at[k] : at[k + 1]],
                          ids[out[k] : out[k + 1]], kinds[out[k] : out[k + 1]], touched[around[k] : around[k + 1]])
             for k, view in enumerate(searched.views) if view.awake
         }  # fmt: skip
@@ -567,7 +567,7 @@ class Engine:
         lines = {at: words[int(key[slots[at]]) >> BOOK_BITS][-1] for at in moves}
         return {at: to for at, to in moves.items() if words[int(gone.key[to]) >> BOOK_BITS][-1] != lines[at]}
 
-    def _refused(self, applied: Applied, read: Quotes | None) -> pl.DataFrame:
+    def _refused(self, applied: AppliedBatch, read: Quotes | None) -> pl.DataFrame:
         refused = NONE_REJECTED if read is None else read.rejected
         if not applied.unknown:
             return refused
@@ -936,7 +936,7 @@ class Engine:
                 view.open = self.opened.add()
                 self._enqueue(replica.added(view.open.row))
                 units = np.flatnonzero(board.units.size[: board.names.unit_event.size])
-                entering = Entering(view, units, board.names, self.opened)
+                entering = PendingView(view, units, board.names, self.opened)
             units = entering.units
             some = 1 + int(np.searchsorted(np.cumsum(board.units.size[units]), part))
             if units.size:
@@ -970,7 +970,7 @@ class Engine:
                 _, at, of = np.intersect1d(table.id[mine], table.id[theirs], return_indices=True)
                 table.born[mine[at]] = table.born[theirs[of]]
 
-    def delayed(self, seconds: float) -> "Delayed":
+    def delayed(self, seconds: float) -> "DelayedEngine":
         """Return this engine as it was some seconds ago: the same updates, later, with views of its own.
 
         It is empty until the first update is old enough; if created after the first step, it starts with the
@@ -981,7 +981,7 @@ class Engine:
             raise ValueError(f"delayed must be in seconds, above 0 and at most {REMEMBERED_S}, got {seconds!r}")
         with self._lock:
             if seconds not in self._delayed:
-                self._delayed[seconds] = Delayed(self, seconds)
+                self._delayed[seconds] = DelayedEngine(self, seconds)
             return self._delayed[seconds]
 
     def _settle(self) -> None:
@@ -1089,7 +1089,7 @@ class Engine:
             return f"{(total * 31 + self._board.number) & ((1 << 64) - 1):016x}"
 
 
-class Waiting(NamedTuple):
+class WaitingStep(NamedTuple):
     """A step of the leader that is not yet old enough for a delayed engine."""
 
     number: int
@@ -1097,7 +1097,7 @@ class Waiting(NamedTuple):
     what: Batch | Board  # a board: to start from
 
 
-class Delayed(Engine):
+class DelayedEngine(Engine):
     """An engine as it was some seconds ago; created by `Engine.delayed`. It cannot be written to.
 
     If a batch fails twice, the board is emptied, so that nobody sees prices that are older than promised. It starts
@@ -1108,7 +1108,7 @@ class Delayed(Engine):
         super().__init__(guards=leader.guards, fair=leader.fair)
         self.seconds = seconds
         self.failure = ""  # why the last batch could not be applied; empty once one is
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[WaitingStep] = deque()
         if leader._board.number:
             self.restart(copy.deepcopy(leader._board))
 
@@ -1116,7 +1116,7 @@ class Delayed(Engine):
         """Start again from a board of the leader, once it is old enough."""
         with self._lock:
             self._waiting.clear()
-            self._waiting.append(Waiting(board.number, board.now, board))
+            self._waiting.append(WaitingStep(board.number, board.now, board))
 
     def step(self, *_: Any, **__: Any) -> Update:
         """Raises TypeError: the past cannot be changed."""
@@ -1141,7 +1141,7 @@ class Delayed(Engine):
         """Store the batch of the leader's step with this number, unless it is already stored or there is no board."""
         with self._lock:
             if not self.begins and number > (self._waiting[-1].number if self._waiting else self._board.number):
-                self._waiting.append(Waiting(number, batch.now, batch))
+                self._waiting.append(WaitingStep(number, batch.now, batch))
 
     def catch_up(self) -> None:
         """Apply the batches that are old enough, each once, even if an earlier call was interrupted."""
@@ -1240,4 +1240,4 @@ def _notice(given: Mapping[str, Any]) -> tuple[str, str, int]:
     return event, str(status), int(NO_TIME) if start is None else micros(start)
 
 
-__all__ = ["IDLE_S", "REMEMBERED_S", "Batch", "Engine", "Quoted", "ViewKey", "micros"]
+__all__ = ["IDLE_S", "REMEMBERED_S", "Batch", "CodedQuotes", "Engine", "ViewKey", "micros"]

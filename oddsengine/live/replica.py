@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from oddsengine.board.open import Difference, Hits, OpenSet, OpenTable
 from oddsengine.board.state import Batch, Board
-from oddsengine.guards.verdicts import Guarded
+from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import Bytes, Ints, Longs
 from oddsengine.identity.wording import Wording
-from oddsengine.pricing.momentum import Memory, Sampled
+from oddsengine.pricing.momentum import LadderSamples, Memory
 from oddsengine.tables.timestamps import time_of
 
 
@@ -126,7 +126,7 @@ def applied(batch: Batch) -> Write:
     return write
 
 
-def judged(slots: Ints, guarded: Guarded, verdicts: Bytes, rejected: Bytes) -> Write:
+def judged(slots: Ints, guarded: Verdicts, verdicts: Bytes, rejected: Bytes) -> Write:
     """Rows were judged."""
     return lambda shown: shown.board.judge(slots, guarded, verdicts, rejected)
 
@@ -136,7 +136,7 @@ def searched(rows: Longs, units: Longs, hits: Hits, difference: Difference, now:
     return lambda shown: shown.opened.commit(rows, units, hits, difference, now)
 
 
-def moved(sampled: Sampled, memory: Memory) -> Write:
+def moved(sampled: LadderSamples, memory: Memory) -> Write:
     """Momentum changed."""
     books = memory.books()
 

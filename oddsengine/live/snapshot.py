@@ -19,7 +19,7 @@ import numpy as np
 from oddsengine.board.levels import Levels
 from oddsengine.board.rows import COLUMNS
 from oddsengine.board.state import EventNotice
-from oddsengine.live.engine import Delayed, Engine
+from oddsengine.live.engine import DelayedEngine, Engine
 from oddsengine.live.view import ViewKey
 from oddsengine.pricing.momentum import Memory
 
@@ -96,7 +96,7 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
                 table.born[place] = since.get(key, table.born[place])
 
 
-def restore_delayed(late: Delayed, held: dict[str, Any]) -> None:
+def restore_delayed(late: DelayedEngine, held: dict[str, Any]) -> None:
     """Let a delayed engine begin with what an older snapshot holds; it then has to `receive` every batch since."""
     scratch = Engine(guards=late.guards, fair=late.fair)
     restore(scratch, held | {"views": []})

@@ -32,7 +32,7 @@ def iso(micros: int) -> str | None:
     return None if micros == NO_TIME else f"{np.datetime64(micros, 'us')}Z"
 
 
-class Delta(msgspec.Struct, gc=False):
+class RowDelta(msgspec.Struct, gc=False):
     """A row's id and all fields that can change."""
 
     id: str
@@ -47,7 +47,7 @@ class Delta(msgspec.Struct, gc=False):
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class ViewChange:
     """The effect of one step on one view: new, changed and expired opportunities."""
 
     hits: Hits  # new or changed
@@ -87,7 +87,7 @@ class Update:
     judged: Longs  # indices in `facts` of rows on the board whose rejection changed
     relined: Mapping[int, int]  # index in `rows` of a new row -> index in `gone` of the row whose line moved to it
     gone: Facts
-    views: Mapping[View, Change]
+    views: Mapping[View, ViewChange]
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`, including suspended quotes without a price for unknown rows
     late: int
     again: Words  # ids of rows that were only seen again
@@ -109,13 +109,13 @@ class Update:
         """Ids of rows that were only seen again, without any other change."""
         return hexadecimal(self.again)
 
-    def of(self, view: View) -> Change:
+    def of(self, view: View) -> ViewChange:
         """The effect on one view; empty if there is none."""
         change = self.views.get(view)
         if change is None:
             none = np.empty(0, np.int64)
             ids, kinds = none.view(np.uint64), np.empty(0, np.uint8)
-            change = Change(Hits.none(), kinds, none, ids, kinds, ids)
+            change = ViewChange(Hits.none(), kinds, none, ids, kinds, ids)
         return change
 
     def __repr__(self) -> str:
@@ -185,17 +185,17 @@ class Update:
             out["expired"] = hexadecimal(change.expired)
         return out
 
-    def _moves(self, which: npt.NDArray[np.bool_]) -> list[Delta]:
+    def _moves(self, which: npt.NDArray[np.bool_]) -> list[RowDelta]:
         """The changeable fields of some rows; the start only if the row's status changed."""
         facts = self.facts.take(self.rows[which])
-        deltas = list(map(Delta, *_figures_of(facts)))
+        deltas = list(map(RowDelta, *_figures_of(facts)))
         for at in np.flatnonzero(self.what[which] & STATUS).tolist():
             deltas[at].event_start_time = iso(int(facts.start[at]))
         return deltas
 
 
 def _figures_of(facts: Facts) -> tuple[list[Any], ...]:
-    """The columns of `Delta`."""
+    """The columns of `RowDelta`."""
     wordings = facts.wordings
     return (
         hexadecimal(facts.id), facts.prices.tolist(), facts.odds.tolist(), (1.0 / facts.odds).tolist(),
@@ -209,7 +209,7 @@ def _full(facts: Facts) -> list[dict[str, Any]]:
     if not facts.key.size:
         return []
     columns = (*_figures_of(facts), facts.sportsbooks, _isos(facts.seen), _isos(facts.start))
-    names = (*Delta.__struct_fields__[:8], "sportsbook", "last_seen_at", "event_start_time")
+    names = (*RowDelta.__struct_fields__[:8], "sportsbook", "last_seen_at", "event_start_time")
     return [
         dict(zip(names, fields, strict=True), **dict(zip(WORDING, wording, strict=False)))
         for fields, wording in zip(zip(*columns, strict=True), facts.texts, strict=True)
@@ -256,7 +256,7 @@ _OF_KIND: tuple[tuple[Any, Callable[[Floats], tuple[Floats, ...]]], ...] = (
 """By kind: the class of its opportunities, and its named figures from those of `Hits`."""
 
 
-def _opportunities(change: Change, facts: Facts) -> list[Any]:
+def _opportunities(change: ViewChange, facts: Facts) -> list[Any]:
     """Opportunities by id with their figures and legs."""
     hits = change.hits
     if not hits.size:
@@ -295,4 +295,4 @@ def _published(wording: Any) -> str:
     return catalog.published_name(wording[5] or "", wording[1] or "", wording[10] or "", wording[6] or "")
 
 
-__all__ = ["BOOK_BITS", "SAME", "Change", "Update", "hexadecimal", "iso"]
+__all__ = ["BOOK_BITS", "SAME", "Update", "ViewChange", "hexadecimal", "iso"]

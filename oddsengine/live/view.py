@@ -34,14 +34,14 @@ from oddsengine.catalog.reasons import CODES
 from oddsengine.detection import arbitrage, ev, low_hold, middles
 from oddsengine.detection.finders import Opportunities
 from oddsengine.detection.ids import Hashes, hexadecimal
-from oddsengine.detection.question import Prepared, Question, Sharp, chosen_method, empty, included, some_of
+from oddsengine.detection.question import PreparedTable, Question, Sharp, chosen_method, empty, included, some_of
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.detection.search import Cases, Search
 from oddsengine.detection.sweep import Offers, Scope, Wants, offers, unconfirmed
 from oddsengine.detection.tails import Forms
-from oddsengine.guards.verdicts import Guarded
+from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import Ints, Longs, Words
-from oddsengine.identity.layout import BOOK_BITS, Gathered
+from oddsengine.identity.layout import BOOK_BITS, UnitColumns
 from oddsengine.identity.table import Identity
 from oddsengine.live.replica import ReadState
 from oddsengine.pricing.references import (
@@ -270,7 +270,7 @@ class View:
             slots = some.groups.row
             some = some._replace(groups=some.groups._replace(row=np.arange(slots.size, dtype=np.int32)))
             known = board.facts(slots)
-            guarded = Guarded(
+            guarded = Verdicts(
                 rows.reason[slots], np.full(slots.size, np.nan), rows.not_reference[slots], rows.doubt[slots],
                 board.moment, board.limits,
             )  # fmt: skip
@@ -290,7 +290,7 @@ class View:
         # All that the board says is copied: steps go on.
         seen = fair_prices(some.groups, traits, guarded, mine, off, board=estimated)
         common = _common(offers(seen, [mine]), [self], Scope.everything(some.groups), hashes, shapes, off)
-        prepared = Prepared(None, identity, guarded, off, None)  # type: ignore[arg-type]
+        prepared = PreparedTable(None, identity, guarded, off, None)  # type: ignore[arg-type]
         question = LiveQuestion(**common, prepared=prepared, known=known, slots=slots)
         makers = (_ev_rows, *map(_case_rows, (arbitrage, low_hold, middles)))
         first, second, third, fourth = (
@@ -322,7 +322,7 @@ class View:
 
 
 def search(
-    some: Gathered, prices: FairPrices, views: Sequence["View"], scope: Scope, names: Names, off: frozenset[int],
+    some: UnitColumns, prices: FairPrices, views: Sequence["View"], scope: Scope, names: Names, off: frozenset[int],
     moved: npt.NDArray[np.bool_],
 ) -> tuple[Longs, Hits]:  # fmt: skip
     """Find what views that share fair prices hold open within a scope of some units; the view of each hit first.
@@ -382,7 +382,7 @@ def _priced(view: Offers, cases: Cases) -> Any:
     return figures
 
 
-def _hits(some: Gathered, parts: list[tuple[int, Longs, Words, Any, Any, Any]], shown: Words) -> tuple[Longs, Hits]:
+def _hits(some: UnitColumns, parts: list[tuple[int, Longs, Words, Any, Any, Any]], shown: Words) -> tuple[Longs, Hits]:
     """All kinds together, sorted by view and unit; `shown` is of the low holds."""
     if not parts:
         return np.empty(0, np.int64), Hits.none()

@@ -16,8 +16,8 @@ from itertools import islice
 
 from oddsengine.feeds.payload import Game
 from oddsengine.matching import names
-from oddsengine.matching.postings import Form, Postings
-from oddsengine.matching.schedule import WINDOW, Dated, Key, first_gap
+from oddsengine.matching.postings import NameForm, Postings
+from oddsengine.matching.schedule import WINDOW, DatedGame, Key, first_gap
 
 MOST_LIKE = 500  # names of a source that a name may have a word in common with
 MOST_ALIKE = 200  # names of a source that a name may be alike
@@ -58,11 +58,11 @@ class GameEntry:
         return self.game.home, self.game.away
 
     @property
-    def dated(self) -> Dated:
+    def dated(self) -> DatedGame:
         """The game with its starts; requires a start."""
         assert self.start is not None
         assert self.first is not None
-        return Dated(self.key, self.start, self.first)
+        return DatedGame(self.key, self.start, self.first)
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class LeagueNames:
         self._added: Counter[tuple[str, str]] = Counter()  # by name and source: how many it has added that are alike
         self._spare = 0  # comparisons that `retry` may make
 
-    def _read(self, name: str) -> tuple[list[Form], str]:
+    def _read(self, name: str) -> tuple[list[NameForm], str]:
         """Return the forms of a name, and its catalog team."""
         if len(name) > LONGEST:
             return [], ""

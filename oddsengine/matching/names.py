@@ -23,7 +23,7 @@ from rapidfuzz.distance import Levenshtein
 
 from oddsengine import catalog
 from oddsengine.matching import persons, words
-from oddsengine.matching.postings import LONGEST_INITIALS, Form, Postings, Word
+from oddsengine.matching.postings import LONGEST_INITIALS, NameForm, Postings, Word
 
 SURE, SHORTENED, PARTLY, VAGUE = 1.0, 0.92, 0.85, 0.6
 _SPELLED, _ABBREVIATED, _LETTERS = 0.97, 0.94, 0.88
@@ -236,7 +236,7 @@ def _word(word: str) -> Word:
     return Word(frozenset(keys), _may_be_initials(word))
 
 
-def _form(name: Name) -> Form:
+def _form(name: Name) -> NameForm:
     whole = tuple(name.whole.split())
     same, made, maker = {"=" + "".join(name.words)}, set(), set()
     for tokens in (name.words, whole):
@@ -246,10 +246,10 @@ def _form(name: Name) -> Form:
             maker.add(_firsts(tokens))
     posted = {*same, *("1" + each for each in made), *("2" + each for each in maker)}
     sought = {*same, *("2" + each for each in made), *("1" + each for each in maker)}
-    return Form(tuple(_word(word) for word in dict.fromkeys(name.words)), frozenset(posted), frozenset(sought))
+    return NameForm(tuple(_word(word) for word in dict.fromkeys(name.words)), frozenset(posted), frozenset(sought))
 
 
-def forms(sport: str, league: str, text: str) -> list[Form]:
+def forms(sport: str, league: str, text: str) -> list[NameForm]:
     """Return the forms of a name: `likeness` is zero for names that `Postings` does not find by them.
 
     Names of different marks or numbers of players have nothing in common.
@@ -261,11 +261,11 @@ def forms(sport: str, league: str, text: str) -> list[Form]:
     return [_marked(form, marks) for form in made] if marks else made
 
 
-def _marked(form: Form, marks: str) -> Form:
+def _marked(form: NameForm, marks: str) -> NameForm:
     def add(keys: frozenset[str]) -> frozenset[str]:
         return frozenset(f"{key} {marks}" for key in keys)
 
-    return Form(tuple(Word(add(w.keys), w.initials) for w in form.words), add(form.posted), add(form.sought))
+    return NameForm(tuple(Word(add(w.keys), w.initials) for w in form.words), add(form.posted), add(form.sought))
 
 
 def _align(one: Name, other: Name) -> tuple[float, list[str], list[str], list[str]]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from oddsengine import catalog
 from oddsengine.catalog.names import slug
 from oddsengine.matching import words
-from oddsengine.matching.postings import Form, Word
+from oddsengine.matching.postings import NameForm, Word
 
 SURE, SPELLED, INITIAL, SURNAME = 1.0, 0.96, 0.94, 0.86
 _PARTLY = 0.9  # one name has more words
@@ -183,11 +183,11 @@ def likeness(one: str, other: str) -> float:
     return max(straight, min(same(first[0], second[1]), same(first[1], second[0])))
 
 
-def forms(text: str) -> list[Form]:
+def forms(text: str) -> list[NameForm]:
     """Return the forms of an entry for `Postings`: each reading of each player."""
     names = _PARTNERS.split(text)
     readings = {reading.words for name in names for one in [read(name)] for reading in (one, _short_words(one))}
-    return [Form(tuple(_word(word, len(names)) for word in dict.fromkeys(each))) for each in sorted(readings)]
+    return [NameForm(tuple(_word(word, len(names)) for word in dict.fromkeys(each))) for each in sorted(readings)]
 
 
 def _word(word: str, players: int) -> Word:

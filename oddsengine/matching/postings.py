@@ -23,7 +23,7 @@ class Word(NamedTuple):
     initials: bool = False
 
 
-class Form(NamedTuple):
+class NameForm(NamedTuple):
     """A way to read a name: its words, and keys of the whole that are posted or looked up."""
 
     words: tuple[Word, ...]
@@ -39,7 +39,7 @@ class Postings:
         self._rarest: _Index = {}  # by the rarest word, and by keys of the whole
         self._posted: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
-    def add(self, name: str, forms: Iterable[Form]) -> None:
+    def add(self, name: str, forms: Iterable[NameForm]) -> None:
         """Post a name; its forms must have been looked up before, if at all."""
         every, rarest = set[str](), set[str]()
         for form in forms:
@@ -64,7 +64,7 @@ class Postings:
                 if not names or names == name:
                     del index[key]
 
-    def find(self, forms: Iterable[Form]) -> Iterator[str]:
+    def find(self, forms: Iterable[NameForm]) -> Iterator[str]:
         """Yield all names that may be alike, and others, some of them repeatedly."""
         for form in forms:
             for word in self._chosen(form):
@@ -76,7 +76,7 @@ class Postings:
             for key in form.sought:
                 yield from _at(self._rarest, key)
 
-    def _chosen(self, form: Form) -> list[Word]:
+    def _chosen(self, form: NameForm) -> list[Word]:
         """Return the rarest word, and the next if that may be initials, which pair with no word."""
         ordered = sorted(form.words, key=lambda word: sum(len(_at(self._every, key)) for key in word.keys))
         return ordered[: 2 if ordered and ordered[0].initials else 1]

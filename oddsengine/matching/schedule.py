@@ -21,7 +21,7 @@ Key = tuple[str, str]
 """Source and the source's id."""
 
 
-class Dated(NamedTuple):
+class DatedGame(NamedTuple):
     """A game with its current start and the first one given by the source."""
 
     key: Key
@@ -36,23 +36,23 @@ class Meetings(NamedTuple):
     doubts: dict[Key, tuple[int, ...]]
 
 
-def gap(one: Dated, other: Dated) -> timedelta:
+def gap(one: DatedGame, other: DatedGame) -> timedelta:
     """Time between two current starts."""
     return abs(one.start - other.start)
 
 
-def first_gap(one: Dated, other: Dated) -> timedelta:
+def first_gap(one: DatedGame, other: DatedGame) -> timedelta:
     """Smallest time between two starts, current or first."""
     return min(abs(a - b) for a in (one.start, one.first) for b in (other.start, other.first))
 
 
-def _order(game: Dated) -> tuple[datetime, Key]:
+def _order(game: DatedGame) -> tuple[datetime, Key]:
     return game.start, game.key
 
 
-def _leading(games: Iterable[Dated]) -> list[Dated]:
+def _leading(games: Iterable[DatedGame]) -> list[DatedGame]:
     """Return the games of the source with the most distinct starts, one per start."""
-    by_source: dict[str, dict[datetime, Dated]] = defaultdict(dict)
+    by_source: dict[str, dict[datetime, DatedGame]] = defaultdict(dict)
     for game in sorted(games, key=_order):
         by_source[game.key[0]].setdefault(game.start, game)
     if not by_source:
@@ -61,13 +61,13 @@ def _leading(games: Iterable[Dated]) -> list[Dated]:
     return list(by_source[most].values())
 
 
-def within(game: Dated, anchors: Sequence[Dated]) -> tuple[int, ...]:
+def within(game: DatedGame, anchors: Sequence[DatedGame]) -> tuple[int, ...]:
     """Return the indices of anchors near a game, by first starts only if none is near by current ones."""
     near = tuple(at for at, anchor in enumerate(anchors) if gap(game, anchor) <= WINDOW)
     return near or tuple(at for at, anchor in enumerate(anchors) if first_gap(game, anchor) <= WINDOW)
 
 
-def arrange(games: Iterable[Dated], shut: Sequence[Dated] = (), named: Sequence[Dated] = ()) -> Meetings:
+def arrange(games: Iterable[DatedGame], shut: Sequence[DatedGame] = (), named: Sequence[DatedGame] = ()) -> Meetings:
     """Assign games to meetings.
 
     Meetings fixed by overrides come first: `shut` are separate from those of the games, `named` replace the nearest of
@@ -84,7 +84,7 @@ def arrange(games: Iterable[Dated], shut: Sequence[Dated] = (), named: Sequence[
     for game in ordered:
         if not within(game, anchors):
             anchors.append(game)
-    groups: list[list[Dated]] = [[anchor] if at >= len(fixed) else [] for at, anchor in enumerate(anchors)]
+    groups: list[list[DatedGame]] = [[anchor] if at >= len(fixed) else [] for at, anchor in enumerate(anchors)]
     taken = {game.key for group in groups for game in group}
     doubts: dict[Key, tuple[int, ...]] = {}
     for game in ordered:
@@ -105,7 +105,7 @@ def arrange(games: Iterable[Dated], shut: Sequence[Dated] = (), named: Sequence[
     return Meetings([[game.key for game in group] for group in groups], doubts)
 
 
-def _clear(game: Dated, meeting: Dated, meetings: Iterable[Dated]) -> bool:
+def _clear(game: DatedGame, meeting: DatedGame, meetings: Iterable[DatedGame]) -> bool:
     """Whether a game's start fits one meeting clearly better than the others near it."""
     apart = gap(game, meeting)
     return all(
@@ -115,9 +115,9 @@ def _clear(game: Dated, meeting: Dated, meetings: Iterable[Dated]) -> bool:
     )
 
 
-def _twice(group: list[Dated], anchor: Dated) -> list[Dated]:
+def _twice(group: list[DatedGame], anchor: DatedGame) -> list[DatedGame]:
     """Return all but the nearest of a source's games at different times in one meeting."""
-    best: dict[str, Dated] = {}
+    best: dict[str, DatedGame] = {}
     for game in sorted(group, key=lambda g: (g.key != anchor.key, gap(g, anchor), g.key)):
         best.setdefault(game.key[0], game)
     return [game for game in group if game.start != best[game.key[0]].start]

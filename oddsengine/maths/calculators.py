@@ -51,7 +51,7 @@ class Parlay(NamedTuple):
     ev: float  # per unit staked
 
 
-class Middle(NamedTuple):
+class MiddleStakes(NamedTuple):
     """Stakes on the two lines of a middle, and their profit."""
 
     stakes: tuple[float, float]
@@ -136,7 +136,7 @@ def parlay(odds: Sequence[float], probs: Sequence[float]) -> Parlay:
     return Parlay(price, p, price * p - 1.0)
 
 
-def middle_stakes(total: float, odds: float, other: float, prob: float | None = None) -> Middle:
+def middle_stakes(total: float, odds: float, other: float, prob: float | None = None) -> MiddleStakes:
     """Divide a stake between the two lines of a middle; `prob` is the probability that both win.
 
     Examples
@@ -152,4 +152,4 @@ def middle_stakes(total: float, odds: float, other: float, prob: float | None = 
     one, both = first * odds - total, first * odds + second * other - total
     needed = (odds + other) / (odds * other) - 1.0  # -one / (both - one)
     ev = None if prob is None else prob * both + (1.0 - prob) * one
-    return Middle((first, second), both, one, max(0.0, needed), ev)
+    return MiddleStakes((first, second), both, one, max(0.0, needed), ev)

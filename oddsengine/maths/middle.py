@@ -478,7 +478,7 @@ class Window(NamedTuple):
     points: Integers
 
 
-class Middle(NamedTuple):
+class MiddleValue(NamedTuple):
     """Value of a middle, as fractions of the total stake; `prob` is the probability of its window."""
 
     prob: Floats
@@ -707,7 +707,7 @@ def mass(shapes: Shapes, location: ArrayLike, numbers: ArrayLike) -> Floats:
 
 def evaluate(
     over_line: ArrayLike, under_line: ArrayLike, over_odds: ArrayLike, under_odds: ArrayLike, tail: ArrayLike
-) -> Middle:
+) -> MiddleValue:
     """Value of middles, given the tail at the points of `window`.
 
     Parameters
@@ -740,14 +740,14 @@ def evaluate(
     d1, d2 = decimal_odds(over_odds), decimal_odds(under_odds)
     shape = np.broadcast_shapes(low.shape, high.shape, d1.shape, d2.shape, curve.shape[:-1])
     columns = [*_flat(shape, low, high, d1, d2), _flat((*shape, 4), curve)[0].reshape(-1, 4)]
-    return Middle._make(column.reshape(shape) for column in evaluate_columns(*columns))
+    return MiddleValue._make(column.reshape(shape) for column in evaluate_columns(*columns))
 
 
 def evaluate_columns(
     over_line: Integers, under_line: Integers, over_odds: Floats, under_odds: Floats, tail: Floats
-) -> Middle:
+) -> MiddleValue:
     """`evaluate` for flat columns and rows of four tails, without checks."""
-    return Middle(*_evaluate(over_line, under_line, over_odds, under_odds, tail))
+    return MiddleValue(*_evaluate(over_line, under_line, over_odds, under_odds, tail))
 
 
 def promising(

@@ -36,7 +36,7 @@ from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.fair import FLAGS, FairTable
 from oddsengine.catalog.reasons import CODES
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words
-from oddsengine.identity.traits import Kind, Traits
+from oddsengine.identity.traits import MarketKind, Traits
 from oddsengine.maths.devig import devig_groups
 
 SECOND = 1_000_000
@@ -48,7 +48,7 @@ _OUTLIER, _STALE = CODES["outlier"], CODES["stale"]
 _NOTHING: Floats = np.empty(0)
 
 
-class Lines(NamedTuple):
+class KindParameters(NamedTuple):
     """The table's values for the kinds of market in the leagues of a board."""
 
     sport: Ints  # per event: its sport and league, a column of the next three
@@ -64,7 +64,7 @@ class Voters(NamedTuple):
     sharp: Floats  # weight as a sharp, else 0
 
 
-class Votes(NamedTuple):
+class BookLogits(NamedTuple):
     """Each book's own complete prices of a market, as logits."""
 
     start: Longs  # market -> votes
@@ -89,7 +89,7 @@ class Fair(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 14)
-def _line(table_id: int, kind: Kind, sport: str, league: str) -> tuple[float, int, int]:
+def _line(table_id: int, kind: MarketKind, sport: str, league: str) -> tuple[float, int, int]:
     table = _TABLES[table_id]
     known = catalog.league(league, sport) if league else None
     measured = kind.period == catalog.FULL_GAME and not kind.prop
@@ -106,7 +106,7 @@ def _line(table_id: int, kind: Kind, sport: str, league: str) -> tuple[float, in
 _TABLES: dict[int, FairTable] = {}
 
 
-def lines(kinds: Sequence[Kind], sports: Iterable[tuple[catalog.Sport, str]], table: FairTable) -> Lines:
+def lines(kinds: Sequence[MarketKind], sports: Iterable[tuple[catalog.Sport, str]], table: FairTable) -> KindParameters:
     """Look up the kinds of a board in the sports and leagues of its events."""
     _TABLES[id(table)] = table
     columns: dict[tuple[str, str], int] = {}
@@ -116,7 +116,7 @@ def lines(kinds: Sequence[Kind], sports: Iterable[tuple[catalog.Sport, str]], ta
     for row, kind in enumerate(kinds):
         for (sport_id, league), column in columns.items():
             slope[row, column], reach[row, column], flags[row, column] = _line(id(table), kind, sport_id, league)
-    return Lines(np.array(of_event, np.int32), slope, reach, flags)
+    return KindParameters(np.array(of_event, np.int32), slope, reach, flags)
 
 
 def voters(books: Sequence[str], table: FairTable) -> Voters:
@@ -207,7 +207,7 @@ def _votes(
 def votes(
     groups: Groups, net: Floats, changed: Longs, reason: Bytes, widest: int, table: FairTable,
     needed: Bytes | None = None,
-) -> Votes:  # fmt: skip
+) -> BookLogits:  # fmt: skip
     """Collect the complete markets of each book as votes, including prices rejected only by `stale` or `outlier`.
 
     `needed` selects ladders (None: all); the others get no votes.
@@ -224,7 +224,7 @@ def votes(
     ends = ends[: count + 1]
     used = ends[-1]
     prob = devig_groups(entry_odds[:used], ends, "power")
-    out = Votes(
+    out = BookLogits(
         np.zeros(g.threshold.size + 1, np.int64), np.empty(count, np.int32), np.zeros((count, widest)),
         np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64),
     )  # fmt: skip
@@ -233,7 +233,7 @@ def votes(
         g.market, g.book, g.seen, changed, entry_rows[:used], entry_odds[:used], prob, ends, c.vote_sum_low - 1e-9,
         c.vote_sum_high + 1e-9, *out,
     )  # fmt: skip
-    return Votes._make((out.start, *(column[:fit] for column in out[1:])))
+    return BookLogits._make((out.start, *(column[:fit] for column in out[1:])))
 
 
 @inlined
@@ -606,13 +606,13 @@ class Estimator(NamedTuple):
     """The table, and its values for the kinds, sports and books of a board; the same for every search."""
 
     table: FairTable
-    lines: Lines
+    lines: KindParameters
     voters: Voters
     books: tuple[str, ...]
 
 
 def estimator(
-    kinds: Sequence[Kind], sports: Iterable[tuple[catalog.Sport, str]], books: Sequence[str], table: FairTable
+    kinds: Sequence[MarketKind], sports: Iterable[tuple[catalog.Sport, str]], books: Sequence[str], table: FairTable
 ) -> Estimator:
     """Resolve a table for the kinds, events and books of a board."""
     return Estimator(table, lines(kinds, sports, table), voters(books, table), tuple(books))
@@ -626,13 +626,13 @@ class Times(NamedTuple):
     minute: Longs  # per ladder; see `minutes`
 
 
-class Board(NamedTuple):
+class CloseInput(NamedTuple):
     """Input of the estimator from a board or a part of it, with the catalog's commissions; the same for all callers."""
 
     of: Estimator
     times: Times
     momentum: Floats | None  # (ladders, outcomes); None means 0
-    ballot: Votes
+    ballot: BookLogits
     voting: Bytes | None = None  # per ladder: 1 if its votes were collected; None means all
     needed: Bytes | None = None  # per market, see `estimate`
     known: Floats = _NOTHING  # per slot, see `estimate`
@@ -645,7 +645,7 @@ def gross(traits: Traits, rate: Floats, fee: Floats) -> Bytes:
 
 def estimate(
     of: Estimator, groups: Groups, traits: Traits, net: Floats, reason: Bytes, barred: Bytes, times: Times,
-    momentum: Floats | None, ballot: Votes, needed: Bytes | None = None, known: Floats = _NOTHING,
+    momentum: Floats | None, ballot: BookLogits, needed: Bytes | None = None, known: Floats = _NOTHING,
 ) -> Fair:  # fmt: skip
     """Estimate the fair probability of every price at the close.
 
@@ -742,7 +742,7 @@ def _sharpest(market, book, start, voter, feed, sharp, out):
                 out[i], most = b, sharp[b]
 
 
-def sharpest(of: Estimator, ballot: Votes, traits: Traits, market: Longs, book: Ints) -> Ints:
+def sharpest(of: Estimator, ballot: BookLogits, traits: Traits, market: Longs, book: Ints) -> Ints:
     """The sharp with the most influence on a fair probability: a book's code, or -2 for a consensus without one."""
     out = np.empty(market.size, np.int32)
     _sharpest(market, book, ballot.start, ballot.book, traits.feed, of.voters.sharp, out)
@@ -765,7 +765,7 @@ def _agreeing(market, book, side, net, outcomes, start, voter, x, feed, others, 
                 agree[i] += net[i] > (1.0 + np.exp(-logit)) * (1.0 + _ROUNDING)
 
 
-def agreeing(groups: Groups, ballot: Votes, traits: Traits, row: Ints, net: Floats) -> tuple[Longs, Longs]:
+def agreeing(groups: Groups, ballot: BookLogits, traits: Traits, row: Ints, net: Floats) -> tuple[Longs, Longs]:
     """Count the independent books on the line of some prices, and those whose own prices imply a positive EV.
 
     Books of one feed count once, and a price's own feed does not count.

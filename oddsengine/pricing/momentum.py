@@ -15,7 +15,7 @@ from oddsengine._jit import kernel
 from oddsengine.catalog import FairTable
 from oddsengine.columns import spans
 from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs, Words, checksum, mix
-from oddsengine.pricing.close import Votes, clip
+from oddsengine.pricing.close import BookLogits, clip
 
 SECOND = 1_000_000
 
@@ -176,7 +176,7 @@ def _remember(
     return used, end
 
 
-class Sampled(NamedTuple):
+class LadderSamples(NamedTuple):
     """The result of `Memory.refresh` for some ladders, to be passed to `commit`."""
 
     keys: Words
@@ -217,9 +217,9 @@ class Memory:
         self._x = np.zeros((4096, 2))
 
     def refresh(
-        self, keys: Words, groups: Groups, ballot: Votes, minute: Longs, slope: Floats, reach: Longs, feed: Ints,
+        self, keys: Words, groups: Groups, ballot: BookLogits, minute: Longs, slope: Floats, reach: Longs, feed: Ints,
         books: tuple[str, ...], table: FairTable, needed: Bytes | None = None,
-    ) -> Sampled:  # fmt: skip
+    ) -> LadderSamples:  # fmt: skip
         """Momentum of the ladders of some groups, each at its minute.
 
         Parameters
@@ -240,7 +240,7 @@ class Memory:
         ladders, width = keys.size, ballot.x.shape[1]
         n = ballot.book.size + _entries(keys, self._keys, self._slot, self._size)
         outcomes = g.outcomes[g.markets[:-1]] if ladders else np.empty(0, np.int64)
-        made = Sampled(
+        made = LadderSamples(
             keys, minute, outcomes, np.empty((ladders, width)), np.empty(ladders, np.int32),
             np.empty(ladders, np.uint8), np.empty((ladders, width)), np.empty(ladders, np.int64),
             np.empty(ladders + 1, np.int64), np.empty(n, np.int32), np.empty((n, 2), np.int32),
@@ -259,7 +259,7 @@ class Memory:
         )  # fmt: skip
         return made
 
-    def commit(self, made: Sampled) -> None:
+    def commit(self, made: LadderSamples) -> None:
         """Store what changed."""
         some = np.flatnonzero(made.changed)
         if not some.size:

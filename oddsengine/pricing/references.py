@@ -15,7 +15,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import CODES
-from oddsengine.guards.verdicts import Guarded
+from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints
 from oddsengine.identity.traits import Traits
 from oddsengine.maths.devig import DEVIG_METHODS, devig_groups
@@ -120,7 +120,7 @@ class FairPrices:
     reference: Ints  # per market: the book, -1 none, -2 a consensus
     fair: Floats  # per segment: the reference's probability, nan if none or a consensus
     live: Bytes  # per market
-    board: fair_close.Board | None  # input of the estimator
+    board: fair_close.CloseInput | None  # input of the estimator
     close: fair_close.Fair | None  # its result, if the method is `CLOSE`
 
 
@@ -228,13 +228,13 @@ def view_spec(
 def fair_prices(
     groups: Groups,
     traits: Traits,
-    guarded: Guarded,
+    guarded: Verdicts,
     spec: ViewSpec,
     off: frozenset[int],
     *,
     referred: bool = True,
     needed: Bytes | None = None,
-    board: fair_close.Board | None = None,
+    board: fair_close.CloseInput | None = None,
 ) -> FairPrices:
     """Compute fair prices for the references, method and commission of a caller.
 
@@ -320,10 +320,10 @@ def devig_method(method: str) -> str:
 
 def read(
     of: fair_close.Estimator, groups: Groups, traits: Traits, reason: Bytes, times: fair_close.Times,
-    momentum: Callable[[fair_close.Votes], Floats | None], voting: Bytes | None = None,
-) -> fair_close.Board:  # fmt: skip
+    momentum: Callable[[fair_close.BookLogits], Floats | None], voting: Bytes | None = None,
+) -> fair_close.CloseInput:  # fmt: skip
     """Collect the estimator's input from a board or some ladders of it; `momentum` is called with the votes."""
     net = after_commission(groups, traits)
     widest = int(traits.outcomes.max(initial=2))
     ballot = fair_close.votes(groups, net, times.changed, reason, widest, of.table, voting)
-    return fair_close.Board(of, times, momentum(ballot), ballot, voting)
+    return fair_close.CloseInput(of, times, momentum(ballot), ballot, voting)

@@ -25,9 +25,9 @@ import numpy as np
 from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.live.engine import Engine
 from oddsengine.query.changes import Mirror, RowChanges, TermFilter, UpdateChanges, book_ids
-from oddsengine.query.filter import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, Cursor, Filter
+from oddsengine.query.filter import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, Cursor, RowFilter
 from oddsengine.query.index import Index
-from oddsengine.query.reader import BoardEvent, BoardReader, Leg, Marks, OddsRows, OwnTexts
+from oddsengine.query.reader import BoardEvent, BoardReader, LegPrice, Marks, OddsRows, OwnTexts
 from oddsengine.query.stats import BoardIds, BoardStats, StatsCache
 from oddsengine.query.terms import TermIndex
 from oddsengine.tables.timestamps import timestamps
@@ -49,9 +49,9 @@ def warm() -> None:
     index = Index(engine)
     index.follow(update)
     with index.reader(judged=True) as reader:
-        slots = reader.rows(Filter(main=True, low=-500.0), {})
-        reader.listed(Filter(low=-500.0), {}, "", 1, 0)
-        reader.take(reader.best(Filter(), {}))
+        slots = reader.rows(RowFilter(main=True, low=-500.0), {})
+        reader.listed(RowFilter(low=-500.0), {}, "", 1, 0)
+        reader.take(reader.best(RowFilter(), {}))
         reader.states(slots)
     for writeable in (True, False):  # columns of frames are read-only
         times = np.zeros(1, np.int64)
@@ -70,14 +70,14 @@ __all__ = [
     "BoardReader",
     "BoardStats",
     "Cursor",
-    "Filter",
     "Index",
-    "Leg",
+    "LegPrice",
     "Marks",
     "Mirror",
     "OddsRows",
     "OwnTexts",
     "RowChanges",
+    "RowFilter",
     "StatsCache",
     "TermFilter",
     "TermIndex",

@@ -17,7 +17,7 @@ from oddsengine.columns import NO_TIME, Bools, Floats, Ints, Longs, grown
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, ON, SUSPENDED
 from oddsengine.live.update import Update
 from oddsengine.query import values
-from oddsengine.query.filter import Filter
+from oddsengine.query.filter import RowFilter
 from oddsengine.query.index import Index
 from oddsengine.query.reader import BoardReader, Marks, OddsRows
 from oddsengine.query.terms import TermIndex
@@ -187,7 +187,7 @@ class UpdateChanges:
         changed = self._marks.lines[lines].changed[became.others]
         return np.concatenate((np.ones(int(became.whole.sum()), bool), changed))[self._places[id(self.new)]]
 
-    def matched(self, filter_: Filter) -> Bools | None:
+    def matched(self, filter_: RowFilter) -> Bools | None:
         """Which rows of `new` matched a filter before the sports of events changed; None if none has."""
         before, new = self.relabelled, self.new
         if before is None or before.names is not self.terms.names:
@@ -258,7 +258,7 @@ class _Column:
 class TermFilter:
     """The terms and books that match a filter, by code. Sport, league, market and event match as in queries."""
 
-    def __init__(self, filter_: Filter) -> None:
+    def __init__(self, filter_: RowFilter) -> None:
         self._filter = filter_
         self._terms: TermIndex | None = None
         self._mask = np.empty(0, bool)

@@ -14,7 +14,7 @@ SORTS = (
 )  # fmt: skip
 
 
-class Filter(NamedTuple):
+class RowFilter(NamedTuple):
     """Conditions on rows; None is no condition. American odds, times in microseconds."""
 
     books: frozenset[str] | None = None
@@ -37,7 +37,7 @@ class Filter(NamedTuple):
     lines: frozenset[str] | None = None  # for streams: the books whose prices decide main lines
     seen: bool = False  # count rows that were only seen again as changed `after`
 
-    def unlimited(self) -> "Filter":
+    def unlimited(self) -> "RowFilter":
         """Return the filter without limits on the price."""
         return self if self.low is None and self.high is None else self._replace(low=None, high=None)
 

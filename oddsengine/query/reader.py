@@ -26,7 +26,7 @@ from oddsengine.live.replica import ReadState
 from oddsengine.live.update import Update
 from oddsengine.maths.odds import even_money, quoted_american, round_american
 from oddsengine.pricing.commission import charge
-from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Filter, Key
+from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Key, RowFilter
 from oddsengine.query.lines import NOT_COMPUTED, MainLines, units_of
 from oddsengine.query.scan import best, between, page_between, scan, states
 from oddsengine.query.terms import TermIndex, TermTexts
@@ -63,7 +63,7 @@ class OwnTexts(NamedTuple):
         return cls(*link.split(SEPARATOR))
 
 
-class Leg(NamedTuple):
+class LegPrice(NamedTuple):
     """One price of an id."""
 
     book: str  # id
@@ -197,7 +197,7 @@ class BoardReader:
         active: Ints = slots[~suspended]
         return active
 
-    def legs(self, ident: int, book: str | None = None, *, price: bool = True) -> list[Leg]:
+    def legs(self, ident: int, book: str | None = None, *, price: bool = True) -> list[LegPrice]:
         """Return the prices of an id of a price or of an open opportunity; empty if the id is unknown.
 
         With `book`, only prices of that book, or else the same selections at that book. With `price=False`, the id is
@@ -236,13 +236,13 @@ class BoardReader:
         same_outcome: Ints = same[same >= 0]
         return same_outcome
 
-    def _leg(self, slot: int) -> Leg:
+    def _leg(self, slot: int) -> LegPrice:
         key, links, names = int(self.board.rows.key[slot]), self.board.rows.links, self.board.names
         link = links[slot] if slot < len(links) else None
         book = catalog.book(names.books[key & BOOK_MASK]).id
-        return Leg(book, names.wordings[key >> BOOK_BITS], None if link is None else OwnTexts.read(link))
+        return LegPrice(book, names.wordings[key >> BOOK_BITS], None if link is None else OwnTexts.read(link))
 
-    def rows(self, f: Filter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
+    def rows(self, f: RowFilter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
         """Return the slots of matching rows in order, or of removed rows. Unknown ids are added to `unknown`."""
         every = f.unlimited()
         key = "rows", every, gone, self.lines.books
@@ -261,7 +261,7 @@ class BoardReader:
         return self.index.cached(("prices", key), make)[0]
 
     def listed(
-        self, f: Filter, unknown: dict[str, list[str]], sort: str, limit: int, offset: int,
+        self, f: RowFilter, unknown: dict[str, list[str]], sort: str, limit: int, offset: int,
         cursor: Cursor | None = None, *, best: bool = False,
     ) -> tuple[Ints, int, int]:  # fmt: skip
         """Return one page of `rows`, or of `best`: its slots, the number of rows before it, and the number of all."""
@@ -276,7 +276,7 @@ class BoardReader:
         total, written = page_between(slots, price, *_bounds(f.low, f.high), offset, out)
         return out[:written], offset, total
 
-    def _rows(self, f: Filter, *, gone: bool) -> tuple[Ints, dict[str, list[str]]]:
+    def _rows(self, f: RowFilter, *, gone: bool) -> tuple[Ints, dict[str, list[str]]]:
         index, terms, rows = self.index, self.terms, self.board.rows
         unknown: dict[str, list[str]] = {}
         marked = index.marked
@@ -299,7 +299,7 @@ class BoardReader:
             slots = slots[self.main(slots) == int(f.main)]
         return slots, unknown
 
-    def _events(self, f: Filter, unknown: dict[str, list[str]]) -> Ints:
+    def _events(self, f: RowFilter, unknown: dict[str, list[str]]) -> Ints:
         chosen: set[int] | None = None
         if f.event is not None:
             codes = self.board.names.event_codes
@@ -316,7 +316,7 @@ class BoardReader:
         spots = np.sort(self.index.spot[np.fromiter(chosen, np.int64, len(chosen))])
         return self.index.events[spots]
 
-    def _mask(self, f: Filter, unknown: dict[str, list[str]]) -> Bytes:
+    def _mask(self, f: RowFilter, unknown: dict[str, list[str]]) -> Bytes:
         """Return 1 for each matching term."""
         terms = self.terms
         slots: list[Bools] = []
@@ -354,7 +354,7 @@ class BoardReader:
         ids = {name: catalog.book(name).id for name in names}
         return [name for name, id_ in ids.items() if id_ not in listed and id_ not in self.index.books]
 
-    def best(self, f: Filter, unknown: dict[str, list[str]]) -> Ints:
+    def best(self, f: RowFilter, unknown: dict[str, list[str]]) -> Ints:
         """Return the best price of each outcome after commission, among matching rows.
 
         Suspended and rejected prices are ignored. Among equal prices the last seen is preferred, as the likeliest to be
@@ -616,7 +616,7 @@ class BoardReader:
         return Cursor(sort, value, start, id_, None if event else (*term, book)).text()
 
 
-def _between(slots: Ints, price: Ints, f: Filter) -> Ints:
+def _between(slots: Ints, price: Ints, f: RowFilter) -> Ints:
     out = np.empty(slots.size + 1, np.int32)
     return out[: between(slots, price, *_bounds(f.low, f.high), out)]
 

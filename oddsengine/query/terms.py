@@ -40,7 +40,7 @@ class TermTexts(NamedTuple):
     source_market_type: str | None = None
 
 
-class _Codes:
+class _CodeColumn:
     """A growing column of codes, and the texts they stand for."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class TermIndex:
         self._relabelled = names.relabelled
         self.texts: list[TermTexts] = []
         self.keys: list[Key] = []  # sort key within the event
-        self.columns = {name: _Codes() for name in _COLUMNS}
+        self.columns = {name: _CodeColumn() for name in _COLUMNS}
         self.ways = np.empty(0, np.uint8)
         self.turned = np.empty(0, np.uint8)
         self.sorted = np.empty(0, np.int32)  # terms, event by event
@@ -220,7 +220,7 @@ class TermIndex:
         """Reassign outcome codes if home and away of an event were swapped."""
         now = self.names.turned.values[: self.turned.size]
         if not np.array_equal(now, self.turned):
-            self.columns["straight"], self.columns["drawn"] = _Codes(), _Codes()
+            self.columns["straight"], self.columns["drawn"] = _CodeColumn(), _CodeColumn()
             self._outcomes(0, self.turned.size)
             self.columns["straight"].settle()
             self.columns["drawn"].settle()

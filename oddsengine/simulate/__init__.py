@@ -12,6 +12,6 @@ from oddsengine.simulate.games import Chances
 from oddsengine.simulate.hazards import HAZARDS, Phantom
 from oddsengine.simulate.surebets import TrueArbitrage
 from oddsengine.simulate.wording import Place
-from oddsengine.simulate.world import Batch, World
+from oddsengine.simulate.world import FeedBatch, World
 
-__all__ = ["HAZARDS", "Batch", "Chances", "Phantom", "Place", "TrueArbitrage", "World"]
+__all__ = ["HAZARDS", "Chances", "FeedBatch", "Phantom", "Place", "TrueArbitrage", "World"]

@@ -7,7 +7,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.catalog.names import slug
 from oddsengine.identity.groups import Floats, Longs
-from oddsengine.simulate.leagues import FIRST_NAMES, LAST_NAMES, LEAGUES, PLAYERS, League
+from oddsengine.simulate.leagues import FIRST_NAMES, LAST_NAMES, LEAGUES, PLAYERS, SimulatedLeague
 from oddsengine.simulate.wording import Fixture
 
 _DAY = 86400.0
@@ -51,7 +51,7 @@ def fixtures(league: Longs, begins: Floats, start: datetime, rng: np.random.Gene
     return made
 
 
-def _teams(league: League) -> list[str]:
+def _teams(league: SimulatedLeague) -> list[str]:
     return [team.name for team in catalog.teams() if team.league == league.id]
 
 
@@ -62,7 +62,7 @@ def _players(rng: np.random.Generator) -> tuple[str, ...]:
     return tuple(f"{FIRST_NAMES[a]} {LAST_NAMES[b]}" for a, b in zip(first, last, strict=True))
 
 
-def _name(taken: set[str], league: League, home: str, away: str, when: datetime) -> str:
+def _name(taken: set[str], league: SimulatedLeague, home: str, away: str, when: datetime) -> str:
     base = f"{league.id}_{slug(away)}_{slug(home)}_{when:%Y-%m-%d}"
     name = next(n for n in (base, *(f"{base}_{again}" for again in range(2, 100))) if n not in taken)
     taken.add(name)

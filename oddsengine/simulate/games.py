@@ -13,7 +13,8 @@ and the remaining points over the exposure r have the generating function
 
 **Probabilities are exact.** The generating function of the final score is this one times z^score, and probabilities
 given public information are a martingale by construction. Sums and differences of two teams are products of their
-functions; an inverse Fourier transform on `League.size` points converts them to probabilities (aliasing is negligible).
+functions; an inverse Fourier transform on `SimulatedLeague.size` points converts them to probabilities (aliasing is
+negligible).
 A game that cannot end level is decided by a fair coin; the winner adds the bonus.
 
 **Lines** are counted in quarters. A bet at threshold t wins if the score (home's margin for spreads) is above t; a
@@ -40,7 +41,7 @@ from oddsengine.simulate.leagues import (
     PLAYERS,
     SPREAD,
     TOTAL,
-    League,
+    SimulatedLeague,
 )
 
 UPCOMING, LIVE, ENDED = range(3)
@@ -82,7 +83,7 @@ class News(NamedTuple):
     props: bool  # whether an even prop has the same drift; otherwise several times it
 
 
-class GameChanges(NamedTuple):
+class TickChanges(NamedTuple):
     """Events of one time step, and how probabilities moved."""
 
     started: Longs
@@ -111,7 +112,7 @@ class SimulatedGames:
     """All games of a world, as arrays over events.
 
     `league` are indices in `LEAGUES`, `start` seconds of world time, `pace` is the speed of games relative to real
-    time. Without `news`, reports arrive one by one at the rate `League.news`; otherwise in groups.
+    time. Without `news`, reports arrive one by one at the rate `SimulatedLeague.news`; otherwise in groups.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class SimulatedGames:
 
     # ---- time ----
 
-    def advance(self, now: float, seconds: float) -> GameChanges:
+    def advance(self, now: float, seconds: float) -> TickChanges:
         """Advance time to `now`: reports before games, scores during games."""
         self._now = now
         self._laws.clear()
@@ -176,7 +177,7 @@ class SimulatedGames:
         scored, ended = self._play(live, np.clip(now - self.start[live], 0.0, seconds) * self._speed[live])
         old = open_[(self._renewed[open_] < now - _REFRESH) | reports]
         due = np.union1d(np.setdiff1d(old, ended), np.setdiff1d(live, ended))
-        return GameChanges(begun, ended, scored, due, self._renew(due))
+        return TickChanges(begun, ended, scored, due, self._renew(due))
 
     def finish(self) -> None:
         self._laws.clear()
@@ -278,7 +279,7 @@ class SimulatedGames:
         halves = (quarters // 2, (quarters + 1) // 2)
         return sum(0.5 * (2 * count > h) for h in halves), sum(0.5 * (2 * count < h) for h in halves)
 
-    def _law(self, league: League, events: Longs) -> Floats:
+    def _law(self, league: SimulatedLeague, events: Longs) -> Floats:
         """Return P(X <= k) of what each ladder counts: (events, LADDERS, size); margins start at -size / 2."""
         size = league.size
         turn = np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
@@ -314,7 +315,7 @@ class SimulatedGames:
                 moved[rows] = self._renew_league(league, events[rows])
         return moved
 
-    def _renew_league(self, league: League, events: Longs) -> Floats:
+    def _renew_league(self, league: SimulatedLeague, events: Longs) -> Floats:
         cdf = self._law(league, events)
         origin = np.zeros((1, LADDERS, 1), np.int64)
         origin[:, : SPREAD + 1] = league.size // 2

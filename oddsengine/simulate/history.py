@@ -85,7 +85,7 @@ _BOOKS = (
 )
 
 
-class _Market(NamedTuple):
+class _SimulatedMarket(NamedTuple):
     """Outcomes of one market in every match, at one time."""
 
     name: str
@@ -198,7 +198,7 @@ def _goals(alpha: Floats, beta: Floats) -> Floats:
     return np.asarray(chance / chance.sum(-1, keepdims=True))
 
 
-def _markets(goals: Floats) -> list[_Market]:
+def _markets(goals: Floats) -> list[_SimulatedMarket]:
     """Return result, total and handicap of every match."""
     home, away = goals
     matches = home.shape[0]
@@ -215,14 +215,14 @@ def _markets(goals: Floats) -> list[_Market]:
     totals = np.hstack([over, under]), np.hstack([under, over])
     handicaps = np.hstack([win, lose]), np.hstack([lose, win])
     return [
-        _Market("moneyline_3way", ("home", "draw", "away"), np.full(matches, np.nan), result, 1.0 - result),
-        _Market("total_goals", ("over", "under"), np.full(matches, _TOTAL / 4.0), *totals),
-        _Market("asian_handicap", ("home", "away"), 0.0 - _HANDICAPS[even] / 4.0, *handicaps),
+        _SimulatedMarket("moneyline_3way", ("home", "draw", "away"), np.full(matches, np.nan), result, 1.0 - result),
+        _SimulatedMarket("total_goals", ("over", "under"), np.full(matches, _TOTAL / 4.0), *totals),
+        _SimulatedMarket("asian_handicap", ("home", "away"), 0.0 - _HANDICAPS[even] / 4.0, *handicaps),
     ]
 
 
 def _prices(
-    early: list[_Market], now: list[_Market], rng: np.random.Generator, *, closing: bool
+    early: list[_SimulatedMarket], now: list[_SimulatedMarket], rng: np.random.Generator, *, closing: bool
 ) -> dict[str, list[str]]:
     """Return the price columns of one collection time."""
     mark = "C" if closing else ""
@@ -245,7 +245,9 @@ def _prices(
     return columns
 
 
-def _odds(book: _Book, before: _Market, now: _Market, rng: np.random.Generator, *, closing: bool) -> Floats:
+def _odds(
+    book: _Book, before: _SimulatedMarket, now: _SimulatedMarket, rng: np.random.Generator, *, closing: bool
+) -> Floats:
     """Return a book's odds, (matches, outcomes)."""
     old, new = (np.log(market.win / (market.win + market.lose)) for market in (before, now))
     chance = np.exp(new + book.stale * (old - new) + rng.normal(0.0, book.noise[closing], new.shape))
@@ -256,7 +258,7 @@ def _odds(book: _Book, before: _Market, now: _Market, rng: np.random.Generator, 
     return np.maximum(np.rint(odds.reshape(chance.shape) * 100.0) / 100.0, 1.01)
 
 
-def _truth(event: list[str], market: _Market, *, closing: bool) -> pl.DataFrame:
+def _truth(event: list[str], market: _SimulatedMarket, *, closing: bool) -> pl.DataFrame:
     """Return the true chances of a market, one row per outcome."""
     frames = []
     for at, side in enumerate(market.sides):

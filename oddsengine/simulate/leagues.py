@@ -13,7 +13,7 @@ LADDERS = FIRST_PROP + PLAYERS
 """Ladders of an event: moneyline, spread, totals, and one prop per player."""
 
 
-class League(NamedTuple):
+class SimulatedLeague(NamedTuple):
     """A league. Lines are counted in quarters: `steps` is the grid of a ladder, `bases` its offset."""
 
     sport: str
@@ -57,27 +57,27 @@ class League(NamedTuple):
 
 ONES = ((1, 1.0),)
 LEAGUES = (
-    League(
+    SimulatedLeague(
         "basketball", "nba", 114.0, 111.5, 0.035, ONES, 4, 1000.0, 60.0, 140.0, 0.5, 512,
         ("point_spread", "total_points", "1st_half_total_points"), ("spreads", "totals", "1st_half_totals"),
         "points", 19.0, (2, 4, 4, 4, 4), (0, 2, 2, 2, 2), pauses=False,
     ),
-    League(
+    SimulatedLeague(
         "soccer", "england_premier_league", 1.55, 1.25, 0.25, ONES, 0, 200.0, 20.0, 112.0, 0.5, 64,
         ("asian_handicap", "total_goals", "1st_half_total_goals"), ("spreads", "totals", "1st_half_totals"),
         "shots", 2.4, (1, 2, 4, 2, 4), (0, 0, 2, 0, 2),
     ),
-    League(
+    SimulatedLeague(
         "hockey", "nhl", 3.2, 2.9, 0.12, ONES, 1, 250.0, 25.0, 150.0, 1.0 / 3.0, 64,
         ("puck_line", "total_goals", "1st_period_total_goals"), ("spreads", "totals", "1st_period_totals"),
         "shots_on_goal", 2.8, (4, 2, 4, 2, 4), (2, 0, 2, 0, 2),
     ),
-    League(
+    SimulatedLeague(
         "baseball", "mlb", 4.6, 4.4, 0.14, ONES, 1, 200.0, 20.0, 170.0, 5.0 / 9.0, 64,
         ("run_line", "total_runs", "1st_5_innings_total_runs"), ("spreads", "totals", "1st_5_innings_totals"),
         "total_bases", 1.7, (4, 2, 4, 2, 4), (2, 0, 2, 0, 2),
     ),
-    League(
+    SimulatedLeague(
         "football", "nfl", 4.3, 4.0, 0.12, ((7, 0.6), (3, 0.4)), 3, 300.0, 15.0, 190.0, 0.5, 256,
         ("point_spread", "total_points", "1st_half_total_points"), ("spreads", "totals", "1st_half_totals"),
         "receptions", 5.0, (2, 2, 4, 2, 4), (0, 0, 2, 0, 2),

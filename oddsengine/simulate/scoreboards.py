@@ -11,7 +11,7 @@ from zlib import crc32
 
 import numpy as np
 
-from oddsengine.feeds.scores import FINAL, Reading
+from oddsengine.feeds.scores import FINAL, ScoreReading
 from oddsengine.identity.groups import Floats, Longs
 from oddsengine.simulate.desks import Desk
 from oddsengine.simulate.games import ENDED, LIVE, SimulatedGames
@@ -29,7 +29,7 @@ _HALF = 45.0
 _INNINGS = 9
 
 
-class _Past(NamedTuple):
+class _PastStates(NamedTuple):
     """Game states at one time."""
 
     time: float
@@ -48,7 +48,7 @@ class _Board:
         self.late = float(rng.uniform(*(_QUICK if desk.book.sharp or desk.book.exchange else _LATE)))
         self.every = float(rng.uniform(*_LOOKS))
         self.next = 0.0
-        self.frozen: dict[int, tuple[float, Reading]] = {}  # until when, and the repeated state
+        self.frozen: dict[int, tuple[float, ScoreReading]] = {}  # until when, and the repeated state
 
 
 class Scoreboards:
@@ -61,23 +61,23 @@ class Scoreboards:
         self._games, self._fixtures, self._rng, self._troubled = games, fixtures, rng, troubled
         self._ends = np.full(games.league.size, np.inf)
         self._ends[games.status == ENDED] = -np.inf
-        self._past: deque[_Past] = deque()
+        self._past: deque[_PastStates] = deque()
 
-    def look(self, now: float, stamp: int) -> list[Reading]:
+    def look(self, now: float, stamp: int) -> list[ScoreReading]:
         """Return current reports; `stamp` is the same time in microseconds."""
         games = self._games
         self._ends[(games.status == ENDED) & np.isinf(self._ends) & (self._ends > 0)] = now
-        self._past.append(_Past(now, games.status.copy(), games.clock.copy(), games.score[:, :2].copy()))
+        self._past.append(_PastStates(now, games.status.copy(), games.clock.copy(), games.score[:, :2].copy()))
         while len(self._past) > 1 and self._past[1].time <= now - _LATE[1]:
             self._past.popleft()
-        reports: list[Reading] = []
+        reports: list[ScoreReading] = []
         for board in self.boards:
             if board.next <= now:
                 board.next = now + board.every
                 reports += self._reports(board, now, stamp)
         return reports
 
-    def _reports(self, board: _Board, now: float, stamp: int) -> list[Reading]:
+    def _reports(self, board: _Board, now: float, stamp: int) -> list[ScoreReading]:
         past = next((each for each in reversed(self._past) if each.time <= now - board.late), self._past[0])
         ended = (past.status == ENDED) & (now - self._ends < _TELLS_END)
         events = np.flatnonzero((past.status == LIVE) | ended)
@@ -95,12 +95,12 @@ class Scoreboards:
             out.append(state._replace(seen=stamp))
         return out
 
-    def _reading(self, board: _Board, past: _Past, event: int, stamp: int) -> Reading:
+    def _reading(self, board: _Board, past: _PastStates, event: int, stamp: int) -> ScoreReading:
         fixture = self._fixtures[event]
         over = bool(past.status[event] == ENDED)
         home, away = past.score[event].tolist()
         state = (FINAL, "", "") if over else shown_at(fixture.league.sport, float(past.clock[event]))
-        return Reading(fixture.id, board.book, stamp, home, away, *state, over=over, sport=fixture.league.sport)
+        return ScoreReading(fixture.id, board.book, stamp, home, away, *state, over=over, sport=fixture.league.sport)
 
 
 def shown_at(sport: str, share: float) -> tuple[str, str, str]:

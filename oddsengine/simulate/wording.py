@@ -17,7 +17,7 @@ from oddsengine.simulate.leagues import (
     PART_TOTAL,
     SPREAD,
     TOTAL,
-    League,
+    SimulatedLeague,
 )
 
 Row = dict[str, Any]
@@ -38,7 +38,7 @@ class Fixture(NamedTuple):
     """One event: league, teams and players."""
 
     id: str
-    league: League
+    league: SimulatedLeague
     home: str
     away: str
     players: tuple[str, ...]

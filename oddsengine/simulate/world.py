@@ -9,7 +9,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import Bools, Longs
-from oddsengine.feeds.scores import Reading
+from oddsengine.feeds.scores import ScoreReading
 from oddsengine.simulate.calendar import fixtures, schedule
 from oddsengine.simulate.desks import DEFAULT_BOOKS, Habits, Opinions, american, desk
 from oddsengine.simulate.games import ENDED, LIVE, UPCOMING, Chances, News, SimulatedGames
@@ -39,7 +39,7 @@ _LATE = 0.004  # share of rows that are repeated later
 _LATE_BY = (0.5, 20.0)  # s
 
 
-class Batch(NamedTuple):
+class FeedBatch(NamedTuple):
     """What the feeds deliver in one tick."""
 
     now: datetime
@@ -164,7 +164,7 @@ class World:
         self._open = False
         self._trouble = Trouble(named, troubling, self._games, self.fixtures, desks)
         self._boards = Scoreboards(desks, self._games, self.fixtures, telling, troubled=bool(named))
-        self.scores: Sequence[Reading] = ()  # scores reported with the last batch; see `oddsengine.feeds.scores`
+        self.scores: Sequence[ScoreReading] = ()  # scores reported with the last batch; see `oddsengine.feeds.scores`
 
     def _begin(self, seconds: float) -> None:
         """Let the market run before the opening, so that books are then behind as they are later."""
@@ -185,7 +185,7 @@ class World:
         """Time of the last batch."""
         return self._at(self._time)
 
-    def run(self, seconds: float) -> Iterator[Batch]:
+    def run(self, seconds: float) -> Iterator[FeedBatch]:
         """Generate batches for some world time: first the opening board, then one per tick. Further calls continue."""
         if not self._open:
             self._open = True
@@ -195,16 +195,16 @@ class World:
         for _ in range(round(seconds / self._tick)):
             yield self._step()
 
-    def _opening(self) -> Batch:
+    def _opening(self) -> FeedBatch:
         quotes, complete = self._look(np.flatnonzero(self._quoted()), everything=True)
         status = ("upcoming", "live", "ended")
         events = [
             self._notice(at, status[self._games.status[at]]) for at in np.flatnonzero(self._opens <= 0.0).tolist()
         ]
         self._report_scores()
-        return Batch(self.now, quotes, complete, events)
+        return FeedBatch(self.now, quotes, complete, events)
 
-    def _step(self) -> Batch:
+    def _step(self) -> FeedBatch:
         self._time += self._tick
         notices = self._postpone()
         change = self._games.advance(self._time, self._tick)
@@ -220,7 +220,7 @@ class World:
         due = np.flatnonzero((self._next <= self._time) & up & self._quoted())
         quotes, complete = self._look(due, everything=False)
         self._report_scores()
-        return Batch(self.now, self._belated() + quotes, complete, notices)
+        return FeedBatch(self.now, self._belated() + quotes, complete, notices)
 
     def _quoted(self) -> Bools:
         """Return the screens of events that books quote by now."""

@@ -76,7 +76,7 @@ _GAIN = 1e-8  # minimum growth per unit staked for adding a bet
 _SLACK = 1e-12  # tolerance of limits, and minimum increase of growth
 
 
-class Games(NamedTuple):
+class GameColumns(NamedTuple):
     """Independent games in flat columns: game g has `prob[scenario[g]:scenario[g + 1]]`, and its bets likewise.
 
     The gains of a game are a table of scenarios x bets in row order, from `gain_at[g]`.
@@ -89,7 +89,7 @@ class Games(NamedTuple):
     gain_at: Longs
 
     @classmethod
-    def of(cls, games: Sequence[tuple[ArrayLike, ArrayLike]]) -> "Games":
+    def of(cls, games: Sequence[tuple[ArrayLike, ArrayLike]]) -> "GameColumns":
         """Build from pairs of scenario probabilities (scenarios,) and gains (scenarios, bets).
 
         Examples
@@ -114,7 +114,7 @@ class Games(NamedTuple):
         )
 
 
-class Limits(NamedTuple):
+class StakeLimits(NamedTuple):
     """Maximum stakes, as fractions of the bankroll."""
 
     bet: Floats  # per bet; inf for none
@@ -123,7 +123,7 @@ class Limits(NamedTuple):
     total: float = 1.0
 
     @classmethod
-    def none(cls, bets: int) -> "Limits":
+    def none(cls, bets: int) -> "StakeLimits":
         """Return no limits except the bankroll."""
         return cls(np.full(bets, np.inf), np.zeros((0, bets), bool), np.empty(0))
 
@@ -259,7 +259,7 @@ def _solve(bet: Longs, own: Floats, tilted: Floats, diagonal: Floats, rows: Floa
 
 
 class _Growth:
-    def __init__(self, games: Games) -> None:
+    def __init__(self, games: GameColumns) -> None:
         self._games = games
         n = int(games.bet[-1])
         self._slope, self._tilted = np.empty(n), np.empty((_NODES.size, n))
@@ -280,7 +280,7 @@ class _Growth:
         return out
 
 
-def growth(games: Games, stakes: ArrayLike) -> float:
+def growth(games: GameColumns, stakes: ArrayLike) -> float:
     """Return the mean log growth of the bankroll at given stakes.
 
     Parameters
@@ -300,7 +300,7 @@ def growth(games: Games, stakes: ArrayLike) -> float:
     return _Growth(games).at(f)[0]
 
 
-def best_stakes(games: Games, limits: Limits) -> Floats:
+def best_stakes(games: GameColumns, limits: StakeLimits) -> Floats:
     """Return the stakes of maximal growth.
 
     Parameters
@@ -343,7 +343,7 @@ def best_stakes(games: Games, limits: Limits) -> Floats:
     return out
 
 
-def _only(games: Games, keep: Longs) -> Games:
+def _only(games: GameColumns, keep: Longs) -> GameColumns:
     """Return the games with a selection of their bets."""
     if keep.size == games.bet[-1]:
         return games
@@ -353,10 +353,10 @@ def _only(games: Games, keep: Longs) -> Games:
         table = games.gains[games.gain_at[g] : games.gain_at[g + 1]].reshape(-1, n)
         bets = keep[(keep >= games.bet[g]) & (keep < games.bet[g + 1])] - games.bet[g]
         parts.append((games.prob[games.scenario[g] : games.scenario[g + 1]], table[:, bets]))
-    return Games.of(parts)
+    return GameColumns.of(parts)
 
 
-def _interior(games: Games, most: Floats, sums: Floats, ends: Floats) -> tuple[Floats, Floats]:
+def _interior(games: GameColumns, most: Floats, sums: Floats, ends: Floats) -> tuple[Floats, Floats]:
     """Primal-dual interior point method for 0 <= f <= most, sums f <= ends; Boyd and Vandenberghe, algorithm 11.2.
 
     Returns the stakes, nan if it did not converge, and the shadow price of each limit.
@@ -411,7 +411,7 @@ def _far(value: Floats, move: Floats) -> float:
     return min(1.0 / _BACK, float((-value[falls] / move[falls]).min(initial=np.inf)))
 
 
-def whole_steps(games: Games, stakes: ArrayLike, steps: ArrayLike, limits: Limits) -> Floats:
+def whole_steps(games: GameColumns, stakes: ArrayLike, steps: ArrayLike, limits: StakeLimits) -> Floats:
     """Round stakes to whole steps such that changing one bet by one step does not improve growth.
 
     Parameters

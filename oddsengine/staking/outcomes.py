@@ -66,7 +66,7 @@ def _shape(*values: Any) -> middle.Shapes:
     return middle.Shapes.of(*values)
 
 
-def _margin_shape(scores: catalog.Scores, level: float) -> middle.Shapes:
+def _margin_shape(scores: catalog.ScoreShapes, level: float) -> middle.Shapes:
     """Return the shape of a margin of points."""
     assert scores.margin is not None
     weights = ((1.0, *(scores.key_weights if scores.margin.name == "normal_key" else ())),)
@@ -505,7 +505,7 @@ def settled(table: OddsTable, home: Floats, away: Floats) -> Floats:
 
 
 def _located(
-    scores: catalog.Scores, level: float, counts: bool, sport: str, total: tuple[int, float] | None,  # noqa: FBT001
+    scores: catalog.ScoreShapes, level: float, counts: bool, sport: str, total: tuple[int, float] | None,  # noqa: FBT001
     margin: tuple[int, float] | None, line: Mapping[int, int],
 ) -> tuple[float, float]:  # fmt: skip
     """Return means of total and margin that fit the most even market of each."""

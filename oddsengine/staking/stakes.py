@@ -17,7 +17,7 @@ from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
 from oddsengine.maths.arbitrage import joint_stakes
 from oddsengine.maths.kelly import kelly
-from oddsengine.staking.growth import Games, Limits, best_stakes, growth, shrink, whole_steps
+from oddsengine.staking.growth import GameColumns, StakeLimits, best_stakes, growth, shrink, whole_steps
 from oddsengine.staking.outcomes import factors, profits
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
@@ -139,7 +139,7 @@ def kelly_portfolio(
         error = np.full(prob.size, np.nan)
     parts = factors(table, prob, error, odds)
     order = np.concatenate([np.empty(0, np.int64), *(part.bets for part in parts)]).astype(np.int64)
-    games = Games.of([(part.prob, profits(part.share, odds[part.bets])) for part in parts])
+    games = GameColumns.of([(part.prob, profits(part.share, odds[part.bets])) for part in parts])
     scale = bankroll * fraction
     limits = _limits(frame, table, max_bet, max_book, max_event, scale, order)
     stakes = best_stakes(games, limits)
@@ -261,7 +261,7 @@ def _by_book(
 def _limits(
     frame: pl.DataFrame, table: pl.DataFrame, max_bet: float | None, max_book: float | Mapping[str, float] | None,
     max_event: float | None, scale: float, order: Longs,
-) -> Limits:  # fmt: skip
+) -> StakeLimits:  # fmt: skip
     """Return the limits of bets in a given order, as fractions of `scale`."""
     n = table.height
     most = np.full(n, np.inf if max_bet is None else max_bet)
@@ -280,12 +280,12 @@ def _limits(
         for event in table["event_id"].unique(maintain_order=True).to_list():
             members.append((table["event_id"] == event).to_numpy()[order])
             ends.append(max_event)
-    return Limits(
+    return StakeLimits(
         most[order] / scale, np.array(members, bool).reshape(len(members), n), np.array(ends, np.float64) / scale
     )
 
 
-def _spread(games: Games, stakes: Floats) -> tuple[float, float]:
+def _spread(games: GameColumns, stakes: Floats) -> tuple[float, float]:
     """Return mean and variance of the profit, as fractions of the bankroll."""
     mean = variance = 0.0
     for g in range(games.scenario.size - 1):
@@ -566,5 +566,5 @@ def _growing(pays: Floats, cash: float, odds: Floats, most: Floats, probs: Float
     """Return the additional stakes that maximise growth, given current payouts and remaining cash."""
     # Wealth cash + pays_s + sum f r_is is (cash + pays_s) (1 + sum (f / cash) r_is cash / (cash + pays_s)).
     gains = np.where(np.eye(odds.size) > 0.0, odds - 1.0, -1.0) * (cash / (cash + pays))[:, None]
-    free = Limits.none(odds.size)._replace(bet=most / cash)
-    return best_stakes(Games.of([(probs, gains)]), free) * cash
+    free = StakeLimits.none(odds.size)._replace(bet=most / cash)
+    return best_stakes(GameColumns.of([(probs, gains)]), free) * cash

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from oddsengine.board.rows import Quoted
+from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK
@@ -26,7 +26,7 @@ MAGIC, VERSION = b"tape", 1
 HEADER = struct.Struct("<4sHHIIIIIQqq4I")
 _CHECKED = 12  # where the checksummed part begins
 _OLD = pl.CompatLevel.oldest()
-_QUOTED = (np.int64, np.float64, np.float64, np.int64, np.int64, np.int64, np.uint8)  # columns of `Quoted`
+_QUOTED = (np.int64, np.float64, np.float64, np.int64, np.int64, np.int64, np.uint8)  # columns of `CodedQuotes`
 
 Note = tuple[str, Any]
 
@@ -100,7 +100,7 @@ def encoded(first: int, buffered: Sequence[BufferedStep]) -> bytes:
             "step": np.repeat(numbers, counts),
             "term": (key >> BOOK_BITS).astype(np.uint32),
             "book": (key & BOOK_MASK).astype(np.uint16),
-            **dict(zip(Quoted._fields[1:], rest, strict=True)),
+            **dict(zip(CodedQuotes._fields[1:], rest, strict=True)),
             "link": _texts([batch.links for batch in batches], key.size),
         }
     )
@@ -207,7 +207,7 @@ def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[
         at += size
     quotes, terms, books, steps = frames
     key = (quotes["term"].to_numpy().astype(np.int64) << BOOK_BITS) | quotes["book"].to_numpy()
-    columns = [key, *(quotes[name].to_numpy(writable=True) for name in Quoted._fields[1:])]
+    columns = [key, *(quotes[name].to_numpy(writable=True) for name in CodedQuotes._fields[1:])]
     links = quotes["link"].to_list()
     wordings: dict[int, list[Wording]] = {}
     for number, _, new, *texts, line in terms.iter_rows():
@@ -225,7 +225,7 @@ def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[
             continue
         b = a + count
         batch = Batch(
-            now, wordings.get(number, []), new_books.get(number, []), Quoted(*(column[a:b] for column in columns)),
+            now, wordings.get(number, []), new_books.get(number, []), CodedQuotes(*(column[a:b] for column in columns)),
             links[a:b], np.array([int(text, 16) for text in json.loads(removed)] if removed else [], np.uint64),
             [(book, event) for book, event in json.loads(complete)] if complete else [],
             [(event, status, start) for event, status, start in json.loads(events)] if events else [],

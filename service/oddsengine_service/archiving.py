@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from oddsengine.history.archive import Archive, ArchiveError, QuoteBuffer, archived, check, moves, write
-from oddsengine.history.lines import Moves
+from oddsengine.history.lines import EventMoves
 from oddsengine.live.engine import Batch, Engine, ViewKey
 from oddsengine_service.problems import Problem
 from oddsengine_service.settings import Archiving
@@ -88,7 +88,7 @@ class NodeArchive:
         except (ValueError, OSError, pl.exceptions.PolarsError) as error:
             self._failed(str(error))
 
-    def of(self, event_id: str, until: int) -> Moves:
+    def of(self, event_id: str, until: int) -> EventMoves:
         """Price movements of an event up to a time: from the table and from the buffer.
 
         Raises `Problem` 503 if the table cannot be read.

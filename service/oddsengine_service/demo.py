@@ -8,11 +8,11 @@ from functools import lru_cache
 
 import msgspec
 
-from oddsengine.feeds.scores import Reading
+from oddsengine.feeds.scores import ScoreReading
 from oddsengine.futures import FuturesField
 from oddsengine.live.engine import Engine
 from oddsengine.query import BoardStats
-from oddsengine.simulate import Batch, World
+from oddsengine.simulate import FeedBatch, World
 from oddsengine.simulate.futures import FuturesSeason
 from oddsengine.simulate.splits import EVERY_S, SOURCES, splits
 from oddsengine_service.futures import Futures
@@ -30,7 +30,9 @@ SPLITS_H = 6  # hours of betting splits before the start
 _A_DAY = 86_400.0
 
 
-def take(node: Node, batch: Batch, scores: Sequence[Reading], teams: Mapping[str, Teams], now: datetime) -> None:
+def take(
+    node: Node, batch: FeedBatch, scores: Sequence[ScoreReading], teams: Mapping[str, Teams], now: datetime
+) -> None:
     """Apply a simulation's batch in the writer thread.
 
     Futures and game states come first, so that responses about the new board include them.

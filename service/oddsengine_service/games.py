@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from oddsengine.feeds.scores import SECOND, Reading, Scoreboard
+from oddsengine.feeds.scores import SECOND, Scoreboard, ScoreReading
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.envelopes import GameState
@@ -39,7 +39,7 @@ class Games:
 
     # ---- from the writer ----
 
-    def put(self, readings: Iterable[Reading], now: datetime, teams: Mapping[str, Teams] | None = None) -> None:
+    def put(self, readings: Iterable[ScoreReading], now: datetime, teams: Mapping[str, Teams] | None = None) -> None:
         """Apply readings of sources, and let time pass."""
         readings = list(readings)
         self.on_change("scores", readings, now, dict(teams or {}))

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from oddsengine import load_kernels, query
-from oddsengine.live.engine import Batch, Delayed, Engine
+from oddsengine.live.engine import Batch, DelayedEngine, Engine
 from oddsengine.live.update import Update
 from oddsengine.query import StatsCache
 from oddsengine_service.clock import Clock
@@ -131,7 +131,7 @@ class Node(Writer):
         self.closing = threading.Event()
         self.on_compile: Callable[[str], None] | None = None  # receives messages about the compilation of kernels
         self._delays = sorted({tier.delay for tier in TIERS.values() if tier.delay})
-        self._late: dict[int, Delayed] = {}
+        self._late: dict[int, DelayedEngine] = {}
         self._indexes: dict[Engine, query.Index] = {}
 
     def warm(self) -> None:

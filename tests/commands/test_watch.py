@@ -17,12 +17,12 @@ pytest.importorskip("textual")
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Static, TabbedContent
 
-from oddsengine.commands.watch_app import FileSource, NodeSource, Source, TapeSource, WatchApp, board, fits
+from oddsengine.commands.watch_app import FileSource, NodeSource, OpportunitySource, TapeSource, WatchApp, board, fits
 
 Driven = Callable[[Pilot[None], WatchApp], Awaitable[None]]
 
 
-def drive(source: Source, steps: Driven, words: str = "", every: float = 0.2) -> None:
+def drive(source: OpportunitySource, steps: Driven, words: str = "", every: float = 0.2) -> None:
     async def run() -> None:
         app = WatchApp(source, every, words)
         async with app.run_test(size=(140, 40)) as pilot:

@@ -23,7 +23,7 @@ from oddsengine.detection import arbitrage, ev, ids, low_hold, middles
 from oddsengine.detection import question as board
 from oddsengine.detection import sweep as detect
 from oddsengine.detection.ids import Hashes
-from oddsengine.detection.question import Prepared, Question, prepare
+from oddsengine.detection.question import PreparedTable, Question, prepare
 from oddsengine.detection.search import Cases, Search
 from oddsengine.detection.sweep import Offers, Scope, Wants, offers
 from oddsengine.identity.groups import NO_TIME, Groups, Longs, mix
@@ -82,7 +82,7 @@ def wide(min_middle_ev: float | None) -> Wants:
     return Wants.of(min_ev=0.0, min_profit=0.0, max_profit=10.0, max_hold=3.0, min_middle_ev=least)
 
 
-def question(prepared: Prepared, words: Words) -> Question:
+def question(prepared: PreparedTable, words: Words) -> Question:
     here = prepared.identity.books
     books, sharp, commission = (meant(words[word], here) for word in ("books", "sharp", "commission"))
     return board.ask(prepared, books, sharp, words["method"], commission, wide(None))

@@ -16,9 +16,9 @@ from oddsengine.feeds.scores import (
     SECOND,
     SILENT_S,
     STALE_S,
-    Reading,
     Score,
     Scoreboard,
+    ScoreReading,
     State,
     consensus,
     merge,
@@ -30,9 +30,9 @@ PERIODS = ("", "Q1", "Q2", "HT", "Q4", "OT")
 SOURCES = ("a", "b", "c", "d", "e")
 
 
-def read(source: str, seen: float, score: Score | None = (0, 0), event: str = "e", **more: Any) -> Reading:
+def read(source: str, seen: float, score: Score | None = (0, 0), event: str = "e", **more: Any) -> ScoreReading:
     home, away = score or (None, None)
-    return Reading(event, source, round(seen * SECOND), home, away, sport="soccer", **more)
+    return ScoreReading(event, source, round(seen * SECOND), home, away, sport="soccer", **more)
 
 
 def score_of(state: State) -> Score | None:
@@ -190,7 +190,7 @@ scores = st.tuples(st.integers(0, 3), st.integers(0, 2))
 
 
 @st.composite
-def readings(draw: st.DrawFn, most: int = 14, span: int = 50) -> list[Reading]:
+def readings(draw: st.DrawFn, most: int = 14, span: int = 50) -> list[ScoreReading]:
     made = []
     for _ in range(draw(st.integers(1, most))):
         made.append(
@@ -203,13 +203,13 @@ def readings(draw: st.DrawFn, most: int = 14, span: int = 50) -> list[Reading]:
 
 
 @st.composite
-def moments(draw: st.DrawFn) -> list[Reading]:
+def moments(draw: st.DrawFn) -> list[ScoreReading]:
     """One reading of each of some sources."""
     made = draw(readings())
     return list({reading.source: reading for reading in made}.values())
 
 
-def play(batches: list[list[Reading]]) -> State | None:
+def play(batches: list[list[ScoreReading]]) -> State | None:
     board, now = Scoreboard(), 0
     for batch in batches:
         now = max([now, *(reading.seen for reading in batch)])
@@ -218,20 +218,20 @@ def play(batches: list[list[Reading]]) -> State | None:
     return game.state if game is not None else None
 
 
-def cut(made: list[Reading], draw: random.Random) -> list[list[Reading]]:
+def cut(made: list[ScoreReading], draw: random.Random) -> list[list[ScoreReading]]:
     """Readings in order of time, in any batches, in any order within one time."""
     ordered = sorted(made, key=lambda reading: (reading.seen, draw.random()))
     places = sorted(draw.randint(0, len(ordered)) for _ in range(3))
     return [ordered[a:b] for a, b in zip([0, *places], [*places, len(ordered)], strict=True)]
 
 
-def told(reading: Reading) -> naive_games.Said:
+def told(reading: ScoreReading) -> naive_games.Said:
     far = progress(reading.sport, reading.period, reading.clock)
     return naive_games.Said(reading.source, reading.seen, reading.score, far, reading.period, reading.over)
 
 
 @given(readings(), st.randoms(use_true_random=False))
-def test_twin(made: list[Reading], draw: random.Random) -> None:
+def test_twin(made: list[ScoreReading], draw: random.Random) -> None:
     state = play(cut(made, draw))
     assert state is not None
     slow = naive_games.stands([told(reading) for reading in made], RECENT_S, LATE_S)
@@ -240,12 +240,12 @@ def test_twin(made: list[Reading], draw: random.Random) -> None:
 
 
 @given(readings(), st.randoms(use_true_random=False))
-def test_order_within_a_time_and_batches_do_not_matter(made: list[Reading], draw: random.Random) -> None:
+def test_order_within_a_time_and_batches_do_not_matter(made: list[ScoreReading], draw: random.Random) -> None:
     assert play(cut(made, draw)) == play(cut(made, draw))
 
 
 @given(readings(), st.randoms(use_true_random=False))
-def test_the_same_again_changes_nothing(made: list[Reading], draw: random.Random) -> None:
+def test_the_same_again_changes_nothing(made: list[ScoreReading], draw: random.Random) -> None:
     board = Scoreboard()
     now = max(reading.seen for reading in made)
     for batch in cut(made, draw):
@@ -259,7 +259,7 @@ def test_the_same_again_changes_nothing(made: list[Reading], draw: random.Random
 
 
 @given(readings(), st.integers(1, 10_000))
-def test_the_hour_does_not_matter(made: list[Reading], later: int) -> None:
+def test_the_hour_does_not_matter(made: list[ScoreReading], later: int) -> None:
     moved = [reading._replace(seen=reading.seen + later * SECOND) for reading in made]
     first, second = play([made]), play([moved])
     assert first is not None
@@ -269,7 +269,7 @@ def test_the_hour_does_not_matter(made: list[Reading], later: int) -> None:
 
 @given(moments(), st.one_of(st.none(), scores), st.one_of(st.none(), st.integers(0, 50)))
 def test_a_score_is_somebodys_and_falls_only_where_most_agree(
-    held: list[Reading], before: Score | None, since: int | None
+    held: list[ScoreReading], before: Score | None, since: int | None
 ) -> None:
     voters = [reading.score for reading in recent(held) if reading.score is not None]
     came = None if since is None else since * SECOND
@@ -282,7 +282,7 @@ def test_a_score_is_somebodys_and_falls_only_where_most_agree(
 
 
 @given(moments(), scores, st.one_of(st.none(), scores))
-def test_where_all_agree_there_is_no_doubt(held: list[Reading], score: Score, before: Score | None) -> None:
+def test_where_all_agree_there_is_no_doubt(held: list[ScoreReading], score: Score, before: Score | None) -> None:
     agreed = [reading._replace(home=score[0], away=score[1]) for reading in held]
     assert consensus(recent(agreed), before) == score
 
@@ -312,7 +312,7 @@ def test_of_scores_that_only_rise_the_merged_one_only_rises(
 
 
 @given(moments())
-def test_the_clock_is_never_behind_a_source_that_counts(held: list[Reading]) -> None:
+def test_the_clock_is_never_behind_a_source_that_counts(held: list[ScoreReading]) -> None:
     state = merge(held)
     if not state.over:
         places = [progress(r.sport, r.period, r.clock) for r in recent(held) if not r.over]
@@ -320,7 +320,7 @@ def test_the_clock_is_never_behind_a_source_that_counts(held: list[Reading]) -> 
 
 
 @given(moments(), st.sampled_from(SOURCES))
-def test_a_source_that_was_not_heard_for_long_has_no_voice(held: list[Reading], silent: str) -> None:
+def test_a_source_that_was_not_heard_for_long_has_no_voice(held: list[ScoreReading], silent: str) -> None:
     newest = max(reading.seen for reading in held)
     others = [reading for reading in held if reading.source != silent]
     if not others or max(reading.seen for reading in others) < newest:

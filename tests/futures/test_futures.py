@@ -24,7 +24,7 @@ from oddsengine.futures import (
     find_futures,
     parse_fields,
 )
-from oddsengine.futures.identity import UnreadableError, Wording, read
+from oddsengine.futures.identity import FuturesWording, UnreadableError, read
 from oddsengine.futures.winners import fair
 from oddsengine.maths.devig import DEVIG_METHODS, devig
 from oddsengine.simulate.futures import FuturesSeason
@@ -90,7 +90,7 @@ def test_where_there_is_no_answer() -> None:
 
 # ---- identity ----
 
-TITLE = Wording("basketball", "nba", "Championship Winner", "2026-27", "", "", "Boston Celtics")
+TITLE = FuturesWording("basketball", "nba", "Championship Winner", "2026-27", "", "", "Boston Celtics")
 SAME = [
     TITLE._replace(market="NBA Championship Winner 2026/27", season=""),
     TITLE._replace(sport="", league="NBA", market="outrights", selection="BOS Celtics"),
@@ -107,12 +107,12 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("wording", SAME)
-def test_other_words_for_one_market(wording: Wording) -> None:
+def test_other_words_for_one_market(wording: FuturesWording) -> None:
     assert read(wording) == read(TITLE)
 
 
 @pytest.mark.parametrize("wording", OTHERS)
-def test_other_markets(wording: Wording) -> None:
+def test_other_markets(wording: FuturesWording) -> None:
     assert read(wording)[0].id != read(TITLE)[0].id
 
 
@@ -122,14 +122,14 @@ def test_an_id_is_the_same_for_ever() -> None:
 
 
 def test_two_sides_about_a_subject() -> None:
-    wins = Wording("basketball", "nba", "Win Totals", "2026-27", "", "Celtics", "Over", 52.5)
+    wins = FuturesWording("basketball", "nba", "Win Totals", "2026-27", "", "Celtics", "Over", 52.5)
     market, pick = read(wins)
     assert (market.name, market.type, market.subject, pick) == (
         "NBA regular season wins 2026-27: Boston Celtics 52.5", "OVER_UNDER", "Boston Celtics", "Over 52.5",
     )  # fmt: skip
     assert read(wins._replace(subject="", selection="Boston Celtics Under 52.5")) == (market, "Under 52.5")
     assert read(wins._replace(line=53.5))[0].id != market.id
-    playoffs = Wording("basketball", "nba", "Make the playoffs", "2026-27", "", "Celtics", "No")
+    playoffs = FuturesWording("basketball", "nba", "Make the playoffs", "2026-27", "", "Celtics", "No")
     assert read(playoffs)[1] == "No"
     assert read(playoffs._replace(subject="", selection="Celtics")) == (read(playoffs)[0], "Yes")
     assert read(playoffs._replace(subject="", selection="Celtics - No"))[1] == "No"
@@ -137,7 +137,7 @@ def test_two_sides_about_a_subject() -> None:
 
 def test_yes_or_no_at_two_lines_are_two_markets() -> None:
     """Between 44.5 and 46.5 wins both sides lose: no arbitrage, and neither is fair for the other."""
-    asked = Wording("basketball", "nba", "To win more games", "2026-27", "YES_NO", "Spurs", "Yes", 44.5)
+    asked = FuturesWording("basketball", "nba", "To win more games", "2026-27", "YES_NO", "Spurs", "Yes", 44.5)
     assert read(asked._replace(line=46.5))[0].id != read(asked)[0].id
     assert (read(asked)[0].line, read(asked)[1]) == (44.5, "Yes")
     base = {"league": "nba", "market": "To win more games", "future_type": "YES_NO", "season": "2026-27"}
@@ -156,17 +156,23 @@ def test_yes_or_no_at_two_lines_are_two_markets() -> None:
 @pytest.mark.parametrize(
     ("wording", "reason"),
     [
-        (Wording("", "nba", "Season wins", "", "", "Celtics", "Over"), "needs a whole or half line"),
-        (Wording("", "nba", "Season wins", "", "", "Celtics", "Over 50.25", 50.25), "needs a whole or half line"),
-        (Wording("", "nba", "Season wins", "", "", "Celtics", "Celtics", 50.5), "neither over nor under"),
-        (Wording("", "nba", "Season wins", "", "", "Celtics", "Over", 1e300), "the line is not a number"),
-        (Wording("", "nba", "To make the playoffs", "", "", "Celtics", "Yes", -1e300), "the line is not a number"),
-        (Wording("", "nba", "To make the playoffs", "", "", "Celtics", "Maybe"), "neither yes nor no"),
+        (FuturesWording("", "nba", "Season wins", "", "", "Celtics", "Over"), "needs a whole or half line"),
+        (
+            FuturesWording("", "nba", "Season wins", "", "", "Celtics", "Over 50.25", 50.25),
+            "needs a whole or half line",
+        ),
+        (FuturesWording("", "nba", "Season wins", "", "", "Celtics", "Celtics", 50.5), "neither over nor under"),
+        (FuturesWording("", "nba", "Season wins", "", "", "Celtics", "Over", 1e300), "the line is not a number"),
+        (
+            FuturesWording("", "nba", "To make the playoffs", "", "", "Celtics", "Yes", -1e300),
+            "the line is not a number",
+        ),
+        (FuturesWording("", "nba", "To make the playoffs", "", "", "Celtics", "Maybe"), "neither yes nor no"),
         (TITLE._replace(selection=" - "), "has no name"),
         (TITLE._replace(places=0), "number of places"),
     ],
 )
-def test_what_is_a_price_of_nothing(wording: Wording, reason: str) -> None:
+def test_what_is_a_price_of_nothing(wording: FuturesWording, reason: str) -> None:
     with pytest.raises(UnreadableError, match=reason):
         read(wording)
 

@@ -22,7 +22,7 @@ from support.rows import prop, row, spread, table, team_total, total
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, GUARDS
 from oddsengine.guards import verdicts as guards
-from oddsengine.guards.verdicts import Guarded, guard, judge, main_lines
+from oddsengine.guards.verdicts import Verdicts, guard, judge, main_lines
 from oddsengine.identity.groups import NO_TIME, Bytes, Groups, Longs
 from oddsengine.identity.table import Identity, identify, times
 from oddsengine.tables.schema import check_odds
@@ -88,14 +88,14 @@ def part(groups: Groups, ladders: Bools) -> tuple[Groups, Bools]:
     return cut, rows
 
 
-def assert_same(some: Guarded, every: Guarded, rows: Bools | slice = slice(None)) -> None:
+def assert_same(some: Verdicts, every: Verdicts, rows: Bools | slice = slice(None)) -> None:
     assert some.reason.tolist() == every.reason[rows].tolist()
     assert some.not_reference.tolist() == every.not_reference[rows].tolist()
     assert some.doubt.tolist() == every.doubt[rows].tolist()
     np.testing.assert_array_equal(some.measure, every.measure[rows])
 
 
-def alone(odds: pl.DataFrame, off: frozenset[int], now: int, chosen: random.Random) -> Guarded:
+def alone(odds: pl.DataFrame, off: frozenset[int], now: int, chosen: random.Random) -> Verdicts:
     """Judge a board, and again without some of its contests: nothing changes for the others."""
     identity, facts = read(odds, off)
     every = judge(identity.groups, identity.traits, *facts, off, now, LIMITS)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oddsengine.identity.groups import Groups, intern, mix
-from oddsengine.identity.layout import BOOK_BITS, ON, Lists, Meaning, Prices, gather, listed, pack
+from oddsengine.identity.layout import BOOK_BITS, ON, Lists, PriceColumns, TermColumns, gather, listed, pack
 from oddsengine.identity.twins import rules
 
 
@@ -78,11 +78,11 @@ def gathered(rows: Sequence[tuple[int, int, int, int, int, int, int, int, float,
     place = np.stack(pack(kind, kind, subject, threshold, side, name, zero, zero, zero), axis=1).astype(np.int64)
     none, some = np.zeros(n, np.uint8), np.arange(4, dtype=np.int32)
     return gather(
-        Prices(
+        PriceColumns(
             np.arange(n) << BOOK_BITS | book, odds.astype(float), seen.astype(np.int64), seen.astype(np.int64),
             none + np.uint8(ON), none, none,
         ),
-        Meaning(place, np.zeros(n, np.uint32), some, some, np.array(OUTCOMES)),
+        TermColumns(place, np.zeros(n, np.uint32), some, some, np.array(OUTCOMES)),
         NO_RULES._replace(start=np.zeros(len(OUTCOMES) + 1, np.int64)),
         Lists(start, size, pool, some // 2, (some % 2).astype(np.uint8)),
         np.flatnonzero(size),

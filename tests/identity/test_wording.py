@@ -23,7 +23,7 @@ from oddsengine.catalog.reasons import CODES, NAMES
 from oddsengine.feeds.reading import read_odds
 from oddsengine.identity import wording as identity
 from oddsengine.identity.table import Identity, identify
-from oddsengine.identity.traits import Kind
+from oddsengine.identity.traits import MarketKind
 from oddsengine.identity.wording import WORDING, parts_of_rows, selection, thresholds
 from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine.tables.schema import OddsTable, check_odds
@@ -36,7 +36,7 @@ class Meant(NamedTuple):
 
     verdict: str
     turned: bool
-    kind: Kind | None = None
+    kind: MarketKind | None = None
     subject: str = ""
     threshold: int = 0
     side: int = -1

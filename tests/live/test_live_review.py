@@ -15,7 +15,7 @@ from support.effort import less, some
 
 import oddsengine as oe
 from oddsengine.board.names import Names, Votes
-from oddsengine.live.engine import Delayed, Engine
+from oddsengine.live.engine import DelayedEngine, Engine
 from oddsengine.live.view import View
 
 NOW = datetime(2026, 2, 8, tzinfo=UTC)
@@ -389,7 +389,9 @@ def test_names_are_whole_wherever_a_change_of_them_is_interrupted(inside: Callab
     assert at > 2
 
 
-@pytest.mark.parametrize("inside", [Engine._commit, Engine._forward, Engine._follow, Delayed.receive, Delayed.catch_up])
+@pytest.mark.parametrize(
+    "inside", [Engine._commit, Engine._forward, Engine._follow, DelayedEngine.receive, DelayedEngine.catch_up]
+)
 def test_a_delayed_board_gets_every_batch_once_wherever_a_step_is_interrupted(inside: Callable[..., Any]) -> None:
     def steps() -> Iterator[dict[str, Any]]:
         for second in range(9):

@@ -15,13 +15,13 @@ from support.stream_running import turned
 
 import oddsengine as oe
 from oddsengine.board import state as board_state
-from oddsengine.board.names import Column
+from oddsengine.board.names import GrowingColumn
 from oddsengine.board.rows import COLUMNS
 from oddsengine.identity.layout import FREE
 from oddsengine.live.engine import Engine
 from oddsengine.live.replica import ReadState, Replica
 from oddsengine.live.view import View
-from oddsengine.query import Filter, Index
+from oddsengine.query import Index, RowFilter
 from oddsengine.simulate import World
 
 PATIENCE_S = 60
@@ -63,7 +63,7 @@ def alike(engine: Engine, *, failed: bool = False) -> None:
         assert other.names.books == mine.names.books[: len(other.names.books)]
         assert int(mine.rows.key[held].max(initial=0)) >> 16 < max(terms, 1)
         for name, column in vars(mine.names).items():
-            if isinstance(column, Column):
+            if isinstance(column, GrowingColumn):
                 size = getattr(other.names, name).size
                 np.testing.assert_array_equal(getattr(other.names, name).values, column.values[:size], name)
         assert set(shown.rows) == set(engine._awake.values())
@@ -198,7 +198,7 @@ def test_readers_do_not_wait_for_a_step() -> None:
 
     def state() -> list[Any]:
         with index.reader(judged=True) as reader:
-            best = sorted(reader.take(reader.best(Filter(), {})).odds.tolist())
+            best = sorted(reader.take(reader.best(RowFilter(), {})).odds.tolist())
             number = reader.number
         found = view.opportunities()
         return [

@@ -16,7 +16,7 @@ from oddsengine import catalog
 from oddsengine.feeds.payload import Game
 from oddsengine.matching import Match, Matcher, OverrideError, match_player, parse_overrides
 from oddsengine.matching.names import likeness
-from oddsengine.matching.schedule import Dated, arrange
+from oddsengine.matching.schedule import DatedGame, arrange
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)
 PAIRS = Path(__file__).parent / "pairs.csv"
@@ -235,7 +235,7 @@ def test_both_legs_of_a_cup_tie() -> None:
 
 
 def test_meetings_do_not_depend_on_order() -> None:
-    dated = [Dated(("abc"[n % 3], str(n)), START + timedelta(hours=5 * n), START) for n in range(6)]
+    dated = [DatedGame(("abc"[n % 3], str(n)), START + timedelta(hours=5 * n), START) for n in range(6)]
     expected = arrange(dated)
     assert all(arrange(order) == expected for order in itertools.permutations(dated))
 

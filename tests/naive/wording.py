@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
-from oddsengine.identity.traits import Kind
+from oddsengine.identity.traits import MarketKind
 
 SIDES = ("home", "draw", "away", "none", "over", "under", "yes", "no", "odd", "even")
 HOME, AWAY = 0, 2
@@ -49,13 +49,13 @@ def meaning(sport: str, market_type: str, stat: str, segment: str) -> catalog.Ma
     return found
 
 
-def kind_of(found: catalog.MarketType) -> Kind:
+def kind_of(found: catalog.MarketType) -> MarketKind:
     """What a market type is to guards and detectors."""
     family = catalog.families().get(found.family)
     lined = found.has_line or found.fixed_line is not None
     fraction = found.fraction if found.fraction > 0 else 0.0
     margin = family is not None and family.cuts == "margin"
-    return Kind(
+    return MarketKind(
         found.period, found.family, found.outcomes, lined, margin, found.is_prop, found.subject, fraction,
         found.stat_category,
     )  # fmt: skip
@@ -72,8 +72,8 @@ class Term(NamedTuple):
     A subject is empty, `home`, `away` or a player's normalised name; `kind.subject` says which of them it is.
     """
 
-    kind: Kind
-    with_draw: Kind  # of a moneyline, if its book quotes a draw; of all others, `kind`
+    kind: MarketKind
+    with_draw: MarketKind  # of a moneyline, if its book quotes a draw; of all others, `kind`
     two_way: int  # a moneyline whose ways depend on the book: 1; in a sport with draws: 2
     side: int  # place in the outcomes of `with_draw`, -1 if it does not read
     side_turned: int
@@ -88,8 +88,8 @@ class Term(NamedTuple):
 class _Market(NamedTuple):
     """What a market type says; the tuples have one entry a side of `SIDES`, and -1 at the end for none."""
 
-    kind: Kind
-    with_draw: Kind
+    kind: MarketKind
+    with_draw: MarketKind
     usable: bool
     two_way: int
     positional: bool  # its outcomes are teams

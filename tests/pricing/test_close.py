@@ -19,7 +19,7 @@ import oddsengine
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
 from oddsengine.detection import ids, tails
-from oddsengine.detection.question import Prepared, ask, prepare
+from oddsengine.detection.question import PreparedTable, ask, prepare
 from oddsengine.detection.sweep import Wants
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.table import times
@@ -71,7 +71,7 @@ class Board:
         moment = pl.Datetime("us", "UTC")
         schema: Any = {"odds_changed_at": moment, "event_start_time": moment, "line": pl.Float64}
         self.rows = rows
-        self.prepared: Prepared = prepare(pl.DataFrame(rows, schema_overrides=schema), [], NOW)
+        self.prepared: PreparedTable = prepare(pl.DataFrame(rows, schema_overrides=schema), [], NOW)
         identity = self.prepared.identity
         for at, row in enumerate(identity.groups.row.tolist()):
             self.prepared.guarded.reason[at] = CODES[rows[row]["verdict"]] if rows[row].get("verdict") else 0
@@ -103,7 +103,7 @@ class Board:
         return [float(self.plain.row[i]) for i in rows[np.argsort(g.side[rows])]]
 
 
-def books_of(prepared: Prepared) -> naive.Books:
+def books_of(prepared: PreparedTable) -> naive.Books:
     known = {name: catalog.book(name) for name in prepared.identity.books}
     table = catalog.fair_table()
     usual = {

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from support.service_running import Running, running
 
-from oddsengine.feeds.scores import Reading
+from oddsengine.feeds.scores import ScoreReading
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import bets as rules
 from oddsengine_service import records as records_module
@@ -217,7 +217,7 @@ def test_the_node_adds_the_close_and_the_result(server: Running, client: httpx.C
     assert closed["clv_percent"] == pytest.approx(100 * (2.1 * closed["closing_probability"] - 1), abs=1e-3)
     now = datetime.now(UTC)
     for at, over in ((now, False), (now + timedelta(seconds=1), True)):
-        reading = Reading(event, "a", micros(at), 101, 99, "Q4", "00:00", over=over, sport="basketball")
+        reading = ScoreReading(event, "a", micros(at), 101, 99, "Q4", "00:00", over=over, sport="basketball")
         server.node.write(server.node.games.put, [reading], at).result()
     rules.settle(server.node, server.node.records)
     done = next(each for each in client.get("/bets").json()["data"] if each["id"] == bet["id"])

@@ -22,7 +22,7 @@ from support.live_strategies import feed, row_ids
 from support.service_running import Running, until
 
 from oddsengine.live.engine import Engine
-from oddsengine.query import Filter, Index
+from oddsengine.query import Index, RowFilter
 from oddsengine_service.endpoints import Answer
 from oddsengine_service.keys import KeyStore, Terms
 from oddsengine_service.middleware.access import Access
@@ -553,7 +553,7 @@ def test_a_row_that_was_sent_before_says_what_the_board_says_now(seed: int, link
     index = Index(engine)
     for at in range(8):
         with index.reader() as reader:
-            slots = reader.rows(Filter(), {})
+            slots = reader.rows(RowFilter(), {})
             some = slots[np.arange(slots.size) % 3 != at % 3]
             shown, whole = RowEncoder(reader, some), odds(reader.take(some))
             again = RowEncoder(reader, some)
@@ -585,7 +585,7 @@ def test_encoded_rows_are_bounded_within_one_version_too(monkeypatch: pytest.Mon
     engine.step(first.quotes, first.now)
     index = Index(engine)
     with index.reader(judged=True) as reader:
-        slots = reader.rows(Filter(), {})
+        slots = reader.rows(RowFilter(), {})
         assert slots.size > 60
         for at in range(0, slots.size, 10):
             shown, whole = RowEncoder(reader, slots[at : at + 10]), odds(reader.take(slots[at : at + 10]))

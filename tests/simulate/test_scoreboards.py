@@ -11,7 +11,7 @@ from support.effort import some
 
 from oddsengine.feeds.scores import Scoreboard
 from oddsengine.live.engine import Engine
-from oddsengine.simulate import Batch, World
+from oddsengine.simulate import FeedBatch, World
 
 BOOKS = some(["pinnacle", "circa", "draftkings", "fanduel", "mybookie", "williamhill"], 4)
 LATEST_S = 18  # how late a book may be, its pace included
@@ -21,7 +21,7 @@ def world(seed: int = 3, **more: Any) -> World:
     return World(seed, events=10, books=BOOKS, live=1.0, pace=8.0, **more)
 
 
-def goals(made: World, seconds: int) -> Iterator[tuple[Batch, dict[str, tuple[int, int]]]]:
+def goals(made: World, seconds: int) -> Iterator[tuple[FeedBatch, dict[str, tuple[int, int]]]]:
     """Batches, and by how much each game's score moved in them."""
     games, before = made._games, None
     for batch in made.run(seconds):

@@ -23,7 +23,7 @@ from support.effort import ALL, less, some
 import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
-from oddsengine.simulate import HAZARDS, Batch, Phantom, World
+from oddsengine.simulate import HAZARDS, FeedBatch, Phantom, World
 from oddsengine.simulate.desks import Opinions, desk
 from oddsengine.simulate.leagues import LADDERS
 from oddsengine.simulate.world import START
@@ -54,7 +54,7 @@ class Board:
     def __init__(self) -> None:
         self.screens: dict[tuple[str, str | None], dict[Any, Row]] = defaultdict(dict)
 
-    def apply(self, batch: Batch) -> None:
+    def apply(self, batch: FeedBatch) -> None:
         for pair in batch.complete:
             self.screens[pair].clear()
         for quote in batch.quotes:
@@ -271,7 +271,7 @@ class Prices:
     def __init__(self) -> None:
         self._looks: dict[Leg, list[tuple[Any, float, bool]]] = defaultdict(list)
 
-    def note(self, batch: Batch) -> None:
+    def note(self, batch: FeedBatch) -> None:
         for quote in batch.quotes:
             looks = self._looks[leg_of(quote)]
             if not looks or looks[-1][0] < quote["last_seen_at"]:

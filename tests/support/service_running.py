@@ -16,8 +16,8 @@ import httpx
 from support.contract import FEATURES
 from support.effort import pause
 
-from oddsengine.feeds.scores import Reading
-from oddsengine.simulate import Batch, World
+from oddsengine.feeds.scores import ScoreReading
+from oddsengine.simulate import FeedBatch, World
 from oddsengine.simulate.world import START
 from oddsengine_service import demo
 from oddsengine_service.clock import Clock as NodeClock
@@ -58,8 +58,8 @@ class Clock:
 class Tick(NamedTuple):
     """What a world brings, and what is true then."""
 
-    batch: Batch
-    scores: Sequence[Reading]
+    batch: FeedBatch
+    scores: Sequence[ScoreReading]
     points: Any  # (events, lanes)
 
 

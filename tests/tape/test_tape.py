@@ -30,7 +30,7 @@ from support.forking import CLI, PIPE, python, ran
 
 from oddsengine import catalog
 from oddsengine.backtesting.progress import line
-from oddsengine.board.rows import Quoted
+from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import STATUSES, Batch
 from oddsengine.commands.cli import main
 from oddsengine.identity.groups import NO_TIME
@@ -83,7 +83,7 @@ def tapes(draw: st.DrawFn) -> list[TapeStep]:
             return draw(st.lists(strategy, min_size=n, max_size=n))
 
         times = bits | st.just(int(NO_TIME))
-        quoted = Quoted(
+        quoted = CodedQuotes(
             np.array(keys, np.int64), column(some(bits), np.float64), column(some(bits), np.float64),
             column(some(times), np.int64), column(some(times), np.int64), column(some(times), np.int64),
             np.array(some(st.integers(0, 255)), np.uint8),
@@ -164,7 +164,7 @@ def test_notes_in_a_segment_of_their_own(tmp_path: Path) -> None:
 
 def nothing(now: int) -> Batch:
     """A batch of no quotes."""
-    columns = Quoted(*(np.empty(0, dtype) for dtype in ("i8", "f8", "f8", "i8", "i8", "i8", "u1")))
+    columns = CodedQuotes(*(np.empty(0, dtype) for dtype in ("i8", "f8", "f8", "i8", "i8", "i8", "u1")))
     return Batch(now, [], [], columns, [], np.empty(0, np.uint64), [], [], {})
 
 

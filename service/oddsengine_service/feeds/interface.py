@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from oddsengine.feeds import Payload
 from oddsengine.feeds.gamestate import GameStates, read_states
-from oddsengine.feeds.node import InterfaceStream, Page, read_page
+from oddsengine.feeds.node import InterfaceStream, OddsPage, read_page
 from oddsengine.feeds.sse import ServerSentEvent
 from oddsengine_service.feeds.freshness import too_slow
 from oddsengine_service.feeds.hub import Hub
@@ -243,7 +243,7 @@ async def _list(feed: Settings, web: Web, hub: Hub, path: str, query: dict[str, 
     """Fetch all pages, by cursor if there is one, otherwise by offset."""
     base: dict[str, str | int] = {**_filters(feed), **query, "limit": _PAGE}
     place: dict[str, str | int] = {}
-    pages: list[Page] = []
+    pages: list[OddsPage] = []
     requested_at = (hub.now().astimezone(UTC) - _STEP).isoformat().replace("+00:00", "Z")
     while True:
         body = (await web.get(feed.url.rstrip("/") + path, {**base, **place})).body

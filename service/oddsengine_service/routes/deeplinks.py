@@ -13,8 +13,8 @@ from urllib.parse import quote
 from msgspec import Meta
 
 from oddsengine import catalog
-from oddsengine.catalog.links import Link, allowed, allowed_pattern, link, localised, states
-from oddsengine.query import Index, Leg
+from oddsengine.catalog.links import BetLink, allowed, allowed_pattern, link, localised, states
+from oddsengine.query import Index, LegPrice
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Answer, Context, Endpoint, data
 from oddsengine_service.params import MOST_TEXT, text
@@ -54,7 +54,7 @@ def redirect(context: Context) -> Answer:
     legs = _legs(context.node.index(context.node.engine), context.path["id"], book)
     target = _closest(legs[0], state) if legs else None
     if target is None and fallback is not None:
-        target = Link(fallback, "home")
+        target = BetLink(fallback, "home")
     if target is None and book is not None:
         target = link(book, state=state)
     if target is None or not _safe(target.url):
@@ -91,7 +91,7 @@ def _safe(url: str) -> bool:
 # ---- ids ----
 
 
-def _legs(index: Index, id_: str, book: str | None) -> list[Leg]:
+def _legs(index: Index, id_: str, book: str | None) -> list[LegPrice]:
     """The prices behind an id, with that of a given book first; empty if the id is unknown."""
     match = _HASH.fullmatch(id_)
     if match is None or len(id_) > MOST_TEXT:
@@ -100,14 +100,14 @@ def _legs(index: Index, id_: str, book: str | None) -> list[Leg]:
         return reader.legs(int(match[1], 16), book, price=id_ == match[1])
 
 
-def _closest(leg: Leg, state: str) -> Link | None:
+def _closest(leg: LegPrice, state: str) -> BetLink | None:
     """The closest link to a price: the source's own if it is safe, else one from the templates."""
     own = leg.own
     event, market, selection = (own.external_event_id, own.market_id, own.selection_id) if own else ("", "", "")
     if own and own.deep_link:
         url = localised(own.deep_link, state)
         if url and "{" not in url and _safe(url):
-            return Link(url, "outcome" if selection else "event")
+            return BetLink(url, "outcome" if selection else "event")
     made = link(leg.book, event=event, market=market, selection=selection, state=state)
     return made if made is not None and _safe(made.url) else None
 

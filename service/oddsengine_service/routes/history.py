@@ -18,7 +18,7 @@ from oddsengine import catalog
 from oddsengine.columns import NO_TIME, Ints, Longs
 from oddsengine.history.closing import LAST_S, Close
 from oddsengine.history.clv import GROUPINGS, report
-from oddsengine.history.lines import Moves, described
+from oddsengine.history.lines import EventMoves, described
 from oddsengine.live.update import hexadecimal
 from oddsengine.maths.odds import round_american
 from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values
@@ -363,7 +363,7 @@ def _window(query: Mapping[str, Any], first: str, last: str) -> tuple[int, int]:
     return 0 if begin is None else micros(begin), LATEST if end is None else micros(end)
 
 
-def _movement(ident: str, texts: Any, book: str, moves: Moves, at: Longs | Ints, since: int) -> Movement:
+def _movement(ident: str, texts: Any, book: str, moves: EventMoves, at: Longs | Ints, since: int) -> Movement:
     """One row's moves from the price in effect at `since`, limited to the newest."""
     first = max(int(np.searchsorted(moves.at[at], since, "right")) - 1, 0)
     omitted = max(at.size - first - MOST_POINTS, 0)

@@ -16,7 +16,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.columns import NO_TIME, SECOND, Ints
 from oddsengine.live.engine import REMEMBERED_S
-from oddsengine.query import CURSOR_PATTERN, MOST_CURSOR, SORTS, BoardReader, Cursor, Filter, Index, OddsRows
+from oddsengine.query import CURSOR_PATTERN, MOST_CURSOR, SORTS, BoardReader, Cursor, Index, OddsRows, RowFilter
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
 from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Context, Endpoint, answer_meta, page
@@ -113,7 +113,7 @@ def books_for(
     return frozenset(books) if own is None else own.intersection(books)
 
 
-def filter_of(context: Context, now: int, **more: Any) -> Filter:
+def filter_of(context: Context, now: int, **more: Any) -> RowFilter:
     q = context.query
     part = q.get("q")
     player = q.get("player_name")
@@ -126,7 +126,7 @@ def filter_of(context: Context, now: int, **more: Any) -> Filter:
         "stat": q.get("stat_category") or None, "prop": q.get("is_player_prop"),
         "main": q.get("is_main_line"), "day": None if q.get("date") is None else filters.span(q["date"], _moment(now)),
     }  # fmt: skip
-    return Filter(**fields | more)
+    return RowFilter(**fields | more)
 
 
 def _moment(now: int) -> datetime:
@@ -265,7 +265,7 @@ def batch(context: Context) -> dict[str, Any]:
     markets = None if not body.market else MARKET.read("market", body.market)
     missing: dict[str, list[str]] = {}
     with reading(context) as reader:
-        f = Filter(books=books_for(context, requested or None), event=ids, market=markets or None)
+        f = RowFilter(books=books_for(context, requested or None), event=ids, market=markets or None)
         rows = reader.rows(f, missing)
         parts, *_ = reader.groups(rows, "", len(ids), 0, None)
         whole = np.concatenate(parts) if parts else rows

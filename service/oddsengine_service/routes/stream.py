@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from oddsengine.query import Filter
+from oddsengine.query import RowFilter
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, no_answer
 from oddsengine_service.keys import KeysError, KeyStore
@@ -160,7 +160,7 @@ def unknown_ids(context: Context) -> dict[str, list[str]]:
     """Ids in the filters that neither the catalog nor the board has, by parameter."""
     query, missing = context.query, dict[str, list[str]]()
     with index_of(context).reader() as reader:
-        reader.rows(Filter(**{name: query[name] for name in ("sport", "league", "market", "event")}), missing)
+        reader.rows(RowFilter(**{name: query[name] for name in ("sport", "league", "market", "event")}), missing)
         if strange := reader.missing_books(query["sportsbook"] or ()):
             missing["sportsbook"] = strange
     return missing
@@ -219,8 +219,8 @@ def wants_of(
             high=high, include=tuple(name for name in include if name != "refs"),
         )  # fmt: skip
     lines = books_of(caller.tier.id)
-    prices = Filter(books, **chosen, live=live, low=low, high=high, lines=lines) if odds else None
-    return Subscription(prices, opportunities, Filter(**chosen) if games else None, form, seen, wire)
+    prices = RowFilter(books, **chosen, live=live, low=low, high=high, lines=lines) if odds else None
+    return Subscription(prices, opportunities, RowFilter(**chosen) if games else None, form, seen, wire)
 
 
 _TAG = "Streaming"

@@ -12,16 +12,16 @@ import msgspec
 import numpy as np
 import zstandard
 
-from oddsengine.feeds.scores import Reading
+from oddsengine.feeds.scores import ScoreReading
 from oddsengine.futures import FuturesField
-from oddsengine.live.engine import Batch, Quoted
+from oddsengine.live.engine import Batch, CodedQuotes
 from oddsengine.matching import Decision
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.wire.games import Teams
 from oddsengine_service.wire.splits import SplitsGiven
 
 FORM = 1
-_DTYPES = ("<i8", "<f8", "<f8", "<i8", "<i8", "<i8", "u1")  # of the columns of `Quoted`
+_DTYPES = ("<i8", "<f8", "<f8", "<i8", "<i8", "<i8", "u1")  # of the columns of `CodedQuotes`
 _MOST = 256 << 20  # bytes, maximum size of an unpacked body
 
 
@@ -61,7 +61,7 @@ class Check(NamedTuple):
 class Scores(NamedTuple):
     """Score readings of sources, and the time."""
 
-    readings: list[Reading]
+    readings: list[ScoreReading]
     now: datetime
     teams: dict[str, Teams]
 
@@ -132,7 +132,7 @@ def _plain(step: Step) -> list[Any]:
 
 def _step(plain: list[Any]) -> Step:
     number, now, wordings, books, columns, links, removed, complete, events, rejected = plain
-    quoted = Quoted(*(np.frombuffer(c, dtype) for c, dtype in zip(columns, _DTYPES, strict=True)))
+    quoted = CodedQuotes(*(np.frombuffer(c, dtype) for c, dtype in zip(columns, _DTYPES, strict=True)))
     deep_links: list[str | None] = [None] * quoted.key.size
     for at, link in links.items():
         deep_links[at] = link

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from oddsengine.query import Filter
+from oddsengine.query import RowFilter
 from oddsengine_service.filters import in_place
 from oddsengine_service.stream.events import StreamEvent, Wire, forgotten, played
 from oddsengine_service.stream.sse import frame
@@ -12,7 +12,7 @@ from oddsengine_service.stream.sse import frame
 class Games:
     """Games of a filter."""
 
-    def __init__(self, wanted: Filter, wire: Wire) -> None:
+    def __init__(self, wanted: RowFilter, wire: Wire) -> None:
         self.wanted, self.wire = wanted, wire
         self.members = 0
         self.reached = 0  # number of the last update delivered; only in the event loop

@@ -18,7 +18,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from oddsengine.live.update import Update
-from oddsengine.query import Filter, Index, Marks, Mirror, RowChanges, TermIndex
+from oddsengine.query import Index, Marks, Mirror, RowChanges, RowFilter, TermIndex
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.pool import Turns
@@ -46,9 +46,9 @@ READ_EVERY_S = 0.05  # between two reads of what is open; longer where a read is
 class Subscription(NamedTuple):
     """Contents of a subscription: prices, opportunities, games; None for those not included."""
 
-    prices: Filter | None
+    prices: RowFilter | None
     opportunities: OpportunityFilter | None
-    games: Filter | None
+    games: RowFilter | None
     form: Form = Form()
     seen: bool = False  # for a node that passes prices on
     wire: Wire = SSE
@@ -103,7 +103,7 @@ class Stream:
         self._prices: dict[Hashable, Prices] = {}
         self._opportunities: dict[tuple[OpportunityFilter, Wire], OpportunityGroup] = {}
         self._watches: dict[ViewKey, Watch] = {}
-        self._games: dict[tuple[Filter, Wire], Games] = {}
+        self._games: dict[tuple[RowFilter, Wire], Games] = {}
         self._states: dict[str, Any] = {}
         self._coming: dict[Prices, list[tuple[Subscriber, Subscription]]] = {}
         self._coming_lock = threading.Lock()

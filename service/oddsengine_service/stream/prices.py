@@ -7,7 +7,7 @@ import numpy as np
 
 from oddsengine.columns import Bools, Floats, Ints, Longs
 from oddsengine.live.update import hexadecimal
-from oddsengine.query import BoardReader, Filter, Index, RowChanges, TermFilter, TermIndex, book_ids
+from oddsengine.query import BoardReader, Index, RowChanges, RowFilter, TermFilter, TermIndex, book_ids
 from oddsengine.tables.timestamps import timestamps
 from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies, renewed
 from oddsengine_service.stream.moves import Form, Moves, rows_in
@@ -39,7 +39,7 @@ class Prices:
     """
 
     def __init__(
-        self, wanted: Filter, form: Form, index: Index, wire: Wire = SSE, *, seen: bool = False
+        self, wanted: RowFilter, form: Form, index: Index, wire: Wire = SSE, *, seen: bool = False
     ) -> None:  # fmt: skip
         self.wanted, self.form, self.wire, self.seen = wanted, form, wire, seen
         self._suspended = seen or wire.keeps_suspended

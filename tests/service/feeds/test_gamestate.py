@@ -15,7 +15,7 @@ from support.service_running import Running
 
 from oddsengine.feeds import FeedError, Game, Payload
 from oddsengine.feeds.gamestate import GameStates, read_states
-from oddsengine.feeds.scores import ARRIVAL, Reading
+from oddsengine.feeds.scores import ARRIVAL, ScoreReading
 from oddsengine.feeds.the_odds_api import ScoresParser
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
@@ -52,8 +52,8 @@ def read(scores: ScoresParser, *games: Any, sport: str = NBA) -> Payload:
 def test_scores_are_told_by_names() -> None:
     payload = read(ScoresParser(), listed(), listed("later", None), listed("done", ("88", "90"), completed=True))
     assert payload.scores == (
-        Reading("g1", "", ARRIVAL, 101, 99, sport="basketball"),
-        Reading("done", "", ARRIVAL, 88, 90, over=True, sport="basketball"),
+        ScoreReading("g1", "", ARRIVAL, 101, 99, sport="basketball"),
+        ScoreReading("done", "", ARRIVAL, 88, 90, over=True, sport="basketball"),
     )
     assert [(game.id, game.league, game.home, game.away, game.status) for game in payload.games] == [
         ("g1", "nba", HOME, AWAY, ""), ("done", "nba", HOME, AWAY, "ended"),
@@ -116,7 +116,7 @@ def states(**more: Any) -> bytes:
 
 def test_an_answer_of_states() -> None:
     (reading,) = read_states(states()).scores
-    assert reading == Reading("e", "", ARRIVAL, 3, 4, "Q2", "1:02", "away", False, "basketball")
+    assert reading == ScoreReading("e", "", ARRIVAL, 3, 4, "Q2", "1:02", "away", False, "basketball")
     assert read_states(states(stale=True)).scores == []
     assert read_states(states(game_period="ft")).scores[0].over
     assert read_states(states(is_live=False)).scores[0].over
@@ -196,9 +196,9 @@ def test_sources_that_swap_home_and_away_agree() -> None:
         for name, game in (("one", one), ("two", two)):
             hub.add(declared(name))
             await hub.deliver(name, Payload([game], [quote(game)]))
-        said = Reading("x", "", ARRIVAL, 7, 2, "Q1", possession="home", sport="basketball")
+        said = ScoreReading("x", "", ARRIVAL, 7, 2, "Q1", possession="home", sport="basketball")
         await hub.deliver("one", Payload(scores=[said]))
-        turned = Reading("y", "", ARRIVAL, 2, 9, "Q1", "9:00", "away", sport="basketball")
+        turned = ScoreReading("y", "", ARRIVAL, 2, 9, "Q1", "9:00", "away", sport="basketball")
         await hub.deliver("two", Payload(scores=[turned, turned._replace(event="unheard of")]))
         ((event, row),) = games.rows().items()
         assert hub.engine.table()["event_id"].unique().to_list() == [event]

@@ -14,7 +14,7 @@ from support.effort import less
 from support.service_running import TIER_IDS, Running
 from support.stream_running import Client, Served, full_board, heard, price, wait_for
 
-from oddsengine.feeds.scores import ENDED_S, STALE_S, Reading
+from oddsengine.feeds.scores import ENDED_S, STALE_S, ScoreReading
 from oddsengine.simulate import World
 from oddsengine_service.demo import take, teams_of
 from oddsengine_service.games import Games
@@ -61,11 +61,11 @@ def day() -> datetime:
     return T0 + timedelta(days=next(_days))
 
 
-def said(event: str, home: int, away: int, at: datetime, source: str = "draftkings", **more: Any) -> Reading:
-    return Reading(event, source, round(at.timestamp() * 1e6), home, away, **more)
+def said(event: str, home: int, away: int, at: datetime, source: str = "draftkings", **more: Any) -> ScoreReading:
+    return ScoreReading(event, source, round(at.timestamp() * 1e6), home, away, **more)
 
 
-def tell(served: Served, at: datetime, *readings: Reading, teams: Teams = NBA) -> None:
+def tell(served: Served, at: datetime, *readings: ScoreReading, teams: Teams = NBA) -> None:
     games = served.node.games
     served.node.write(games.put, readings, at, {reading.event: teams for reading in readings}).result(60)
 

@@ -12,7 +12,7 @@ import pytest
 
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
-from oddsengine.query import Filter
+from oddsengine.query import RowFilter
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.stream import sending
@@ -47,7 +47,7 @@ class Client:
 def lines_and_group(wire: Wire, **bounds: int) -> tuple[Lines, Prices]:
     """Lines of a node without a server, and a group."""
     node = Node(Engine(), None, None)  # type: ignore[arg-type]
-    group = Prices(Filter(), Form(), node.index(node.engine), wire)
+    group = Prices(RowFilter(), Form(), node.index(node.engine), wire)
     return Lines(node, Log(io.StringIO(), quiet=True), **bounds), group
 
 

@@ -11,8 +11,8 @@ from support.stream_running import price, total, turned
 
 from oddsengine.board import state as board_state
 from oddsengine.live.engine import Engine
-from oddsengine.query import Filter, Index, Mirror
-from oddsengine.simulate import Batch, World
+from oddsengine.query import Index, Mirror, RowFilter
+from oddsengine.simulate import FeedBatch, World
 from oddsengine_service.stream.backlog import Backlog
 from oddsengine_service.stream.events import StreamEvent, bodies
 from oddsengine_service.stream.moves import Form, Moves
@@ -82,7 +82,9 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
             day, events=4, live=0.7, pace=20.0, hazards=True, start=begin,
             books=["pinnacle", "draftkings", "fanduel", "betmgm"],
         )  # fmt: skip
-        later = [Batch(begin + timedelta(hours=hour), [], [], []) for hour in (2, 4, 6)]  # all leaves, and is forgotten
+        later = [
+            FeedBatch(begin + timedelta(hours=hour), [], [], []) for hour in (2, 4, 6)
+        ]  # all leaves, and is forgotten
         for tick, batch in enumerate([*world.run(30), *later]):
             update = engine.step(turned(batch.quotes, draw), batch.now, complete=batch.complete, events=batch.events)
             marks = index.follow(update)
@@ -98,7 +100,7 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                     holder.hear(holder.group.events(moves), behind=draw.random() < 0.5)
             if tick % 13 == 1:
                 events = engine.table()["event_id"].unique().sort().to_list()
-                chosen = Filter(
+                chosen = RowFilter(
                     books=draw.choice([None, frozenset({"pinnacle", "betmgm"}), frozenset({"nobody"})]),
                     sport=draw.choice([None, None, ("basketball", "soccer")]),
                     market=draw.choice([None, ("main",), ("props", "total_points")]),
@@ -137,9 +139,10 @@ def test_an_event_of_another_sport_is_sent_at_once() -> None:
     with index.reader() as reader:
         mirror = Mirror(reader)
     filters = [
-        Filter(), Filter(sport=("basketball",)), Filter(sport=("football",)), Filter(league=("nba",)),
-        Filter(sport=("football",), live=False), Filter(sport=("basketball",), live=False), Filter(market=("main",)),
-        Filter(sport=("football",), books=frozenset({"fanduel"})), Filter(sport=("basketball",), live=True),
+        RowFilter(), RowFilter(sport=("basketball",)), RowFilter(sport=("football",)), RowFilter(league=("nba",)),
+        RowFilter(sport=("football",), live=False), RowFilter(sport=("basketball",), live=False),
+        RowFilter(market=("main",)), RowFilter(sport=("football",), books=frozenset({"fanduel"})),
+        RowFilter(sport=("basketball",), live=True),
     ]  # fmt: skip
     holders = [Holder(Prices(each, Form(), index)) for each in filters]
     sports, others = [], [*named("caesars", "football", "nfl"), *named("bet365", "football", "nfl")]

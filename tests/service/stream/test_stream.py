@@ -25,7 +25,7 @@ from support.stream_running import (
     wait_for,
 )
 
-from oddsengine.feeds.scores import Reading
+from oddsengine.feeds.scores import ScoreReading
 from oddsengine.live.engine import IDLE_S, RELEASED_S
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.app import BASE
@@ -112,7 +112,7 @@ def test_every_payload_has_the_fields_it_should(served: Served, listen: Callable
     assert set(detected["low_hold"][0]["side2"]) >= HOLD_SIDE
     assert set(heard(client, "heartbeat")) == {"timestamp"}
     assert set(client.samples["gamestate:snapshot"]) == set()
-    game = Reading("fields", "book", micros(now), 3, 1, "Q3", "7:12", sport="basketball")
+    game = ScoreReading("fields", "book", micros(now), 3, 1, "Q3", "7:12", sport="basketball")
     served.node.games.put([game], now)
     played = heard(client, "gamestate:update")
     assert set(played) == {"fields"}
