@@ -32,7 +32,7 @@ from starlette.routing import Route
 from oddsengine.simulate import World
 from oddsengine_service.app import Api, Methods
 from oddsengine_service.endpoints import Endpoint
-from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.keys import KeyStore, KeyTerms
 from oddsengine_service.log import Log
 from oddsengine_service.server import Server, Service, build
 from oddsengine_service.settings import load
@@ -128,7 +128,7 @@ def served(rows: int) -> None:
     with (folder / "log").open("w") as out:
         service = build(load(None, environ), environ, demonstration=True, log=Log(out))
         assert isinstance(service.node.keys, KeyStore)
-        terms = Terms("enterprise", rate=MOST_RATE)
+        terms = KeyTerms("enterprise", rate=MOST_RATE)
         keys = [service.node.keys.create(f"bench{n}", terms).key for n in range(ACCOUNTS)]
         trivial = Endpoint("/_trivial", lambda _: {"success": True}, "Nothing", "Health", dict)
         service.api.router.routes.insert(0, route(service.api, trivial))
@@ -344,7 +344,7 @@ def in_process(number: int = 20_000) -> None:
     with (folder / "log").open("w") as out:
         service = build(load(None, environ), environ, demonstration=True, log=Log(out))
         assert isinstance(service.node.keys, KeyStore)
-        key = service.node.keys.create("bench", Terms("enterprise", rate=MOST_RATE)).key.encode()
+        key = service.node.keys.create("bench", KeyTerms("enterprise", rate=MOST_RATE)).key.encode()
         trivial = Endpoint("/_trivial", lambda _: {"success": True}, "Nothing", "Health", dict)
         service.api.router.routes.insert(0, route(service.api, trivial))
         service.node.ready = True

@@ -22,7 +22,7 @@ from oddsengine_service.alerts import Alerts, StoredAlert
 from oddsengine_service.bets import Bet
 from oddsengine_service.demo import add_futures, add_splits, teams_of
 from oddsengine_service.endpoints import Context, Endpoint
-from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.keys import KeyStore, KeyTerms
 from oddsengine_service.limits import Limits
 from oddsengine_service.mcp import local
 from oddsengine_service.mcp.tools import BY_NAME, answer, query
@@ -109,7 +109,7 @@ def _play(node: Node, past: Past) -> str:
 
 
 def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event: str) -> dict[str, Any]:
-    made, other, gone = (keys.create("sample", Terms("enterprise"), name) for name in ("of the desk", "old", "gone"))
+    made, other, gone = (keys.create("sample", KeyTerms("enterprise"), name) for name in ("of the desk", "old", "gone"))
     by_path = {endpoint.path: endpoint for endpoint in endpoints if endpoint.method == "GET"}
     caller = made.record.caller
     words = {"event": event, "event_id": event, "eventId": event}

@@ -50,9 +50,9 @@ def keys_command(arguments: argparse.Namespace) -> None:
 
 
 def _create(store: "KeyStore", arguments: argparse.Namespace) -> None:
-    from oddsengine_service.keys import Terms  # noqa: PLC0415
+    from oddsengine_service.keys import KeyTerms  # noqa: PLC0415
 
-    terms = Terms(arguments.tier, _features(arguments), arguments.streaming, arguments.rate, arguments.streams)
+    terms = KeyTerms(arguments.tier, _features(arguments), arguments.streaming, arguments.rate, arguments.streams)
     _print_created(store.create(arguments.account, terms, arguments.name), arguments)
 
 

@@ -28,7 +28,7 @@ from oddsengine_service.params import parse
 from oddsengine_service.pool import WaitingThreads
 from oddsengine_service.problems import Problem, invalid, quoted
 from oddsengine_service.records import Records
-from oddsengine_service.targets import Message, Sender, masked
+from oddsengine_service.targets import AlertMessage, Sender, masked
 from oddsengine_service.tiers import Caller
 from oddsengine_service.wire.envelopes import Body
 from oddsengine_service.wire.filters import Filter, NewFilter
@@ -344,7 +344,7 @@ class Alerts:
         self._changed(owner, alert.id, sent=1, error="; ".join(errors)[:500] or None)
         return 1
 
-    def _message(self, owner: str, name: str, kind: str, rows: list[Any]) -> Message:
+    def _message(self, owner: str, name: str, kind: str, rows: list[Any]) -> AlertMessage:
         """What is sent about new matches of a filter; beyond `SENT_ROWS` it has the address of the list."""
         lines = [described(kind, row) for row in rows[:MOST_LINES]]
         saved = self._records.get(owner, "filter", name, Filter)
@@ -352,7 +352,7 @@ class Alerts:
         if len(rows) > MOST_LINES:
             lines.append(f"and {len(rows) - MOST_LINES} more" + (f": {address}" if self.origin else ""))
         title = f"{name}: {len(rows)} {'opportunity' if len(rows) == 1 else 'opportunities'}"
-        return Message(title, lines, opportunities=rows[:SENT_ROWS], total=len(rows), url=address)
+        return AlertMessage(title, lines, opportunities=rows[:SENT_ROWS], total=len(rows), url=address)
 
     def _may_send(self, account: str, messages: int, size: int) -> bool:
         """Whether an account may send so much now; if so, it is counted."""
@@ -395,17 +395,17 @@ class Alerts:
         Raises `Problem` 429 if the account has sent too much.
         """
         title, line = f"{alert.filter}: test", "This is a test of an alert."
-        messages = {target: Message(title, [line], opportunities=[]) for target in alert.targets}
+        messages = {target: AlertMessage(title, [line], opportunities=[]) for target in alert.targets}
         for target, code in alert.codes.items():
             ask = f"If you asked for it, confirm this target with the code {code}."
-            messages[target] = Message(title, [line, ask], opportunities=[], code=code)
+            messages[target] = AlertMessage(title, [line, ask], opportunities=[], code=code)
         size = sum(message.size(target) for target, message in messages.items())
         if not self._may_send(account, len(messages), size):
             message = f"an account may send {MESSAGES} messages and {BYTES:,} bytes a minute; retry later"
             raise Problem(429, "rate_limited", message, retry_after=10)
         return self._deliver(messages)
 
-    def _deliver(self, messages: Mapping[str, Message]) -> list[str]:
+    def _deliver(self, messages: Mapping[str, AlertMessage]) -> list[str]:
         """Send to all targets at once. Returns one error message per failed target."""
 
         def one(target: str) -> str:

@@ -19,10 +19,10 @@ from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.middleware.access import HEALTH, Access
 from oddsengine_service.middleware.cache import Cache
-from oddsengine_service.middleware.requests import Requests
+from oddsengine_service.middleware.requests import RequestMiddleware
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
-from oddsengine_service.pool import Outgoing, Pool
+from oddsengine_service.pool import OutgoingPool, Pool
 from oddsengine_service.problems import Problem, no_such_path, wrong_method
 from oddsengine_service.request import Request
 from oddsengine_service.responses import CachedResponse
@@ -40,7 +40,7 @@ class Api:
         origin: str = "",
     ) -> None:  # fmt: skip
         self.node, self.log = node, log
-        self.access, self.pool, self.outgoing = Access(node), Pool(), Outgoing()
+        self.access, self.pool, self.outgoing = Access(node), Pool(), OutgoingPool()
         self.routes: dict[str, Methods] = {}
         for endpoint in endpoints:
             self.routes.setdefault(endpoint.path, Methods(self)).endpoints[endpoint.method] = endpoint
@@ -51,7 +51,7 @@ class Api:
         self.cache = Cache(node, self.access, self.pool)
         self._last_health: CachedResponse | None = None
         self._second = self._computed = 0
-        self.requests = Requests(self._routed, self.cache.hit, BASE, log, metrics, trusted, origin)
+        self.requests = RequestMiddleware(self._routed, self.cache.hit, BASE, log, metrics, trusted, origin)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.requests(scope, receive, send)

@@ -10,7 +10,7 @@ from oddsengine.history.archive import Archive, ArchiveError, QuoteBuffer, archi
 from oddsengine.history.lines import EventMoves
 from oddsengine.live.engine import Batch, Engine, ViewKey
 from oddsengine_service.problems import Problem
-from oddsengine_service.settings import Archiving
+from oddsengine_service.settings import ArchiveSettings
 
 FOLDER = "archive"  # subfolder of the data folder for pending quotes
 _PART = 500_000  # quotes per file
@@ -31,7 +31,7 @@ class NodeArchive:
     """
 
     def __init__(
-        self, engine: Engine, folder: Path, settings: Archiving, origin: Callable[[], str],
+        self, engine: Engine, folder: Path, settings: ArchiveSettings, origin: Callable[[], str],
         failed: Callable[[str], None], writes: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
         check(settings.to)

@@ -94,7 +94,7 @@ class Bet(NewBet, kw_only=True, forbid_unknown_fields=False):
     profit: Annotated[float | None, Meta(description="In money, after the book's commission.")] = None
 
 
-class Summary(msgspec.Struct):
+class BetSummary(msgspec.Struct):
     """Totals of all bets."""
 
     count: int
@@ -179,13 +179,13 @@ def with_close(bet: Bet, lines: pl.DataFrame) -> Bet:
     )
 
 
-def summary(bets: Iterable[Bet]) -> Summary:
+def summary(bets: Iterable[Bet]) -> BetSummary:
     bets = list(bets)
     done = [bet for bet in bets if bet.result is not None and bet.result != "void"]
     closed = [bet for bet in bets if bet.clv_percent is not None]
     staked, weight = sum(bet.stake for bet in done), sum(bet.stake for bet in closed)
     profit = sum(bet.profit or 0.0 for bet in done)
-    return Summary(
+    return BetSummary(
         len(bets),
         sum(bet.result is None for bet in bets),
         round(staked, 2),

@@ -32,7 +32,7 @@ _RESERVED = 64  # file descriptors for everything else: databases, tapes, source
 _LOG_S = 10.0  # seconds between two log lines about refused connections
 
 
-class Writer(Protocol):
+class ResponseWriter(Protocol):
     """A connection that responses are written to."""
 
     transport: Any
@@ -58,7 +58,7 @@ class Connections:
         self._open: dict[str, int] = {}
         self._total = 0
         self._stalled, self._unread = stalled, unread
-        self.written: set[Writer] = set()  # connections whose responses may not have been read
+        self.written: set[ResponseWriter] = set()  # connections whose responses may not have been read
         self._logged: dict[str, tuple[int, float]] = {}  # by event: how often since it was logged, and when that was
 
     def enter(self, address: str) -> None:
@@ -87,7 +87,7 @@ class Connections:
 
     def check(self) -> None:
         """Close connections whose responses are not read; call it every `CHECK_S` seconds."""
-        now, unread = self._clock(), list[tuple[float, int, Writer]]()
+        now, unread = self._clock(), list[tuple[float, int, ResponseWriter]]()
         for writer in tuple(self.written):
             size = writer.transport.get_write_buffer_size()
             if not size:
@@ -104,9 +104,9 @@ class Connections:
         if sum(size for _, size, _ in unread) > self._unread:
             self._shed(unread)
 
-    def _shed(self, unread: list[tuple[float, int, Writer]]) -> None:
+    def _shed(self, unread: list[tuple[float, int, ResponseWriter]]) -> None:
         """Close connections of those whose clients have too much left to read, the longest stalled first."""
-        payers: dict[tuple[str, str], list[tuple[float, int, Writer]]] = {}
+        payers: dict[tuple[str, str], list[tuple[float, int, ResponseWriter]]] = {}
         for each in sorted(unread, key=lambda each: each[0]):
             address, account = each[2].payers
             if address not in self._trusted:
@@ -122,7 +122,7 @@ class Connections:
                 self._cut(writer, f"the {kind} has {total:,} bytes unread")
                 total -= size
 
-    def _cut(self, writer: Writer, reason: str) -> None:
+    def _cut(self, writer: ResponseWriter, reason: str) -> None:
         self.written.discard(writer)
         address, account = writer.payers
         self._report("unread response closed", address=address, account=account, reason=reason)

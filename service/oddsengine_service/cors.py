@@ -21,7 +21,7 @@ EXPOSED = (
 )  # fmt: skip
 
 
-class Requests(Protocol):
+class RequestLog(Protocol):
     """What logs and counts requests, as in `middleware.requests`."""
 
     def begin(self, scope: Scope) -> Any:
@@ -34,12 +34,12 @@ class Requests(Protocol):
 class Cors(CORSMiddleware):
     """Starlette's middleware with the headers of this API.
 
-    A preflight is counted and logged by the `Requests` of its path, as other requests are; a rejected one gets the
+    A preflight is counted and logged by the `RequestLog` of its path, as other requests are; a rejected one gets the
     error envelope.
     """
 
     def __init__(
-        self, app: ASGIApp, origins: tuple[str, ...], address: str, requests: Callable[[str], Requests]
+        self, app: ASGIApp, origins: tuple[str, ...], address: str, requests: Callable[[str], RequestLog]
     ) -> None:  # fmt: skip
         super().__init__(app, origins, METHODS, REQUEST_HEADERS, expose_headers=EXPOSED)
         self._address, self._requests = address, requests

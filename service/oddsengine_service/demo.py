@@ -15,7 +15,7 @@ from oddsengine.query import BoardStats
 from oddsengine.simulate import FeedBatch, World
 from oddsengine.simulate.futures import FuturesSeason
 from oddsengine.simulate.splits import EVERY_S, SOURCES, splits
-from oddsengine_service.futures import Futures
+from oddsengine_service.futures import NodeFutures
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node, StalledError
 from oddsengine_service.splits import Splits
@@ -62,7 +62,7 @@ def _season(league: str, year: int) -> FuturesSeason:
     return FuturesSeason(SEED, league, year)
 
 
-def add_futures(futures: Futures, now: datetime) -> None:
+def add_futures(futures: NodeFutures, now: datetime) -> None:
     """Apply simulated futures at a time, if they are due; only in the writer."""
     if futures.board.now is not None and (now - futures.board.now).total_seconds() < FUTURES_S:
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from oddsengine.live.engine import Engine
-from oddsengine_service.params import Declared, Param
+from oddsengine_service.params import DeclaredParams, Param
 from oddsengine_service.tiers import Caller
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class Endpoint:
         return result if isinstance(result, Answer) else Answer(_encode(result), self.status)
 
     @cached_property
-    def by_name(self) -> Declared:
-        return Declared(self.params)
+    def by_name(self) -> DeclaredParams:
+        return DeclaredParams(self.params)
 
 
 def no_answer(_: Context) -> Any:

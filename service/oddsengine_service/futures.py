@@ -19,7 +19,7 @@ _MOST = 64  # sets of books that are evaluated for one time
 _Key = tuple[FuturesBoard | None, int]  # board, time of evaluation
 
 
-class Futures:
+class NodeFutures:
     """The futures of a node; `apply` and `state` may be called only by the writer, the rest from any thread."""
 
     def __init__(self, fields: Sequence[FuturesField] = ()) -> None:

@@ -25,7 +25,7 @@ _LATEST_S = max(tier.delay for tier in TIERS.values())
 _NOWHERE = Teams("", "", "", "")
 
 
-class Games:
+class GameBoard:
     """The states of a node's games, by event."""
 
     def __init__(self) -> None:

@@ -113,7 +113,7 @@ class StoreError(KeysError):
 
 
 @dataclass(frozen=True)
-class Terms:
+class KeyTerms:
     """The rights of a key: its tier, and where it differs from the tier; None means as in the tier."""
 
     tier: str
@@ -122,7 +122,7 @@ class Terms:
     rate: int | None = None  # requests per minute
     streams: int | None = None  # concurrent streams
 
-    def checked(self) -> "Terms":
+    def checked(self) -> "KeyTerms":
         if self.tier not in TIERS:
             raise UnfitError(f"tier must be {one_of(tuple(TIERS))}, got {quoted(self.tier)}")
         if self.features is not None and (strange := sorted(self.features - FEATURES)):
@@ -149,13 +149,13 @@ class Terms:
             tier.features if self.features is None else self.features,
         )
 
-    def lowered(self, tier: str) -> "Terms":
+    def lowered(self, tier: str) -> "KeyTerms":
         """Terms in a lower or equal tier, with no more rights than these."""
         if tier == self.tier:
             return self
         low = TIERS[tier]
         streaming = self.streaming and low.rank > 0
-        return Terms(
+        return KeyTerms(
             tier,
             None if self.features is None else self.features & low.features,
             streaming,
@@ -171,7 +171,7 @@ class Record:
     id: str
     account: str
     name: str
-    terms: Terms
+    terms: KeyTerms
     active: bool
     created_at: datetime
     updated_at: datetime
@@ -205,7 +205,7 @@ def _record(row: Any) -> Record:
         ident,
         account,
         name,
-        Terms(tier, own, bool(streaming), rate, streams),
+        KeyTerms(tier, own, bool(streaming), rate, streams),
         bool(active),
         datetime.fromtimestamp(created, UTC),
         datetime.fromtimestamp(updated, UTC),
@@ -218,7 +218,7 @@ def _row(row: Any) -> dict[str, Any]:
     return {**dict(zip(names, row, strict=True)), "hash": row[0].hex(), "used": None}
 
 
-def _columns(terms: Terms) -> dict[str, Any]:
+def _columns(terms: KeyTerms) -> dict[str, Any]:
     features = None if terms.features is None else " ".join(sorted(terms.features))
     return {**vars(terms), "features": features}
 
@@ -328,7 +328,7 @@ class KeyStore:
         with self._writing_lock, self._translated():
             return self._own(self._writer, ident, by)
 
-    def create(self, account: str, terms: Terms, name: str = "") -> CreatedKey:
+    def create(self, account: str, terms: KeyTerms, name: str = "") -> CreatedKey:
         """Create a key with any terms; for the operator."""
         if not _ACCOUNT.fullmatch(account) or account.startswith(DEMO):
             raise UnfitError(
@@ -369,7 +369,7 @@ class KeyStore:
             return CreatedKey(self._change(writer, record.id, hash=self._hash(key)), key)
 
     def retier(self, ident: str, **changed: Any) -> Record:
-        """Change fields of a key's `Terms`; for the operator."""
+        """Change fields of a key's `KeyTerms`; for the operator."""
         with self._writing() as writer:
             record = self._changeable(writer, ident, None)
             return self._change(writer, record.id, **_columns(replace(record.terms, **changed).checked()))
@@ -423,7 +423,7 @@ class KeyStore:
 
     # ---- helpers ----
 
-    def _insert(self, writer: sqlite3.Connection, account: str, terms: Terms, name: str) -> CreatedKey:
+    def _insert(self, writer: sqlite3.Connection, account: str, terms: KeyTerms, name: str) -> CreatedKey:
         (active,) = writer.execute("SELECT count(*) FROM keys WHERE account = ? AND active", (account,)).fetchone()
         if active >= MOST_ACTIVE:
             raise UnfitError(f"limit of {active} keys per account reached; revoke one first")
@@ -529,7 +529,7 @@ def _fixed(now: datetime) -> dict[str, Record]:
     """The demo's keys by their secret, which is also their id."""
     out = {}
     for tier in TIERS.values():
-        terms = Terms(tier.id, streaming=tier.rank >= TIERS["pro"].rank)
+        terms = KeyTerms(tier.id, streaming=tier.rank >= TIERS["pro"].rank)
         name = DEMO + tier.id
         out[name] = Record(
             name, name, f"demo of the {tier.id} tier", terms, active=True, created_at=now, updated_at=now, used=None

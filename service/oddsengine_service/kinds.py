@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from oddsengine_service.wire.columns import Encoding, american_of
+from oddsengine_service.wire.columns import RowEncoding, american_of
 from oddsengine_service.wire.opportunities import ARBITRAGE, EV, LOW_HOLD, MIDDLE
 
 
@@ -16,12 +16,12 @@ class Sort(NamedTuple):
     descending: bool = False
 
 
-class Kind(NamedTuple):
+class OpportunityKind(NamedTuple):
     """One kind of opportunity; the name is the same in the engine and in features."""
 
     name: str
     event_name: str  # in stream event names
-    encoding: Encoding
+    encoding: RowEncoding
     value: str  # column, in percent
     low: pl.Expr  # lowest and highest American price of a row
     high: pl.Expr
@@ -46,10 +46,10 @@ _START = {"start_time": Sort("start_time"), "time": Sort("start_time")}
 _PLACE = {"sport": Sort("sport"), "market": Sort("market_type")}
 _CONFIDENCE, _KELLY, _BOOKS = Sort("confidence_score"), Sort("kelly_percent"), Sort("book_count")
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, OpportunityKind] = {
     kind.name: kind
     for kind in (
-        Kind(
+        OpportunityKind(
             "ev", "ev", EV, "ev_percentage", _PRICE, _PRICE,
             {
                 "ev": Sort("ev_percentage"), "odds": Sort("odds_decimal"), "confidence": _CONFIDENCE,
@@ -63,17 +63,17 @@ KINDS: Mapping[str, Kind] = {
             ),
             event="game_id", market="market", names=("game", "selection"),
         ),
-        Kind(
+        OpportunityKind(
             "arbitrage", "arb", ARBITRAGE, "profit_percent", _LEGS.min(), _LEGS.max(),
             {"profit": Sort("profit_percent", descending=True), **_START, **_PLACE},
             (("profit_percent", "min_profit", ""),),
         ),
-        Kind(
+        OpportunityKind(
             "low_hold", "low_hold", LOW_HOLD, "hold_percentage", *_sides("side1", "side2", "side3"),
             {"hold": Sort("hold_percentage"), "start_time": _START["start_time"], **_PLACE},
             (("hold_percentage", "min_hold", "max_hold"),),
         ),
-        Kind(
+        OpportunityKind(
             "middles", "middles", MIDDLE, "expected_value", *_sides("side1", "side2"),
             {
                 "quality": Sort("quality_score", descending=True), "ev": Sort("expected_value", descending=True),

@@ -32,7 +32,7 @@ _DAY_S = 86_400
 _EPOCH = date(1970, 1, 1)
 
 
-class Used(NamedTuple):
+class UsageCounts(NamedTuple):
     """Requests of an account: today, this week (from Monday) and this month, UTC."""
 
     today: int
@@ -98,7 +98,7 @@ class Usage:
         with self._lock:
             self._waiting[key] = self._waiting.get(key, 0) + 1
 
-    def used(self, account: str) -> Used:
+    def used(self, account: str) -> UsageCounts:
         today, week, month = self._periods()
         with self._writing:  # a batch that is being written is in neither place
             rows = self._file.execute(
@@ -107,7 +107,7 @@ class Usage:
             with self._lock:
                 waiting = [*self._waiting.items(), *self._batch.items()]
         rows += [(day, count) for (who, day), count in waiting if who == account]
-        return Used(*(sum(count for day, count in rows if day >= since) for since in (today, week, month)))
+        return UsageCounts(*(sum(count for day, count in rows if day >= since) for since in (today, week, month)))
 
     def _periods(self) -> tuple[int, int, int]:
         """Today, and the first days of the week and of the month."""
@@ -237,8 +237,8 @@ class Limits:
         """End of a minute by the wall clock, which clients compare with theirs."""
         return (minute + 1) * WINDOW_S - round(self._ahead())
 
-    def used(self, account: str) -> Used:
-        return Used(0, 0, 0) if self.usage is None else self.usage.used(account)
+    def used(self, account: str) -> UsageCounts:
+        return UsageCounts(0, 0, 0) if self.usage is None else self.usage.used(account)
 
     def open(self, who: str, most: int) -> bool:
         """Take a stream slot if one is free; the caller must release it once."""

@@ -18,8 +18,8 @@ from oddsengine.live.update import Update
 from oddsengine.query import StatsCache
 from oddsengine_service.clock import Clock
 from oddsengine_service.fair import Calibrator
-from oddsengine_service.futures import Futures
-from oddsengine_service.games import Games
+from oddsengine_service.futures import NodeFutures
+from oddsengine_service.games import GameBoard
 from oddsengine_service.keys import KeyStore
 from oddsengine_service.limits import Limits
 from oddsengine_service.metrics import Histogram
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from oddsengine_service.alerts import Alerts
     from oddsengine_service.feeds.status import Feeds
     from oddsengine_service.scale.bettors import SharedRecords
-    from oddsengine_service.stream.hub import Stream
+    from oddsengine_service.stream.hub import StreamHub
 
 VERSION = "v1"
 
@@ -115,7 +115,7 @@ class Node(Writer):
         self.changed_at = 0.0  # when the board last changed
         self.failures: dict[str, str] = {}  # current failures by name
         self.on_failure: Callable[[str, str], None] | None = None  # receives failures that begin, and "" when they end
-        self.games, self.futures, self.splits = Games(), Futures(), Splits()
+        self.games, self.futures, self.splits = GameBoard(), NodeFutures(), Splits()
         self.splits_token = ""  # token for posting splits; empty disables it
         self.method = "power" if reference == "classical" else "close"  # method of views without a reference
         self.views, self.stats = Views(method=self.method), StatsCache()
@@ -126,7 +126,7 @@ class Node(Writer):
         self.alerts: Alerts  # set for a node that serves requests
         self.records = Records()  # of API keys; in memory unless a data folder is configured
         self.shared_records: SharedRecords | None = None  # set if another process stores records
-        self.stream: Stream | None = None  # created for the first subscriber
+        self.stream: StreamHub | None = None  # created for the first subscriber
         self.stream_settings: dict[str, Any] = {}
         self.closing = threading.Event()
         self.on_compile: Callable[[str], None] | None = None  # receives messages about the compilation of kernels

@@ -154,7 +154,7 @@ def _text(name: str, value: str) -> str:
 # ---- parsing ----
 
 
-class Declared(dict[str, Param]):
+class DeclaredParams(dict[str, Param]):
     """The parameters of an endpoint, by name and alias."""
 
     def __init__(self, params: Sequence[Param]) -> None:
@@ -175,7 +175,7 @@ class Declared(dict[str, Param]):
         return parsed
 
 
-def parse(query: bytes, params: Declared) -> tuple[dict[str, Any], list[str]]:
+def parse(query: bytes, params: DeclaredParams) -> tuple[dict[str, Any], list[str]]:
     """Values of all parameters by name, and the names of undeclared ones."""
     if len(query) > MOST_QUERY:
         raise Problem(400, "validation_error", f"query string must be at most {MOST_QUERY:,} bytes, got {len(query):,}")

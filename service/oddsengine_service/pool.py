@@ -237,7 +237,7 @@ class WaitingThreads(Executor):
                 future.set_result(result)
 
 
-class Outgoing:
+class OutgoingPool:
     """Threads for jobs that wait for other hosts, so that these occupy no answer thread; used in the event loop."""
 
     def __init__(self) -> None:

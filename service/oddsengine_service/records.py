@@ -41,7 +41,7 @@ class RecordsError(ValueError):
     """The file cannot be used; the message is shown to the user."""
 
 
-class Change(msgspec.Struct, array_like=True, frozen=True):
+class RecordChange(msgspec.Struct, array_like=True, frozen=True):
     """The new value of a record; None as the body deletes it."""
 
     owner: str
@@ -60,7 +60,7 @@ class Records:
 
     def __init__(self, file: Path | None = None) -> None:
         self.writable = True
-        self.share: Callable[[Change], tuple[int, int]] | None = None
+        self.share: Callable[[RecordChange], tuple[int, int]] | None = None
         self._lock = threading.RLock()
         self.alone: AbstractContextManager[Any] = self._lock  # held from reading a record until writing it
         try:
@@ -119,15 +119,15 @@ class Records:
                     f"a key stores at most {MOST_BYTES:,} bytes, has {size:,}, and this takes {more:,} more; "
                     "delete some records first"
                 )
-            self._store(base, Change(owner, kind, name, encoded, event))
+            self._store(base, RecordChange(owner, kind, name, encoded, event))
 
-    def _store(self, base: sqlite3.Connection, change: Change) -> None:
+    def _store(self, base: sqlite3.Connection, change: RecordChange) -> None:
         if not self.writable:
             raise Problem(503, "unavailable", "records cannot be changed at the moment", retry_after=1)
         place = None if self.share is None else self.share(change)
         self._apply(base, change, place)
 
-    def _apply(self, base: sqlite3.Connection, change: Change, place: tuple[int, int] | None) -> None:
+    def _apply(self, base: sqlite3.Connection, change: RecordChange, place: tuple[int, int] | None) -> None:
         key = change.owner, change.kind, change.name
         if change.body is None:
             base.execute("DELETE FROM records WHERE owner = ? AND kind = ? AND name = ?", key)
@@ -174,7 +174,7 @@ class Records:
                 "SELECT 1 FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
             ).fetchone()
             if there:
-                self._store(base, Change(owner, kind, name))
+                self._store(base, RecordChange(owner, kind, name))
         return there is not None
 
     def drop(self, owners: Set[str]) -> None:
@@ -191,7 +191,7 @@ class Records:
         log, sequence = self._followed
         return sequence if log == born else 0
 
-    def follow(self, born: int, sequence: int, change: Change) -> None:
+    def follow(self, born: int, sequence: int, change: RecordChange) -> None:
         """Apply a change from a log, unless it was made here; another log starts with an empty table."""
         with self.changing() as base:
             if self._followed[0] != born:
@@ -199,11 +199,11 @@ class Records:
             if self.place(born) < sequence:
                 self._apply(base, change, (born, sequence))
 
-    def adopt(self, born: int) -> list[Change]:
+    def adopt(self, born: int) -> list[RecordChange]:
         """Import all records into a new, empty log."""
         with self.changing() as base:
             base.execute("INSERT OR REPLACE INTO followed VALUES (1, ?, 0)", (born,))
-            return [Change(*row) for row in base.execute("SELECT owner, kind, name, body, event FROM records")]
+            return [RecordChange(*row) for row in base.execute("SELECT owner, kind, name, body, event FROM records")]
 
     # ---- for the node ----
 

@@ -43,7 +43,7 @@ from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
 from oddsengine_service.mcp.endpoint import Mcp
 from oddsengine_service.memory import share_arenas, trim
 from oddsengine_service.metrics import Listener, Metrics
-from oddsengine_service.middleware.requests import Requests
+from oddsengine_service.middleware.requests import RequestMiddleware
 from oddsengine_service.node import Node, StalledError
 from oddsengine_service.past import Past
 from oddsengine_service.protocol import Protocol
@@ -133,7 +133,7 @@ class Service:
         other = self.api.requests if path.startswith(_UNDER) else self.site
         return self._paths.get(path, other)(scope, receive, send)
 
-    def _requests(self, path: str) -> Requests:
+    def _requests(self, path: str) -> RequestMiddleware:
         return self.api.requests if path.startswith(_UNDER) else self.site.requests
 
     def _upgrade(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:

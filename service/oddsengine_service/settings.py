@@ -69,7 +69,7 @@ class SettingsError(ValueError):
     """An invalid setting; the message is one sentence for the operator."""
 
 
-class Data(msgspec.Struct, frozen=True, kw_only=True):
+class DataSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`[data]`: files of a node."""
 
     folder: Text = "oddsengine-data"
@@ -87,14 +87,14 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
     pepper: Text = "keys.pepper"  # the other file is useless without it
 
 
-class Matching(msgspec.Struct, frozen=True, kw_only=True):
+class MatchingSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`[matching]`: how events of different sources are matched."""
 
     overrides: str = ""  # a file with an operator's decisions
     fields: str = ""  # a file with the contestants of futures
 
 
-class Alerting(msgspec.Struct, frozen=True, kw_only=True):
+class AlertSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`[alerts]`: allowed targets of alerts."""
 
     private: Switch = False  # allow private networks
@@ -102,7 +102,7 @@ class Alerting(msgspec.Struct, frozen=True, kw_only=True):
     every: Seconds = 5.0  # between two checks
 
 
-class Serving(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`[service]`: addresses, and trusted proxies."""
 
     host: Text = "127.0.0.1"
@@ -123,7 +123,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     splits_token_env: Variable = ""  # the variable with the token for posting betting splits
 
 
-class FairPrices(msgspec.Struct, frozen=True, kw_only=True):
+class FairSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`[fair]`: the reference for expected values if a request names none."""
 
     reference: Reference = "close"  # all other books, at the close; or "classical": the first sharp book
@@ -131,7 +131,7 @@ class FairPrices(msgspec.Struct, frozen=True, kw_only=True):
     calibrate_days: Annotated[float, Meta(ge=0, le=3650, description="a number of days, 0 for never")] = 0.0
 
 
-class Archiving(msgspec.Struct, frozen=True, kw_only=True):
+class ArchiveSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`[archive]`: all prices as a table for other programs; see `oddsengine archive`."""
 
     to: str = ""  # a folder, or an address such as s3://bucket/odds; empty: no archive
@@ -266,13 +266,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings: the sections, and the feeds by name."""
 
     file: str
-    archive: Archiving
-    data: Data
-    fair: FairPrices
+    archive: ArchiveSettings
+    data: DataSettings
+    fair: FairSettings
     keys: Keys
-    matching: Matching
-    alerts: Alerting
-    service: Serving
+    matching: MatchingSettings
+    alerts: AlertSettings
+    service: ServiceSettings
     feeds: Mapping[str, Feed]
     scale: Scale | None = None
 

@@ -15,7 +15,7 @@ from oddsengine_service.endpoints import NOWHERE, Answer
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import CONTENT_TYPE, UNAUTHORIZED, Metrics, allowed
 from oddsengine_service.middleware.access import limited
-from oddsengine_service.middleware.requests import Requests
+from oddsengine_service.middleware.requests import RequestMiddleware
 from oddsengine_service.openapi import document
 from oddsengine_service.problems import Problem, no_such_path, wrong_method
 from oddsengine_service.request import Request
@@ -39,7 +39,7 @@ class Site:
 
     def __init__(self, api: Api, log: Log, metrics: Metrics, token: str, origin: str) -> None:
         self._api, self._log, self._metrics, self._token = api, log, metrics, token
-        self.requests = Requests(self._serve, lambda _: None, "", log, metrics, api.requests.trusted, origin)
+        self.requests = RequestMiddleware(self._serve, lambda _: None, "", log, metrics, api.requests.trusted, origin)
         # Fails at startup, with a name, if an endpoint cannot be described.
         self.document = document(ENDPOINTS, BASE, msgspec.json.decode(EXAMPLES.read_bytes()))
         self.page = pages.reference(self.document)

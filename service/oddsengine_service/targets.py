@@ -82,7 +82,7 @@ def _public(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     return not any(ip in network for network in _SPECIAL4)
 
 
-class Message:
+class AlertMessage:
     """A message in the forms of all targets; `more` are further fields for webhooks."""
 
     def __init__(self, title: str, lines: Sequence[str], **more: Any) -> None:
@@ -129,7 +129,7 @@ class Sender:
             got = repr(scheme[:20]) if scheme else "no scheme"
             raise ValueError(f"a target must begin with https://, tgram://, discord:// or mailto:, got {got}")
 
-    def send(self, target: str, message: "Message") -> None:
+    def send(self, target: str, message: "AlertMessage") -> None:
         """Send one message. Raises `ValueError` if it could not be delivered."""
         if is_webhook(target):
             self._post(target, message.body)

@@ -21,7 +21,7 @@ from oddsengine import View, catalog
 from oddsengine.columns import NO_TIME, Floats, Longs
 from oddsengine.live.engine import Engine
 from oddsengine.query.values import league_id, sport_id
-from oddsengine_service.wire.columns import Encoding
+from oddsengine_service.wire.columns import RowEncoding
 from oddsengine_service.wire.opportunities import stateless
 
 _MOST_SELECTIONS = 16  # of a table
@@ -32,7 +32,7 @@ Bools = npt.NDArray[np.bool_]
 Value = TypeVar("Value")
 
 
-class Coded(NamedTuple):
+class CodedColumn(NamedTuple):
     """A column as distinct values and their codes."""
 
     values: list[Any]  # sorted
@@ -49,33 +49,33 @@ class Coded(NamedTuple):
         return dict(zip([self.values[code] or "" for code in order.tolist()], found[order].tolist(), strict=True))
 
 
-class Selection(NamedTuple):
+class RowSelection(NamedTuple):
     """Rows of a table in an order, and what was computed from them."""
 
     places: Longs
     made: dict[str, Any]
 
 
-class Table:
+class OpportunityTable:
     """Opportunities of one kind: columns for filters and sort orders, and rows encoded on first use."""
 
-    def __init__(self, frame: pl.DataFrame, encoding: Encoding) -> None:
+    def __init__(self, frame: pl.DataFrame, encoding: RowEncoding) -> None:
         self.frame = frame
         self.size = frame.height
         self._encoding = encoding
         self._made: dict[Hashable, Any] = {}
         self._encoded: dict[int, msgspec.Raw] = {}
         self._stateless: set[int] = set()  # of these: `stateless` rows
-        self._selections: dict[Hashable, Selection] = {}
+        self._selections: dict[Hashable, RowSelection] = {}
 
-    def selection(self, matched: Bools | None, sort: str, order: Callable[[], Longs]) -> "Selection":
+    def selection(self, matched: Bools | None, sort: str, order: Callable[[], Longs]) -> "RowSelection":
         """The rows that match, in an order; requests with other limits often have the same rows."""
         key = None if matched is None else matched.tobytes(), sort
         selection = self._selections.get(key)
         if selection is None:
             if len(self._selections) >= _MOST_SELECTIONS:
                 self._selections = {}
-            selection = self._selections[key] = Selection(order(), {})
+            selection = self._selections[key] = RowSelection(order(), {})
         return selection
 
     def cached(self, name: Hashable, make: Callable[[], Value]) -> Value:
@@ -93,7 +93,7 @@ class Table:
             found = found.struct.field(part)
         return found
 
-    def coded(self, *names: str) -> Coded:
+    def coded(self, *names: str) -> CodedColumn:
         """One column, or several combined."""
         return self.cached(names, lambda: _coded([self.column(name).to_list() for name in names]))
 
@@ -137,7 +137,7 @@ class Table:
         return self.cached(id(expression), lambda: self.frame.select(expression).to_series().to_numpy())
 
 
-def _coded(columns: list[list[Any]]) -> Coded:
+def _coded(columns: list[list[Any]]) -> CodedColumn:
     rows = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
     index: dict[Any, int] = {}
     codes = np.array([index.setdefault(value, len(index)) for value in rows], np.int64)
@@ -147,7 +147,7 @@ def _coded(columns: list[list[Any]]) -> Coded:
     )
     place = np.empty(len(values), np.int64)
     place[[index[value] for value in values]] = np.arange(len(values))
-    return Coded(values, place[codes] if values else codes)
+    return CodedColumn(values, place[codes] if values else codes)
 
 
 def _named(frame: pl.DataFrame) -> pl.DataFrame:
@@ -167,15 +167,15 @@ def _named(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-class Opened:
+class OpenSet:
     """The open opportunities of a view at one update."""
 
     def __init__(self, number: int, now: datetime, view: View) -> None:
         self.number, self.now, self._view = number, now, view
         self._lock = threading.Lock()
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, OpportunityTable] = {}
 
-    def table(self, kind: str, encoding: Encoding) -> Table:
+    def table(self, kind: str, encoding: RowEncoding) -> OpportunityTable:
         """The opportunities of a kind."""
         table = self.tables.get(kind)
         if table is None:
@@ -183,11 +183,11 @@ class Opened:
                 table = self.tables.get(kind)
                 if table is None:
                     frame = getattr(self._view.opportunities([kind], counted=False), kind)
-                    table = self.tables[kind] = Table(_named(frame), encoding)
+                    table = self.tables[kind] = OpportunityTable(_named(frame), encoding)
         return table
 
 
-class _Place:
+class _ReadView:
     """A view of a caller, and the last result read from it."""
 
     def __init__(self, account: str) -> None:
@@ -195,7 +195,7 @@ class _Place:
         self.read_at = time.monotonic()
         self.lock = threading.Lock()
         self.view: View | None = None
-        self.opened: Opened | None = None
+        self.opened: OpenSet | None = None
         self.closed = False
 
 
@@ -208,12 +208,12 @@ class Views:
         self._most, self._share, self._idle, self._method = most, share, idle, method
         self.closed = 0  # how many were closed so far
         self._lock = threading.Lock()
-        self._places: OrderedDict[Hashable, _Place] = OrderedDict()  # least recently read first
+        self._places: OrderedDict[Hashable, _ReadView] = OrderedDict()  # least recently read first
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def at(self, board: Engine, books: frozenset[str] | None, account: str = "", **wanted: Any) -> Opened:
+    def at(self, board: Engine, books: frozenset[str] | None, account: str = "", **wanted: Any) -> OpenSet:
         """The open opportunities of the view over some books; `wanted` as for `Engine.view`.
 
         The default method is that of the node, or power if a reference is given.
@@ -226,7 +226,7 @@ class Views:
                 place = self._places.get(key)
                 late = [] if place is not None else self._surplus(account)
                 if place is None:
-                    place = self._places[key] = _Place(account)
+                    place = self._places[key] = _ReadView(account)
                 elif place.account != account:
                     place.account = ""
                 place.read_at = time.monotonic()
@@ -240,7 +240,7 @@ class Views:
                 if not place.closed:
                     return self._read(place, board, books, wanted)
 
-    def _surplus(self, account: str) -> list[_Place]:
+    def _surplus(self, account: str) -> list[_ReadView]:
         """Close a view of an account that has reached its share, else the oldest of all, to make room for another."""
         mine = [key for key, place in self._places.items() if account and place.account == account]
         surplus = mine[: max(0, len(mine) + 1 - self._share)]
@@ -258,17 +258,19 @@ class Views:
             self._close(place)
         return len(places)
 
-    def _read(self, place: _Place, board: Engine, books: frozenset[str] | None, wanted: Mapping[str, Any]) -> Opened:
+    def _read(
+        self, place: _ReadView, board: Engine, books: frozenset[str] | None, wanted: Mapping[str, Any]
+    ) -> OpenSet:
         opened = place.opened
         if opened is not None and opened.number == board.number:  # another thread read it meanwhile
             return opened
         if place.view is None:
             place.view = board.view(books, **wanted, wider=True)
         with board.reading(place.view) as shown:
-            place.opened = Opened(shown.number, shown.now or datetime.fromtimestamp(0, UTC), place.view)
+            place.opened = OpenSet(shown.number, shown.now or datetime.fromtimestamp(0, UTC), place.view)
         return place.opened
 
-    def _close(self, place: _Place) -> None:
+    def _close(self, place: _ReadView) -> None:
         self.closed += 1
         with place.lock:
             place.closed = True

@@ -14,7 +14,7 @@ import pytest
 from support.forking import CLI, PIPE, python, ran
 
 from oddsengine.commands.cli import main
-from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.keys import KeyStore, KeyTerms
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -181,7 +181,7 @@ def test_an_export_that_does_not_fit_leaves_the_last_one(run: Run, folder: Path,
     before = file.read_text()
     store = KeyStore(folder / "keys.sqlite", folder / "keys.pepper")
     for number in range(400):
-        store.create(f"account{number}", Terms("pro"))
+        store.create(f"account{number}", KeyTerms("pro"))
     store.close()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) * 200, limits[1]))

@@ -18,7 +18,7 @@ from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeWriter
 from oddsengine_service.archiving import NodeArchive
 from oddsengine_service.server import build
-from oddsengine_service.settings import Archiving, SettingsError, load
+from oddsengine_service.settings import ArchiveSettings, SettingsError, load
 
 pytest.importorskip("deltalake", reason="pip install 'oddsengine[archive]'")
 
@@ -199,7 +199,7 @@ def test_many_files_become_one(made: tuple[Path, Path], tmp_path: Path, capsys: 
 
 def test_a_node_archives_what_it_takes(tmp_path: Path) -> None:
     engine, said = Engine(), list[str]()
-    settings = Archiving(to=str(tmp_path / "odds"), interval=3600.0)
+    settings = ArchiveSettings(to=str(tmp_path / "odds"), interval=3600.0)
     archive = NodeArchive(engine, tmp_path, settings, lambda: "me", said.append)
     quotes = 0
     for at, batch in enumerate(World(3, events=4, tick=5.0).run(60.0)):
@@ -239,7 +239,7 @@ def test_an_archive_that_does_not_answer_is_reported_at_start(tmp_path: Path, mo
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
         monkeypatch.setenv(name, "test")
-    archive = NodeArchive(Engine(), tmp_path, Archiving(to="s3://bucket/odds"), lambda: "me", said.put)
+    archive = NodeArchive(Engine(), tmp_path, ArchiveSettings(to="s3://bucket/odds"), lambda: "me", said.put)
     assert "s3://bucket/odds" in said.get(timeout=60.0)
     archive.close()
 

@@ -22,9 +22,9 @@ from support.service_running import PATIENCE_S, Running, running, until
 
 from oddsengine_service import alerts as rules
 from oddsengine_service.alerts import Sent, quiet, unsent
-from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.keys import KeyStore, KeyTerms
 from oddsengine_service.problems import Problem
-from oddsengine_service.targets import Message, Sender, checked, masked
+from oddsengine_service.targets import AlertMessage, Sender, checked, masked
 from oddsengine_service.wire.filters import Filter
 
 
@@ -84,7 +84,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.fixture
 def client(server: Running) -> Iterator[httpx.Client]:
     assert isinstance(server.node.keys, KeyStore)
-    made = server.node.keys.create("bettor", Terms("pro"))
+    made = server.node.keys.create("bettor", KeyTerms("pro"))
     with server.client(None, headers={"X-API-Key": made.key}) as client:
         client.put("/filters/mine", json={"list": "ev", "query": "min_ev=0"})
         yield client
@@ -198,7 +198,7 @@ def test_slow_targets_delay_only_their_own_account(
         slow = stack.enter_context(hooked())
         theirs = [
             stack.enter_context(
-                server.client(None, headers={"X-API-Key": server.node.keys.create(f"slow{n}", Terms("pro")).key})
+                server.client(None, headers={"X-API-Key": server.node.keys.create(f"slow{n}", KeyTerms("pro")).key})
             )
             for n in range(4)
         ]
@@ -401,7 +401,7 @@ def test_an_alert_that_breaks_holds_up_no_other(
     made(client, targets=[hook.url], improve=500.0)
     records = server.node.records
     assert isinstance(server.node.keys, KeyStore)
-    owner = server.node.keys.create("another", Terms("pro")).record.id
+    owner = server.node.keys.create("another", KeyTerms("pro")).record.id
     records.put(owner, "alert", "b", rules.Alert(filter="f", id="b", targets=[hook.url]), "active")
     records.put(owner, "filter", "f", Filter(list="unknown", name="f"))  # type: ignore[arg-type]
     try:
@@ -427,7 +427,7 @@ def test_alerts_of_an_account_take_turns_within_its_share(
     server: Running, client: httpx.Client, alerts: rules.Alerts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert isinstance(server.node.keys, KeyStore)
-    other = server.node.keys.create("somebody", Terms("pro"))
+    other = server.node.keys.create("somebody", KeyTerms("pro"))
     spent = dict[str, int]()
 
     def share(account: str, job: Callable[[], Any], _: float) -> Any:
@@ -613,7 +613,7 @@ def test_a_name_that_changes_its_mind_is_connected_where_it_was_checked(
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     assert checked("rebind.example", 443, private=False) == "93.184.216.34"
     with pytest.raises(ValueError, match="private network"):
-        Sender().send(f"https://rebind.example:{hook.server.server_address[1]}/", Message("t", []))
+        Sender().send(f"https://rebind.example:{hook.server.server_address[1]}/", AlertMessage("t", []))
     assert hook.bodies == []
     assert set(asked) == {"rebind.example"}
 
@@ -648,7 +648,7 @@ def test_a_server_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("oddsengine_service.targets.TIMEOUT_S", 0.5)
     server = Trickle()
     with pytest.raises(ValueError, match=r"http://127.0.0.1/\.\.\. cannot be reached: TimeoutError"):
-        Sender(private=True).send(f"http://127.0.0.1:{server.listener.getsockname()[1]}/secret", Message("t", []))
+        Sender(private=True).send(f"http://127.0.0.1:{server.listener.getsockname()[1]}/secret", AlertMessage("t", []))
     server.over.set()
     server.listener.close()
 
@@ -704,7 +704,7 @@ def test_mail_arrives() -> None:
     server = Smtp()
     sender = Sender(mail=f"mailto://127.0.0.1:{server.port}?from=odds@example.com&mode=insecure")
     sender.check("mailto:me@example.com")
-    sender.send("mailto:me@example.com", Message("mine: 1 opportunity", ["2.10 % Celtics +110 at fanduel"]))
+    sender.send("mailto:me@example.com", AlertMessage("mine: 1 opportunity", ["2.10 % Celtics +110 at fanduel"]))
     (mail,) = (message_from_string(each) for each in server.messages)
     assert mail["Subject"] == "mine: 1 opportunity"
     assert "me@example.com" in mail["To"]
@@ -712,7 +712,7 @@ def test_mail_arrives() -> None:
     assert "2.10 % Celtics +110 at fanduel" in server.messages[0]
     server.refuses = True
     with pytest.raises(ValueError, match=r"mailto:m\.\.\.@example.com did not accept the message"):
-        sender.send("mailto:me@example.com", Message("t", ["x"]))
+        sender.send("mailto:me@example.com", AlertMessage("t", ["x"]))
 
 
 @pytest.mark.parametrize(
@@ -729,14 +729,14 @@ def test_services_are_sent_to(target: str, path: str, word: str, hook: Hook, mon
     monkeypatch.setattr(service, "notify_url", hook.url + ("/bot" if word == "tgram" else ""))
     sender = Sender()
     sender.check(target)
-    sender.send(target, Message("mine: 1 opportunity", ["2.10 % Celtics <b> +110"]))
+    sender.send(target, AlertMessage("mine: 1 opportunity", ["2.10 % Celtics <b> +110"]))
     (body,) = hook.bodies
     assert hook.paths[0].endswith(path)
     assert "2.10 % Celtics" in json.dumps(body)
     assert "mine: 1 opportunity" in json.dumps(body)
     hook.status = 401
     with pytest.raises(ValueError, match=rf"^{word}:///\.\.\. did not accept the message$"):
-        sender.send(target, Message("t", ["x"]))
+        sender.send(target, AlertMessage("t", ["x"]))
 
 
 def test_news_are_what_is_new_or_better() -> None:

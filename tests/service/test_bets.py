@@ -20,7 +20,7 @@ from oddsengine.feeds.scores import ScoreReading
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import bets as rules
 from oddsengine_service import records as records_module
-from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.keys import KeyStore, KeyTerms
 from oddsengine_service.problems import Problem
 from oddsengine_service.records import FILE, MOST, Records, RecordsError
 
@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def client(server: Running) -> Iterator[httpx.Client]:
     """A client with a key of its own."""
     assert isinstance(server.node.keys, KeyStore)
-    made = server.node.keys.create("bettor", Terms("pro"))
+    made = server.node.keys.create("bettor", KeyTerms("pro"))
     with server.client(None, headers={"X-API-Key": made.key}) as client:
         yield client
 
@@ -152,7 +152,7 @@ def test_nothing_is_visible_to_another_key(server: Running, client: httpx.Client
     client.put("/filters/mine", json={"list": "ev", "query": "min_ev=2"})
     client.put("/marks/opportunity", json={"hidden": True})
     assert isinstance(server.node.keys, KeyStore)
-    made = server.node.keys.create("bettor", Terms("pro"))  # even one of the same account
+    made = server.node.keys.create("bettor", KeyTerms("pro"))  # even one of the same account
     with server.client(None, headers={"X-API-Key": made.key}) as other:
         for path in ("/bets", "/filters", "/marks"):
             assert client.get(path).json()["data"]
@@ -233,7 +233,7 @@ def test_one_bet_that_breaks_holds_up_no_other(
     gone, noted = placed(client, event_id=event, selection="gone"), placed(client, event_id=event, selection="noted")
     records, right = server.node.records, rules.with_close
     owner = client.get("/account").json()["data"]["key_id"]
-    records.put(owner, "bet", "zz", rules.Summary(0, 0, 0.0, 0.0, None, 0.0, None, None), event)  # of another form
+    records.put(owner, "bet", "zz", rules.BetSummary(0, 0, 0.0, 0.0, None, 0.0, None, None), event)  # of another form
 
     def close(bet: rules.Bet, lines: Any) -> rules.Bet:
         if bet.selection == "bad":

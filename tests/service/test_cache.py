@@ -24,7 +24,7 @@ from support.service_running import Running, until
 from oddsengine.live.engine import Engine
 from oddsengine.query import Index, RowFilter
 from oddsengine_service.endpoints import Answer
-from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.keys import KeyStore, KeyTerms
 from oddsengine_service.middleware.access import Access
 from oddsengine_service.middleware.cache import Cache
 from oddsengine_service.pool import QUICK, Pool, Turns
@@ -159,7 +159,7 @@ def test_a_shared_answer_is_computed_at_the_first_turn_of_whoever_waits(
         thread.start()
         until(lambda at=at: sum(map(len, pool._waiting.values())) == max(0, at - 1))  # type: ignore[misc]
     try:
-        other = keys.create("other", Terms("enterprise")).key
+        other = keys.create("other", KeyTerms("enterprise")).key
         assert asked(running, path, **{"X-API-Key": other})[0] == 200
         assert not go.is_set()
     finally:

@@ -33,8 +33,8 @@ from oddsengine_service.keys import (
     BeyondError,
     KeysError,
     KeyStore,
+    KeyTerms,
     StoreError,
-    Terms,
     UnfitError,
     UnknownKeyError,
     of,
@@ -101,39 +101,39 @@ def caller(store: KeyStore, key: str) -> Caller:
 
 
 def test_a_key_finds_who_has_it(store: KeyStore) -> None:
-    made = store.create("acme", Terms("pro"), "web")
+    made = store.create("acme", KeyTerms("pro"), "web")
     assert store.find(made.key) == Caller("acme", made.record.id, TIERS["pro"], 300, 0, TIERS["pro"].features)
 
 
 @pytest.mark.parametrize(
     ("terms", "rate", "streams"),
     [
-        (Terms("free"), 12, 0),
-        (Terms("hobby", streaming=True), 120, 10),
-        (Terms("pro", rate=7), 7, 0),
-        (Terms("sharp", streaming=True, streams=3), 1000, 3),
-        (Terms("enterprise"), 6000, 100),
-        (Terms("enterprise", streaming=True), 6000, 100),
-        (Terms("enterprise", rate=20_000, streams=0), 20_000, 0),
+        (KeyTerms("free"), 12, 0),
+        (KeyTerms("hobby", streaming=True), 120, 10),
+        (KeyTerms("pro", rate=7), 7, 0),
+        (KeyTerms("sharp", streaming=True, streams=3), 1000, 3),
+        (KeyTerms("enterprise"), 6000, 100),
+        (KeyTerms("enterprise", streaming=True), 6000, 100),
+        (KeyTerms("enterprise", rate=20_000, streams=0), 20_000, 0),
     ],
     ids=str,
 )
 def test_limits_are_the_tiers_unless_the_key_has_its_own(
-    store: KeyStore, terms: Terms, rate: int, streams: int
+    store: KeyStore, terms: KeyTerms, rate: int, streams: int
 ) -> None:
     found = caller(store, store.create("acme", terms).key)
     assert (found.rate, found.streams) == (rate, streams)
 
 
 def test_features_are_the_tiers_unless_the_key_has_its_own(store: KeyStore) -> None:
-    assert caller(store, store.create("acme", Terms("hobby")).key).features == TIERS["hobby"].features
+    assert caller(store, store.create("acme", KeyTerms("hobby")).key).features == TIERS["hobby"].features
     own = frozenset({"odds", "futures"})
-    assert caller(store, store.create("acme", Terms("hobby", own)).key).features == own
-    assert caller(store, store.create("acme", Terms("hobby", frozenset())).key).features == frozenset()
+    assert caller(store, store.create("acme", KeyTerms("hobby", own)).key).features == own
+    assert caller(store, store.create("acme", KeyTerms("hobby", frozenset())).key).features == frozenset()
 
 
 def test_the_form_of_a_key(store: KeyStore) -> None:
-    made = [store.create("acme", Terms("pro")) for _ in range(20)]
+    made = [store.create("acme", KeyTerms("pro")) for _ in range(20)]
     for one in made:
         ident, dot, secret = one.key.partition(".")
         assert (ident, dot) == (one.record.id, ".")
@@ -146,14 +146,14 @@ def test_the_form_of_a_key(store: KeyStore) -> None:
     "strange", ["", ".", "..", "a", "é.é", "\x00", "%", "'; --", "x" * 100_000, "\udc80", *DEMOS], ids=lambda s: s[:9]
 )
 def test_strange_keys_are_nobodys(store: KeyStore, strange: str) -> None:
-    made = store.create("acme", Terms("pro"))
+    made = store.create("acme", KeyTerms("pro"))
     assert store.find(strange) is None
     assert store.find(f"{made.record.id}.{strange}") is None
     assert store.find(made.key + strange) is (None if strange else store.find(made.key))
 
 
 def test_parts_of_keys_are_nobodys(store: KeyStore) -> None:
-    one, two = store.create("acme", Terms("pro")), store.create("acme", Terms("pro"))
+    one, two = store.create("acme", KeyTerms("pro")), store.create("acme", KeyTerms("pro"))
     secret = one.key.partition(".")[2]
     for wrong in (one.record.id, secret, f".{secret}", f"{two.record.id}.{secret}", one.key[:-1], one.key.upper()):
         assert store.find(wrong) is None
@@ -161,7 +161,7 @@ def test_parts_of_keys_are_nobodys(store: KeyStore) -> None:
 
 
 def test_an_unknown_id_is_compared_as_a_known_one_is(store: KeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = store.create("acme", Terms("pro"))
+    made = store.create("acme", KeyTerms("pro"))
     compared: list[tuple[int, int]] = []
 
     def compare(one: bytes, other: bytes) -> bool:
@@ -176,7 +176,7 @@ def test_an_unknown_id_is_compared_as_a_known_one_is(store: KeyStore, monkeypatc
 
 
 def test_who_is_known_is_found_in_about_the_time_of_a_hash(store: KeyStore) -> None:
-    key = store.create("acme", Terms("pro")).key
+    key = store.create("acme", KeyTerms("pro")).key
     pepper = secrets.token_bytes(32)
     found = min(timeit.repeat(lambda: store.find(key), number=5000, repeat=7))
     hashed = min(timeit.repeat(lambda: hashlib.blake2b(key.encode(), key=pepper).digest(), number=5000, repeat=7))
@@ -191,7 +191,7 @@ def contents(folder: Path) -> bytes:
 
 
 def test_no_file_holds_a_secret(store: KeyStore, folder: Path) -> None:
-    made = [store.create("acme", Terms("pro"), "web") for _ in range(5)]
+    made = [store.create("acme", KeyTerms("pro"), "web") for _ in range(5)]
     rotated = store.rotate(made[0].record.id)
     store.revoke(made[1].record.id)
     for one in (*made, rotated):
@@ -209,7 +209,7 @@ def test_files_are_their_owners(folder: Path) -> None:
     before = os.umask(0)
     try:
         store = opened(folder)
-        store.create("acme", Terms("pro"))
+        store.create("acme", KeyTerms("pro"))
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         store.close()
@@ -221,7 +221,7 @@ def test_files_are_their_owners(folder: Path) -> None:
 
 def test_keys_outlive_a_node(folder: Path) -> None:
     store = opened(folder)
-    made = store.create("acme", Terms("sharp", frozenset({"odds"}), True, 9, 4), "web")
+    made = store.create("acme", KeyTerms("sharp", frozenset({"odds"}), True, 9, 4), "web")
     before = caller(store, made.key)
     store.close()
     again = opened(folder)
@@ -260,7 +260,7 @@ def test_a_pepper_that_is_there_is_used(folder: Path) -> None:
     (folder / "keys.sqlite").write_bytes(b"")
     store = opened(folder)
     assert "restore" in store.warning
-    store.create("mia", Terms("pro"))
+    store.create("mia", KeyTerms("pro"))
     store.close()
     store = opened(folder)
     assert store.warning == ""
@@ -293,7 +293,7 @@ def test_many_may_begin_at_once(tmp_path: Path) -> None:
             ready.wait()
             store = opened(folder)
             stores.append(store)
-            made.append(store.create("acme", Terms("pro")).key)
+            made.append(store.create("acme", KeyTerms("pro")).key)
 
         threads = [threading.Thread(target=begin) for _ in range(6)]
         for thread in threads:
@@ -307,8 +307,8 @@ def test_many_may_begin_at_once(tmp_path: Path) -> None:
 
 
 def test_secrets_are_in_no_text(store: KeyStore, caplog: pytest.LogCaptureFixture) -> None:
-    made = store.create("acme", Terms("pro"), "web")
-    other = caller(store, store.create("other", Terms("pro")).key)
+    made = store.create("acme", KeyTerms("pro"), "web")
+    other = caller(store, store.create("other", KeyTerms("pro")).key)
     secret = made.key.partition(".")[2]
     texts = [repr(made), str(made), repr(made.record), repr(store.list()), repr(store), repr(caller(store, made.key))]
     for attempt in (
@@ -328,7 +328,7 @@ def test_secrets_are_in_no_text(store: KeyStore, caplog: pytest.LogCaptureFixtur
 
 
 def test_a_revoked_key_stops_at_once_here(store: KeyStore) -> None:
-    made, kept = store.create("acme", Terms("pro")), store.create("acme", Terms("pro"))
+    made, kept = store.create("acme", KeyTerms("pro")), store.create("acme", KeyTerms("pro"))
     assert store.find(made.key)
     assert not store.revoke(made.record.id).active
     assert store.find(made.key) is None
@@ -337,7 +337,7 @@ def test_a_revoked_key_stops_at_once_here(store: KeyStore) -> None:
 
 
 def test_a_rotated_key_has_another_secret(store: KeyStore) -> None:
-    made = store.create("acme", Terms("pro"), "web")
+    made = store.create("acme", KeyTerms("pro"), "web")
     before = caller(store, made.key)
     again = store.rotate(made.record.id)
     assert again.key != made.key
@@ -350,7 +350,7 @@ def test_a_rotated_key_has_another_secret(store: KeyStore) -> None:
 
 
 def test_a_retiered_key_has_other_rights(store: KeyStore) -> None:
-    made = store.create("acme", Terms("hobby", rate=5))
+    made = store.create("acme", KeyTerms("hobby", rate=5))
     assert caller(store, made.key).tier.id == "hobby"
     store.retier(made.record.id, tier="sharp", streaming=True)
     found = caller(store, made.key)
@@ -376,7 +376,7 @@ def test_a_retiered_key_has_other_rights(store: KeyStore) -> None:
 def test_a_change_elsewhere_is_seen_within_a_second(
     store: KeyStore, folder: Path, change: Callable[..., Any], seen: Callable[..., bool]
 ) -> None:
-    made = store.create("acme", Terms("pro"))
+    made = store.create("acme", KeyTerms("pro"))
     other = opened(folder)
     assert not seen(store.find(made.key))
     change(other, made.record.id)
@@ -385,7 +385,7 @@ def test_a_change_elsewhere_is_seen_within_a_second(
 
 
 def test_who_is_known_is_remembered_until_a_key_changes(store: KeyStore, folder: Path) -> None:
-    made, other = store.create("acme", Terms("pro")), store.create("acme", Terms("pro"))
+    made, other = store.create("acme", KeyTerms("pro")), store.create("acme", KeyTerms("pro"))
     store.find(made.key)
     until(lambda: store.record(made.record.id).used is not None)
     first = store.find(made.key)
@@ -401,7 +401,7 @@ def test_who_is_known_is_remembered_until_a_key_changes(store: KeyStore, folder:
 def test_the_last_day_of_use_is_kept(folder: Path) -> None:
     clock = Clock()
     store = opened(folder, clock=clock)
-    made = store.create("acme", Terms("pro"))
+    made = store.create("acme", KeyTerms("pro"))
     assert store.record(made.record.id).used is None
     store.find(made.key)
     until(lambda: store.record(made.record.id).used == date(2026, 2, 8))
@@ -412,7 +412,7 @@ def test_the_last_day_of_use_is_kept(folder: Path) -> None:
 
 
 def test_no_thread_finds_a_key_after_it_was_revoked(store: KeyStore) -> None:
-    made = [store.create("acme", Terms("pro")) for _ in range(20)]
+    made = [store.create("acme", KeyTerms("pro")) for _ in range(20)]
     gone: set[str] = set()
     ended, wrong = threading.Event(), []
 
@@ -438,7 +438,7 @@ def test_no_thread_finds_a_key_after_it_was_revoked(store: KeyStore) -> None:
 
 def test_a_key_revoked_during_a_refresh_is_not_found(store: KeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """The refresh has read the file before the change, and ends after it."""
-    made = store.create("acme", Terms("pro"))
+    made = store.create("acme", KeyTerms("pro"))
     for _ in range(2):
         assert store.find(made.key) is not None
         store._stamps.submit(int).result()  # the use is stamped
@@ -464,17 +464,17 @@ def test_a_key_revoked_during_a_refresh_is_not_found(store: KeyStore, monkeypatc
 @pytest.mark.parametrize(
     ("terms", "sentence"),
     [
-        (Terms("gold"), "tier must be one of free, hobby, pro, sharp, enterprise, got 'gold'"),
-        (Terms("pro", frozenset({"odds", "gossip"})), "got 'gossip'"),
-        (Terms("pro", rate=0), "rate must be"),
-        (Terms("pro", rate=10**9), "rate must be"),
-        (Terms("enterprise", streams=-1), "streams must be"),
-        (Terms("free", streaming=True), "free tier does not support streaming"),
-        (Terms("pro", streams=5), "require the streaming add-on"),
+        (KeyTerms("gold"), "tier must be one of free, hobby, pro, sharp, enterprise, got 'gold'"),
+        (KeyTerms("pro", frozenset({"odds", "gossip"})), "got 'gossip'"),
+        (KeyTerms("pro", rate=0), "rate must be"),
+        (KeyTerms("pro", rate=10**9), "rate must be"),
+        (KeyTerms("enterprise", streams=-1), "streams must be"),
+        (KeyTerms("free", streaming=True), "free tier does not support streaming"),
+        (KeyTerms("pro", streams=5), "require the streaming add-on"),
     ],
     ids=["tier", "feature", "rate", "too_fast", "streams", "free_streams", "no_add_on"],
 )
-def test_terms_that_no_key_can_have_are_refused(store: KeyStore, terms: Terms, sentence: str) -> None:
+def test_terms_that_no_key_can_have_are_refused(store: KeyStore, terms: KeyTerms, sentence: str) -> None:
     with pytest.raises(UnfitError, match=sentence):
         store.create("acme", terms)
     assert store.list() == []
@@ -483,23 +483,23 @@ def test_terms_that_no_key_can_have_are_refused(store: KeyStore, terms: Terms, s
 @pytest.mark.parametrize("account", ["", "two words", "address 1.2.3.4", "demo_pro", "x" * 65, ".x", "a\n", "é"])
 def test_names_of_accounts(store: KeyStore, account: str) -> None:
     with pytest.raises(UnfitError, match="account must be"):
-        store.create(account, Terms("pro"))
+        store.create(account, KeyTerms("pro"))
 
 
 @pytest.mark.parametrize("name", ["x" * 101, "a\x1b[2J", "a\x00"])
 def test_names_of_keys(store: KeyStore, name: str) -> None:
     with pytest.raises(UnfitError, match="name must be"):
-        store.create("acme", Terms("pro"), name)
+        store.create("acme", KeyTerms("pro"), name)
 
 
 def test_the_longest_names_and_the_outermost_numbers_are_allowed(store: KeyStore) -> None:
-    made = store.create("x" * 64, Terms("enterprise", rate=1, streams=100_000), "x" * 100)
+    made = store.create("x" * 64, KeyTerms("enterprise", rate=1, streams=100_000), "x" * 100)
     assert (len(made.record.account), len(made.record.name)) == (64, 100)
     assert store.retier(made.record.id, rate=1_000_000, streams=0).terms.rate == 1_000_000
 
 
 TERMS = st.builds(
-    Terms,
+    KeyTerms,
     st.sampled_from([*TIERS]),
     st.none() | st.frozensets(st.sampled_from(sorted(FEATURES))),
     st.booleans(),
@@ -509,7 +509,7 @@ TERMS = st.builds(
 
 
 @given(TERMS, st.sampled_from([*TIERS]))
-def test_lowered_terms_give_no_right_more(terms: Terms, tier: str) -> None:
+def test_lowered_terms_give_no_right_more(terms: KeyTerms, tier: str) -> None:
     try:
         high = terms.checked().caller("a", "k")
     except UnfitError:
@@ -529,14 +529,14 @@ def test_lowered_terms_give_no_right_more(terms: Terms, tier: str) -> None:
 @pytest.mark.parametrize("tier", [*TIERS])
 def test_the_add_on_stays_in_every_lower_tier_that_may_have_it(tier: str) -> None:
     try:
-        has = Terms(tier, streaming=True).checked().streaming
+        has = KeyTerms(tier, streaming=True).checked().streaming
     except UnfitError:
         has = False
-    assert Terms("enterprise", streaming=True).lowered(tier).streaming == has
+    assert KeyTerms("enterprise", streaming=True).lowered(tier).streaming == has
 
 
 def test_a_new_key_is_never_above_the_one_that_made_it(store: KeyStore) -> None:
-    pro = caller(store, store.create("acme", Terms("pro", frozenset({"odds", "ev"}), True, 50)).key)
+    pro = caller(store, store.create("acme", KeyTerms("pro", frozenset({"odds", "ev"}), True, 50)).key)
     same, lower = store.create_like(pro, None, "same"), store.create_like(pro, "free", "lower")
     assert caller(store, same.key)._replace(key="") == pro._replace(key="")
     found = caller(store, lower.key)
@@ -550,7 +550,7 @@ def test_a_new_key_is_never_above_the_one_that_made_it(store: KeyStore) -> None:
 
 
 def test_a_key_that_lost_rights_makes_none_with_them(store: KeyStore) -> None:
-    made = store.create("acme", Terms("sharp"))
+    made = store.create("acme", KeyTerms("sharp"))
     before = caller(store, made.key)  # a request that was let in just before
     store.retier(made.record.id, tier="hobby")
     with pytest.raises(BeyondError):
@@ -562,11 +562,11 @@ def test_a_key_that_lost_rights_makes_none_with_them(store: KeyStore) -> None:
 
 @pytest.mark.parametrize(
     "higher",
-    [Terms("pro"), Terms("hobby", rate=999), Terms("hobby", FEATURES), Terms("hobby", streaming=True)],
+    [KeyTerms("pro"), KeyTerms("hobby", rate=999), KeyTerms("hobby", FEATURES), KeyTerms("hobby", streaming=True)],
     ids=["tier", "rate", "features", "streams"],
 )
-def test_a_key_does_not_rotate_one_with_more_rights(store: KeyStore, higher: Terms) -> None:
-    low = caller(store, store.create("acme", Terms("hobby")).key)
+def test_a_key_does_not_rotate_one_with_more_rights(store: KeyStore, higher: KeyTerms) -> None:
+    low = caller(store, store.create("acme", KeyTerms("hobby")).key)
     high = store.create("acme", higher)
     with pytest.raises(BeyondError, match="has more rights"):
         store.rotate(high.record.id, low)
@@ -575,8 +575,8 @@ def test_a_key_does_not_rotate_one_with_more_rights(store: KeyStore, higher: Ter
 
 
 def test_a_key_manages_its_own_account_only(store: KeyStore) -> None:
-    mine = caller(store, store.create("acme", Terms("enterprise")).key)
-    theirs = store.create("other", Terms("free"))
+    mine = caller(store, store.create("acme", KeyTerms("enterprise")).key)
+    theirs = store.create("other", KeyTerms("free"))
     for attempt in (store.record, store.revoke, store.rotate):
         with pytest.raises(UnknownKeyError, match="unknown key"):
             attempt(theirs.record.id, mine)
@@ -587,13 +587,13 @@ def test_a_key_manages_its_own_account_only(store: KeyStore) -> None:
 def test_an_account_has_so_many_keys(store: KeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_ACTIVE", 3)
     monkeypatch.setattr(module, "MOST_REVOKED", 2)
-    made = [store.create("acme", Terms("pro")) for _ in range(3)]
+    made = [store.create("acme", KeyTerms("pro")) for _ in range(3)]
     with pytest.raises(UnfitError, match="revoke one first"):
-        store.create("acme", Terms("pro"))
-    store.create("other", Terms("pro"))
+        store.create("acme", KeyTerms("pro"))
+    store.create("other", KeyTerms("pro"))
     for _ in range(5):
         store.revoke(made[-1].record.id)
-        made.append(store.create("acme", Terms("pro")))
+        made.append(store.create("acme", KeyTerms("pro")))
     records = store.list("acme")
     assert sum(record.active for record in records) == 3
     assert sum(not record.active for record in records) == 2
@@ -604,8 +604,8 @@ def test_an_account_has_so_many_keys(store: KeyStore, monkeypatch: pytest.Monkey
 
 
 def test_keys_of_another_store_are_taken(store: KeyStore, folder: Path, tmp_path: Path) -> None:
-    made = store.create("acme", Terms("pro", frozenset({"odds"}), True, 9, 4), "web")
-    gone = store.create("acme", Terms("free"))
+    made = store.create("acme", KeyTerms("pro", frozenset({"odds"}), True, 9, 4), "web")
+    gone = store.create("acme", KeyTerms("free"))
     store.revoke(gone.record.id)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "keys.pepper").write_bytes((folder / "keys.pepper").read_bytes())
@@ -676,10 +676,10 @@ def test_what_a_caller_hears_of_a_broken_database(store: KeyStore, code: int | N
 
 
 def test_lowered_terms_keep_what_the_lower_tier_may_have() -> None:
-    terms = Terms("sharp", streaming=True, streams=3)
-    assert terms.lowered("pro") == Terms("pro", streaming=True, streams=3)
-    assert terms.lowered("free") == Terms("free")
-    assert Terms("sharp", streams=3).lowered("pro") == Terms("pro")
+    terms = KeyTerms("sharp", streaming=True, streams=3)
+    assert terms.lowered("pro") == KeyTerms("pro", streaming=True, streams=3)
+    assert terms.lowered("free") == KeyTerms("free")
+    assert KeyTerms("sharp", streams=3).lowered("pro") == KeyTerms("pro")
     assert terms.lowered("sharp") is terms
 
 
@@ -730,7 +730,7 @@ class Twins(RuleBasedStateMachine):
         self.folder = folder
         self.stores = [opened(folder), opened(folder)]
         self.key_of: dict[str, str] = {}  # id to its key
-        self.twin: dict[str, tuple[str, Terms]] = {}  # active keys: account and terms
+        self.twin: dict[str, tuple[str, KeyTerms]] = {}  # active keys: account and terms
         self.seen: set[str] = set()  # every key there ever was
 
     def _took(self, made: Any) -> str:
@@ -741,17 +741,17 @@ class Twins(RuleBasedStateMachine):
         return ident
 
     @rule(target=made, at=st.integers(0, 1), account=st.sampled_from(["a", "b"]), terms=TERMS)
-    def create(self, at: int, account: str, terms: Terms) -> str:
+    def create(self, at: int, account: str, terms: KeyTerms) -> str:
         try:
             return self._took(self.stores[at].create(account, terms))
         except UnfitError:
-            return self._took(self.stores[at].create(account, Terms(terms.tier)))
+            return self._took(self.stores[at].create(account, KeyTerms(terms.tier)))
 
     @rule(target=made, at=st.integers(0, 1), by=made, tier=st.sampled_from([*TIERS]))
     def create_like(self, at: int, by: str, tier: str) -> str:
         known = self.twin.get(self.key_of[by])
         if known is None or TIERS[tier].rank > TIERS[known[1].tier].rank:
-            account, terms = known or ("a", Terms("enterprise"))
+            account, terms = known or ("a", KeyTerms("enterprise"))
             with pytest.raises(BeyondError if known else UnknownKeyError):
                 self.stores[at].create_like(terms.caller(account, by), tier, "")
             return by
@@ -772,7 +772,7 @@ class Twins(RuleBasedStateMachine):
             self._took(self.stores[at].rotate(ident))
 
     @rule(at=st.integers(0, 1), ident=made, terms=TERMS)
-    def retier(self, at: int, ident: str, terms: Terms) -> None:
+    def retier(self, at: int, ident: str, terms: KeyTerms) -> None:
         try:
             record = self.stores[at].retier(ident, **terms.__dict__)
         except UnfitError:
@@ -853,7 +853,7 @@ def test_every_endpoint_is_never_kept_and_needs_a_key() -> None:
 
 
 def test_account(store: KeyStore) -> None:
-    made = store.create("acme", Terms("sharp", streaming=True), "web")
+    made = store.create("acme", KeyTerms("sharp", streaming=True), "web")
     found = Node(store).ask(caller(store, made.key), "GET", "/account")["data"]
     assert found == {
         "key_id": made.record.id,
@@ -865,7 +865,7 @@ def test_account(store: KeyStore) -> None:
         "limits": {"requests_per_minute": 1000, "max_streams": 10, "odds_delay_seconds": 0, "max_books": 999},
         "add_ons": ["streaming"],
     }
-    free = Node(store).ask(caller(store, store.create("acme", Terms("free")).key), "GET", "/account")["data"]
+    free = Node(store).ask(caller(store, store.create("acme", KeyTerms("free")).key), "GET", "/account")["data"]
     assert free["rate_limit"] == {"requests_per_minute": 12, "max_books": 2}
     assert free["streaming"] == {"enabled": False, "max_connections": 0}
     assert (free["limits"]["odds_delay_seconds"], free["add_ons"]) == (60, [])
@@ -874,7 +874,7 @@ def test_account(store: KeyStore) -> None:
 def test_account_usage(store: KeyStore, folder: Path) -> None:
     usage = Usage(folder / "keys.sqlite", every=60.0)
     node = Node(store, usage)
-    who = caller(store, store.create("acme", Terms("hobby", streaming=True)).key)
+    who = caller(store, store.create("acme", KeyTerms("hobby", streaming=True)).key)
     for _ in range(7):
         room = node.limits.take(who.account, who.rate)
     node.limits.open(who.account, who.streams)
@@ -894,7 +894,7 @@ def test_account_usage(store: KeyStore, folder: Path) -> None:
 
 def test_managing_keys(store: KeyStore) -> None:
     node = Node(store)
-    who = caller(store, store.create("acme", Terms("pro"), "first").key)
+    who = caller(store, store.create("acme", KeyTerms("pro"), "first").key)
     made = node.ask(who, "POST", "/account/keys", {"name": " web "})["data"]
     assert set(made) == KEY_FIELDS | {"key"}
     assert (made["name"], made["tier"], made["is_active"]) == ("web", "pro", True)
@@ -934,10 +934,10 @@ def test_what_cannot_be_managed(
     store: KeyStore, method: str, path: str, body: Any, which: str, status: int, code: str
 ) -> None:
     made = {
-        "mine": store.create("acme", Terms("pro")),
-        "theirs": store.create("other", Terms("pro")),
-        "higher": store.create("acme", Terms("sharp")),
-        "revoked": store.create("acme", Terms("pro")),
+        "mine": store.create("acme", KeyTerms("pro")),
+        "theirs": store.create("other", KeyTerms("pro")),
+        "higher": store.create("acme", KeyTerms("sharp")),
+        "revoked": store.create("acme", KeyTerms("pro")),
     }
     store.revoke(made["revoked"].record.id)
     ident = made[which].record.id if which in made else "oe_none"
@@ -948,7 +948,7 @@ def test_what_cannot_be_managed(
 
 
 def test_what_the_disk_did_is_not_the_callers_fault(store: KeyStore) -> None:
-    who = caller(store, store.create("acme", Terms("pro")).key)
+    who = caller(store, store.create("acme", KeyTerms("pro")).key)
     with store._writing() as writer:  # not between the statements of the stamp's own transaction
         writer.execute("ALTER TABLE keys RENAME TO gone")
     with pytest.raises(KeysError, match="no such table") as failed:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from oddsengine import catalog
 from oddsengine_service.endpoints import Context
-from oddsengine_service.limits import USAGE_DAYS, Bucket, Limits, Room, Usage, Used, period
+from oddsengine_service.limits import USAGE_DAYS, Bucket, Limits, Room, Usage, UsageCounts, period
 from oddsengine_service.middleware import access
 from oddsengine_service.problems import Problem
 from oddsengine_service.routes.odds import books_for
@@ -254,12 +254,12 @@ def test_days_weeks_and_months(file: Path, clock: Clock) -> None:
 
     for month, day, count in ((1, 31, 1), (2, 1, 10), (2, 2, 100), (2, 8, 1000)):
         on(month, day, count)
-    assert limits.used("acme") == Used(1000, 1100, 1110)
+    assert limits.used("acme") == UsageCounts(1000, 1100, 1110)
     on(2, 9, 10_000)
-    assert limits.used("acme") == Used(10_000, 10_000, 11_110)
+    assert limits.used("acme") == UsageCounts(10_000, 10_000, 11_110)
     on(3, 1, 2)
-    assert limits.used("acme") == Used(2, 2, 2)
-    assert limits.used("other") == Used(0, 0, 0)
+    assert limits.used("acme") == UsageCounts(2, 2, 2)
+    assert limits.used("other") == UsageCounts(0, 0, 0)
     usage.close()
 
 
@@ -270,7 +270,7 @@ def test_a_week_reaches_into_the_month_before(file: Path) -> None:
     clock.at += 86_400
     usage.add("acme", clock())
     usage.flush()
-    assert usage.used("acme") == Used(1, 2, 1)
+    assert usage.used("acme") == UsageCounts(1, 2, 1)
     usage.close()
 
 
@@ -279,9 +279,9 @@ def test_what_waits_counts_too_and_midnight_divides_it(file: Path, clock: Clock)
     usage.add("acme", clock())
     clock.at += 60
     usage.add("acme", clock())
-    assert usage.used("acme") == Used(1, 1, 2)
+    assert usage.used("acme") == UsageCounts(1, 1, 2)
     usage.flush()
-    assert usage.used("acme") == Used(1, 1, 2)
+    assert usage.used("acme") == UsageCounts(1, 1, 2)
     usage.close()
 
 
@@ -300,7 +300,7 @@ def test_only_answered_requests_of_accounts_are_used(file: Path, clock: Clock) -
 def test_without_a_file_nothing_is_used() -> None:
     limits = Limits()
     limits.take("acme", 3)
-    assert limits.used("acme") == Used(0, 0, 0)
+    assert limits.used("acme") == UsageCounts(0, 0, 0)
 
 
 def test_usage_is_written_now_and_then_and_outlives_a_node(file: Path) -> None:
@@ -326,7 +326,7 @@ def test_two_nodes_add_to_one_file(file: Path, clock: Clock) -> None:
         for _ in range(count):
             usage.add("acme", clock())
         usage.flush()
-    assert one.used("acme") == two.used("acme") == Used(12, 12, 12)
+    assert one.used("acme") == two.used("acme") == UsageCounts(12, 12, 12)
     one.close()
     two.close()
 
@@ -383,7 +383,7 @@ def test_what_cannot_be_written_waits(file: Path, clock: Clock) -> None:
     held.close()
     usage.flush()
     assert usage.failure == ""
-    assert usage.used("acme") == Used(2, 2, 2)
+    assert usage.used("acme") == UsageCounts(2, 2, 2)
     usage.close()
 
 

@@ -11,7 +11,7 @@ from oddsengine_service.params import (
     MOST_QUERY,
     MOST_TEXT,
     MOST_WORDS,
-    Declared,
+    DeclaredParams,
     choice,
     choices,
     flag,
@@ -25,8 +25,8 @@ from oddsengine_service.params import (
 from oddsengine_service.problems import Problem
 
 
-def declared() -> Declared:
-    return Declared([
+def declared() -> DeclaredParams:
+    return DeclaredParams([
         words("books", "Books.", aliases=("sportsbook",)),
         choices("sports", "Sports.", ("tennis", "soccer")),
         text("name", "A name."),
@@ -141,7 +141,7 @@ def test_unknown_parameters_are_named() -> None:
 def test_what_is_required(code: str) -> None:
     name = "team"
     more = {} if code == "validation_error" else {"missing": code}
-    params = Declared([text(name, "Some id.", required=True, **more), text("other", "Other.")])
+    params = DeclaredParams([text(name, "Some id.", required=True, **more), text("other", "Other.")])
     assert read(f"{name}=x", params) == ({name: "x"}, [])
     for query in ("", "other=x", f"{name}=+"):
         with pytest.raises(Problem, match=rf"^{name} is required: some id$") as caught:

@@ -24,7 +24,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine_service.app import BASE, Api
 from oddsengine_service.connections import Connections
-from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.keys import KeyStore, KeyTerms
 from oddsengine_service.kinds import KINDS
 from oddsengine_service.limits import Limits
 from oddsengine_service.log import Log
@@ -117,10 +117,10 @@ class Served:
         self.made = {
             name: self.keys.create(f"account-{name}", terms)
             for name, terms in {
-                "free": Terms("free", rate=100_000), "hobby": Terms("hobby", streaming=True, rate=100_000),
-                "bare": Terms("pro"), "pro": Terms("pro", streaming=True, rate=100_000),
-                "sharp": Terms("sharp", streaming=True, rate=100_000, streams=500),
-                "enterprise": Terms("enterprise", rate=100_000),
+                "free": KeyTerms("free", rate=100_000), "hobby": KeyTerms("hobby", streaming=True, rate=100_000),
+                "bare": KeyTerms("pro"), "pro": KeyTerms("pro", streaming=True, rate=100_000),
+                "sharp": KeyTerms("sharp", streaming=True, rate=100_000, streams=500),
+                "enterprise": KeyTerms("enterprise", rate=100_000),
             }.items()
         }  # fmt: skip
         self.rest = httpx.Client(base_url=f"http://127.0.0.1:{self.port}{BASE}", timeout=PATIENCE_S)

@@ -35,8 +35,8 @@ from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.retry import Backoff, Failure
 from oddsengine_service.feeds.rows import RowIds
 from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track, books_of, shortened
-from oddsengine_service.futures import Futures
-from oddsengine_service.games import Games
+from oddsengine_service.futures import NodeFutures
+from oddsengine_service.games import GameBoard
 from oddsengine_service.node import StalledError, Writer
 from oddsengine_service.settings import Feed
 from oddsengine_service.wire.games import Teams
@@ -144,14 +144,14 @@ class Hub:
 
     def __init__(
         self, writer: Writer, matcher: Matcher, *, clock: Clock | None, payloads: PayloadQuarantine | None = None,
-        overrides: Path | None = None, games: Games | None = None, futures: Futures | None = None,
+        overrides: Path | None = None, games: GameBoard | None = None, futures: NodeFutures | None = None,
         on_decision: Callable[..., None] | None = None, most_quotes: int | None = None,
     ) -> None:  # fmt: skip
         self.engine, self._writer = writer.engine, writer
         self._most_quotes = MOST_QUOTES if most_quotes is None else min(most_quotes, MOST_QUOTES)
         self._on_decision, self._decided = on_decision, dict[tuple[str, str], Decision]()
         self._matcher, self._clock, self._payloads = matcher, clock, payloads
-        self._standing, self._futures = games, Futures() if futures is None else futures
+        self._standing, self._futures = games, NodeFutures() if futures is None else futures
         self.tracks: dict[str, Track] = {}
         self.games: dict[tuple[str, str], SourceGame] = {}  # by source and its id
         self._mentioned: dict[str, dict[str, None]] = {}  # source -> its ids in `games`, the last mentioned at the end

@@ -107,7 +107,7 @@ def _replay(body: bytes, receive: Any) -> Any:
 # ---- messages ----
 
 
-class Message(msgspec.Struct):
+class RpcMessage(msgspec.Struct):
     """A message of JSON-RPC 2.0."""
 
     jsonrpc: Literal["2.0"]
@@ -127,7 +127,7 @@ class _Initialize(msgspec.Struct):
     clientInfo: _Client  # noqa: N815
 
 
-class _List(msgspec.Struct):
+class _ListRequest(msgspec.Struct):
     cursor: str | None = None
 
 
@@ -136,7 +136,7 @@ class _Call(msgspec.Struct):
     arguments: dict[str, Any] | None = None
 
 
-_PARAMS = {"initialize": _Initialize, "tools/list": _List, "tools/call": _Call}
+_PARAMS = {"initialize": _Initialize, "tools/list": _ListRequest, "tools/call": _Call}
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
 
 
@@ -147,14 +147,14 @@ def rejection(body: bytes) -> RawResponse | None:
         message = msgspec.json.decode(body)
         if isinstance(message, dict) and "method" not in message and ("result" in message or "error" in message):
             return None  # a client's response
-        ident = msgspec.convert(message, Message).id
+        ident = msgspec.convert(message, RpcMessage).id
         params = _PARAMS.get(message["method"])
         if params is None or ident is None:
             return None
         status = 200
         msgspec.convert(message.get("params") or {}, params)
     except msgspec.ValidationError as error:
-        code, text = INVALID_REQUEST, mismatch(str(error), message, Message, "JSON-RPC 2.0 message")
+        code, text = INVALID_REQUEST, mismatch(str(error), message, RpcMessage, "JSON-RPC 2.0 message")
         if status == 200:
             code, method = INVALID_PARAMS, message["method"]
             text = mismatch(str(error), message.get("params") or {}, _PARAMS[method], f"params of {method}")
@@ -165,7 +165,7 @@ def rejection(body: bytes) -> RawResponse | None:
     return json_response(status, {"jsonrpc": "2.0", "id": ident, "error": {"code": code, "message": text}})
 
 
-class Reply(msgspec.Struct):
+class RpcReply(msgspec.Struct):
     """The response to a message."""
 
     jsonrpc: str
@@ -174,8 +174,8 @@ class Reply(msgspec.Struct):
 
 
 ENDPOINT = Endpoint(
-    "/mcp", no_answer, "Call tools (Model Context Protocol)", "MCP", Reply, method="POST", query_key=True,
-    body=Message, cache="never", errors=(406,),
+    "/mcp", no_answer, "Call tools (Model Context Protocol)", "MCP", RpcReply, method="POST", query_key=True,
+    body=RpcMessage, cache="never", errors=(406,),
     doc="Streamable HTTP: one JSON-RPC message per POST, a JSON response, no sessions. Each tool call counts as one "
     "request.",
 )  # fmt: skip

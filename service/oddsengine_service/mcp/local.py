@@ -15,7 +15,7 @@ from oddsengine_service.params import Param, choice, number, text
 from oddsengine_service.problems import invalid, quoted
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, filter_of, reading
 from oddsengine_service.routes.opportunities.explain import explained
-from oddsengine_service.stream.moves import Form, rows_in
+from oddsengine_service.stream.moves import RowForm, rows_in
 
 _TAG = "MCP"
 MOST_ODDS = 40
@@ -115,7 +115,7 @@ def _rejected(context: Context) -> Any:
         slots = reader.rejected(reader.rows(filter_of(context, reader.now), unknown))
         page = slots[context.query["offset"] : context.query["offset"] + context.query["limit"]]
         prices = reader.take(page)
-    rows: Sequence[Any] = rows_in(Form())(prices)
+    rows: Sequence[Any] = rows_in(RowForm())(prices)
     more = context.query["offset"] + len(rows) < slots.size
     return {
         "data": rows,

@@ -33,7 +33,7 @@ class _Version:
         self.by_account: dict[str, int] = {}
 
 
-class _Place(NamedTuple):
+class _CachedRoute(NamedTuple):
     """The route of a path with a query."""
 
     endpoint: Endpoint
@@ -46,7 +46,7 @@ class Cache:
     def __init__(self, node: Node, access: Access, pool: Pool) -> None:
         self._node, self._access, self._pool = node, access, pool
         self._versions = {delay: _Version(-1) for delay in {tier.delay for tier in TIERS.values()}}
-        self._places: dict[tuple[bytes, bytes], _Place] = {}
+        self._places: dict[tuple[bytes, bytes], _CachedRoute] = {}
 
     def hit(self, request: Request) -> RawResponse | None:
         """The response, if the path and query were routed before, and one is cached for the caller's rights.
@@ -102,7 +102,7 @@ class Cache:
         version.answers[key] = made
         version.by_account[account] = used
         version.bytes += size
-        self._places[request.raw, request.query] = _Place(request.endpoint, request.values)
+        self._places[request.raw, request.query] = _CachedRoute(request.endpoint, request.values)
 
     def _version(self, request: Request) -> _Version:
         """The responses of the caller's board now; older versions are dropped."""

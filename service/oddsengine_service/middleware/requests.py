@@ -16,7 +16,7 @@ from oddsengine_service.request import Request
 from oddsengine_service.responses import Headers, RawResponse, json_response
 
 
-class Requests:
+class RequestMiddleware:
     """Puts a `Request` into the scope's state as `request`, and serves what `hit` returns or calls the application.
 
     It responds to every error raised behind it.

@@ -11,9 +11,9 @@ from oddsengine_service.bets import (
     SHARES,
     Bet,
     BetChanges,
+    BetSummary,
     NewBet,
     Result,
-    Summary,
     figures,
     graded,
     keep,
@@ -34,7 +34,7 @@ _TAG = "Bets"
 class BetMeta(Counted, kw_only=True):
     """Totals of all bets in the list."""
 
-    summary: Summary
+    summary: BetSummary
 
 
 class BetPage(PageWith[Bet, BetMeta]):

@@ -18,14 +18,14 @@ from oddsengine.futures import REASONS, Evaluation, FuturesBoard, Sheet, price_i
 from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
-from oddsengine_service.futures import METHOD, Futures
+from oddsengine_service.futures import METHOD, NodeFutures
 from oddsengine_service.params import choice, flag, text, words
 from oddsengine_service.routes.odds import LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK, books_for
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.futures import Future, FutureArbitrage, FutureLeg, FutureOdds
 from oddsengine_service.wire.numbers import american, exact, moment, rounded
 
-_TAG = "Futures"
+_TAG = "NodeFutures"
 _MARKET = words("market_id", "Ids of markets.", aliases=("market", "future_market_id"))
 _TYPE = choice("future_type", "Type of futures market.", TYPES)
 _COMPLETE = flag("is_complete", "true: only markets with prices for the whole field; false: only the others.")
@@ -34,7 +34,7 @@ _COMPLETE = flag("is_complete", "true: only markets with prices for the whole fi
 class _Selection(NamedTuple):
     """The markets that match a request, in order, and the prices that its key may see."""
 
-    futures: Futures
+    futures: NodeFutures
     board: FuturesBoard
     sheets: list[Sheet]
     books: frozenset[str] | None

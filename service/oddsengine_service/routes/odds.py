@@ -144,7 +144,7 @@ def _meta(
     return answer_meta(context, strange, **more)
 
 
-class _Listing(NamedTuple):
+class _PageRequest(NamedTuple):
     """Sort order and page of a list."""
 
     sort: str
@@ -153,7 +153,7 @@ class _Listing(NamedTuple):
     cursor: Cursor | None
 
     @classmethod
-    def of(cls, context: Context, sort: str = "") -> "_Listing":
+    def of(cls, context: Context, sort: str = "") -> "_PageRequest":
         q = context.query
         cursor: Cursor | None = q.get("cursor")
         return cls(sort if cursor is None else cursor.sort, q["limit"], q["offset"], cursor)
@@ -165,7 +165,7 @@ class _Listing(NamedTuple):
 def listing(context: Context) -> dict[str, Any]:
     q = context.query
     grouped = q["group_by"] is not None
-    names, cut = q["fields"] or None, _Listing.of(context, q["sort"] or "")
+    names, cut = q["fields"] or None, _PageRequest.of(context, q["sort"] or "")
     if grouped:
         return _grouped(context, cut, names)
     return _listed(context, cut, [name for name in names or () if name in ODDS] or None)
@@ -185,7 +185,7 @@ def _rows(
 
 
 def _listed(
-    context: Context, cut: _Listing, names: Sequence[str] | None, *, best: bool = False, **more: Any
+    context: Context, cut: _PageRequest, names: Sequence[str] | None, *, best: bool = False, **more: Any
 ) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
     with reading(context) as reader:
@@ -198,7 +198,7 @@ def _listed(
     return page(context, shown_rows, len(shown_rows), total, meta, cursor, before=before)
 
 
-def _grouped(context: Context, cut: _Listing, names: Sequence[str] | None) -> dict[str, Any]:
+def _grouped(context: Context, cut: _PageRequest, names: Sequence[str] | None) -> dict[str, Any]:
     """A page of events with their prices."""
     missing: dict[str, list[str]] = {}
     with reading(context) as reader:
@@ -235,7 +235,7 @@ _SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start",
 
 def best(context: Context) -> dict[str, Any]:
     query = context.query
-    return _listed(context, _Listing.of(context, query["sort"] or ""), query["fields"] or None, best=True)
+    return _listed(context, _PageRequest.of(context, query["sort"] or ""), query["fields"] or None, best=True)
 
 
 def comparison(context: Context) -> dict[str, Any]:
@@ -285,7 +285,7 @@ def batch(context: Context) -> dict[str, Any]:
 
 def delta(context: Context) -> dict[str, Any]:
     seen = bool(context.query["seen"])
-    cut = _Listing.of(context, "renewed" if seen else "moved")
+    cut = _PageRequest.of(context, "renewed" if seen else "moved")
     missing: dict[str, list[str]] = {}
     since = micros(context.query["since"])
     with reading(context) as reader:
@@ -326,7 +326,7 @@ def of_event(context: Context) -> dict[str, Any]:
     with reading(context) as reader:
         if not reader.has_rows(id_):
             raise unknown("event", id_)
-    return _listed(context, _Listing.of(context), None, event=(id_,))
+    return _listed(context, _PageRequest.of(context), None, event=(id_,))
 
 
 # ---- declarations ----

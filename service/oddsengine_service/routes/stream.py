@@ -23,8 +23,8 @@ from oddsengine_service.params import choices, flag, number, text
 from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.stream.events import SSE, Resumable, Wire
-from oddsengine_service.stream.hub import Stream, Subscription
-from oddsengine_service.stream.moves import Form
+from oddsengine_service.stream.hub import StreamHub, Subscription
+from oddsengine_service.stream.moves import RowForm
 from oddsengine_service.stream.opportunities import OpportunityFilter
 from oddsengine_service.stream.sse import frame
 from oddsengine_service.tiers import Caller, books_of, feature_above
@@ -123,11 +123,11 @@ def slot(api: "Api", caller: Caller) -> Iterator[None]:
         limits.close(caller.account)
 
 
-def hub_of(api: "Api") -> Stream:
+def hub_of(api: "Api") -> StreamHub:
     """The streams of a node, created on first use; only in the event loop."""
     node = api.node
     if node.stream is None:
-        node.stream = Stream(node, node.index(node.engine), api.log, **node.stream_settings)
+        node.stream = StreamHub(node, node.index(node.engine), api.log, **node.stream_settings)
         node.games.listen(node.stream.games)
     return node.stream
 
@@ -209,7 +209,7 @@ def wants_of(
     books = books_for(context, query["sportsbook"])
     chosen = {name: query[name] for name in ("sport", "league", "market", "event")}
     include, live = query.get("include") or (), query.get("live")
-    form = Form(query["state"] or "", "refs" in include)
+    form = RowForm(query["state"] or "", "refs" in include)
     low, high = query.get("min_odds"), query.get("max_odds")
     opportunities = None
     if kinds is not None:

@@ -19,8 +19,8 @@ from nats.errors import NoRespondersError
 from oddsengine_service.endpoints import Answer, Context, Endpoint
 from oddsengine_service.node import Node
 from oddsengine_service.problems import INTERNAL, Problem
-from oddsengine_service.records import Change
-from oddsengine_service.scale.link import TROUBLE, Link
+from oddsengine_service.records import RecordChange
+from oddsengine_service.scale.link import TROUBLE, LogConnection
 from oddsengine_service.scale.log import LogMessage, LostError, RefusedError, SharedLog, UnstoredError
 from oddsengine_service.tiers import TIERS, Caller
 
@@ -34,7 +34,7 @@ _AGAIN_S = 0.05
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Forwarded(msgspec.Struct, array_like=True):
+class ForwardedRequest(msgspec.Struct, array_like=True):
     """A request authorised by a gateway."""
 
     method: str
@@ -50,7 +50,7 @@ class Forwarded(msgspec.Struct, array_like=True):
     features: list[str]
 
 
-class Reply(msgspec.Struct, array_like=True):
+class WriterReply(msgspec.Struct, array_like=True):
     """The writer's result, and its position in the stream; with a code it is a `Problem`."""
 
     status: int
@@ -64,7 +64,7 @@ class Reply(msgspec.Struct, array_like=True):
 class SharedRecords:
     """The records of one process of a cluster."""
 
-    def __init__(self, link: Link, node: Node, background: Callable[[Coroutine[Any, Any, None]], Any]) -> None:
+    def __init__(self, link: LogConnection, node: Node, background: Callable[[Coroutine[Any, Any, None]], Any]) -> None:
         self._link, self._node, self._background = link, node, background
         self._log = SharedLog(link, "bettors", latest=True)
         self._subject = f"ask.{link.scale.shard}.bettors"
@@ -83,7 +83,7 @@ class SharedRecords:
         node = self._node
 
         def apply(message: LogMessage) -> None:
-            change = msgspec.msgpack.decode(message.body, type=Change)
+            change = msgspec.msgpack.decode(message.body, type=RecordChange)
             node.records.follow(self._born, message.sequence, change)
 
         await self._log.store(self._applied, apply, Problem, partial(node.report, "records"))
@@ -113,7 +113,7 @@ class SharedRecords:
         Raises `Problem`: the writer's, or 503 if it does not respond.
         """
         caller = context.caller
-        forwarded = Forwarded(
+        forwarded = ForwardedRequest(
             endpoint.method, endpoint.path, context.path, msgspec.Raw(_encode(context.body)), list(context.ignored),
             caller.account, caller.key, caller.tier.id, caller.rate, caller.streams, sorted(caller.features),
         )  # fmt: skip
@@ -123,7 +123,7 @@ class SharedRecords:
             raise _unavailable("no writer is active to store records; nothing was changed") from error
         except TROUBLE as error:
             raise _unavailable("the writer did not answer; check whether the change was made") from error
-        reply = msgspec.msgpack.decode(body, type=Reply)
+        reply = msgspec.msgpack.decode(body, type=WriterReply)
         if reply.code:
             raise Problem(reply.status, reply.code, reply.message, **reply.extra)
         await self._reach(reply.sequence)
@@ -144,14 +144,14 @@ class SharedRecords:
 
     async def lead(self, epoch: int, service: "Service") -> None:
         """Read to the end, fence off the previous writer, and store changes from now on."""
-        records, own = self._node.records, list[Change]()
+        records, own = self._node.records, list[RecordChange]()
         self._epoch, self._service = epoch, service
         while True:
             try:
                 end = (await self._log.bounds()).last
                 if not end:
                     own = await asyncio.to_thread(records.adopt, self._born)
-                self._stored = await self._log.append(_encode(Change("", "writer", "")), end, epoch, ".writer")
+                self._stored = await self._log.append(_encode(RecordChange("", "writer", "")), end, epoch, ".writer")
                 break
             except RefusedError:  # the previous writer stored another message
                 continue
@@ -164,13 +164,13 @@ class SharedRecords:
         records.share, records.writable = self._store, True
         await self._link.client.subscribe(self._subject, cb=self._take)
 
-    async def _append(self, change: Change) -> None:
+    async def _append(self, change: RecordChange) -> None:
         name = blake2b(_encode(change.name), digest_size=16).hexdigest()
         owner = blake2b(_encode(change.owner), digest_size=8).hexdigest()
         below = f".{owner}.{change.kind}.{name}"
         self._stored = await self._log.append(_encode(change), self._stored, self._epoch, below)
 
-    def _store(self, change: Change) -> tuple[int, int]:
+    def _store(self, change: RecordChange) -> tuple[int, int]:
         """Append a change to the stream; called from a thread that holds the table's lock."""
         try:
             self._link.call(self._wait_for(change), _STORE_S)
@@ -178,7 +178,7 @@ class SharedRecords:
             raise _unavailable("the log takes no records now; check whether the change was made") from error
         return self._born, self._stored
 
-    async def _wait_for(self, change: Change) -> None:
+    async def _wait_for(self, change: RecordChange) -> None:
         """Append, with a timeout. A message that takes longer is not cancelled; if stored, `follow` applies it."""
         if self._storing is not None and (not self._storing.done() or self._applied < self._stored):
             raise TimeoutError
@@ -193,19 +193,19 @@ class SharedRecords:
         assert self._service is not None
         service = self._service
         try:
-            forwarded = msgspec.msgpack.decode(message.data, type=Forwarded)
+            forwarded = msgspec.msgpack.decode(message.data, type=ForwardedRequest)
             answering = asyncio.run_coroutine_threadsafe(self._answered(service, forwarded), service.loop)
             answer = await asyncio.wrap_future(answering)
-            reply = Reply(answer.status, answer.body, self._stored)
+            reply = WriterReply(answer.status, answer.body, self._stored)
         except Problem as problem:
-            reply = Reply(problem.status, code=problem.code, message=problem.message, extra=problem.extra)
+            reply = WriterReply(problem.status, code=problem.code, message=problem.message, extra=problem.extra)
         except Exception as error:
             service.log.failure(b"-", "(records)", error)
-            reply = Reply(500, code="internal_error", message=INTERNAL)
+            reply = WriterReply(500, code="internal_error", message=INTERNAL)
         with suppress(*TROUBLE):
             await message.respond(_encode(reply))
 
-    async def _answered(self, service: "Service", forwarded: Forwarded) -> Answer:
+    async def _answered(self, service: "Service", forwarded: ForwardedRequest) -> Answer:
         endpoint = service.api.routes[forwarded.path].endpoints[forwarded.method]
         caller = Caller(
             forwarded.account, forwarded.key, TIERS[forwarded.tier], forwarded.rate, forwarded.streams,

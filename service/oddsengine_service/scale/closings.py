@@ -15,12 +15,12 @@ import zstandard
 from oddsengine.history.closing import Bets, Close
 from oddsengine_service.closing import Closings
 from oddsengine_service.scale.log import LogMessage, SharedLog
-from oddsengine_service.scale.outbox import Pending
+from oddsengine_service.scale.outbox import PendingItems
 
 _KEPT = 1000  # on a stand-by process, in case the writer loses them
 
 
-class PendingClosings(Pending[bytes]):
+class PendingClosings(PendingItems[bytes]):
     """Records until they are in the log; retains the last ones while another process writes."""
 
     writing = False

@@ -16,7 +16,16 @@ from oddsengine.matching import Decision
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.node import Node
 from oddsengine_service.scale.log import LogMessage
-from oddsengine_service.scale.messages import FORM, Begin, Check, Entry, FuturesPrices, Scores, Step, unpacked
+from oddsengine_service.scale.messages import (
+    FORM,
+    BatchStep,
+    Begin,
+    Entry,
+    FuturesPrices,
+    ScoreBatch,
+    StateCheck,
+    unpacked,
+)
 from oddsengine_service.tiers import TIERS, books_of
 
 DELAYS = sorted({tier.delay for tier in TIERS.values() if tier.delay})
@@ -85,7 +94,7 @@ class Follower:
         self.epoch = message.epoch
         if not self.current:
             late = [self.node.engine.delayed(delay) for delay in DELAYS]
-            steps = [entry.value for entry in entries if isinstance(entry.value, Step)]
+            steps = [entry.value for entry in entries if isinstance(entry.value, BatchStep)]
             for engine in late:
                 for step in steps:
                     engine.receive(step.batch, step.number)
@@ -101,15 +110,15 @@ class Follower:
 
     def _take(self, entry: Entry) -> None:
         node, (kind, value) = self.node, entry
-        if isinstance(value, Step):
+        if isinstance(value, BatchStep):
             if value.number != node.engine.number + 1:
                 raise DivergedError(f"expected step {node.engine.number + 1}, got {value.number}")
             node.feed(value.batch)
-        elif isinstance(value, Scores):
+        elif isinstance(value, ScoreBatch):
             node.games.put(value.readings, value.now, value.teams)
         elif isinstance(value, FuturesPrices):
             node.futures.apply(value.quotes, value.now, source=value.source, removed=value.removed)
-        elif isinstance(value, Check):
+        elif isinstance(value, StateCheck):
             state = node.engine.state_hash(views=False)
             if value.number != node.engine.number or value.state != state:
                 raise DivergedError(f"state after step {value.number} is {state}, and the writer's is {value.state}")

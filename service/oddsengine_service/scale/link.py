@@ -43,7 +43,7 @@ def _credentials(settings: Settings, environ: Mapping[str, str]) -> str:
     return path
 
 
-class Link:
+class LogConnection:
     """One connection, maintained as long as the process runs."""
 
     def __init__(self, settings: Settings, environ: Mapping[str, str], report: Callable[[str, str], None]) -> None:

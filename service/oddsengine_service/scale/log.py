@@ -34,7 +34,7 @@ from nats.js.errors import (
 from nats.js.kv import KeyValue
 from nats.js.object_store import ObjectStore
 
-from oddsengine_service.scale.link import TROUBLE, Link
+from oddsengine_service.scale.link import TROUBLE, LogConnection
 
 SILENT_S = 3.0  # the writer steps every second; after this silence the follower subscribes again
 _ACK_S = 2.0
@@ -65,7 +65,7 @@ class LogMessage(NamedTuple):
     body: bytes
 
 
-class Bounds(NamedTuple):
+class LogRange(NamedTuple):
     """The log's range of messages; `born` distinguishes streams of the same name."""
 
     first: int
@@ -111,7 +111,7 @@ class SharedLog:
     With `latest`, it retains only the newest message of each subject, indefinitely, and sequences have gaps.
     """
 
-    def __init__(self, link: Link, kind: str, *, latest: bool = False) -> None:
+    def __init__(self, link: LogConnection, kind: str, *, latest: bool = False) -> None:
         self._link, self.scale, self._latest = link, link.scale, latest
         self.name = f"{kind}-{self.scale.shard}"
         self.subject = f"{kind}.{self.scale.shard}"
@@ -226,7 +226,7 @@ class SharedLog:
                     report(str(error))
                     await asyncio.sleep(1.0)
 
-    async def bounds(self) -> Bounds:
+    async def bounds(self) -> LogRange:
         """The range of the stream. Raises `LostError` if it is another stream than before, or does not exist."""
         try:
             info = await self._js.stream_info(self.name)
@@ -236,7 +236,7 @@ class SharedLog:
         if self._born and born != self._born:
             raise LostError(f"stream {self.name} was created again")
         self._born = born
-        return Bounds(info.state.first_seq, info.state.last_seq, born)
+        return LogRange(info.state.first_seq, info.state.last_seq, born)
 
     async def save(self, about: Mapping[str, str], data: bytes, keep: int = 3) -> None:
         """Store a snapshot, retaining the given number of newest ones; `about` has its sequence and metadata."""
@@ -286,7 +286,7 @@ class SharedLog:
 
     # ---- helpers ----
 
-    async def open(self, hours: float = 0.0, most: int = -1) -> Bounds:
+    async def open(self, hours: float = 0.0, most: int = -1) -> LogRange:
         """Create the stream if it does not exist; 0 hours is forever, -1 is any number of bytes."""
         config = StreamConfig(
             name=self.name, subjects=[self._subjects], max_age=hours * 3600.0, max_bytes=most, storage=StorageType.FILE,

@@ -36,7 +36,7 @@ class Entry(NamedTuple):
     value: Any
 
 
-class Step(NamedTuple):
+class BatchStep(NamedTuple):
     """A batch, and the engine's number after it."""
 
     number: int
@@ -51,14 +51,14 @@ class Begin(NamedTuple):
     version: str
 
 
-class Check(NamedTuple):
+class StateCheck(NamedTuple):
     """State hash of the writer's board, without its views, after a step."""
 
     number: int
     state: str
 
 
-class Scores(NamedTuple):
+class ScoreBatch(NamedTuple):
     """Score readings of sources, and the time."""
 
     readings: list[ScoreReading]
@@ -90,7 +90,7 @@ class SplitsRecord(NamedTuple):
 
 
 KINDS: dict[str, Any] = {
-    "begin": Begin, "step": Step, "check": Check, "scores": Scores, "unscored": tuple[str, str],
+    "begin": Begin, "step": BatchStep, "check": StateCheck, "scores": ScoreBatch, "unscored": tuple[str, str],
     "futures": FuturesPrices, "fields": list[FuturesField], "splits": SplitsRecord, "sources": Sources,
     "match": list[Decision], "unmatch": list[tuple[str, str]],
 }  # fmt: skip
@@ -120,7 +120,7 @@ def unpacked(body: bytes) -> list[Entry]:
     return out
 
 
-def _plain(step: Step) -> list[Any]:
+def _plain(step: BatchStep) -> list[Any]:
     batch = step.batch
     columns = [np.ascontiguousarray(c, dtype).tobytes() for c, dtype in zip(batch.quoted, _DTYPES, strict=True)]
     links = {at: link for at, link in enumerate(batch.links) if link is not None}
@@ -130,13 +130,13 @@ def _plain(step: Step) -> list[Any]:
     ]  # fmt: skip
 
 
-def _step(plain: list[Any]) -> Step:
+def _step(plain: list[Any]) -> BatchStep:
     number, now, wordings, books, columns, links, removed, complete, events, rejected = plain
     quoted = CodedQuotes(*(np.frombuffer(c, dtype) for c, dtype in zip(columns, _DTYPES, strict=True)))
     deep_links: list[str | None] = [None] * quoted.key.size
     for at, link in links.items():
         deep_links[at] = link
-    return Step(
+    return BatchStep(
         number,
         Batch(
             now, [tuple(wording) for wording in wordings], books, quoted, deep_links, np.frombuffer(removed, "<u8"),

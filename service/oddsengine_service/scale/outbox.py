@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from oddsengine.live.engine import Batch, Engine, ViewKey
 from oddsengine_service.node import Node, StalledError
-from oddsengine_service.scale.messages import Entry, FuturesPrices, Scores, SplitsRecord, Step, packed
+from oddsengine_service.scale.messages import BatchStep, Entry, FuturesPrices, ScoreBatch, SplitsRecord, packed
 
 MOST_QUOTES = 200_000  # per message: about 1.5 MB
 STALLED_S = 10.0  # seconds of pending steps, beyond which no more are made
@@ -22,7 +22,7 @@ class TooLargeError(ValueError):
     """The step does not fit into a message; the message is shown to the operator."""
 
 
-class Pending(Generic[Item]):
+class PendingItems(Generic[Item]):
     """Items that are not in the log yet, with the time at which each was added; thread-safe."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Pending(Generic[Item]):
             return time.monotonic() - self._items[0][1] if self._items else 0.0
 
 
-class Outbox(Pending[Entry]):
+class Outbox(PendingItems[Entry]):
     """Collects entries in the writer's thread; attached to the engine like a tape.
 
     `max_payload` is the maximum size of a message in bytes.
@@ -68,7 +68,7 @@ class Outbox(Pending[Entry]):
                 del self._items[at]
             return
         self._check(STALLED_S + _SLACK_S)
-        make: dict[str, Callable[..., Any]] = {"scores": Scores, "futures": FuturesPrices, "splits": SplitsRecord}
+        make: dict[str, Callable[..., Any]] = {"scores": ScoreBatch, "futures": FuturesPrices, "splits": SplitsRecord}
         self._put(Entry(kind, make[kind](*what) if kind in make else list(what)))
 
     def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
@@ -79,7 +79,7 @@ class Outbox(Pending[Entry]):
         """
         self._check(STALLED_S)
         number, quotes, most = self._engine.number + 1, len(batch.links), self._max_payload()
-        if quotes * _BYTES > most and (size := len(packed([Entry("step", Step(number, batch))]))) > most - _HEAD:
+        if quotes * _BYTES > most and (size := len(packed([Entry("step", BatchStep(number, batch))]))) > most - _HEAD:
             raise TooLargeError(
                 f"a step of {quotes:,} quotes makes a message of {size:,} bytes, and the servers' max_payload is "
                 f"{most:,}; send the quotes in smaller batches, or set max_payload to at most 64MB"
@@ -88,7 +88,7 @@ class Outbox(Pending[Entry]):
             taken_back = [each for each in self._items if each[0].kind == "step" and each[0].value.number >= number]
             for each in taken_back:
                 self._items.remove(each)
-        self._put(Entry("step", Step(number, batch)))
+        self._put(Entry("step", BatchStep(number, batch)))
 
     def note(self, kind: str, what: object) -> None:
         """Views and fair-price constants are local to each process."""

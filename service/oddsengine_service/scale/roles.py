@@ -29,9 +29,9 @@ from oddsengine_service.routes.stream import hub_of
 from oddsengine_service.scale.bettors import SharedRecords
 from oddsengine_service.scale.closings import PendingClosings, stored
 from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, Snapshot, closed, fits, opened
-from oddsengine_service.scale.link import TROUBLE, Link
+from oddsengine_service.scale.link import TROUBLE, LogConnection
 from oddsengine_service.scale.log import Lease, LogMessage, LostError, RefusedError, SharedLog, UnstoredError
-from oddsengine_service.scale.messages import Begin, Check, Entry, FormError, Sources, packed
+from oddsengine_service.scale.messages import Begin, Entry, FormError, Sources, StateCheck, packed
 from oddsengine_service.scale.outbox import STALLED_S, Outbox
 from oddsengine_service.scale.sharing import SharedCounts, SharedKeys, SharedUsage
 from oddsengine_service.settings import Settings
@@ -56,7 +56,7 @@ class Member(Collector):
     """One process of a cluster: its link and logs, and the tasks that follow them. `role` is the configured one."""
 
     def __init__(self, settings: Settings, environ: Mapping[str, str], node: Node, log: Log) -> None:
-        self.link = Link(settings, environ, lambda event, message: log.event(event, message=message))
+        self.link = LogConnection(settings, environ, lambda event, message: log.event(event, message=message))
         self.scale, self.node, self._log_event = self.link.scale, node, log.event
         self.leads = self.scale.role == "writer"
         self.board, self.past = SharedLog(self.link, "board"), SharedLog(self.link, "records")
@@ -409,13 +409,13 @@ class Member(Collector):
         feeds = self.node.feeds
         return None if feeds is None or feeds is self.follower.feeds else Sources(feeds.statuses(), feeds.books())
 
-    def _check(self, entries: list[Entry]) -> Check | None:
+    def _check(self, entries: list[Entry]) -> StateCheck | None:
         """The state hash after the last step of a message; None if more steps were made meanwhile."""
         last = next(entry.value.number for entry in reversed(entries) if entry.kind == "step")
         with self.node.engine.still():
             if self.node.engine.number != last:
                 return None
-            return Check(last, self.node.engine.state_hash(views=False))
+            return StateCheck(last, self.node.engine.state_hash(views=False))
 
     async def _publish_records(self) -> None:
         epoch = self.follower.epoch

@@ -21,7 +21,7 @@ from nats.js.kv import KeyValue
 
 from oddsengine_service.keys import KeysError, KeyStore, StoreError, of
 from oddsengine_service.limits import USAGE_DAYS, WINDOW_S, AccountDay, Limits, Usage
-from oddsengine_service.scale.link import TROUBLE, Link
+from oddsengine_service.scale.link import TROUBLE, LogConnection
 from oddsengine_service.scale.log import bucket_of
 from oddsengine_service.settings import Settings
 
@@ -36,7 +36,7 @@ _IDLE_S = 30.0  # without a new total; then the consumer is recreated, in case i
 class SharedKeys:
     """Keeps a key store in sync with the shard's other processes."""
 
-    def __init__(self, link: Link, store: KeyStore) -> None:
+    def __init__(self, link: LogConnection, store: KeyStore) -> None:
         self._link, self._store = link, store
         self._revisions: dict[str, int] = {}
         self._bucket: KeyValue | None = None
@@ -110,7 +110,7 @@ class Counts(msgspec.Struct, array_like=True):
 class SharedCounts:
     """Broadcasts the counts of this process, and adds those of the others."""
 
-    def __init__(self, link: Link, limits: Limits, name: str) -> None:
+    def __init__(self, link: LogConnection, limits: Limits, name: str) -> None:
         self._link, self._limits, self._name = link, limits, name
         self._subject = f"counts.{link.scale.shard}"
         self._sent: tuple[int, dict[str, int]] = (0, {})
@@ -191,7 +191,7 @@ class SharedCounts:
 class SharedUsage:
     """Adds the requests counted here to shared counters, and copies the totals to `usage`."""
 
-    def __init__(self, link: Link, usage: Usage, name: str) -> None:
+    def __init__(self, link: LogConnection, usage: Usage, name: str) -> None:
         self._link, self._usage, self._name = link, usage, name
 
     async def attach(self) -> None:
@@ -273,7 +273,7 @@ def _account_day(subject: str) -> AccountDay:
 def open_keys(settings: Settings, environ: Mapping[str, str]) -> tuple[KeyStore, Callable[[], None]]:
     """The shared keys for a command; call the returned function at the end."""
     store = of(settings)
-    link = Link(settings, environ, lambda *_: None)
+    link = LogConnection(settings, environ, lambda *_: None)
 
     def close() -> None:
         link.close()

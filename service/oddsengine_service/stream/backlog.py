@@ -29,7 +29,7 @@ _encode = msgspec.json.Encoder().encode
 ENTRY = 250  # overhead of a row, bytes
 
 
-class _Row:
+class _BacklogRow:
     """One row: its current value, and whether the reader has an older version."""
 
     __slots__ = ("book", "delta", "held", "size", "whole")
@@ -59,7 +59,7 @@ class Backlog:
 
     def __init__(self, wire: Wire = SSE) -> None:
         self._wire = wire
-        self._rows: dict[str, dict[str, _Row]] = {}
+        self._rows: dict[str, dict[str, _BacklogRow]] = {}
         self._total = 0
         self.events = 0  # number of merged events
         self.size = 0  # approximate size, bytes
@@ -82,13 +82,13 @@ class Backlog:
             else:
                 self._change(family, event)
 
-    def _change(self, family: dict[str, _Row], event: StreamEvent) -> None:
+    def _change(self, family: dict[str, _BacklogRow], event: StreamEvent) -> None:
         assert event.rows is not None
         size = len(event.body) // len(event.ids) + ENTRY
         for at, (id_, value) in enumerate(zip(event.ids, event.rows, strict=True)):
             row = family.get(id_)
             if row is None:
-                row = family[id_] = _Row(held=event.partly or not event.fresh[at])
+                row = family[id_] = _BacklogRow(held=event.partly or not event.fresh[at])
             if event.partly:
                 row.delta, row.book = value, event.book
             else:
@@ -96,10 +96,10 @@ class Backlog:
             self.size += size - row.size
             row.size = size
 
-    def _leave(self, family: dict[str, _Row], id_: str, book: str) -> None:
+    def _leave(self, family: dict[str, _BacklogRow], id_: str, book: str) -> None:
         row = family.get(id_)
         if row is None:
-            row = family[id_] = _Row(held=True)
+            row = family[id_] = _BacklogRow(held=True)
         self.size -= row.size
         if not row.held:  # added and removed in the meantime
             del family[id_]
@@ -125,10 +125,10 @@ class Backlog:
                 out += [*wire.expired(family, gone), *wire.detected(family, list(here), _wholes(here), fresh)]
         return bodies(out)
 
-    def _prices(self, rows: Mapping[str, _Row]) -> list[StreamEvent]:
+    def _prices(self, rows: Mapping[str, _BacklogRow]) -> list[StreamEvent]:
         gone: dict[str, list[str]] = {}
         deltas: dict[str, list[str]] = {}
-        whole: dict[str, _Row] = {}
+        whole: dict[str, _BacklogRow] = {}
         for id_, row in rows.items():
             if row.whole is not None:
                 whole[id_] = row
@@ -146,5 +146,5 @@ class Backlog:
         return out
 
 
-def _wholes(rows: Mapping[str, _Row]) -> Sequence[Any]:
+def _wholes(rows: Mapping[str, _BacklogRow]) -> Sequence[Any]:
     return [row.now for row in rows.values()]

@@ -9,7 +9,7 @@ from oddsengine_service.stream.events import StreamEvent, Wire, forgotten, playe
 from oddsengine_service.stream.sse import frame
 
 
-class Games:
+class GameGroup:
     """Games of a filter."""
 
     def __init__(self, wanted: RowFilter, wire: Wire) -> None:

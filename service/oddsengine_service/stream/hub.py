@@ -23,11 +23,11 @@ from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.pool import Turns
 from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies, forgotten
-from oddsengine_service.stream.games import Games
-from oddsengine_service.stream.moves import Form, Moves
+from oddsengine_service.stream.games import GameGroup
+from oddsengine_service.stream.moves import RowForm, UpdateMoves
 from oddsengine_service.stream.opportunities import OpportunityFilter, OpportunityGroup, ViewKey
-from oddsengine_service.stream.prices import BoardFrames, Missed, Prices, nothing
-from oddsengine_service.stream.sending import Group, Lines
+from oddsengine_service.stream.prices import BoardFrames, MissedChanges, PriceGroup, nothing
+from oddsengine_service.stream.sending import Group, Subscribers
 from oddsengine_service.stream.subscriber import Subscriber
 from oddsengine_service.stream.watch import OpportunityId, ViewSnapshot, Watch
 
@@ -49,7 +49,7 @@ class Subscription(NamedTuple):
     prices: RowFilter | None
     opportunities: OpportunityFilter | None
     games: RowFilter | None
-    form: Form = Form()
+    form: RowForm = RowForm()
     seen: bool = False  # for a node that passes prices on
     wire: Wire = SSE
     since: int | None = None  # send changes since this update instead of a snapshot
@@ -88,11 +88,11 @@ class _PendingRead(NamedTuple):
     settle: Callable[[], None]
 
 
-class Stream:
+class StreamHub:
     """All streams of a node; created in the event loop that serves them."""
 
     def __init__(self, node: Node, index: Index, log: Log, **settings: Any) -> None:
-        self.lines = Lines(node, log, **settings)
+        self.lines = Subscribers(node, log, **settings)
         self._node, self._index, self._log = node, index, log
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -100,12 +100,12 @@ class Stream:
         self._reads = Turns()
         self._making: dict[ViewKey, _PendingWatch] = {}
         self._mirror: Mirror | None = None
-        self._prices: dict[Hashable, Prices] = {}
+        self._prices: dict[Hashable, PriceGroup] = {}
         self._opportunities: dict[tuple[OpportunityFilter, Wire], OpportunityGroup] = {}
         self._watches: dict[ViewKey, Watch] = {}
-        self._games: dict[tuple[RowFilter, Wire], Games] = {}
+        self._games: dict[tuple[RowFilter, Wire], GameGroup] = {}
         self._states: dict[str, Any] = {}
-        self._coming: dict[Prices, list[tuple[Subscriber, Subscription]]] = {}
+        self._coming: dict[PriceGroup, list[tuple[Subscriber, Subscription]]] = {}
         self._coming_lock = threading.Lock()
         self._pending_reads: list[_PendingRead] = []
         self._read_at = 0.0
@@ -271,7 +271,7 @@ class Stream:
         batches: list[tuple[Group, int, list[StreamEvent]]] = [
             (group, update.number, []) for group in self._opportunities.values() if group.watch.number == update.number
         ]
-        moves = Moves(update, self._mirror, self._index, marks)
+        moves = UpdateMoves(update, self._mirror, self._index, marks)
         self._remember(moves)
         for group in self._prices.values():
             if (group.seen or not moves.empty) and (events := group.events(moves)):
@@ -280,7 +280,7 @@ class Stream:
         while self._pending_reads and self._pending_reads[0].number <= update.number:
             self._pending_reads.pop(0).settle()
 
-    def _remember(self, moves: Moves) -> None:
+    def _remember(self, moves: UpdateMoves) -> None:
         """Remember what resuming clients need, and drop what is too old."""
         now = time.monotonic()
         if moves.relabelled is not None and self._following:  # a replay cannot say which rows left a filter by it
@@ -395,19 +395,19 @@ class Stream:
     def _join(self, subscriber: Subscriber, wants: Subscription) -> None:
         """Send a snapshot of a subscription, and from then on its changes."""
         groups = subscriber.groups
-        prices: Prices | None = None
+        prices: PriceGroup | None = None
         if wants.prices is not None:
             key = wants.prices, wants.form, wants.seen, wants.wire
             prices = self._prices.get(key)
             self._begin_following()
             if prices is None:
-                prices = Prices(wants.prices, wants.form, self._index, wants.wire, seen=wants.seen)
+                prices = PriceGroup(wants.prices, wants.form, self._index, wants.wire, seen=wants.seen)
                 self._prices[key] = prices
             groups.append(prices)
         if wants.opportunities is not None:
             groups.append(self._opportunities[wants.opportunities, wants.wire])
         if wants.games is not None:
-            groups.append(self._games.setdefault((wants.games, wants.wire), Games(wants.games, wants.wire)))
+            groups.append(self._games.setdefault((wants.games, wants.wire), GameGroup(wants.games, wants.wire)))
         for group in groups:
             group.members += 1
             if isinstance(group, OpportunityGroup):
@@ -443,7 +443,7 @@ class Stream:
             self._following, self._followed = True, time.monotonic()
             self._since = self._node.engine.number  # earlier updates may have been missed in the writer
 
-    def _resume(self, subscriber: Subscriber, wants: Subscription, prices: Prices, until: float = 0.0) -> None:
+    def _resume(self, subscriber: Subscriber, wants: Subscription, prices: PriceGroup, until: float = 0.0) -> None:
         """Encode what a subscriber missed, while the board is not ahead of the updates processed here.
 
         Rows newer than the number given to the client would be followed by older ones. If streams stay behind the
@@ -456,7 +456,7 @@ class Stream:
         if exact and number > self._mirror.number:
             self._after_update(number, lambda: self._resume(subscriber, wants, prices, until))
             return
-        missed = Missed(wants.since, self._mirror.number, self._mirror.changed.copy(), tuple(self._lost))
+        missed = MissedChanges(wants.since, self._mirror.number, self._mirror.changed.copy(), tuple(self._lost))
 
         def make() -> None:
             if not self._take(prices, [(subscriber, wants)], missed, exact=exact):
@@ -594,12 +594,12 @@ class Stream:
                 made = {}
             for group in subscriber.groups:
                 if group not in made:
-                    made[group] = [] if isinstance(group, Prices) else self._beginning(group, wants.since)
+                    made[group] = [] if isinstance(group, PriceGroup) else self._beginning(group, wants.since)
                 frames += made[group]
             self._post(self.lines.admit, subscriber, taken, frames, wants.since or 0, heard)
             self._post(self._hold, subscriber, wants.hash)
 
-    def _beginning(self, group: OpportunityGroup | Games, since: int | None) -> list[bytes]:
+    def _beginning(self, group: OpportunityGroup | GameGroup, since: int | None) -> list[bytes]:
         if isinstance(group, OpportunityGroup):
             return group.beginning() if since is None or group.since is None else group.replay(since)
         gone = [event for number, event in self._removed_games if since is not None and number >= since]
@@ -657,9 +657,13 @@ class Stream:
         self._jobs.put(lambda: self._after_update(found.number, lambda: self._settle(watch, outdated, found, spent)))
 
     def _take(
-        self, prices: Prices, resuming: list[tuple[Subscriber, Subscription]] | None, missed: Missed | None = None,
-        *, exact: bool = False,
-    ) -> bool:  # fmt: skip
+        self,
+        prices: PriceGroup,
+        resuming: list[tuple[Subscriber, Subscription]] | None,
+        missed: MissedChanges | None = None,
+        *,
+        exact: bool = False,
+    ) -> bool:
         """Make the snapshot for waiting subscribers, or one that resumes; False if the board has moved on."""
         with self._coming_lock:
             subscribers = self._coming.pop(prices, []) if resuming is None else resuming

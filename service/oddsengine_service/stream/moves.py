@@ -16,20 +16,20 @@ from oddsengine_service.wire.odds import ODDS, fields_of
 from oddsengine_service.wire.references import with_references
 
 
-class Form(NamedTuple):
+class RowForm(NamedTuple):
     """How rows are encoded: with links for a US state; with references."""
 
     state: str = ""
     refs: bool = False
 
 
-class Moves(UpdateChanges):
+class UpdateMoves(UpdateChanges):
     """One update as groups need it."""
 
     def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
         super().__init__(update, mirror, index, marks)
         self._deltas: list[msgspec.Raw] | None = None
-        self._fulls: dict[tuple[int, Form, frozenset[str] | None], dict[int, msgspec.Raw]] = {}
+        self._fulls: dict[tuple[int, RowForm, frozenset[str] | None], dict[int, msgspec.Raw]] = {}
         self._ids: dict[int, list[str]] = {}
 
     def renewed(self) -> tuple[RowChanges, list[str], list[str]] | None:
@@ -66,7 +66,7 @@ class Moves(UpdateChanges):
         )  # fmt: skip
 
     def fulls(
-        self, part: RowChanges, form: Form, places: Sequence[int], lines: frozenset[str] | None
+        self, part: RowChanges, form: RowForm, places: Sequence[int], lines: frozenset[str] | None
     ) -> list[msgspec.Raw]:
         """Complete rows of some that are new or have changed, with the main lines among the prices of some books."""
         made = self._fulls.setdefault((id(part), form, lines), {})
@@ -77,7 +77,7 @@ class Moves(UpdateChanges):
 
 
 @lru_cache(maxsize=64)
-def rows_in(form: Form) -> Callable[[OddsRows], list[dict[str, Any]]]:
+def rows_in(form: RowForm) -> Callable[[OddsRows], list[dict[str, Any]]]:
     """The encoder of rows."""
     rows = fields_of(ODDS, form.state)
     return (lambda found: with_references(rows(found), None)) if form.refs else rows

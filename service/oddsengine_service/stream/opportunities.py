@@ -13,7 +13,7 @@ from oddsengine.query import values
 from oddsengine_service.filters import in_place
 from oddsengine_service.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, step
 from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies
-from oddsengine_service.stream.moves import Form
+from oddsengine_service.stream.moves import RowForm
 from oddsengine_service.stream.watch import Opportunity, OpportunityId, Watch
 from oddsengine_service.wire.envelopes import GameState
 from oddsengine_service.wire.numbers import american
@@ -35,7 +35,7 @@ class OpportunityFilter(NamedTuple):
     kinds: frozenset[str]
     min_ev: float
     min_profit: float
-    form: Form
+    form: RowForm
     game: Callable[[str], GameState | None] | None = None  # state of a game, for tiers with game states
     low: float | None = None  # American prices of all legs
     high: float | None = None

@@ -10,7 +10,7 @@ from oddsengine.live.update import hexadecimal
 from oddsengine.query import BoardReader, Index, RowChanges, RowFilter, TermFilter, TermIndex, book_ids
 from oddsengine.tables.timestamps import timestamps
 from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies, renewed
-from oddsengine_service.stream.moves import Form, Moves, rows_in
+from oddsengine_service.stream.moves import RowForm, UpdateMoves, rows_in
 from oddsengine_service.stream.sse import OddsSeen, raw
 from oddsengine_service.wire.numbers import american, americans
 
@@ -23,7 +23,7 @@ class BoardFrames(NamedTuple):
     complete: bytes
 
 
-class Missed(NamedTuple):
+class MissedChanges(NamedTuple):
     """Changes since an update, from the hub's history."""
 
     since: int
@@ -32,14 +32,14 @@ class Missed(NamedTuple):
     lost: Sequence[tuple[int, TermIndex, list[RowChanges]]]  # removed rows, by update
 
 
-class Prices:
+class PriceGroup:
     """One group: the rows of a filter in one form. Everything except `take` is called in the hub's thread.
 
     With `seen` it is for nodes that pass prices on: it includes suspended rows, and reports when rows were seen again.
     """
 
     def __init__(
-        self, wanted: RowFilter, form: Form, index: Index, wire: Wire = SSE, *, seen: bool = False
+        self, wanted: RowFilter, form: RowForm, index: Index, wire: Wire = SSE, *, seen: bool = False
     ) -> None:  # fmt: skip
         self.wanted, self.form, self.wire, self.seen = wanted, form, wire, seen
         self._suspended = seen or wire.keeps_suspended
@@ -52,7 +52,7 @@ class Prices:
             self.number = reader.number
             self.total = int(self._active(reader).size)
 
-    def events(self, moves: Moves) -> list[StreamEvent]:
+    def events(self, moves: UpdateMoves) -> list[StreamEvent]:
         """Events of this group for an update."""
         if moves.number <= self.number:
             return []
@@ -111,17 +111,17 @@ class Prices:
             within &= price <= (np.inf if wanted.high is None else american(wanted.high))
         return within
 
-    def _removed(self, moves: Moves, rows: RowChanges, at: Longs) -> list[StreamEvent]:
+    def _removed(self, moves: UpdateMoves, rows: RowChanges, at: Longs) -> list[StreamEvent]:
         self.total -= at.size
         return self._gone(moves, rows, at)
 
-    def _gone(self, moves: Moves, rows: RowChanges, at: Longs) -> list[StreamEvent]:
+    def _gone(self, moves: UpdateMoves, rows: RowChanges, at: Longs) -> list[StreamEvent]:
         out, ids = list[StreamEvent](), moves.ids(rows) if at.size else []
         for book, some in _by_book(rows, at):
             out += self.wire.removed(book, [ids[i] for i in some], self.total)
         return out
 
-    def _added(self, moves: Moves, rows: RowChanges, at: Longs, fresh: list[bool]) -> list[StreamEvent]:
+    def _added(self, moves: UpdateMoves, rows: RowChanges, at: Longs, fresh: list[bool]) -> list[StreamEvent]:
         """Rows that entered, or that changed in a way no delta can describe; only the former add to the total."""
         if not at.size:
             return []
@@ -131,7 +131,7 @@ class Prices:
         fulls = moves.fulls(rows, self.form, places, self.wanted.lines)
         return self.wire.added([ids[i] for i in places], fulls, fresh, self.total, books)
 
-    def _renewed(self, moves: Moves) -> list[StreamEvent]:
+    def _renewed(self, moves: UpdateMoves) -> list[StreamEvent]:
         """When rows were last seen: both changed rows, whose delta does not include it, and rows seen again."""
         facts, ids = moves.moved.facts, moves.ids(moves.moved)
         times = timestamps(facts.seen)
@@ -145,7 +145,7 @@ class Prices:
     def _active(self, reader: BoardReader) -> Ints:
         return reader.active(reader.rows(self.wanted, {}))
 
-    def replay(self, missed: Missed, *, exact: bool) -> BoardFrames | None:
+    def replay(self, missed: MissedChanges, *, exact: bool) -> BoardFrames | None:
         """Rows that changed since an update, as they are now; from any thread.
 
         None if it has to be `exact`, and the board is already past the latest update.

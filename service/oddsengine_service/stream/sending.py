@@ -11,11 +11,11 @@ from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.stream.backlog import Backlog
 from oddsengine_service.stream.events import StreamEvent, Wire, bodies
-from oddsengine_service.stream.games import Games
+from oddsengine_service.stream.games import GameGroup
 from oddsengine_service.stream.opportunities import OpportunityGroup
-from oddsengine_service.stream.prices import BoardFrames, Prices
+from oddsengine_service.stream.prices import BoardFrames, PriceGroup
 from oddsengine_service.stream.sse import clock
-from oddsengine_service.stream.subscriber import Bounds, Subscriber
+from oddsengine_service.stream.subscriber import ReaderLimits, Subscriber
 
 HEARTBEAT_S = 30.0
 PARTS = 30  # subscribers are divided into this many parts, which get heartbeats in turn
@@ -27,7 +27,7 @@ _LOOK_S = 0.001  # between two looks whether the step has ended
 _PART_S = 0.01  # of a round, without other tasks
 UPSTREAM = "upstream_error"
 
-Group = Prices | OpportunityGroup | Games
+Group = PriceGroup | OpportunityGroup | GameGroup
 
 
 class _Batch(NamedTuple):
@@ -49,7 +49,7 @@ class _Cohort:
         self.subscribers: dict[Subscriber, None] = {}
 
 
-class Lines:
+class Subscribers:
     """All subscribers of a node, and their groups.
 
     Events are queued, and passed to the subscribers when these are next written to, so the cost of an update does not
@@ -60,7 +60,7 @@ class Lines:
         self.closed = False
         self.made = self.events = self.merged = self.cuts = 0
         self._node, self._log = node, log
-        self._heartbeat, self._bounds = heartbeat, Bounds(**bounds)
+        self._heartbeat, self._bounds = heartbeat, ReaderLimits(**bounds)
         self._loop = asyncio.get_running_loop()
         self.number = 0  # of the latest update
         self._first = int(node.born * 1000.0)  # start of `global_seq`, which does not repeat after a restart
@@ -153,7 +153,7 @@ class Lines:
             if not places:
                 continue
             batches = [self._queue[place] for place in places]
-            first = min((batch.number for batch in batches if isinstance(batch.group, Prices)), default=math.inf)
+            first = min((batch.number for batch in batches if isinstance(batch.group, PriceGroup)), default=math.inf)
             packed: Any = None
             count = sum(len(batch.events) for batch in batches)
             for subscriber in cohort.subscribers:
@@ -176,7 +176,7 @@ class Lines:
         rest = self._queue[max(subscriber.handed - self._start, 0) :]
         subscriber.handed = self._start + len(self._queue)
         for batch in rest:
-            prices = isinstance(batch.group, Prices)
+            prices = isinstance(batch.group, PriceGroup)
             if subscriber.cohort is None or batch.group not in subscriber.cohort.groups:
                 continue
             if subscriber.waiting is not None:
@@ -333,7 +333,7 @@ class Lines:
         for group in subscriber.groups:
             if group not in enrolled:  # of a subscription that begins
                 continue
-            if isinstance(group, Prices):
+            if isinstance(group, PriceGroup):
                 said.append(b"prices %d" % max(group.reached, subscriber.number))
             elif isinstance(group, OpportunityGroup) and group.reached:
                 said.append(b"opportunities %d" % group.reached)

@@ -33,7 +33,7 @@ Piece = bytes | memoryview
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ReaderLimits:
     """Limits on the data and the time that one reader may take."""
 
     behind: int = 1 << 18  # bytes pending, without the snapshot, beyond which changes are merged
@@ -64,7 +64,7 @@ class Subscriber:
     )  # fmt: skip
 
     def __init__(
-        self, send: Callable[[Any], Any], account: str, key: str, check: Callable[[], bool], bounds: Bounds,
+        self, send: Callable[[Any], Any], account: str, key: str, check: Callable[[], bool], bounds: ReaderLimits,
         on_cut: Callable[["Subscriber", str], None], on_caught_up: Callable[["Subscriber", Backlog], None],
         wire: Wire,
     ) -> None:  # fmt: skip
@@ -287,7 +287,7 @@ def _direct(response: Any) -> Any:
     return transport
 
 
-def _watch(transport: Any, bounds: Bounds) -> None:
+def _watch(transport: Any, bounds: ReaderLimits) -> None:
     """Limit the kernel's buffer, and fail the connection if sent data is not acknowledged.
 
     A client may disappear without closing the connection.

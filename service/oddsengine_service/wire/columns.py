@@ -1,7 +1,7 @@
 """Encodes rows of opportunities from columns to bytes.
 
 The fields of a struct determine the conversion of a frame's columns: floats are rounded, times are formatted as RFC
-3339, null becomes an empty text if a field is never null. An `Encoding` lists the fields that need anything else.
+3339, null becomes an empty text if a field is never null. An `RowEncoding` lists the fields that need anything else.
 Responses and stream events have the same bytes.
 """
 # mypy: allow-untyped-calls
@@ -42,7 +42,7 @@ Own = Mapping[str, Any]
 _encode = msgspec.json.Encoder().encode
 
 
-class Encoding:
+class RowEncoding:
     """How the rows of a frame of one kind are encoded.
 
     Parameters

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine_service.wire.columns import Encoding, Own, book_id, flat, home_page
+from oddsengine_service.wire.columns import Own, RowEncoding, book_id, flat, home_page
 from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, PageWith
 from oddsengine_service.wire.numbers import Number, rounded
 from oddsengine_service.wire.references import with_leg_references
@@ -77,7 +77,7 @@ class Ev(msgspec.Struct, frozen=True):
     max_bet: Number
 
 
-EV = Encoding(
+EV = RowEncoding(
     Ev, lambda *_: {"ev_percent": "ev_percentage", "devig_book": "sharp_book", "odds_decimal_net": "net_odds"}
 )
 
@@ -151,7 +151,7 @@ def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame) -> Own:
     return {"ev_percent": "ev_percentage", "legs.stake_percent": stake}
 
 
-ARBITRAGE = Encoding(Arbitrage, _arbitrage)
+ARBITRAGE = RowEncoding(Arbitrage, _arbitrage)
 
 
 class HoldOdds(msgspec.Struct, frozen=True):
@@ -228,7 +228,7 @@ def _low_hold(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     }  # fmt: skip
 
 
-LOW_HOLD = Encoding(LowHold, _low_hold)
+LOW_HOLD = RowEncoding(LowHold, _low_hold)
 
 
 class MiddleOdds(msgspec.Struct, frozen=True):
@@ -323,7 +323,7 @@ def _middle(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     }  # fmt: skip
 
 
-MIDDLE = Encoding(Middle, _middle)
+MIDDLE = RowEncoding(Middle, _middle)
 
 
 # ---- answers ----

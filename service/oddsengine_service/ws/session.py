@@ -71,7 +71,7 @@ class Filters(msgspec.Struct, kw_only=True):
     include: list[str] | None = None
 
 
-class Message(msgspec.Struct, kw_only=True):
+class ClientMessage(msgspec.Struct, kw_only=True):
     """A message from a client."""
 
     type: str
@@ -79,7 +79,7 @@ class Message(msgspec.Struct, kw_only=True):
     filters: Filters | UnsetType | None = UNSET
 
 
-_decode = msgspec.json.Decoder(Message).decode
+_decode = msgspec.json.Decoder(ClientMessage).decode
 
 
 def refuse_plain(_: Context) -> Any:
@@ -169,7 +169,7 @@ class Session:
         try:
             received = _decode(text)
         except msgspec.ValidationError as error:
-            wrong = mismatch(str(error), decoded(text), Message, "message")
+            wrong = mismatch(str(error), decoded(text), ClientMessage, "message")
             raise invalid(wrong, "invalid_message") from None
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             raise invalid(f"message is not valid JSON: {error}", "invalid_message") from None
@@ -182,7 +182,7 @@ class Session:
         else:
             raise invalid(f"type must be subscribe or ping, got {quoted(received.type)}", "unknown_message_type")
 
-    async def _subscribe(self, received: Message, ignored: list[str]) -> None:
+    async def _subscribe(self, received: ClientMessage, ignored: list[str]) -> None:
         api, caller = self._api, self._caller
         if not received.channels:
             raise invalid(f"channels is required: one or more of {', '.join(CHANNELS)}", "missing_channels")
@@ -200,12 +200,12 @@ def _ignored(text: str) -> list[str]:
     """The fields of a `subscribe` message that have no meaning, for `meta.ignored`."""
     fields = msgspec.json.decode(text)
     chosen = fields.get("filters") or {}
-    names = [name for name in fields if name not in Message.__struct_fields__]
+    names = [name for name in fields if name not in ClientMessage.__struct_fields__]
     names += [f"filters.{name}" for name in chosen if name not in Filters.__struct_fields__]
     return [name[:MOST_TEXT] for name in names[:MOST_FIELDS]]
 
 
-def _query(received: Message) -> dict[str, Any]:
+def _query(received: ClientMessage) -> dict[str, Any]:
     """Convert a `subscribe` message to the equivalent query."""
     query, wanted = dict(_DEFAULTS), received.filters or Filters()
     if unknown := [word for word in received.channels or () if word not in CHANNELS]:

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from support.service_running import PATIENCE_S, TIER_IDS, Running, running
 
-from oddsengine_service.keys import KeyStore, StoreError, Terms
+from oddsengine_service.keys import KeyStore, KeyTerms, StoreError
 
 MISSING_KEY = "API key required: send it as X-API-Key or Authorization: Bearer"
 BASIC = "Basic " + base64.b64encode(b"reader:of-the-proxy").decode()
@@ -220,7 +220,7 @@ def test_a_database_that_cannot_be_read_is_left_alone_for_a_while(
 ) -> None:
     """Every try may wait for a lock, and the event loop with it."""
     store = KeyStore(tmp_path / "keys", tmp_path / "pepper")
-    key = store.create("acme", Terms("pro")).key
+    key = store.create("acme", KeyTerms("pro")).key
     tries = []
 
     class Locked:

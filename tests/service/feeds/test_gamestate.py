@@ -24,7 +24,7 @@ from oddsengine_service.feeds.credits import Target, nearness, plan
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.the_odds_api import TheOddsApiSource
-from oddsengine_service.games import Games
+from oddsengine_service.games import GameBoard
 from oddsengine_service.node import Writer
 from oddsengine_service.settings import Interface, TheOddsApi
 
@@ -188,7 +188,7 @@ def declared(name: str, **more: Any) -> Interface:
 
 def test_sources_that_swap_home_and_away_agree() -> None:
     async def check() -> None:
-        games = Games()
+        games = GameBoard()
         hub = Hub(Writer(Engine()), Matcher(), clock=now, games=games)
         start = now() - timedelta(hours=1)
         one = Game("x", "basketball", "nba", HOME, AWAY, start)
@@ -233,7 +233,7 @@ def test_scores_come_over_a_socket_and_cost_a_credit(caplog: pytest.LogCaptureFi
             await answering.answer([game], headers=HEADERS)
 
     async def check() -> None:
-        games = Games()
+        games = GameBoard()
         hub = Hub(Writer(Engine()), Matcher(), clock=now, games=games)
         async with http(provider) as url:
             feed = TheOddsApi(
@@ -284,7 +284,7 @@ def test_one_node_feeds_another(service: Running, stream: bool) -> None:
     """Another node with our interface: over its stream, or its pages, its states arrive under our events."""
 
     async def check() -> None:
-        games = Games()
+        games = GameBoard()
         hub = Hub(Writer(Engine()), Matcher(), clock=clock_of(service), games=games)
         feed = Interface(
             name="up", kind="interface", url=service.base, stream=stream, games=True, books=("draftkings", "pinnacle"),
@@ -325,7 +325,7 @@ def test_one_node_feeds_another(service: Running, stream: bool) -> None:
 
 def test_without_the_right_to_them_prices_come_all_the_same(service: Running) -> None:
     async def check() -> None:
-        games = Games()
+        games = GameBoard()
         hub = Hub(Writer(Engine()), Matcher(), clock=clock_of(service), games=games)
         feed = Interface(
             name="up", kind="interface", url=service.base, stream=False, games=True, books=("draftkings",),

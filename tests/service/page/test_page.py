@@ -30,7 +30,7 @@ from support.service_running import Running, running, until
 
 from oddsengine import catalog
 from oddsengine_service import pages
-from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.keys import KeyStore, KeyTerms
 
 KEY = "demo_enterprise"
 PATIENCE_MS = 20_000
@@ -796,7 +796,7 @@ def test_the_lowest_tier_compares_books(visit: Visiting) -> None:
 
 def test_a_key_without_a_kind_is_told_so(visit: Visiting, server: Running) -> None:
     v = visit()
-    key = keys_of(server).create("acme", Terms("hobby", streaming=True)).key
+    key = keys_of(server).create("acme", KeyTerms("hobby", streaming=True)).key
     page = v.enter(key, shows="#tab-arbitrage[aria-selected=true]")  # perhaps without rows
     expect(page.locator("#tab-arbitrage")).to_have_attribute("aria-selected", "true")
     expect(page.locator("#state")).to_have_text("Live")
@@ -807,7 +807,7 @@ def test_a_key_without_a_kind_is_told_so(visit: Visiting, server: Running) -> No
 def test_a_revoked_key_is_told_so(visit: Visiting, server: Running) -> None:
     v = visit()
     v.accepted = "401"
-    made = keys_of(server).create("acme", Terms("enterprise"))
+    made = keys_of(server).create("acme", KeyTerms("enterprise"))
     page = v.enter(made.key)
     expect(page.locator("#state")).to_have_text("Live")
     keys_of(server).revoke(made.record.id)
@@ -819,7 +819,7 @@ def test_a_revoked_key_is_told_so(visit: Visiting, server: Running) -> None:
 def test_nothing_of_a_key_stays_when_it_is_revoked(visit: Visiting, server: Running) -> None:
     v = visit()
     v.accepted = "401"
-    made = keys_of(server).create("acme", Terms("enterprise"))
+    made = keys_of(server).create("acme", KeyTerms("enterprise"))
     hostile = "<img src=x onerror=alert(1)>"
     with server.client(None, headers={"X-API-Key": made.key}) as client:
         bet = {"sportsbook": "fanduel", "selection": hostile, "odds_decimal": 2, "stake": 5, "note": hostile}

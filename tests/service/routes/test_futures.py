@@ -24,7 +24,7 @@ from oddsengine.simulate.futures import FuturesSeason
 from oddsengine_service import demo
 from oddsengine_service.feeds.hub import MOST_QUOTES, Hub
 from oddsengine_service.feeds.retry import Failure
-from oddsengine_service.futures import Futures, stated_fields
+from oddsengine_service.futures import NodeFutures, stated_fields
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node, Writer
 from oddsengine_service.settings import Feed, SettingsError, load
@@ -300,13 +300,13 @@ def test_the_description_has_answers_of_futures(server: Running, client: httpx.C
         operation = document["paths"][path]["get"]
         example = operation["responses"]["200"]["content"]["application/json"]["example"]
         assert list(example["data"][0]) == fields
-        assert operation["tags"] == ["Futures"]
+        assert operation["tags"] == ["NodeFutures"]
 
 
 # ---- from sources ----
 
 
-def hub_of(futures: Futures) -> Hub:
+def hub_of(futures: NodeFutures) -> Hub:
     made = Hub(Writer(Engine()), Matcher(), clock=lambda: datetime.now(UTC), futures=futures)
     made.add(Feed(name="main", kind="test"))
     return made
@@ -314,7 +314,7 @@ def hub_of(futures: Futures) -> Hub:
 
 def test_a_payload_s_futures_reach_the_board() -> None:
     async def check() -> None:
-        futures = Futures((BAKING,))
+        futures = NodeFutures((BAKING,))
         hub = hub_of(futures)
         rows = [{**row, "id": f"{row['selection']}/1"} for row in rows_of("betmgm", {"Ada": 2.2, "Ben": 3.5, " ": 2.0})]
         await hub.deliver("main", Payload(futures=rows))
@@ -334,7 +334,7 @@ def test_a_payload_s_futures_reach_the_board() -> None:
 
 def test_futures_of_a_large_payload_are_applied_with_its_removals() -> None:
     async def check() -> None:
-        futures = Futures((BAKING,))
+        futures = NodeFutures((BAKING,))
         hub = hub_of(futures)
         (row,) = rows_of("betmgm", {"Ada": 2.2})
         await hub.deliver("main", Payload(futures=[{**row, "id": "Ada/1"}]))
@@ -357,7 +357,7 @@ def test_futures_of_a_large_payload_are_applied_with_its_removals() -> None:
 
 def test_futures_are_taken_with_their_payload_or_not_at_all() -> None:
     async def check() -> None:
-        futures = Futures()
+        futures = NodeFutures()
         hub = hub_of(futures)
         rows = rows_of("betmgm", {"Ada": 2.2})
         await hub.deliver("main", Payload(futures=rows))
@@ -378,7 +378,7 @@ def test_futures_are_taken_with_their_payload_or_not_at_all() -> None:
 
 def test_what_was_judged_of_a_board_that_was_taken_back_is_nobody_s() -> None:
     """The next board has its number, and may have its moment."""
-    futures, now = Futures((BAKING,)), datetime(2026, 11, 1, tzinfo=UTC)
+    futures, now = NodeFutures((BAKING,)), datetime(2026, 11, 1, tzinfo=UTC)
     seen = []
 
     def fails() -> None:

@@ -17,8 +17,8 @@ from support.stream_running import Client, Served, full_board, heard, price, wai
 from oddsengine.feeds.scores import ENDED_S, STALE_S, ScoreReading
 from oddsengine.simulate import World
 from oddsengine_service.demo import take, teams_of
-from oddsengine_service.games import Games
-from oddsengine_service.keys import Terms
+from oddsengine_service.games import GameBoard
+from oddsengine_service.keys import KeyTerms
 from oddsengine_service.wire.games import Teams
 
 Row = dict[str, Any]
@@ -37,7 +37,7 @@ NBA = Teams("basketball", "nba", "Home", "Away")
 @pytest.fixture(scope="module")
 def served(served: Served) -> Served:
     served.made["late"] = served.keys.create(
-        "account-late", Terms("free", frozenset({"odds", "gamestate"}), rate=100_000)
+        "account-late", KeyTerms("free", frozenset({"odds", "gamestate"}), rate=100_000)
     )
     return served
 
@@ -422,7 +422,7 @@ def test_a_delayed_caller_sees_the_past(served: Served) -> None:
 
 
 def test_the_keeper_tells_everything_once_and_forgets_names() -> None:
-    games = Games()
+    games = GameBoard()
     told: list[tuple[dict[str, Any], tuple[str, ...]]] = []
     games.put([said("e", 1, 0, T0)], T0, {"e": NBA, "unsaid": NBA})
     forget = games.listen(lambda states, gone: told.append((dict(states), tuple(gone))))

@@ -24,7 +24,7 @@ from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem
 from oddsengine_service.recording import NodeTape
 from oddsengine_service.routes import history as module
-from oddsengine_service.settings import Archiving
+from oddsengine_service.settings import ArchiveSettings
 from oddsengine_service.tiers import books_of
 
 CLOSING = found(module.endpoints, "/odds/closing")
@@ -184,7 +184,7 @@ def test_an_archive_that_cannot_be_read(tmp_path: Path) -> None:
     engine, failed = Engine(), list[str]()
     (tmp_path / "odds" / "_delta_log").mkdir(parents=True)
     (tmp_path / "odds" / "_delta_log" / f"{0:020}.json").write_text("damaged")
-    archive = NodeArchive(engine, tmp_path, Archiving(to=str(tmp_path / "odds")), lambda: "me", failed.append)
+    archive = NodeArchive(engine, tmp_path, ArchiveSettings(to=str(tmp_path / "odds")), lambda: "me", failed.append)
     here = node(engine)
     here.past = Past(engine, archive=archive)
     at = datetime(2026, 2, 8, 18, tzinfo=UTC)
@@ -257,7 +257,7 @@ def archive_of(engine: Engine, folder: Path, origin: str = "me") -> NodeArchive:
     def failed(failure: str) -> None:
         assert not failure
 
-    return NodeArchive(engine, folder, Archiving(to=str(folder / "odds")), lambda: origin, failed)
+    return NodeArchive(engine, folder, ArchiveSettings(to=str(folder / "odds")), lambda: origin, failed)
 
 
 def price(odds: float | None, at: datetime, book: str = "fanduel", **more: Any) -> Body:

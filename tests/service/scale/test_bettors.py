@@ -18,11 +18,11 @@ from support.scale_running import CLIENT, Process, run
 from oddsengine.live.engine import Engine
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
-from oddsengine_service.records import Change, Records
+from oddsengine_service.records import RecordChange, Records
 from oddsengine_service.routes.marks import Mark
 from oddsengine_service.scale import bettors
 from oddsengine_service.scale.bettors import SharedRecords
-from oddsengine_service.scale.link import Link
+from oddsengine_service.scale.link import LogConnection
 
 ALERTS = {"ODDSENGINE_ALERTS_EVERY": "0.2", "ODDSENGINE_ALERTS_PRIVATE": "true"}
 
@@ -104,7 +104,7 @@ class Copies:
     """The records of a writer and of a gateway, without the rest of their processes."""
 
     def __init__(self, found: Servers, folder: Path) -> None:
-        self.links: list[Link] = []
+        self.links: list[LogConnection] = []
         self.made: list[tuple[Node, SharedRecords]] = []
         self._found, self._folder = found, folder
 
@@ -185,12 +185,12 @@ def test_records_from_before_are_shared_and_a_change_that_hangs_is_not_lost(
 
 def test_another_stream_begins_with_what_the_writer_has(tmp_path: Path) -> None:
     records = Records(tmp_path / "records.sqlite")
-    mark = Change("k", "mark", "a", b'{"id":"a"}')
+    mark = RecordChange("k", "mark", "a", b'{"id":"a"}')
     records.follow(1, 5, mark)
     assert (records.place(1), records.place(2)) == (5, 0)
-    records.follow(1, 4, Change("k", "mark", "a"))  # known already
+    records.follow(1, 4, RecordChange("k", "mark", "a"))  # known already
     assert records.adopt(2) == [mark]
-    records.follow(2, 1, Change("k", "mark", "b", b'{"id":"b"}'))
+    records.follow(2, 1, RecordChange("k", "mark", "b", b'{"id":"b"}'))
     assert [one.id for one in records.all("k", "mark", Mark)] == ["a", "b"]
     records.follow(3, 9, mark)  # another writer's
     assert [one.id for one in records.all("k", "mark", Mark)] == ["a"]

@@ -23,7 +23,7 @@ from oddsengine_service.past import Past
 from oddsengine_service.scale import log as log_module
 from oddsengine_service.scale.closings import PendingClosings, stored
 from oddsengine_service.scale.follower import Follower, opened
-from oddsengine_service.scale.link import Link
+from oddsengine_service.scale.link import LogConnection
 from oddsengine_service.scale.log import LogMessage, LostError, RefusedError, SharedLog
 from oddsengine_service.scale.messages import unpacked
 from oddsengine_service.scale.outbox import Outbox, TooLargeError
@@ -44,20 +44,20 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
         yield found
 
 
-def link_to(found: Servers, **more: str) -> Link:
-    link = Link(settings_of(found, **more), {}, lambda *_: None)
+def link_to(found: Servers, **more: str) -> LogConnection:
+    link = LogConnection(settings_of(found, **more), {}, lambda *_: None)
     link.call(link.connect(), 60.0)
     return link
 
 
-def log_of(link: Link) -> SharedLog:
+def log_of(link: LogConnection) -> SharedLog:
     log = SharedLog(link, "board")
     link.call(log.open(*DAY), 60.0)
     return log
 
 
 @pytest.fixture
-def links(one: Servers, request: pytest.FixtureRequest) -> Iterator[tuple[Link, Link]]:
+def links(one: Servers, request: pytest.FixtureRequest) -> Iterator[tuple[LogConnection, LogConnection]]:
     """Two connections to a shard of the test's own."""
     shard = "".join(c for c in request.node.name if c.isalnum()).lower()
     both = link_to(one, ODDSENGINE_SCALE_SHARD=shard), link_to(one, ODDSENGINE_SCALE_SHARD=shard)
@@ -78,7 +78,7 @@ async def taken(messages: AsyncIterator[LogMessage | None], n: int) -> list[LogM
     return found
 
 
-def test_messages_come_in_order_with_their_epoch(links: tuple[Link, Link]) -> None:
+def test_messages_come_in_order_with_their_epoch(links: tuple[LogConnection, LogConnection]) -> None:
     link, other = links
     log, follower = log_of(link), log_of(other)
     for at in range(5):
@@ -87,7 +87,7 @@ def test_messages_come_in_order_with_their_epoch(links: tuple[Link, Link]) -> No
     assert found == [(3, 3, b"2"), (4, 3, b"3"), (5, 3, b"4")]
 
 
-def test_a_message_in_the_wrong_place_is_refused(links: tuple[Link, Link]) -> None:
+def test_a_message_in_the_wrong_place_is_refused(links: tuple[LogConnection, LogConnection]) -> None:
     first, second = map(log_of, links)
     assert links[0].call(first.append(b"a", 0, 1)) == 1
     with pytest.raises(RefusedError):
@@ -99,7 +99,7 @@ def test_a_message_in_the_wrong_place_is_refused(links: tuple[Link, Link]) -> No
     assert links[1].call(second.bounds()).last == 1
 
 
-def test_a_message_whose_acknowledgement_was_lost_is_stored_once(links: tuple[Link, Link]) -> None:
+def test_a_message_whose_acknowledgement_was_lost_is_stored_once(links: tuple[LogConnection, LogConnection]) -> None:
     log = log_of(links[0])
     assert links[0].call(log.append(b"a", 0, 1)) == 1
     assert links[0].call(log.append(b"a", 0, 1)) == 1  # the same again: known by its id
@@ -108,7 +108,7 @@ def test_a_message_whose_acknowledgement_was_lost_is_stored_once(links: tuple[Li
     assert links[0].call(log.bounds()).last == 2
 
 
-def test_closing_lines_wait_for_room_on_a_full_disk(links: tuple[Link, Link], tmp_path: Path) -> None:
+def test_closing_lines_wait_for_room_on_a_full_disk(links: tuple[LogConnection, LogConnection], tmp_path: Path) -> None:
     """A process whose disk is full goes on, and has all of them once there is room."""
     log, told = SharedLog(links[0], "records"), list[str]()
     links[0].call(log.open(*DAY), 60.0)
@@ -150,7 +150,7 @@ def test_closing_lines_wait_for_room_on_a_full_disk(links: tuple[Link, Link], tm
     past.close()
 
 
-def test_only_one_holds_the_lease(links: tuple[Link, Link]) -> None:
+def test_only_one_holds_the_lease(links: tuple[LogConnection, LogConnection]) -> None:
     first, second = map(log_of, links)
     lease = links[0].call(first.lease("one"))
     assert lease is not None
@@ -163,14 +163,14 @@ def test_only_one_holds_the_lease(links: tuple[Link, Link]) -> None:
     assert not links[0].call(lease.renew())
 
 
-def test_a_lease_that_nobody_renews_ends(links: tuple[Link, Link]) -> None:
+def test_a_lease_that_nobody_renews_ends(links: tuple[LogConnection, LogConnection]) -> None:
     first, second = map(log_of, links)
     assert links[0].call(first.lease("one")) is not None
     took = wait_for(lambda: links[1].call(second.lease("two")) is not None, "the lease", 30.0)
     assert took > 0.5
 
 
-def test_the_newest_snapshot_that_fits(links: tuple[Link, Link]) -> None:
+def test_the_newest_snapshot_that_fits(links: tuple[LogConnection, LogConnection]) -> None:
     log = log_of(links[0])
     assert links[0].call(log.load(lambda _: True, bytes)) is None
     for sequence in (9, 10, 200, 1000):
@@ -180,7 +180,9 @@ def test_the_newest_snapshot_that_fits(links: tuple[Link, Link]) -> None:
     assert links[0].call(log.load(lambda about: about["sequence"] == "9", bytes)) is None  # three are kept
 
 
-def test_a_damaged_snapshot_is_passed_over(links: tuple[Link, Link], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_snapshot_is_passed_over(
+    links: tuple[LogConnection, LogConnection], monkeypatch: pytest.MonkeyPatch
+) -> None:
     link, log = links[0], log_of(links[0])
     monkeypatch.setattr(log_module, "_LOAD_S", 1.0)
 
@@ -219,7 +221,9 @@ def test_a_server_that_is_killed_and_one_that_is_wiped(tmp_path: Path) -> None:
             link.close()
 
 
-def test_a_log_that_seems_shorter_is_waited_for(links: tuple[Link, Link], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_seems_shorter_is_waited_for(
+    links: tuple[LogConnection, LogConnection], monkeypatch: pytest.MonkeyPatch
+) -> None:
     link, other = links
     log, follower = log_of(link), log_of(other)
     for at in range(3):
@@ -337,4 +341,4 @@ def test_settings_that_do_not_fit() -> None:
             load(None, {**server, f"ODDSENGINE_SCALE_{name}": value})
     named = load(None, {**server, "ODDSENGINE_SCALE_CREDENTIALS_ENV": "NOWHERE"})
     with pytest.raises(SettingsError, match="NOWHERE"):
-        Link(named, {}, lambda *_: None)
+        LogConnection(named, {}, lambda *_: None)

@@ -17,9 +17,9 @@ from service.scale.test_log import link_to
 from support.nats_running import Servers, servers, wait_for
 
 from oddsengine.commands.cli import main
-from oddsengine_service.keys import KeysError, KeyStore, StoreError, Terms
-from oddsengine_service.limits import Limits, Usage, Used
-from oddsengine_service.scale.link import Link
+from oddsengine_service.keys import KeysError, KeyStore, KeyTerms, StoreError
+from oddsengine_service.limits import Limits, Usage, UsageCounts
+from oddsengine_service.scale.link import LogConnection
 from oddsengine_service.scale.sharing import SharedCounts, SharedKeys, SharedUsage
 
 
@@ -112,7 +112,7 @@ def test_a_credentials_file_that_is_missing_is_refused_at_start(
 @contextmanager
 def stores(found: Servers, folder: Path, n: int, pepper: str = "pepper") -> Iterator[list[KeyStore]]:
     """Key stores of some processes, each with a database of its own."""
-    made: list[tuple[Link, KeyStore]] = []
+    made: list[tuple[LogConnection, KeyStore]] = []
     try:
         for at in range(n):
             store = KeyStore(folder / f"keys{at}.sqlite", found[0].folder / pepper)
@@ -130,20 +130,20 @@ def stores(found: Servers, folder: Path, n: int, pepper: str = "pepper") -> Iter
 
 def test_keys_are_everywhere_and_revoked_everywhere_within_a_second(one: Servers, tmp_path: Path) -> None:
     with stores(one, tmp_path, 3) as (first, *others):
-        made = first.create("acme", Terms("pro"))
+        made = first.create("acme", KeyTerms("pro"))
         for store in others:
             wait_for(lambda store=store: store.find(made.key) is not None, "the key", 10.0)  # type: ignore[misc]
         first.revoke(made.record.id)
         for store in [first, *others]:
             wait_for(lambda store=store: store.find(made.key) is None, "the revocation", 10.0)  # type: ignore[misc]
-        rotated = others[0].create("acme", Terms("hobby"))
+        rotated = others[0].create("acme", KeyTerms("hobby"))
         again = others[0].rotate(rotated.record.id)
         wait_for(lambda: first.find(again.key) is not None and first.find(rotated.key) is None, "the rotation", 10.0)
 
 
 def test_of_two_changes_of_one_key_one_is_refused(one: Servers, tmp_path: Path) -> None:
     with stores(one, tmp_path, 4) as all_of_them:
-        made = all_of_them[0].create("race", Terms("pro"))
+        made = all_of_them[0].create("race", KeyTerms("pro"))
         for store in all_of_them:
             wait_for(lambda store=store: store.find(made.key) is not None, "the key", 10.0)  # type: ignore[misc]
         start, won = threading.Barrier(len(all_of_them)), list[str]()
@@ -227,7 +227,7 @@ NOON = 1_784_116_800.0  # Wednesday, 15 July 2026
 @contextmanager
 def counters(found: Servers, folder: Path, *names: str) -> Iterator[list[Usage]]:
     """Usage of some processes, each with a file of its own."""
-    made: list[tuple[Link, Usage]] = []
+    made: list[tuple[LogConnection, Usage]] = []
     try:
         for name in names:
             usage = Usage(folder / f"{name}.sqlite", 60.0, lambda: NOON)
@@ -267,7 +267,7 @@ def test_usage_is_counted_over_all_processes(tmp_path: Path, monkeypatch: pytest
                 usage.add(account, NOON - 86_400.0 * 6)
                 flushed(usage)
             for usage in both:
-                wait_for(lambda usage=usage: usage.used(account) == Used(7, 7, 9), "the sum")  # type: ignore[misc]
+                wait_for(lambda usage=usage: usage.used(account) == UsageCounts(7, 7, 9), "the sum")  # type: ignore[misc]
             found[0].kill()
             both[0].add(account, NOON)
             both[0].flush()
@@ -277,7 +277,7 @@ def test_usage_is_counted_over_all_processes(tmp_path: Path, monkeypatch: pytest
             flushed(both[0])
             wait_for(lambda: both[1].used(account).today == 8, "what was counted meanwhile")
         with counters(found, tmp_path, "three") as (late,):
-            wait_for(lambda: late.used(account) == Used(8, 8, 10), "the sum of others")
+            wait_for(lambda: late.used(account) == UsageCounts(8, 8, 10), "the sum of others")
         found[0].kill()
         found[0].wipe()
         found[0].start()
@@ -285,7 +285,7 @@ def test_usage_is_counted_over_all_processes(tmp_path: Path, monkeypatch: pytest
             both[1].add(account, NOON)
             flushed(both[1])
             for usage in both:
-                wait_for(lambda usage=usage: usage.used(account) == Used(9, 9, 11), "the sum goes on")  # type: ignore[misc]
+                wait_for(lambda usage=usage: usage.used(account) == UsageCounts(9, 9, 11), "the sum goes on")  # type: ignore[misc]
 
 
 @pytest.mark.exhaustive

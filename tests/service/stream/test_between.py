@@ -15,7 +15,7 @@ import pytest
 from support.stream_running import PATIENCE_S, Chunks, Client, Served, heard, moment, price, wait_for
 
 from oddsengine_service.app import BASE
-from oddsengine_service.keys import Terms
+from oddsengine_service.keys import KeyTerms
 
 HOLDS = 1 << 16  # bytes that a proxy gathers before it passes them on
 
@@ -149,7 +149,7 @@ def test_events_pass_through_a_proxy_one_by_one(
 
 def test_a_connection_is_used_again(served: Served) -> None:
     """A request, a stream until its key is revoked, and a request again: on one connection."""
-    made = served.keys.create("account-again", Terms("sharp", streaming=True))
+    made = served.keys.create("account-again", KeyTerms("sharp", streaming=True))
     with socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE_S) as line:
 
         def ask(path: str, key: str) -> None:

@@ -17,9 +17,9 @@ from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.stream import sending
 from oddsengine_service.stream.events import SSE, Resumable, StreamEvent, Wire
-from oddsengine_service.stream.moves import Form
-from oddsengine_service.stream.prices import BoardFrames, Prices
-from oddsengine_service.stream.sending import Lines
+from oddsengine_service.stream.moves import RowForm
+from oddsengine_service.stream.prices import BoardFrames, PriceGroup
+from oddsengine_service.stream.sending import Subscribers
 from oddsengine_service.stream.sse import frame
 from oddsengine_service.stream.subscriber import Subscriber
 
@@ -44,14 +44,14 @@ class Client:
         return b"".join(self.bodies)
 
 
-def lines_and_group(wire: Wire, **bounds: int) -> tuple[Lines, Prices]:
+def lines_and_group(wire: Wire, **bounds: int) -> tuple[Subscribers, PriceGroup]:
     """Lines of a node without a server, and a group."""
     node = Node(Engine(), None, None)  # type: ignore[arg-type]
-    group = Prices(RowFilter(), Form(), node.index(node.engine), wire)
-    return Lines(node, Log(io.StringIO(), quiet=True), **bounds), group
+    group = PriceGroup(RowFilter(), RowForm(), node.index(node.engine), wire)
+    return Subscribers(node, Log(io.StringIO(), quiet=True), **bounds), group
 
 
-def admitted(lines: Lines, group: Prices, wire: Wire, client: Client) -> Subscriber:
+def admitted(lines: Subscribers, group: PriceGroup, wire: Wire, client: Client) -> Subscriber:
     """A subscriber that has its snapshot of update 1."""
     subscriber = lines.enter(client, "account", "key", lambda: True, wire, [])
     lines.register(group, subscriber, 0)
@@ -66,7 +66,7 @@ def moved(row: str, value: int) -> StreamEvent:
     return StreamEvent(body, "odds", [row], [raw], partly=True, book="b", total=1)
 
 
-def pause(lines: Lines) -> None:
+def pause(lines: Subscribers) -> None:
     """Let the next flush wait a little, so that events are queued."""
     lines._flush_at = asyncio.get_running_loop().time() + 0.02
 

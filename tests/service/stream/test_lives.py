@@ -13,7 +13,7 @@ import pytest
 from support.service_running import running
 from support.stream_running import PATIENCE_S, Client, Served, heard, moment, price, wait_for
 
-from oddsengine_service.keys import KeyStore, Terms
+from oddsengine_service.keys import KeyStore, KeyTerms
 from oddsengine_service.log import Log
 from oddsengine_service.server import Server, build
 from oddsengine_service.settings import load
@@ -69,7 +69,7 @@ def fed(folder: Path, source: Sources) -> Iterator[tuple[int, str]]:
     service = build(load(None, environ), environ, demonstration=False, log=Log(quiet=True))
     store = service.node.keys
     assert isinstance(store, KeyStore)
-    key = store.create("account", Terms("sharp", streaming=True)).key
+    key = store.create("account", KeyTerms("sharp", streaming=True)).key
     at: SimpleQueue[str] = SimpleQueue()
     server = Server(service, "127.0.0.1", 0, at.put)
     thread = threading.Thread(target=server.run, daemon=True)

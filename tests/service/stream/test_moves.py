@@ -15,8 +15,8 @@ from oddsengine.query import Index, Mirror, RowFilter
 from oddsengine.simulate import FeedBatch, World
 from oddsengine_service.stream.backlog import Backlog
 from oddsengine_service.stream.events import StreamEvent, bodies
-from oddsengine_service.stream.moves import Form, Moves
-from oddsengine_service.stream.prices import Prices
+from oddsengine_service.stream.moves import RowForm, UpdateMoves
+from oddsengine_service.stream.prices import PriceGroup
 
 FRESH = {"last_seen_at", "odds_changed_at", "timestamp", "probability"}
 
@@ -24,7 +24,7 @@ FRESH = {"last_seen_at", "odds_changed_at", "timestamp", "probability"}
 class Holder:
     """Who merges the events of a group, and objects to whatever breaks a promise."""
 
-    def __init__(self, group: Prices) -> None:
+    def __init__(self, group: PriceGroup) -> None:
         self.group = group
         self.odds: dict[str, dict[str, Any]] = {}
         self.backlog: Backlog | None = None
@@ -94,7 +94,7 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                 with index.reader() as reader:
                     mirror = Mirror(reader)
             else:
-                moves = Moves(update, mirror, index, marks)
+                moves = UpdateMoves(update, mirror, index, marks)
                 crossed += int((moves.moved.before.live != moves.moved.live).sum())
                 for holder in holders:
                     holder.hear(holder.group.events(moves), behind=draw.random() < 0.5)
@@ -107,12 +107,12 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                     event=draw.choice([None, None, tuple(events[:2])]),
                     live=draw.choice([None, True, False]),
                 )
-                holders.append(Holder(Prices(chosen, Form(draw.choice(["", "nj"]), draw.random() < 0.3), index)))
+                holders.append(Holder(PriceGroup(chosen, RowForm(draw.choice(["", "nj"]), draw.random() < 0.3), index)))
             if tick % 4 == 0:
                 for holder in draw.sample(holders, min(len(holders), 3)):
                     holder.hear([])
                     group = holder.group
-                    assert holder.held() == Holder(Prices(group.wanted, group.form, index)).held()
+                    assert holder.held() == Holder(PriceGroup(group.wanted, group.form, index)).held()
                     compared += len(holder.odds)
     assert compared > 500
     assert crossed > 10
@@ -124,10 +124,10 @@ def test_an_event_of_another_sport_is_sent_at_once() -> None:
     engine.keep_judged()
     index = Index(engine)
 
-    def step(number: int, *quotes: dict[str, Any], **more: Any) -> Moves | None:
+    def step(number: int, *quotes: dict[str, Any], **more: Any) -> UpdateMoves | None:
         update = engine.step([*quotes], now + timedelta(seconds=number), **more)
         marks = index.follow(update)
-        return None if mirror is None else Moves(update, mirror, index, marks)
+        return None if mirror is None else UpdateMoves(update, mirror, index, marks)
 
     def named(book: str, sport: str, league: str) -> list[dict[str, Any]]:
         place = {"sport": sport, "league": league}
@@ -144,7 +144,7 @@ def test_an_event_of_another_sport_is_sent_at_once() -> None:
         RowFilter(market=("main",)), RowFilter(sport=("football",), books=frozenset({"fanduel"})),
         RowFilter(sport=("basketball",), live=True),
     ]  # fmt: skip
-    holders = [Holder(Prices(each, Form(), index)) for each in filters]
+    holders = [Holder(PriceGroup(each, RowForm(), index)) for each in filters]
     sports, others = [], [*named("caesars", "football", "nfl"), *named("bet365", "football", "nfl")]
     for number, quotes, complete in (
         (1, others, []),
@@ -157,6 +157,6 @@ def test_an_event_of_another_sport_is_sent_at_once() -> None:
         for holder in holders:
             holder.hear(holder.group.events(moves))
             wanted = holder.group.wanted
-            assert holder.held() == Holder(Prices(wanted, Form(), index)).held(), wanted
+            assert holder.held() == Holder(PriceGroup(wanted, RowForm(), index)).held(), wanted
         sports.append({row["sport"] for row in holders[0].odds.values() if row["sportsbook"] == "betmgm"})
     assert sports == [{"football"}, {"football"}, {"basketball"}, {"football"}]

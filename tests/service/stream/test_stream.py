@@ -29,7 +29,7 @@ from oddsengine.feeds.scores import ScoreReading
 from oddsengine.live.engine import IDLE_S, RELEASED_S
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.app import BASE
-from oddsengine_service.keys import Terms
+from oddsengine_service.keys import KeyTerms
 from oddsengine_service.wire.odds import ODDS
 
 
@@ -573,7 +573,7 @@ def test_outages_are_told_and_pass(served: Served, listen: Callable[..., Client]
 
 
 def test_a_revoked_key_ends_its_streams(served: Served) -> None:
-    made = served.keys.create("account-revoked", Terms("sharp", streaming=True))
+    made = served.keys.create("account-revoked", KeyTerms("sharp", streaming=True))
     client = Client(served.port, "/stream/odds", made.key, event="none")
     assert client.ready.wait(PATIENCE_S)
     served.keys.revoke(made.record.id)

@@ -12,8 +12,8 @@ from oddsengine.columns import NO_TIME, Floats, Longs
 from oddsengine.query import values
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
-from oddsengine_service.kinds import EPSILON, Kind
-from oddsengine_service.views import Bools, Table
+from oddsengine_service.kinds import EPSILON, OpportunityKind
+from oddsengine_service.views import Bools, OpportunityTable
 from oddsengine_service.wire.numbers import american
 
 _MEANINGS: tuple[tuple[str, tuple[str, ...], Callable[[Any, Any], list[bool]]], ...] = (
@@ -27,7 +27,7 @@ _MEANINGS: tuple[tuple[str, tuple[str, ...], Callable[[Any, Any], list[bool]]], 
 """Parameters, the columns that they apply to, and which values match."""
 
 
-def matching(table: Table, query: Mapping[str, Any], kind: Kind, now: Any) -> Bools | None:
+def matching(table: OpportunityTable, query: Mapping[str, Any], kind: OpportunityKind, now: Any) -> Bools | None:
     """The rows that match the filters of a request; None for all."""
     parts: list[Bools | None] = [
         _where(table, columns, meant, query[name]) for name, columns, meant in _MEANINGS if query.get(name) is not None
@@ -63,7 +63,7 @@ def matching(table: Table, query: Mapping[str, Any], kind: Kind, now: Any) -> Bo
     return _every(parts)
 
 
-def _where(table: Table, names: Sequence[str], meant: Callable[[Any, Any], list[bool]], words: Any) -> Bools:
+def _where(table: OpportunityTable, names: Sequence[str], meant: Callable[[Any, Any], list[bool]], words: Any) -> Bools:
     coded = table.coded(*names)
     return coded.where(table.cached((meant, names, words), lambda: meant(words, coded.values)))
 
@@ -77,7 +77,7 @@ def _every(parts: Iterable[Bools | None]) -> Bools | None:
     return rows
 
 
-def _within(table: Table, column: str, low: float | None, high: float | None) -> Bools | None:
+def _within(table: OpportunityTable, column: str, low: float | None, high: float | None) -> Bools | None:
     """Rows with a number between two limits; an unknown number fails any limit."""
     parts: list[Bools] = []
     if low is not None:
@@ -87,7 +87,7 @@ def _within(table: Table, column: str, low: float | None, high: float | None) ->
     return _every(parts)
 
 
-def ordered(table: Table, matched: Bools | None, sort: str, kind: Kind) -> Longs:
+def ordered(table: OpportunityTable, matched: Bools | None, sort: str, kind: OpportunityKind) -> Longs:
     """Indices of the matching rows, in the order of `sort`."""
     column, descending = kind.sorts[sort.removeprefix("-")]
     descending ^= sort.startswith("-")
@@ -95,7 +95,7 @@ def ordered(table: Table, matched: Bools | None, sort: str, kind: Kind) -> Longs
     return order if matched is None else order[matched[order]]
 
 
-def _key(table: Table, column: str) -> Floats:
+def _key(table: OpportunityTable, column: str) -> Floats:
     """A column as numbers with the same order: texts by rank, unknown times as nan."""
     kind = str(table.column(column).dtype)
     if kind.startswith("Datetime"):

@@ -13,14 +13,14 @@ from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
-from oddsengine_service.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, Kind, step
+from oddsengine_service.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, OpportunityKind, step
 from oddsengine_service.params import Param, choice, flag, number, text, words
 from oddsengine_service.routes import odds
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.routes.opportunities.download import download
 from oddsengine_service.routes.opportunities.filters import matching, ordered
 from oddsengine_service.tiers import book_above, books_of
-from oddsengine_service.views import Bools, Opened, Table
+from oddsengine_service.views import Bools, OpenSet, OpportunityTable
 from oddsengine_service.wire.games import Standing, state_of
 from oddsengine_service.wire.numbers import exact, moment
 from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHoldPage, MiddlePage, decorated
@@ -40,10 +40,10 @@ _COMMON = (
 )  # fmt: skip
 
 
-class Listed(NamedTuple):
+class MatchingRows(NamedTuple):
     """Opportunities that match a request: their indices in a table, in order."""
 
-    table: Table | None  # None if the request has no books
+    table: OpportunityTable | None  # None if the request has no books
     places: Longs
     now: datetime | None  # time of the board they come from
     unknown: dict[str, list[str]]  # ids of the request, by parameter
@@ -64,26 +64,26 @@ class Listed(NamedTuple):
         return {"count": int(places.size), f"avg_{name}": mean(numbers), f"max_{name}": largest(numbers), **counts}
 
 
-class _List(NamedTuple):
+class _ListKind(NamedTuple):
     """The parts of a list that differ by kind."""
 
-    kind: Kind
+    kind: OpportunityKind
     view: Callable[[Context, dict[str, list[str]]], dict[str, Any] | None]  # of `Engine.view`; None: no match
     echoed: str  # parameters repeated in `meta.filters`, in addition to the common ones
-    meta: Callable[[Context, Listed], Mapping[str, Any]]
+    meta: Callable[[Context, MatchingRows], Mapping[str, Any]]
 
 
 # ---- books and views of a request ----
 
 
-class Selection(NamedTuple):
+class RequestedBooks(NamedTuple):
     """A request's books, and its unknown ids."""
 
     books: frozenset[str] | None
     unknown: dict[str, list[str]]
 
 
-def selected(context: Context) -> Selection:
+def selected(context: Context) -> RequestedBooks:
     """The requested books, or those of the tier, that exist. Raises `Problem` 403 if a book is above the tier."""
     query = context.query
     unknown = filters.unknown_ids(query, lambda: _seen(context))
@@ -96,7 +96,7 @@ def selected(context: Context) -> Selection:
     if books is not None:
         names = [word for name in ("sportsbook", "add_sportsbook") for word in unknown.get(name, ())]
         books -= {catalog.book(word).id for word in names}
-    return Selection(books, unknown)
+    return RequestedBooks(books, unknown)
 
 
 def _seen(context: Context) -> BoardIds:
@@ -121,17 +121,17 @@ def reference(context: Context, unknown: dict[str, list[str]]) -> tuple[bool, st
     return True, book.id
 
 
-def opened(context: Context, kind: Kind, books: frozenset[str] | None, **view: Any) -> Opened:
+def opened(context: Context, kind: OpportunityKind, books: frozenset[str] | None, **view: Any) -> OpenSet:
     """The open opportunities of a kind in the view of a request."""
     return context.node.views.at(context.board, books, context.caller.account, kinds=(kind.name,), **view)
 
 
-def listed(context: Context, own: _List) -> Listed:
+def listed(context: Context, own: _ListKind) -> MatchingRows:
     query, kind = context.query, own.kind
     books, unknown = selected(context)
     view = own.view(context, unknown)
     if view is None or (books is not None and not books):
-        return Listed(None, np.empty(0, np.int64), context.board.now, unknown, books, {})
+        return MatchingRows(None, np.empty(0, np.int64), context.board.now, unknown, books, {})
     snapshot = opened(context, kind, books, **view)
     table = snapshot.table(kind.name, kind.encoding)
     matched = matching(table, query, kind, snapshot.now)
@@ -139,10 +139,10 @@ def listed(context: Context, own: _List) -> Listed:
         matched = _best(table, matched)
     sort = query["sort"]
     places, made = table.selection(matched, sort, lambda: ordered(table, matched, sort, kind))
-    return Listed(table, places, snapshot.now, unknown, books, made)
+    return MatchingRows(table, places, snapshot.now, unknown, books, made)
 
 
-def _best(table: Table, matched: Bools | None) -> Bools:
+def _best(table: OpportunityTable, matched: Bools | None) -> Bools:
     """The first row of each event; the frame is sorted by profit."""
     at = np.arange(table.size) if matched is None else np.flatnonzero(matched)
     _, first = np.unique(table.coded("event_id").codes[at], return_index=True)
@@ -154,7 +154,7 @@ def _best(table: Table, matched: Bools | None) -> Bools:
 _COSTLY = ("event", "devig_book", "state", "include")
 
 
-def _job_kind(own: _List) -> Callable[[Context], Hashable]:
+def _job_kind(own: _ListKind) -> Callable[[Context], Hashable]:
     """Lists of one view that differ in limits on numbers and the offset, as long as no view was closed."""
     any_value = dict.fromkeys(("offset", *(name for _, *names in own.kind.bounds for name in names)))
 
@@ -176,7 +176,7 @@ def states(context: Context) -> Mapping[str, Standing]:
     return context.node.games.rows(context.caller.tier.delay) if "gamestate" in context.caller.features else {}
 
 
-def rows_of(context: Context, kind: Kind, table: Table, places: Sequence[int]) -> list[Any]:
+def rows_of(context: Context, kind: OpportunityKind, table: OpportunityTable, places: Sequence[int]) -> list[Any]:
     rows: list[Any] = table.rows(places)
     query = context.query
     state, refs = query.get("state") or "", "refs" in (query.get("include") or ())
@@ -192,7 +192,7 @@ def rows_of(context: Context, kind: Kind, table: Table, places: Sequence[int]) -
     return rows
 
 
-def _answers(own: _List) -> Callable[[Context], Any]:
+def _answers(own: _ListKind) -> Callable[[Context], Any]:
     def answer(context: Context) -> Any:
         query, listing = context.query, listed(context, own)
         table, offset = listing.table, query["offset"]
@@ -230,12 +230,12 @@ def _ev_view(context: Context, unknown: dict[str, list[str]]) -> dict[str, Any] 
     return view | {"min_ev": step(query["min_ev"], EV_STEPS)} if exists else None
 
 
-def _ev_meta(_: Context, listing: Listed) -> dict[str, Any]:
+def _ev_meta(_: Context, listing: MatchingRows) -> dict[str, Any]:
     counted = {"by_sportsbook": "sportsbook", "by_sport": "sport", "by_market": "market"}
     return {"last_update": moment(listing.now), "summary": listing.summary("ev", "ev_percentage", **counted)}
 
 
-_EV = _List(KINDS["ev"], _ev_view, "min_ev max_ev live sort include", _ev_meta)
+_EV = _ListKind(KINDS["ev"], _ev_view, "min_ev max_ev live sort include", _ev_meta)
 _EV_PARAMS: tuple[Param, ...] = (
     *_COMMON,
     number("min_ev", "Minimum expected value in percent.", -100.0, 1000.0, default=0.0),
@@ -262,7 +262,7 @@ _EV_PARAMS: tuple[Param, ...] = (
 # ---- arbitrages ----
 
 
-def _arbitrage_meta(context: Context, listing: Listed) -> dict[str, Any]:
+def _arbitrage_meta(context: Context, listing: MatchingRows) -> dict[str, Any]:
     books = {catalog.book(name).id for name in context.board.books}
     return {
         "summary": listing.summary("profit", "profit_percent", by_market="market_type", by_sport="sport"),
@@ -270,7 +270,7 @@ def _arbitrage_meta(context: Context, listing: Listed) -> dict[str, Any]:
     }
 
 
-_ARBITRAGE = _List(
+_ARBITRAGE = _ListKind(
     KINDS["arbitrage"], lambda context, _: {"min_profit": step(context.query["min_profit"], PROFIT_STEPS)},
     "live min_profit", _arbitrage_meta,
 )  # fmt: skip
@@ -290,7 +290,7 @@ _ARBITRAGE_PARAMS: tuple[Param, ...] = (
 # ---- low holds and middles ----
 
 
-def _last_update(context: Context, _: Listed) -> dict[str, Any]:
+def _last_update(context: Context, _: MatchingRows) -> dict[str, Any]:
     return {"last_update": moment(context.board.now)}
 
 
@@ -303,7 +303,7 @@ def _middle_view(context: Context, _: dict[str, list[str]]) -> dict[str, Any]:
     return {"min_middle_ev": next((step for step in MIDDLE_STEPS if step <= least + EPSILON), None)}
 
 
-_HOLD = _List(KINDS["low_hold"], _hold_view, "live max_hold sort", _last_update)
+_HOLD = _ListKind(KINDS["low_hold"], _hold_view, "live max_hold sort", _last_update)
 _HOLD_PARAMS: tuple[Param, ...] = (
     *_COMMON, filters.REFS,
     number("max_hold", "Maximum hold in percent.", 0.0, 100.0, default=2.0),
@@ -315,7 +315,7 @@ _HOLD_PARAMS: tuple[Param, ...] = (
     ),
     *odds.PAGES,
 )  # fmt: skip
-MIDDLES = _List(KINDS["middles"], _middle_view, "live min_ev min_size sort", _last_update)
+MIDDLES = _ListKind(KINDS["middles"], _middle_view, "live min_ev min_size sort", _last_update)
 MIDDLE_PARAMS: tuple[Param, ...] = (
     *(param for param in _COMMON if param is not _MAIN), filters.REFS,
     number("min_ev", "Minimum expected value in percent.", -100.0, 1000.0, default=0.0),
@@ -329,7 +329,9 @@ MIDDLE_PARAMS: tuple[Param, ...] = (
 )  # fmt: skip
 
 
-def _endpoint(path: str, own: _List, summary: str, returns: Any, params: Sequence[Param], doc: str = "") -> Endpoint:
+def _endpoint(
+    path: str, own: _ListKind, summary: str, returns: Any, params: Sequence[Param], doc: str = ""
+) -> Endpoint:
     feature = own.kind.name
     return Endpoint(
         f"/opportunities/{path}", _answers(own), summary, TAG, returns, params, feature=feature, doc=doc,

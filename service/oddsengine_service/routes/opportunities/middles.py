@@ -21,7 +21,7 @@ from oddsengine_service.routes.opportunities.lists import (
     rows_of,
     selected,
 )
-from oddsengine_service.views import Table
+from oddsengine_service.views import OpportunityTable
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import exact
 from oddsengine_service.wire.opportunities import BestEv, Middle, MiddlesSummary
@@ -49,7 +49,7 @@ def summary(context: Context) -> Any:
     return data(context, _summed(listing.table, listing.places), listing.unknown)
 
 
-def _summed(table: Table | None, places: Longs) -> MiddlesSummary:
+def _summed(table: OpportunityTable | None, places: Longs) -> MiddlesSummary:
     if table is None or not places.size:
         return MiddlesSummary(
             total=0, positive_ev_count=0, guaranteed_profit_count=0, player_prop_count=0, by_sport={}, by_market={},
