@@ -32,7 +32,7 @@ def frame(request: pytest.FixtureRequest) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def question(frame: pl.DataFrame) -> Question:
-    wants = Wants.of(min_ev=0.0, min_profit=0.5, max_profit=10.0, max_hold=2.0, min_middle_ev=0.0)
+    wants = Wants.from_thresholds(min_ev=0.0, min_profit=0.5, max_profit=10.0, max_hold=2.0, min_middle_ev=0.0)
     return boards.ask(prepare(frame), None, None, "power", None, wants)
 
 

@@ -50,7 +50,7 @@ def ladders() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def view() -> Offers:
-    return ask(prepare(ladders(), [], NOW), None, None, None, None, Wants.of(min_ev=0.0)).view
+    return ask(prepare(ladders(), [], NOW), None, None, None, None, Wants.from_thresholds(min_ev=0.0)).view
 
 
 def said(benchmark: Any, view: Offers) -> None:

@@ -65,7 +65,7 @@ def texts(frame: pl.DataFrame, count: int, seed: int = 0) -> Callable[[], bytes]
 
 def codes(engine: Engine, text: bytes) -> Batch:
     """A batch in the engine's codes, as a tape has it."""
-    return engine._batch(engine._reader.read(text, engine._board.names), NOW, (), (), ())
+    return engine._batch(engine._reader.read_quotes(text, engine._board.names), NOW, (), (), ())
 
 
 @pytest.mark.benchmark(group="live step, 1M rows")

@@ -86,7 +86,7 @@ def test_best(benchmark: Any, node: Any, engine: Engine, kind: str) -> None:
 @pytest.mark.benchmark(group="a page of 50")
 def test_encoding(benchmark: Any, node: Any, engine: Engine) -> None:
     with node.index(engine).reader() as reader:
-        rows = to_wire(reader.take(reader.rows(RowFilter(), {})[:50]))
+        rows = to_wire(reader.take(reader.matching_rows(RowFilter(), {})[:50]))
     benchmark._timer = time.process_time
     benchmark.pedantic(lambda: encode(rows), rounds=300)
 

@@ -22,7 +22,7 @@ def games(count: int, scenarios: int) -> GameColumns:
         won = rng.random((scenarios, BETS // count)) < 0.5
         odds = np.clip(rng.uniform(0.95, 1.08, BETS // count) / np.maximum(p @ won, 0.05), 1.05, 20.0)
         pairs.append((p, np.where(won, odds - 1.0, -1.0)))
-    return GameColumns.of(pairs)
+    return GameColumns.from_pairs(pairs)
 
 
 @pytest.mark.parametrize(("count", "scenarios"), [(200, 2), (50, 12), (1, 300)])

@@ -134,7 +134,7 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
     words |= {
         "price": price["id"], "sportId": price["sport"], "leagueId": price["league"], "bookId": price["sportsbook"],
         "betId": bet.id, "alertId": bet.id, "filterName": "soccer",
-        "sport": next(game.sport for game in node.games.rows().values()),
+        "sport": next(game.sport for game in node.games.states().values()),
     }  # fmt: skip
     out = {}
     for endpoint in endpoints:

@@ -68,7 +68,7 @@ class Closes:
                 self._held += [part.where(waits)] if waits.any() else []
                 self._closed += [part.where(gone & ~waits)] if (gone & ~waits).any() else []
 
-    def take(self, *, everything: bool = False) -> pl.DataFrame | None:
+    def take_closed(self, *, everything: bool = False) -> pl.DataFrame | None:
         """Return rows of events closed since the last call, or of all, as an odds table with `row_id` and `look`."""
         parts, self._closed = self._closed, []
         if everything:

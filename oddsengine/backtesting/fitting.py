@@ -102,7 +102,7 @@ def collect(history: Any, table: FairTable, hours: float) -> pl.DataFrame:
         part = _look(engine, flat, now, hours)
         if part is not None:
             parts.append(part)
-    board = closes.take(everything=True)
+    board = closes.take_closed(everything=True)
     if board is None or not parts:
         return pl.DataFrame(schema={"event": pl.String, "start": pl.Int64})
     rows = pl.concat(parts)

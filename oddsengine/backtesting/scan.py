@@ -154,7 +154,7 @@ class _Scan:
             self._legs.append(legs.select("at", "row_id", "net_odds", *_LISTED.values()))
             early = ~pl.col("is_live") & (pl.col("event_start_time") > pl.col("born_at"))
             self._waiting.append(legs.filter(early).drop("at", "born_at", "net_odds"))
-        closes = self._closes.take(everything=everything)
+        closes = self._closes.take_closed(everything=everything)
         if not self._waiting:
             return
         waiting = pl.concat(self._waiting).unique("row_id", keep="last", maintain_order=True)

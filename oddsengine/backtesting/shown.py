@@ -53,10 +53,10 @@ def collect_shown(
         orient="row",
     )  # fmt: skip
     if not facts:
-        return frame, closes.take(everything=True), count
+        return frame, closes.take_closed(everything=True), count
     texts = pl.concat(facts).unique("ident", keep="first", maintain_order=True)
     frame = frame.join(texts, on="ident", how="left", maintain_order="left")
-    return frame, closes.take(everything=True), count
+    return frame, closes.take_closed(everything=True), count
 
 
 def _facts(engine: Engine, update: Update, hits: Hits) -> pl.DataFrame:

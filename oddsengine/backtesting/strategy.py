@@ -557,7 +557,7 @@ def backtest(
             closes.follow(now)
             tick(now)
     check_books(engine, trader.view)
-    graded = _graded(trader.trades(), closes.take(everything=True), scores, engine.fair)
+    graded = _graded(trader.trades(), closes.take_closed(everything=True), scores, engine.fair)
     return Backtest(graded, bankroll, strategy)
 
 

@@ -45,7 +45,7 @@ class Facts(NamedTuple):
     books: list[str]
 
     @classmethod
-    def of(cls, rows: Rows, names: Names, slots: Ints, agree: int) -> "Facts":
+    def from_slots(cls, rows: Rows, names: Names, slots: Ints, agree: int) -> "Facts":
         """Copy some distinct slots; `agree` is the number of consecutive looks that confirm a price."""
         slots = np.sort(slots)
         return cls(
@@ -118,7 +118,7 @@ class Columns:
         self._facts = facts
         self._made: dict[str, pl.Series] = {}
 
-    def take(self, name: str, at: Longs) -> pl.Series:
+    def column(self, name: str, at: Longs) -> pl.Series:
         """One column of some rows; `id` is the board's."""
         if name == "id":
             return pl.Series(hexadecimal(self._facts.id[at]), dtype=pl.String)

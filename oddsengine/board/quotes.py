@@ -95,7 +95,7 @@ class QuoteReader:
         self._names: Names | None = None  # the names that the cached codes belong to
         self._terms, self._books = Codes(), Codes()
 
-    def read(self, quotes: IntoFrame | Iterable[Mapping[str, Any]] | bytes | str, names: Names) -> Quotes:
+    def read_quotes(self, quotes: IntoFrame | Iterable[Mapping[str, Any]] | bytes | str, names: Names) -> Quotes:
         """Validate quotes and return them as columns, with the codes that `names` has; `names` is not changed.
 
         Raises

@@ -467,7 +467,7 @@ class Board:
                     if event not in names.event_codes:
                         continue
                     units = np.array(names.event_units[names.event_codes[event]], np.int64)
-                    among = self.units.rows(units)
+                    among = self.units.slots_of(units)
                 books[codes] = 1
                 n = _unlisted(among, rows.key, rows.state, rows.seen, books, listed, batch.now, missing)
                 books[codes] = 0
@@ -497,13 +497,13 @@ class Board:
             return False
         regrouped, contested = False, distinct(contested)
         disputed = [unit for event in names.disputed(contested).tolist() for unit in names.event_units[event]]
-        slots = self.units.rows(np.array(disputed, np.int64))
+        slots = self.units.slots_of(np.array(disputed, np.int64))
         for event in names.settle(contested.tolist(), rows.key[slots[rows.state[slots] == ON]]):
             self.units.count(names.unit_event.size)
             units = np.array(names.event_units[event], np.int64)
             self.units.dirty[units] = 1
             self.units.wake[units] = NO_TIME
-            slots = self.units.rows(units)
+            slots = self.units.slots_of(units)
             rows.mark[slots] = 0  # the teams, sport or league of their results may be others
             regrouped |= self._regroup(slots)
         return regrouped
@@ -743,7 +743,7 @@ class Board:
 
     def facts(self, slots: Ints) -> Facts:
         """The current facts of some distinct rows."""
-        return Facts.of(self.rows, self.names, slots, self.limits.flap_agree)
+        return Facts.from_slots(self.rows, self.names, slots, self.limits.flap_agree)
 
     def notices_hash(self) -> int:
         """Hash of the notices about events."""

@@ -47,7 +47,7 @@ class Units:
         """Remove rows from the lists of their units."""
         _leave(slots, unit, self.start, self.size, self.pool)
 
-    def rows(self, units: Longs) -> Ints:
+    def slots_of(self, units: Longs) -> Ints:
         """Slots of all rows in some units."""
         return self.pool[spans(self.start[units], self.start[units] + self.size[units])]
 

@@ -169,9 +169,9 @@ def link(book_id: str, *, event: str = "", market: str = "", selection: str = ""
     Examples
     --------
     >>> link("draftkings", event="31025977", selection="0OU76_3")
-    Link(url='https://sportsbook.draftkings.com/event/31025977?outcomes=0OU76_3', kind='outcome')
+    BetLink(url='https://sportsbook.draftkings.com/event/31025977?outcomes=0OU76_3', kind='outcome')
     >>> link("betmgm", state="nj"), link("corner_shop")
-    (Link(url='https://sports.nj.betmgm.com/en/sports', kind='home'), None)
+    (BetLink(url='https://sports.nj.betmgm.com/en/sports', kind='home'), None)
     """
     templates = _templates().get(book(book_id).id, {})
     ids = {"{event}": event, "{market}": market, "{selection}": selection, "{state}": state * (state in states())}

@@ -82,7 +82,7 @@ def _tier(store: "KeyStore", arguments: argparse.Namespace) -> None:
 
 
 def _export(store: "KeyStore", arguments: argparse.Namespace) -> None:
-    rows = store.rows()
+    rows = store.export_rows()
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     if arguments.file == "-":
         echo(text)
@@ -107,7 +107,7 @@ def _import(store: "KeyStore", arguments: argparse.Namespace) -> None:
         rows = [json.loads(line) for line in lines if line.strip()]
     except ValueError as error:
         raise ValueError(f"{arguments.file} must have one JSON object per line: {error}") from None
-    echo(f"imported {store.take(rows, offer=True):,} keys\n")
+    echo(f"imported {store.merge_rows(rows, offer=True):,} keys\n")
 
 
 _ACTIONS = {

@@ -24,7 +24,7 @@ from oddsengine.board.state import Batch
 from oddsengine.commands.output import counted, echo, wrapped
 from oddsengine.commands.report import moment
 from oddsengine.history.archive import archived, compact, rows_of, write
-from oddsengine.live.engine import Engine
+from oddsengine.live.engine import Engine, Recorder
 from oddsengine.live.view import View, ViewKey
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeError, engine_for, play, resume
@@ -140,7 +140,7 @@ def _why_nothing(arguments: argparse.Namespace) -> str:
     )
 
 
-class _Counter:
+class _Counter(Recorder):
     """Counts recorded batches."""
 
     def __init__(self) -> None:
@@ -148,9 +148,6 @@ class _Counter:
 
     def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
         self.quotes += batch.quoted.key.size
-
-    def note(self, kind: str, what: object) -> None:
-        """Views are not counted."""
 
 
 class _BatchError(ValueError):

@@ -69,7 +69,7 @@ def live() -> None:
             update.of(view)
     assert engine.now is not None
     with index.reader(judged=True) as reader:
-        reader.take(reader.rows(RowFilter(main=True), {}))
+        reader.take(reader.matching_rows(RowFilter(main=True), {}))
     with engine.still() as board:
         engine.opened.rehome(board.rows.unit)
     engine.step(removed=engine.table()["row_id"].to_list()[:40], now=engine.now + timedelta(seconds=1))

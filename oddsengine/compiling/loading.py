@@ -98,7 +98,7 @@ def maths() -> None:
     devig(prices, "power")
     devig_groups(np.array([1.9, 2.1, 2.0, 3.0, 9.0]), np.array([0, 2, 5]), "power")
     pl.DataFrame({"by": [0, 1, 0, 1], "odds": 1.9}).select(OddsExpr(pl.col("odds")).devig(by="by"))
-    even = portfolio.GameColumns.of([([0.6, 0.4], [[1.0], [-1.0]])])
+    even = portfolio.GameColumns.from_pairs([([0.6, 0.4], [[1.0], [-1.0]])])
     portfolio.best_stakes(even, portfolio.StakeLimits.none(1))
     shapes = middle.Shapes.of([0, 1, 2, 3, 4], 3.0)
     location = middle.fit(shapes, 250, 0.5)

@@ -29,7 +29,7 @@ def check(books: Iterable[str], own: Iterable[str] | None, sharp: Any, commissio
         As in the public finders.
     """
     allowed = [*books, *catalog.books()]
-    order = () if sharp is None else Reference.of(sharp).order
+    order = () if sharp is None else Reference.parse(sharp).order
     for word, given in (("books", own), ("sharp", order), ("commission", commission_rates(commission))):
         if given and (strange := absent(given, allowed)):
             raise refused(word, strange, books)

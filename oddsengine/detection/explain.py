@@ -140,7 +140,9 @@ def explain(
         sharp,
         method,
         commission,
-        Wants.of(min_ev=-100.0, min_profit=0.0, max_profit=max_profit, max_hold=100.0, min_middle_ev=-np.inf),
+        Wants.from_thresholds(
+            min_ev=-100.0, min_profit=0.0, max_profit=max_profit, max_hold=100.0, min_middle_ev=-np.inf
+        ),
         include=include,
         fair=fair,
     )

@@ -148,7 +148,7 @@ def find_ev(
     check_number("min_ev", min_ev)
     check_number("max_ev", max_ev, optional=True)
     prepared = prepare(odds, guards, now)
-    wants = Wants.of(min_ev=min_ev, max_profit=100.0 * catalog.thresholds().arbitrage_cap)
+    wants = Wants.from_thresholds(min_ev=min_ev, max_profit=100.0 * catalog.thresholds().arbitrage_cap)
     question = board.ask(prepared, books, sharp, method, commission, wants, include=include)
     found = ev.rows(question, ev.find(question), max_ev)
     _warn(found.height, question, sharp, fair=True)
@@ -203,7 +203,7 @@ def find_arbitrage(
     check_number("min_profit", min_profit, -99.0)
     check_number("max_profit", max_profit, optional=True)
     prepared = prepare(odds, guards, now)
-    wants = Wants.of(min_profit=min_profit, max_profit=max_profit)
+    wants = Wants.from_thresholds(min_profit=min_profit, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants)
     found = arbitrage.rows(question, arbitrage.find(question))
     _warn(found.height, question)
@@ -254,7 +254,7 @@ def find_low_hold(
     """
     check_number("max_hold", max_hold, 0.0)
     prepared = prepare(odds, guards, now)
-    question = board.ask(prepared, books, sharp, method, commission, Wants.of(max_hold=max_hold))
+    question = board.ask(prepared, books, sharp, method, commission, Wants.from_thresholds(max_hold=max_hold))
     found = low_hold.rows(question, low_hold.find(question))
     _warn(found.height, question)
     return found
@@ -314,7 +314,7 @@ def find_middles(
     check_number("max_profit", max_profit, optional=True)
     prepared = prepare(odds, guards, now)
     least = -np.inf if min_ev is None else min_ev
-    wants = Wants.of(min_middle_ev=least, min_size=min_size, max_profit=max_profit)
+    wants = Wants.from_thresholds(min_middle_ev=least, min_size=min_size, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants)
     found = middles.rows(question, middles.find(question))
     _warn(found.height, question)
@@ -388,7 +388,7 @@ def find_all(
     check_number("min_middle_ev", min_middle_ev, optional=True)
     check_number("max_profit", max_profit, optional=True)
     prepared = odds if isinstance(odds, PreparedTable) else prepare(odds, guards, now)
-    wants = Wants.of(
+    wants = Wants.from_thresholds(
         min_ev=min_ev, min_profit=min_profit, max_profit=max_profit, max_hold=max_hold,
         min_middle_ev=-np.inf if min_middle_ev is None else min_middle_ev, min_size=min_size,
     )  # fmt: skip
@@ -435,7 +435,7 @@ def why_no_ev(
     option: str = "sharp",
 ) -> str:
     """Say in one sentence why no price can have an EV; empty if some can. `option` is the name of `sharp` in it."""
-    question = board.ask(prepare(odds, guards, now), books, sharp, method, commission, Wants.of())
+    question = board.ask(prepare(odds, guards, now), books, sharp, method, commission, Wants.from_thresholds())
     return empty.unusable(question) or empty.no_fair_price(question, sharp, option)
 
 
@@ -485,7 +485,7 @@ def rejected(
     # Prices without a fair price at the close may still be implausible compared with a sharp book.
     edge: dict[int, float] = {}
     for chosen in (method, "power") if method is None and sharp is None else (method,):
-        capped_of = board.ask(prepared, None, sharp, chosen, commission, Wants.of(min_ev=0.0))
+        capped_of = board.ask(prepared, None, sharp, chosen, commission, Wants.from_thresholds(min_ev=0.0))
         hits = ev.find(capped_of)
         capped = hits.only(ev.over_cap(capped_of, hits))
         for row, of in zip(capped.row.tolist(), capped.edge.tolist(), strict=True):
@@ -584,7 +584,7 @@ def fair(
         place = pl.int_range(1, came.height + 1, dtype=pl.UInt32, eager=True).alias("row")
         checked = isinstance(odds, OddsTable) and odds.checked
         prepared = prepare(odds if checked else came.with_columns(place), guards, now)
-    question = board.ask(prepared, None, sharp, method, commission, Wants.of(min_ev=-100.0))
+    question = board.ask(prepared, None, sharp, method, commission, Wants.from_thresholds(min_ev=-100.0))
     figures = fair_rows.columns(question)
     _warn(figures["fair_probability"].count(), question, sharp, fair=True)
     if figures.height == came.height:
@@ -616,7 +616,7 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
     identity, table = prepared.identity, prepared.table
     g = identity.groups
     n = g.threshold.size
-    question = board.ask(prepared, None, None, "multiplicative", None, Wants.of())
+    question = board.ask(prepared, None, None, "multiplicative", None, Wants.from_thresholds())
     main, _ = main_lines(g, question.view.net, prepared.guarded.reason, len(identity.books))
     names = pl.Series(identity.books, dtype=pl.String)
     rows = pl.DataFrame(

@@ -90,7 +90,7 @@ class Question(Search):
     @cached_property
     def labels(self) -> "Labels":
         """Texts and signs of lines that results show."""
-        return Labels.of(self)
+        return Labels.collect(self)
 
     @cached_property
     def _moments(self) -> pl.Series:
@@ -123,7 +123,7 @@ class Labels(NamedTuple):
     books: pl.Series  # by code, then "consensus" and null: see `CONSENSUS`
 
     @classmethod
-    def of(cls, question: Question) -> "Labels":
+    def collect(cls, question: Question) -> "Labels":
         """Collect them for the ladders and books of a table."""
         identity, g = question.prepared.identity, question.view.groups
         kinds = identity.kinds

@@ -71,7 +71,7 @@ class Wants(NamedTuple):
     size: Floats  # minimum distance between a middle's lines
 
     @classmethod
-    def of(
+    def from_thresholds(
         cls, *, min_ev: float | None = None, min_profit: float | None = None, max_profit: float | None = None,
         max_hold: float | None = None, min_middle_ev: float | None = None, min_size: float = 0.0,
     ) -> "Wants":  # fmt: skip

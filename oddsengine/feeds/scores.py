@@ -162,7 +162,7 @@ def consensus(
 
     Examples
     --------
-    >>> quick, slow = Reading("e", "a", 9 * SECOND, 1, 0), Reading("e", "b", 5 * SECOND, 0, 0)
+    >>> quick, slow = ScoreReading("e", "a", 9 * SECOND, 1, 0), ScoreReading("e", "b", 5 * SECOND, 0, 0)
     >>> consensus([quick, slow]), consensus([quick, slow._replace(seen=10 * SECOND)], before=(1, 0))
     ((1, 0), (1, 0))
     >>> consensus([quick._replace(home=0), slow], before=(1, 0))
@@ -231,7 +231,7 @@ class _Game:
         state = self.state
         return None if state is None or state.home is None or state.away is None else (state.home, state.away)
 
-    def take(self, seen: int, readings: Iterable[ScoreReading]) -> None:
+    def update(self, seen: int, readings: Iterable[ScoreReading]) -> None:
         if seen > self.at:
             if self.score != self.before:
                 self.before, self.since = self.score, self.at
@@ -261,7 +261,7 @@ class Scoreboard:
     Examples
     --------
     >>> board = Scoreboard()
-    >>> change = board.step([Reading("e", "a", 0, 1, 0, "1H", "12:30", sport="soccer")], now=SECOND)
+    >>> change = board.step([ScoreReading("e", "a", 0, 1, 0, "1H", "12:30", sport="soccer")], now=SECOND)
     >>> change.changed["e"].home, board.step([], now=61 * SECOND).changed["e"].stale
     (1, True)
     """
@@ -283,7 +283,7 @@ class Scoreboard:
         taken = [r._replace(seen=now) if r.seen == ARRIVAL or r.seen > now else r for r in readings]
         taken.sort(key=lambda reading: (reading.event, reading.seen))
         for (event, seen), simultaneous in groupby(taken, key=lambda reading: (reading.event, reading.seen)):
-            self._games.setdefault(event, _Game()).take(seen, simultaneous)
+            self._games.setdefault(event, _Game()).update(seen, simultaneous)
         return self._settle()
 
     def dump(self) -> dict[str, Any]:

@@ -83,10 +83,12 @@ def read(wording: FuturesWording) -> tuple[FuturesMarket, str]:
 
     Examples
     --------
-    >>> market, selection = read(Wording("nba", "nba", "Championship Winner", "2026/27", selection="BOS Celtics"))
+    >>> title = FuturesWording("nba", "nba", "Championship Winner", "2026/27", selection="BOS Celtics")
+    >>> market, selection = read(title)
     >>> market.name, market.type, market.places, selection
     ('NBA Champion 2026-27', 'TEAM', 1, 'Boston Celtics')
-    >>> market, selection = read(Wording("nba", "nba", "Season Wins", "2026/27", "", "Celtics", "over 52.5", 52.5))
+    >>> wins = FuturesWording("nba", "nba", "Season Wins", "2026/27", "", "Celtics", "over 52.5", 52.5)
+    >>> market, selection = read(wins)
     >>> market.name, selection
     ('NBA regular season wins 2026-27: Boston Celtics 52.5', 'Over 52.5')
     """

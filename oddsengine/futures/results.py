@@ -99,7 +99,7 @@ def find_futures(
     moment = board.now or datetime.fromtimestamp(0, UTC)
     naming.check(board.table["sportsbook"].unique().to_list(), named, sharp, None)
     book_ids = None if named is None else {catalog.book(book).id for book in named}
-    preferred = None if sharp is None else [catalog.book(book).id for book in Reference.of(sharp).order]
+    preferred = None if sharp is None else [catalog.book(book).id for book in Reference.parse(sharp).order]
     sheets = [board.sheets[id_] for id_ in sorted(board.sheets)]
     judged = [evaluate(sheet, micros(moment), book_ids, preferred, method, outliers=outliers) for sheet in sheets]
     prices = pl.concat([prices_of(one, board) for one in judged]) if judged else pl.DataFrame(schema=PRICES_SCHEMA)

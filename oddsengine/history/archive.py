@@ -271,7 +271,7 @@ class Archive:
         except (delta.exceptions.DeltaError, OSError, pl.exceptions.PolarsError) as error:
             raise ArchiveError(f"{self._dest}: {error}") from error
 
-    def of(self, event_id: str, until: int) -> EventMoves:
+    def changes_of_event(self, event_id: str, until: int) -> EventMoves:
         """Return the price changes of an event up to a time in microseconds."""
         return moves(self.rows(event_id)[0], until)
 

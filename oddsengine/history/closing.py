@@ -105,7 +105,7 @@ class _Mirror:
         for name in _Mirror.__annotations__:
             setattr(self, name, grown(getattr(self, name), slots))
 
-    def take(self, board: Board, slots: Ints, begins: Longs, now: int) -> None:
+    def update(self, board: Board, slots: Ints, begins: Longs, now: int) -> None:
         rows = board.rows
         on = (rows.state[slots] == 1) & ((rows.flags[slots] & (LIVE | SUSPENDED)) == 0)
         start = begins[board.names.event.values[rows.key[slots] >> BOOK_BITS]]
@@ -181,7 +181,7 @@ class ClosingRecorder:
                 slots = np.concatenate((update.facts.slot[update.rows], again[again >= 0], update.gone.slot))
             else:
                 slots = board.on()
-            self._mirror.take(board, slots.astype(np.int32), self._begins, update.now)
+            self._mirror.update(board, slots.astype(np.int32), self._begins, update.now)
             due, unpriced = self._due(board, status, told, off) if look else ([], [])
             hits = self._shown(update)
             bets = self._bets(board, update, hits) if hits.size else None
@@ -241,7 +241,7 @@ class ClosingRecorder:
             at = int(begins[code]) if begun[code] else moment
             self._closed[id_] = at
             units = np.array(names.event_units[code], np.int64)
-            slots = self._mirror.last(board, board.units.rows(units), at - LAST_S * SECOND)
+            slots = self._mirror.last(board, board.units.slots_of(units), at - LAST_S * SECOND)
             if slots.size:
                 batches.setdefault(at, []).append((id_, int(begins[code]), slots))
             else:
@@ -385,7 +385,7 @@ def closing_lines(
     """Return lines with fair probabilities by a method; and hash, event and probability of every priced outcome."""
     table = facts.frame().with_columns(id=pl.Series(hexadecimal(facts.id), dtype=pl.String))
     question = finder.ask(
-        finder.prepare(table, None, time_of(at)), None, None, method, None, Wants.of(), fair=table_of_fair
+        finder.prepare(table, None, time_of(at)), None, None, method, None, Wants.from_thresholds(), fair=table_of_fair
     )
     prepared, v = question.prepared, question.view
     g = v.groups

@@ -158,7 +158,7 @@ class Ring:
         for at, wording in enumerate(self._wordings):
             self._events.setdefault(wording[0], []).append(at)
 
-    def of(self, event_id: str, until: int) -> EventMoves:
+    def changes_of_event(self, event_id: str, until: int) -> EventMoves:
         """Return the price changes of an event up to a time."""
         with self._lock:
             codes = np.array(self._events.get(event_id, ()), np.int64)

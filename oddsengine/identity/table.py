@@ -120,7 +120,9 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     book, books = _books(rows["sportsbook"])
     facts = traits(read_.kinds, books)
     weight = np.bincount(wording[term], minlength=texts.height)
-    pair, league = (_Claims.of(event, *each) for each in ((read_.home, read_.away), (read_.sport, read_.league)))
+    pair, league = (
+        _Claims.number_answers(event, *each) for each in ((read_.home, read_.away), (read_.sport, read_.league))
+    )
     other = np.zeros(texts.height, bool)
     if CODES["other_game"] not in off:
         other = _of_other_games(read_, event, pair, league, _RowWordings(wording, term, book), facts.feed)
@@ -203,7 +205,7 @@ class _Claims(NamedTuple):
     first: Ints  # a wording of each
 
     @classmethod
-    def of(cls, event: Ints, *columns: Ints) -> "_Claims":
+    def number_answers(cls, event: Ints, *columns: Ints) -> "_Claims":
         """Number the distinct answers in some columns, by event."""
         return cls(*intern(mix(event, *columns)))
 

@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -89,14 +89,21 @@ class Findings(NamedTuple):
     estimates: tuple[Groups, Bytes, Fair] | None  # estimates to store, and their markets
 
 
-class Recorder(Protocol):
-    """Interface of a recorder of an engine's batches."""
+class Recorder:
+    """What an engine tells a recorder; changes of views and constants apply from the next batch on."""
 
     def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
         """A batch was applied, and some views were suspended before it; an exception makes the engine undo it."""
+        raise NotImplementedError
 
-    def note(self, kind: str, what: ViewKey | catalog.FairTable) -> None:
-        """From the next batch on, a view is active (`wake`) or suspended (`sleep`), or constants change (`fair`)."""
+    def view_woke(self, view: ViewKey) -> None:
+        """A view is active."""
+
+    def view_slept(self, view: ViewKey) -> None:
+        """A view is suspended."""
+
+    def fair_changed(self, table: catalog.FairTable) -> None:
+        """The constants of the fair price are others."""
 
 
 class Engine:
@@ -190,7 +197,7 @@ class Engine:
             If `now` is missing or goes back, or an id, a book, an event or a status is not valid.
         """
         with self._lock:
-            read = self._reader.read(quotes, self._board.names)
+            read = self._reader.read_quotes(quotes, self._board.names)
             try:
                 batch = self._batch(read, now, removed, complete, events)
             except BaseException:
@@ -333,17 +340,13 @@ class Engine:
         """Pass every batch from now on to a recorder, and the views that are active."""
         with self._lock:
             for view in self._awake.values():
-                recorder.note("wake", view.wanted)
+                recorder.view_woke(view.wanted)
             self._recorders.append(recorder)
 
     def stop_recording(self, recorder: Recorder) -> None:
         """Stop passing batches to the recorder."""
         with self._lock:
             self._recorders.remove(recorder)
-
-    def _note(self, kind: str, view: View) -> None:
-        for recorder in self._recorders:
-            recorder.note(kind, view.wanted)
 
     def _batch(
         self, read: Quotes, now: datetime | None, removed: Iterable[str],
@@ -697,7 +700,7 @@ class Engine:
             Allow returning an existing `keep` view with more kinds and otherwise equal parameters. It costs
             nothing, and its detection times are those of that view.
         """
-        wanted = ViewKey.of(
+        wanted = ViewKey.from_parameters(
             books, sharp, method, commission, kinds, include, min_ev=min_ev, min_profit=min_profit, max_hold=max_hold,
             min_size=min_size, min_middle_ev=min_middle_ev, max_profit=max_profit,
         )  # fmt: skip
@@ -737,7 +740,8 @@ class Engine:
         with self._lock:
             view.kept, view.restored = 0, False
             if view.awake:
-                self._note("sleep", view)
+                for recorder in self._recorders:
+                    recorder.view_slept(view.wanted)
                 with self._repeated():
                     self._sleep(view)
 
@@ -770,7 +774,7 @@ class Engine:
             if table is not self._fair:
                 self._fair = table
                 for recorder in self._recorders:
-                    recorder.note("fair", table)
+                    recorder.fair_changed(table)
                 for delayed in self._delayed.values():
                     delayed.fair = table
                 self._board.rows.mark[:] = 0
@@ -950,7 +954,8 @@ class Engine:
             self._awake[view.wanted] = view
             places = view.open.places()
             self._enqueue(replica.woken(view, view.open.row, places, self.opened.born[places]))
-            self._note("wake", view)
+            for recorder in self._recorders:
+                recorder.view_woke(view.wanted)
             return True
 
     def _date(self, view: View) -> None:

@@ -75,7 +75,7 @@ class ViewKey(NamedTuple):
     include: tuple[str, ...] = ()
 
     @classmethod
-    def of(
+    def from_parameters(
         cls, books: Iterable[str] | None, sharp: Sharp, method: str | None,
         commission: Mapping[str, float] | None, kinds: Iterable[str] = KINDS, include: Iterable[str] = (), /,
         **limits: float | None,
@@ -84,7 +84,7 @@ class ViewKey(NamedTuple):
         method = chosen_method(method, sharp)
         named, by_book = book_list(books), commission_rates(commission)
         some = _kinds(kinds)
-        Reference.of(sharp)
+        Reference.parse(sharp)
         for name, value in limits.items():
             optional = name in ("min_middle_ev", "max_profit")
             if not (value is None and optional) and not (isinstance(value, Real) and abs(float(value)) < np.inf):
@@ -115,7 +115,7 @@ class ViewKey(NamedTuple):
     def wants(self) -> Wants:
         """Its thresholds as fractions for a search."""
         least = -np.inf if self.min_middle_ev is None else self.min_middle_ev
-        return Wants.of(
+        return Wants.from_thresholds(
             min_ev=self.min_ev if "ev" in self.kinds else None,
             min_profit=self.min_profit if "arbitrage" in self.kinds else None,
             max_profit=self.max_profit,
@@ -155,7 +155,7 @@ class BoardRows:
     at: Longs
 
     def __getitem__(self, name: str) -> pl.Series:
-        return self.columns.take(name, self.at)
+        return self.columns.column(name, self.at)
 
 
 @dataclass(frozen=True, eq=False)

@@ -142,7 +142,7 @@ def middle_stakes(total: float, odds: float, other: float, prob: float | None = 
     Examples
     --------
     >>> middle_stakes(100, 2.0, 2.0, 0.1)
-    Middle(stakes=(50.0, 50.0), both=100.0, one=0.0, break_even=0.0, ev=10.0)
+    MiddleStakes(stakes=(50.0, 50.0), both=100.0, one=0.0, break_even=0.0, ev=10.0)
     """
     _checked(odds=odds, other=other)
     if prob is not None:

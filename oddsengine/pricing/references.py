@@ -33,7 +33,7 @@ class Reference(NamedTuple):
     weights: tuple[float, ...] | None
 
     @classmethod
-    def of(cls, sharp: Any) -> "Reference":
+    def parse(cls, sharp: Any) -> "Reference":
         """Read the `sharp` parameter: None, one book, books in order, or {book: weight}."""
         if sharp is None:
             return cls(tuple(b.id for b in catalog.books().values() if b.sharp), None)
@@ -190,7 +190,7 @@ def view_spec(
     sharp, method, commission
         As in the public detectors; `commission` replaces the catalog's rates, book by book.
     """
-    reference = Reference.of(sharp)
+    reference = Reference.parse(sharp)
     # Books are matched by their id in the catalog, however they are spelled.
     ids = [catalog.book(b).id for b in names]
     chosen = None if books is None else {catalog.book(b).id for b in books}

@@ -1,13 +1,13 @@
 """Queries on a live board: filtering, sorting and pagination of rows.
 
 >>> from oddsengine import Engine
->>> from oddsengine.query import Filter, Index
+>>> from oddsengine.query import Index, RowFilter
 >>> from oddsengine.simulate import World
 >>> batch = next(World(1, events=2).run(1.0))
 >>> engine = Engine()
 >>> _ = engine.step(batch.quotes, batch.now)
 >>> with Index(engine).reader() as reader:
-...     rows = reader.rows(Filter(market=("moneyline",)), unknown={})
+...     rows = reader.matching_rows(RowFilter(market=("moneyline",)), unknown={})
 ...     slots, _ = reader.page(rows, sort="-odds_decimal", limit=2, offset=0, cursor=None)
 ...     columns = reader.take(slots)
 >>> len(columns.id), bool(columns.odds[0] >= columns.odds[1])
@@ -49,7 +49,7 @@ def warm() -> None:
     index = Index(engine)
     index.follow(update)
     with index.reader(judged=True) as reader:
-        slots = reader.rows(RowFilter(main=True, low=-500.0), {})
+        slots = reader.matching_rows(RowFilter(main=True, low=-500.0), {})
         reader.listed(RowFilter(low=-500.0), {}, "", 1, 0)
         reader.take(reader.best(RowFilter(), {}))
         reader.states(slots)

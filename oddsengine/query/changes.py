@@ -76,7 +76,7 @@ class Mirror:
         self._start = rows.start.copy()
         self._links: list[str | None] = list(rows.links)
 
-    def take(self, update: Update, marks: Marks | None) -> "RowStates":
+    def classify(self, update: Update, marks: Marks | None) -> "RowStates":
         """Classify the rows of an update and record their new state."""
         facts = update.facts
         rows = np.union1d(update.rows, update.judged)
@@ -136,7 +136,7 @@ class UpdateChanges:
 
     def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
         self.number, self.now = update.number, update.now
-        became = mirror.take(update, marks)
+        became = mirror.classify(update, marks)
         facts = update.facts
         lost, unshown = (_unchanged(update.gone.take(np.flatnonzero(which))) for which in (became.gone, ~became.gone))
         moved, changed, hidden = (
@@ -195,7 +195,7 @@ class UpdateChanges:
         known = np.flatnonzero(new.term < len(before.texts))
         matched = np.zeros(new.term.size, bool)
         rows = new._replace(facts=new.facts.take(known), term=new.term[known], book=new.book[known])
-        matched[known[TermFilter(filter_).of(rows, before)]] = True
+        matched[known[TermFilter(filter_).matching_rows(rows, before)]] = True
         return matched
 
     @property
@@ -265,7 +265,7 @@ class TermFilter:
         self._columns: list[list[_Column]] = []
         self._books = np.empty(0, bool)
 
-    def of(self, rows: RowChanges, terms: TermIndex) -> Longs:
+    def matching_rows(self, rows: RowChanges, terms: TermIndex) -> Longs:
         """Return the positions of the rows that match."""
         if not rows.term.size:
             return np.empty(0, np.int64)

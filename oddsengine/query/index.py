@@ -86,7 +86,7 @@ class Index:
                 if board.number != self._at or self.terms.outdated(board.names):
                     self._refresh(board)
                     self._at = board.number
-                yield BoardReader(self, shown, self.lines.of(lines), judged=judged)
+                yield BoardReader(self, shown, self.lines.for_books(lines), judged=judged)
 
     @property
     def busy(self) -> bool:

@@ -43,7 +43,7 @@ class LineSets:
     def __iter__(self) -> Iterator[MainLines]:
         return iter(self._sets.values())
 
-    def of(self, books: frozenset[str] | None) -> MainLines:
+    def for_books(self, books: frozenset[str] | None) -> MainLines:
         lines = self._sets.get(books)
         if lines is None:
             lines = self._sets[books] = MainLines(books)

@@ -58,7 +58,7 @@ class OwnTexts(NamedTuple):
     exchange_token_id: str = ""
 
     @classmethod
-    def read(cls, link: str) -> "OwnTexts":
+    def split(cls, link: str) -> "OwnTexts":
         """Split the joined texts stored on the board."""
         return cls(*link.split(SEPARATOR))
 
@@ -158,7 +158,7 @@ class BoardReader:
         if code is None:
             return False
         units = np.array(self.board.names.event_units[code], np.int64)
-        return bool((self.board.rows.state[self.board.units.rows(units)] == ON).any())
+        return bool((self.board.rows.state[self.board.units.slots_of(units)] == ON).any())
 
     def event(self, event: str) -> BoardEvent | None:
         names = self.board.names
@@ -240,9 +240,9 @@ class BoardReader:
         key, links, names = int(self.board.rows.key[slot]), self.board.rows.links, self.board.names
         link = links[slot] if slot < len(links) else None
         book = catalog.book(names.books[key & BOOK_MASK]).id
-        return LegPrice(book, names.wordings[key >> BOOK_BITS], None if link is None else OwnTexts.read(link))
+        return LegPrice(book, names.wordings[key >> BOOK_BITS], None if link is None else OwnTexts.split(link))
 
-    def rows(self, f: RowFilter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
+    def matching_rows(self, f: RowFilter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
         """Return the slots of matching rows in order, or of removed rows. Unknown ids are added to `unknown`."""
         every = f.unlimited()
         key = "rows", every, gone, self.lines.books
@@ -265,7 +265,7 @@ class BoardReader:
         cursor: Cursor | None = None, *, best: bool = False,
     ) -> tuple[Ints, int, int]:  # fmt: skip
         """Return one page of `rows`, or of `best`: its slots, the number of rows before it, and the number of all."""
-        select = self.best if best else self.rows
+        select = self.best if best else self.matching_rows
         every = f.unlimited()
         if every is f or sort or cursor is not None:
             slots = select(f, unknown)
@@ -361,7 +361,7 @@ class BoardReader:
         available, then the first book by id. Limits on the price are applied to the best prices.
         """
         every = f.unlimited()
-        slots = self.rows(every, unknown)
+        slots = self.matching_rows(every, unknown)
         key = "best", every, False, self.lines.books
         chosen, _ = self.index.cached(key, lambda: (self._best(slots), {}))
         return chosen if every is f else _between(chosen, self._prices(chosen, key), f)
@@ -471,7 +471,7 @@ class BoardReader:
         for at, link in enumerate(self.board.rows.links_of(slots)):
             if link is None or link.endswith(_UNSAID):
                 continue
-            own = OwnTexts.read(link)
+            own = OwnTexts.split(link)
             if own.is_main_line or own.is_alternate_line:
                 out[at] = own.is_main_line == "True" if own.is_main_line else own.is_alternate_line == "False"
 

@@ -89,12 +89,12 @@ class GameColumns(NamedTuple):
     gain_at: Longs
 
     @classmethod
-    def of(cls, games: Sequence[tuple[ArrayLike, ArrayLike]]) -> "GameColumns":
+    def from_pairs(cls, games: Sequence[tuple[ArrayLike, ArrayLike]]) -> "GameColumns":
         """Build from pairs of scenario probabilities (scenarios,) and gains (scenarios, bets).
 
         Examples
         --------
-        >>> Games.of([([0.55, 0.45], [[1.0], [-1.0]])]).bet.tolist()
+        >>> GameColumns.from_pairs([([0.55, 0.45], [[1.0], [-1.0]])]).bet.tolist()
         [0, 1]
         """
         probs, gains = [], []
@@ -292,7 +292,7 @@ def growth(games: GameColumns, stakes: ArrayLike) -> float:
 
     Examples
     --------
-    >>> even = Games.of([([0.55, 0.45], [[1.0], [-1.0]])] * 2)
+    >>> even = GameColumns.from_pairs([([0.55, 0.45], [[1.0], [-1.0]])] * 2)
     >>> round(growth(even, [0.1, 0.0]), 6)
     0.005008
     """
@@ -317,8 +317,8 @@ def best_stakes(games: GameColumns, limits: StakeLimits) -> Floats:
 
     Examples
     --------
-    >>> even = Games.of([([0.55, 0.45], [[1.0], [-1.0]])] * 2)
-    >>> best_stakes(even, Limits.none(2)).round(4).tolist()
+    >>> even = GameColumns.from_pairs([([0.55, 0.45], [[1.0], [-1.0]])] * 2)
+    >>> best_stakes(even, StakeLimits.none(2)).round(4).tolist()
     [0.099, 0.099]
     """
     out = np.zeros(int(games.bet[-1]))
@@ -353,7 +353,7 @@ def _only(games: GameColumns, keep: Longs) -> GameColumns:
         table = games.gains[games.gain_at[g] : games.gain_at[g + 1]].reshape(-1, n)
         bets = keep[(keep >= games.bet[g]) & (keep < games.bet[g + 1])] - games.bet[g]
         parts.append((games.prob[games.scenario[g] : games.scenario[g + 1]], table[:, bets]))
-    return GameColumns.of(parts)
+    return GameColumns.from_pairs(parts)
 
 
 def _interior(games: GameColumns, most: Floats, sums: Floats, ends: Floats) -> tuple[Floats, Floats]:
@@ -427,8 +427,8 @@ def whole_steps(games: GameColumns, stakes: ArrayLike, steps: ArrayLike, limits:
 
     Examples
     --------
-    >>> even = Games.of([([0.55, 0.45], [[1.0], [-1.0]])])
-    >>> whole_steps(even, [0.1], [0.04], Limits.none(1)).tolist()
+    >>> even = GameColumns.from_pairs([([0.55, 0.45], [[1.0], [-1.0]])])
+    >>> whole_steps(even, [0.1], [0.04], StakeLimits.none(1)).tolist()
     [0.08]
     """
     f, step = np.asarray(stakes, dtype=np.float64), np.asarray(steps, dtype=np.float64)

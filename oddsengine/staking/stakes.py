@@ -139,7 +139,7 @@ def kelly_portfolio(
         error = np.full(prob.size, np.nan)
     parts = factors(table, prob, error, odds)
     order = np.concatenate([np.empty(0, np.int64), *(part.bets for part in parts)]).astype(np.int64)
-    games = GameColumns.of([(part.prob, profits(part.share, odds[part.bets])) for part in parts])
+    games = GameColumns.from_pairs([(part.prob, profits(part.share, odds[part.bets])) for part in parts])
     scale = bankroll * fraction
     limits = _limits(frame, table, max_bet, max_book, max_event, scale, order)
     stakes = best_stakes(games, limits)
@@ -567,4 +567,4 @@ def _growing(pays: Floats, cash: float, odds: Floats, most: Floats, probs: Float
     # Wealth cash + pays_s + sum f r_is is (cash + pays_s) (1 + sum (f / cash) r_is cash / (cash + pays_s)).
     gains = np.where(np.eye(odds.size) > 0.0, odds - 1.0, -1.0) * (cash / (cash + pays))[:, None]
     free = StakeLimits.none(odds.size)._replace(bet=most / cash)
-    return best_stakes(GameColumns.of([(probs, gains)]), free) * cash
+    return best_stakes(GameColumns.from_pairs([(probs, gains)]), free) * cash

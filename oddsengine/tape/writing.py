@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Self
 from oddsengine.board.state import SECOND, Batch
 from oddsengine.catalog import FairTable, fair_content
 from oddsengine.identity.groups import NO_TIME
-from oddsengine.live.engine import Engine
+from oddsengine.live.engine import Engine, Recorder
 from oddsengine.live.view import ViewKey
 from oddsengine.tape.blocks import NOTHING, VERSION, BufferedStep, TapeError, encoded, head, json_of
 from oddsengine.tape.files import CATALOGUE, Segment, segment_at, survey
@@ -24,7 +24,7 @@ SYNC = ("block", "segment", "never")
 _NEW = f"{CATALOGUE}.new"  # temporary name before the atomic rename
 
 
-class TapeWriter:
+class TapeWriter(Recorder):
     """Writes a tape, new or existing.
 
     Steps are buffered and written in blocks. Use it as a context manager, or close it to write what is buffered.
@@ -151,9 +151,14 @@ class TapeWriter:
         if step.quotes >= self._rows or batch.now - self._since >= self._span:
             self._write_last(notes)
 
-    def note(self, kind: str, subject: ViewKey | FairTable) -> None:
-        """Record that a view woke (`wake`) or fell asleep (`sleep`), or new fair-price constants (`fair`)."""
-        self._notes.append([kind, fair_content(subject) if isinstance(subject, FairTable) else subject._asdict()])
+    def view_woke(self, view: ViewKey) -> None:
+        self._notes.append(["wake", view._asdict()])
+
+    def view_slept(self, view: ViewKey) -> None:
+        self._notes.append(["sleep", view._asdict()])
+
+    def fair_changed(self, table: FairTable) -> None:
+        self._notes.append(["fair", fair_content(table)])
 
     @property
     def _end(self) -> Segment:

@@ -313,7 +313,7 @@ class Alerts:
         if self._retry.get((owner, alert.id), 0.0) > now or quiet(alert, datetime.fromtimestamp(now, UTC)):
             return 0
         try:
-            kind, rows = self.share(account, lambda: self.rows(owner, alert.filter), left)
+            kind, rows = self.share(account, lambda: self.matching_rows(owner, alert.filter), left)
         except (Problem, KeysError) as error:
             self._failed(owner, alert, f"{_FILTER} {alert.filter!r}: {error}")
             return 0
@@ -359,17 +359,17 @@ class Alerts:
         with self._lock:
             now = self._clock()
             if account not in self._sent:
-                self._sent = {who: each for who, each in self._sent.items() if each[0].take(now) < MESSAGES}
+                self._sent = {who: each for who, each in self._sent.items() if each[0].take_tokens(now) < MESSAGES}
                 minute = float(WINDOW_S)
                 self._sent[account] = Bucket(MESSAGES / minute, MESSAGES, now), Bucket(BYTES / minute, BYTES, now)
             count, total = self._sent[account]
-            if min(count.take(now), total.take(now)) <= 0.0:
+            if min(count.take_tokens(now), total.take_tokens(now)) <= 0.0:
                 return False
-            count.take(now, messages)
-            total.take(now, size)
+            count.take_tokens(now, messages)
+            total.take_tokens(now, size)
             return True
 
-    def rows(self, owner: str, name: str) -> tuple[str, list[Any]]:
+    def matching_rows(self, owner: str, name: str) -> tuple[str, list[Any]]:
         """Current matches of a key's saved filter, ignoring page and format of its query."""
         record = self._record(owner)
         if not record.active:

@@ -8,7 +8,7 @@ import polars as pl
 
 from oddsengine.history.archive import Archive, ArchiveError, QuoteBuffer, archived, check, moves, write
 from oddsengine.history.lines import EventMoves
-from oddsengine.live.engine import Batch, Engine, ViewKey
+from oddsengine.live.engine import Batch, Engine, Recorder, ViewKey
 from oddsengine_service.problems import Problem
 from oddsengine_service.settings import ArchiveSettings
 
@@ -16,7 +16,7 @@ FOLDER = "archive"  # subfolder of the data folder for pending quotes
 _PART = 500_000  # quotes per file
 
 
-class NodeArchive:
+class NodeArchive(Recorder):
     """Archives the quotes of an engine; `writes` says whether this process commits to the table.
 
     Parameters
@@ -53,9 +53,6 @@ class NodeArchive:
         if self._buffer.quotes >= _PART:
             self._spill()
 
-    def note(self, kind: str, what: object) -> None:
-        """Ignore changes of views."""
-
     def _spill(self) -> None:
         rows = self._buffer.drain()
         if rows.height:
@@ -88,7 +85,7 @@ class NodeArchive:
         except (ValueError, OSError, pl.exceptions.PolarsError) as error:
             self._failed(str(error))
 
-    def of(self, event_id: str, until: int) -> EventMoves:
+    def changes_of_event(self, event_id: str, until: int) -> EventMoves:
         """Price movements of an event up to a time: from the table and from the buffer.
 
         Raises `Problem` 503 if the table cannot be read.

@@ -206,7 +206,7 @@ def settle(node: Node, records: Records) -> int:
     """Give open bets their closing lines and, if their games are over, their results. Returns how many changed."""
     scores: Mapping[str, _Score] = {
         event: _Score(game.home_score, game.away_score)
-        for event, game in node.games.rows().items()
+        for event, game in node.games.states().items()
         if not game.is_live and game.home_score is not None and game.away_score is not None
     }
     closes: dict[str, pl.DataFrame | None] = {}  # read once per event

@@ -80,7 +80,7 @@ class GameBoard:
 
     # ---- from anywhere ----
 
-    def rows(self, delay: int = 0) -> Rows:
+    def states(self, delay: int = 0) -> Rows:
         """Game states now, or some seconds ago."""
         if not delay:
             return self._rows
@@ -88,7 +88,7 @@ class GameBoard:
             then = self._board.now - delay * SECOND
             return next((rows for since, rows in reversed(self._past) if since <= then), {})
 
-    def of(self, event: str) -> GameState | None:
+    def state_of(self, event: str) -> GameState | None:
         """The current state of a game, as included in opportunities."""
         return state_of(self._rows.get(event))
 

@@ -376,13 +376,13 @@ class KeyStore:
 
     # ---- replication ----
 
-    def rows(self) -> "Sequence[dict[str, Any]]":
+    def export_rows(self) -> "Sequence[dict[str, Any]]":
         """All keys as plain data, with hashes instead of secrets."""
         with self._writing_lock, self._translated():
             rows = self._writer.execute(f"SELECT {_COLUMNS} FROM keys ORDER BY rowid").fetchall()
         return [_row(row) for row in rows]
 
-    def take(self, rows: "Iterable[Mapping[str, Any]]", *, offer: bool = False) -> int:
+    def merge_rows(self, rows: "Iterable[Mapping[str, Any]]", *, offer: bool = False) -> int:
         """Store keys from another store. Returns their number. With `offer`, they are replicated.
 
         Raises `UnfitError` if a row is not valid.

@@ -58,7 +58,7 @@ class Bucket:
         self._rate, self._burst = rate, burst
         self._tokens, self._at = burst, now
 
-    def take(self, now: float, tokens: float = 0.0) -> float:
+    def take_tokens(self, now: float, tokens: float = 0.0) -> float:
         """Take some tokens. Returns what is left, below 0 if there were fewer."""
         self._tokens = min(self._burst, self._tokens + max(0.0, now - self._at) * self._rate) - tokens
         self._at = now
@@ -122,7 +122,7 @@ class Usage:
             )
             return {(account, day): count for account, day, count in rows}
 
-    def take(self, totals: Mapping[AccountDay, int]) -> None:
+    def adopt_totals(self, totals: Mapping[AccountDay, int]) -> None:
         """Adopt the totals of all processes; totals never decrease."""
         with self._writing:
             self._write("max(requests, excluded.requests)", totals)
@@ -202,7 +202,7 @@ class Limits:
     def __len__(self) -> int:
         return len(self._counts)
 
-    def take(self, who: str, rate: int) -> Room:
+    def count_request(self, who: str, rate: int) -> Room:
         now = self._clock()
         account = " " not in who
         key = who if account else _counted(who)

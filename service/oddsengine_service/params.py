@@ -163,7 +163,7 @@ class DeclaredParams(dict[str, Param]):
         self.required = [param for param in params if param.required]
         self._parsed: dict[tuple[str, str], Any] = {}
 
-    def read(self, name: str, value: str) -> Any:
+    def parse_value(self, name: str, value: str) -> Any:
         """Parse the value of a parameter, given by name or alias; short ones are cached, because most repeat."""
         parsed = self._parsed.get((name, value))
         if parsed is None:
@@ -197,7 +197,7 @@ def parse(query: bytes, params: DeclaredParams) -> tuple[dict[str, Any], list[st
             else:
                 texts[param.name], given[param.name] = value, name
     for name, value in texts.items():
-        values[name] = params.read(given[name], value)
+        values[name] = params.parse_value(given[name], value)
     for param in params.required:
         if values[param.name] is None:
             raise invalid(f"{param.name} is required: {_lowered(param.doc.rstrip('.'))}", param.missing)

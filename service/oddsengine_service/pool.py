@@ -168,7 +168,7 @@ class Pool:
         if self._running.get(account, 0) >= self._share:
             return False
         budget = self._budgets.get(account)
-        return budget is None or budget.take(self._clock()) > 0.0 or not self._others(account)
+        return budget is None or budget.take_tokens(self._clock()) > 0.0 or not self._others(account)
 
     def _others(self, account: str) -> bool:
         """Whether another account was active recently."""
@@ -194,9 +194,9 @@ class Pool:
         budget = self._budgets.get(account)
         if budget is None:
             if len(self._budgets) > _MOST_BUDGETS:  # a full budget need not be stored
-                self._budgets = {who: each for who, each in self._budgets.items() if each.take(now) < BURST}
+                self._budgets = {who: each for who, each in self._budgets.items() if each.take_tokens(now) < BURST}
             budget = self._budgets[account] = Bucket(RATE, BURST, now)
-        budget.take(now, spent)
+        budget.take_tokens(now, spent)
 
 
 class WaitingThreads(Executor):

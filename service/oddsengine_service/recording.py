@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from oddsengine.live.engine import Engine
+from oddsengine.catalog import FairTable
+from oddsengine.live.engine import Engine, ViewKey
 from oddsengine.tape import TapeError, TapeWriter
 
 FOLDER = "tapes"  # subfolder of the data folder
@@ -41,9 +42,17 @@ class NodeTape(TapeWriter):
         with self._ending():
             super().flush()
 
-    def note(self, *note: Any) -> None:
+    def view_woke(self, view: ViewKey) -> None:
         if not self._ended:
-            super().note(*note)
+            super().view_woke(view)
+
+    def view_slept(self, view: ViewKey) -> None:
+        if not self._ended:
+            super().view_slept(view)
+
+    def fair_changed(self, table: FairTable) -> None:
+        if not self._ended:
+            super().fair_changed(table)
 
     def close(self) -> None:
         with self._ending():

@@ -73,7 +73,7 @@ class Site:
 
     async def _described(self, whole: CachedResponse, request: Request) -> RawResponse:
         """Serve a large document, with a limit per address."""
-        room = self._api.node.limits.take(f"address {request.address}", ANONYMOUS_RATE)
+        room = self._api.node.limits.count_request(f"address {request.address}", ANONYMOUS_RATE)
         if not room.allowed:
             raise limited(room, "requests")
         return await run_in_threadpool(whole.sent, request.etag, request.codings)

@@ -118,7 +118,7 @@ class OpportunityTable:
 
         return self.cached(("order", name, falling), sort)
 
-    def rows(self, at: Sequence[int]) -> list[msgspec.Raw]:
+    def encoded_rows(self, at: Sequence[int]) -> list[msgspec.Raw]:
         """Encoded rows."""
         encoded = self._encoded
         missing = [row for row in at if row not in encoded]

@@ -52,7 +52,7 @@ def rows() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def read(door: QuoteReader, quotes: Any, names: Names) -> dict[str, Any]:
-    return columns(door, door.read(quotes, names), names)
+    return columns(door, door.read_quotes(quotes, names), names)
 
 
 def columns(door: QuoteReader, said: Quotes, names: Names) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def decimals() -> st.SearchStrategy[str]:
 @settings(max_examples=less(2000, 400), deadline=None)
 def test_a_number_is_rounded_as_python_does(number: str) -> None:
     text = json.dumps([{**ROW, "odds_american": 7.0}]).replace("7.0", number).encode()
-    said = QuoteReader().read(text, Names(frozenset()))
+    said = QuoteReader().read_quotes(text, Names(frozenset()))
     if said.rejected.height == 0:
         assert said.american.tolist() == [float(number)]
 
@@ -123,9 +123,9 @@ def test_what_is_no_json_is_refused_or_read_as_json_is(data: st.DataObject) -> N
         known = None
     if not isinstance(known, list) or not all(isinstance(row, dict) for row in known):
         with pytest.raises(OddsError):
-            door.read(bytes(text), names)
+            door.read_quotes(bytes(text), names)
         return
-    said = door.read(bytes(text), names)
+    said = door.read_quotes(bytes(text), names)
     if said.scanned is not None:
         assert read(door, bytes(text), names) == by_table(known, names)
 
@@ -139,9 +139,9 @@ def test_what_is_no_json_is_refused_or_read_as_json_is(data: st.DataObject) -> N
 def test_broken_json_is_an_error(field: str) -> None:
     """Also in a row whose texts are known, which are not read again."""
     door, names = QuoteReader(), Names(frozenset())
-    door.codes(door.read(json.dumps([ROW]), names), names)
+    door.codes(door.read_quotes(json.dumps([ROW]), names), names)
     with pytest.raises(OddsError, match="JSON list of objects"):
-        door.read(f"[{json.dumps(ROW)[:-1]}, {field}}}]", names)
+        door.read_quotes(f"[{json.dumps(ROW)[:-1]}, {field}}}]", names)
 
 
 @pytest.mark.parametrize(
@@ -154,10 +154,10 @@ def test_usual_rows_are_read_in_one_pass(field: str) -> None:
     """Whichever field comes first or last; a row that is unusual is read as other JSON is, ten times as slowly."""
     row = json.dumps(ROW)
     for text in (f"{{{field}, {row[1:]}", f"{row[:-1]}, {field}}}", f"{row[:-1]} , {field} }}, {row}"):
-        said = QuoteReader().read(f"[{text}]", Names(frozenset()))
+        said = QuoteReader().read_quotes(f"[{text}]", Names(frozenset()))
         assert said.scanned is not None
         assert said.rejected.is_empty()
-    assert QuoteReader().read(f'[{row[:-1]}, "x": {{}}}}]', Names(frozenset())).scanned is None
+    assert QuoteReader().read_quotes(f'[{row[:-1]}, "x": {{}}}}]', Names(frozenset())).scanned is None
 
 
 def test_numbers_of_many_digits_are_those_of_their_rows() -> None:
@@ -167,7 +167,7 @@ def test_numbers_of_many_digits_are_those_of_their_rows() -> None:
         json.dumps(ROW).replace("1.9", f'{decimal}, "odds_american": {whole}')
         for decimal, whole in zip(odds, american, strict=True)
     ]
-    said = QuoteReader().read(f"[{', '.join(rows)}]", Names(frozenset()))
+    said = QuoteReader().read_quotes(f"[{', '.join(rows)}]", Names(frozenset()))
     assert said.scanned is not None
     assert said.odds.tolist() == [float(number) for number in odds]
     assert said.american.tolist() == [float(number) for number in american]
@@ -178,7 +178,7 @@ def test_a_text_that_ends_too_early_is_an_error() -> None:
     text = text.replace('"-2.5e-13"', "-2.5e-13")
     for at in range(1, len(text)):
         with pytest.raises(OddsError):
-            QuoteReader().read(text[:at], Names(frozenset()))
+            QuoteReader().read_quotes(text[:at], Names(frozenset()))
 
 
 DAY = "2026-02-08"
@@ -221,24 +221,26 @@ def test_times_that_another_parser_has_to_read(text: str) -> None:
 def test_texts_are_met_once() -> None:
     door, names = QuoteReader(), Names(frozenset())
     text = msgspec.json.encode([ROW, {**ROW, "sportsbook": "b"}])
-    first = door.read(text, names)
+    first = door.read_quotes(text, names)
     assert (first.new_terms, first.new_books) != ([], [])
     door.codes(first, names)
-    second = door.read(text, names)
+    second = door.read_quotes(text, names)
     assert (second.new_terms, second.new_books) == ([], [])
     assert second.book.tolist() == [0, 1]
-    assert door.read(msgspec.json.encode([{**ROW, "league": empty} for empty in ("", None)]), names).new_terms == []
+    assert (
+        door.read_quotes(msgspec.json.encode([{**ROW, "league": empty} for empty in ("", None)]), names).new_terms == []
+    )
     other = Names(frozenset())  # whose codes are its own
-    assert door.read(text, other).new_books == ["a", "b"]
+    assert door.read_quotes(text, other).new_books == ["a", "b"]
 
 
 def test_many_texts_are_told_apart() -> None:
     door, names = QuoteReader(), Names(frozenset())
     quotes = [{**ROW, "event_id": f"event {at}", "line": at % 7 / 2, "market_type": "total"} for at in range(9000)]
     text = msgspec.json.encode(quotes)
-    terms, _ = door.codes(door.read(text, names), names)
+    terms, _ = door.codes(door.read_quotes(text, names), names)
     assert np.unique(terms).size == 9000
-    assert (door.read(text, names).term == terms).all()
+    assert (door.read_quotes(text, names).term == terms).all()
 
 
 # ---- the kernel alone, beside its twin ----

@@ -12,7 +12,7 @@ from oddsengine.board.levels import EARLIER
 from oddsengine.board.rows import Rows
 from oddsengine.board.state import Batch
 from oddsengine.live import snapshot
-from oddsengine.live.engine import Engine
+from oddsengine.live.engine import Engine, Recorder
 from oddsengine.live.view import ViewKey
 
 NOW = datetime(2026, 2, 8, 12, tzinfo=UTC)
@@ -38,7 +38,7 @@ def records(rows: Rows) -> int:
     return int(used - spare)
 
 
-class Refusing:
+class Refusing(Recorder):
     """A recorder that makes steps fail on demand, after they were applied."""
 
     def __init__(self) -> None:
@@ -47,9 +47,6 @@ class Refusing:
     def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
         if self.fails:
             raise OSError("no space left on device")
-
-    def note(self, kind: str, what: object) -> None:
-        pass
 
 
 def test_a_row_has_a_record_while_its_price_has_moved() -> None:

@@ -32,7 +32,7 @@ def test_lists_hold_what_was_put_in(seed: int, most_units: int, most_rows: int) 
             naive[unit[slot]].remove(slot)
         if rng.random() < 0.1:
             units.pack(units.pool.size)
-        found = units.rows(np.arange(most_units))
+        found = units.slots_of(np.arange(most_units))
         ends = np.cumsum(units.size[:most_units])
         assert [part.tolist() for part in np.split(found, ends[:-1])] == naive
 

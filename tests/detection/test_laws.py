@@ -162,7 +162,9 @@ def test_one_book_has_no_arbitrage(plan: Plan, data: st.DataObject) -> None:
 
 def best_sums(odds: pl.DataFrame) -> dict[int, float]:
     """The sum of the best arbitrage of every market, or what comes nearest to one."""
-    question = board.ask(board.prepare(odds, [], MOMENT), None, None, "power", None, Wants.of(min_profit=-60.0))
+    question = board.ask(
+        board.prepare(odds, [], MOMENT), None, None, "power", None, Wants.from_thresholds(min_profit=-60.0)
+    )
     _, markets, best = arbitrage.find(question)
     g = question.view.groups
     keys = mix(question.hashes.ladder[g.ladder[markets]], g.threshold[markets].astype("i8"))

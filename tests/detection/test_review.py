@@ -182,7 +182,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
     found = oe.find_ev(board, now=MOMENT, **words)
     assert found.height == 1
     thresholds: dict[str, Any] = dict(min_ev=np.float32(1), min_size=2)  # other types would compile the detectors again
-    assert {column.dtype for column in Wants.of(**thresholds)} == {np.dtype(np.float64)}
+    assert {column.dtype for column in Wants.from_thresholds(**thresholds)} == {np.dtype(np.float64)}
 
 
 def test_row_numbers_that_repeat_are_made_anew() -> None:

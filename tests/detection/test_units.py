@@ -79,7 +79,7 @@ def some_events(g: Groups, events: list[int]) -> tuple[Groups, Longs, Longs]:
 def wide(min_middle_ev: float | None) -> Wants:
     """Thresholds that leave next to nothing out."""
     least = -np.inf if min_middle_ev is None else min_middle_ev
-    return Wants.of(min_ev=0.0, min_profit=0.0, max_profit=10.0, max_hold=3.0, min_middle_ev=least)
+    return Wants.from_thresholds(min_ev=0.0, min_profit=0.0, max_profit=10.0, max_hold=3.0, min_middle_ev=least)
 
 
 def question(prepared: PreparedTable, words: Words) -> Question:

@@ -78,7 +78,7 @@ def survive(sample: Sample, data: bytes) -> None:
         assert isinstance(payload, Payload)
         assert all(type(row.get("id", "")) in (str, type(None)) for row in payload.quotes)
         assert all(type(given) is str for given in payload.removed)
-        QuoteReader().read(payload.quotes, Names(frozenset()))
+        QuoteReader().read_quotes(payload.quotes, Names(frozenset()))
         update = engine.step(payload.quotes, NOW if engine.now is None else engine.now)
         for odds in update.facts.odds[update.rows].tolist():
             assert math.isnan(odds) or 1.0 < odds < math.inf

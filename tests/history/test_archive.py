@@ -79,8 +79,8 @@ def test_archiving_again_adds_only_what_is_new(made: tuple[Path, Path], capsys: 
     assert '"quotes": 0' in capsys.readouterr().out
     assert pl.scan_delta(str(dest)).select(pl.len()).collect().item() == before
     assert archived(dest, "tape1") == Tape(tapes / "tape1").last
-    assert Archive(dest).of("nothing", 2**62).row.size == 0
-    assert Archive(dest / "nowhere").of("nothing", 2**62).row.size == 0
+    assert Archive(dest).changes_of_event("nothing", 2**62).row.size == 0
+    assert Archive(dest / "nowhere").changes_of_event("nothing", 2**62).row.size == 0
 
 
 def test_pieces_are_the_whole(made: tuple[Path, Path]) -> None:
@@ -189,7 +189,7 @@ def test_many_files_become_one(made: tuple[Path, Path], tmp_path: Path, capsys: 
     assert scan_history(str(dest)).equals(scan_history(before))  # not the replaced files as well
     assert archived(dest, "tape1") == Tape(made[0] / "tape1").last
     event = before["event_id"][0]
-    assert Archive(dest).of(event, 2**62).row.size == moves(before.filter(event_id=event), 2**62).row.size
+    assert Archive(dest).changes_of_event(event, 2**62).row.size == moves(before.filter(event_id=event), 2**62).row.size
     assert main(["compact", str(dest), "--keep-hours", "0"]) == 0
     assert f"{done['before']} old files deleted" in capsys.readouterr().out
     assert pl.read_delta(str(dest)).sort(pl.all()).equals(after.sort(pl.all()))

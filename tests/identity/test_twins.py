@@ -100,7 +100,14 @@ def test_twins_of_a_team_are_the_other_teams() -> None:
 
 
 def question(board: list[Row]) -> Question:
-    return ask(prepare(pl.DataFrame(board, infer_schema_length=None), now=NOW), None, None, "power", None, Wants.of())
+    return ask(
+        prepare(pl.DataFrame(board, infer_schema_length=None), now=NOW),
+        None,
+        None,
+        "power",
+        None,
+        Wants.from_thresholds(),
+    )
 
 
 def test_twins_are_only_those_of_the_sport_and_event() -> None:

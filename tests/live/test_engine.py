@@ -177,7 +177,7 @@ def test_a_row_without_a_sport_is_listed_under_that_of_its_event() -> None:
 
     def listed() -> set[tuple[str, str, str]]:
         with index.reader() as reader:
-            columns = reader.take(reader.rows(RowFilter(), {}))
+            columns = reader.take(reader.matching_rows(RowFilter(), {}))
             event = reader.event("h")
         assert event is not None
         assert {(event.sport, event.league)} == {(game.sport, game.league) for game in BoardStats(engine, None).games}
@@ -191,7 +191,7 @@ def test_a_row_without_a_sport_is_listed_under_that_of_its_event() -> None:
         engine.step(total(book, 5.5, 1.9, 1.9, "totals", **NHL), MOMENT)
     assert listed() == {("baseball", "mlb", "total_runs"), ("hockey", "nhl", "total_goals")}
     with index.reader() as reader:
-        columns = reader.take(reader.rows(RowFilter(books=frozenset({"pinnacle"})), {}))
+        columns = reader.take(reader.matching_rows(RowFilter(books=frozenset({"pinnacle"})), {}))
         assert {columns.texts[term].market_type for term in columns.term} == {"total_goals"}
 
 

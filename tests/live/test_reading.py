@@ -24,7 +24,7 @@ from support.rows import whatever_is_found
 
 import oddsengine as oe
 from oddsengine.board.names import Names
-from oddsengine.live.engine import IDLE_S, Engine
+from oddsengine.live.engine import IDLE_S, Engine, Recorder
 from oddsengine.live.update import Update
 from oddsengine.live.view import View, ViewKey, search
 
@@ -388,14 +388,11 @@ def test_a_kept_view_never_sleeps() -> None:
 # ---- after a step that failed ----
 
 
-class Refuses:
+class Refuses(Recorder):
     """A recorder whose disk is full."""
 
     def batch(self, batch: object, slept: Sequence[ViewKey] = ()) -> None:
         raise OSError("no space left on device")
-
-    def note(self, kind: str, what: object) -> None:
-        """Hear nothing."""
 
 
 class Held(NamedTuple):

@@ -18,7 +18,7 @@ from oddsengine.board import state as board_state
 from oddsengine.board.names import GrowingColumn
 from oddsengine.board.rows import COLUMNS
 from oddsengine.identity.layout import FREE
-from oddsengine.live.engine import Engine
+from oddsengine.live.engine import Engine, Recorder
 from oddsengine.live.replica import ReadState, Replica
 from oddsengine.live.view import View
 from oddsengine.query import Index, RowFilter
@@ -56,7 +56,7 @@ def alike(engine: Engine, *, failed: bool = False) -> None:
         units = mine.names.unit_event.size
         for unit in range(units):
             at = np.array([unit], np.int64)
-            assert sorted(other.units.rows(at)) == sorted(mine.units.rows(at)), unit
+            assert sorted(other.units.slots_of(at)) == sorted(mine.units.slots_of(at)), unit
         terms = len(other.names.wordings)
         assert other.names.wordings == mine.names.wordings[:terms]
         assert failed or other.names.numbering is mine.names.wordings
@@ -133,7 +133,7 @@ class FailureError(Exception):
     pass
 
 
-class Failing:
+class Failing(Recorder):
     """A recorder that fails when it is asked to."""
 
     def __init__(self) -> None:
@@ -143,9 +143,6 @@ class Failing:
         failing, self.next = self.next, False
         if failing:
             raise FailureError
-
-    def note(self, *_: Any) -> None:
-        pass
 
 
 @contextmanager
@@ -175,7 +172,7 @@ def held_up(engine: Engine) -> Iterator[ReadState]:
         thread.join()
 
 
-class Holding:
+class Holding(Recorder):
     """A recorder in which a step waits."""
 
     def __init__(self) -> None:
@@ -184,9 +181,6 @@ class Holding:
     def batch(self, *_: Any) -> None:
         self.inside.set()
         assert self.go_on.wait(PATIENCE_S)
-
-    def note(self, *_: Any) -> None:
-        pass
 
 
 def test_readers_do_not_wait_for_a_step() -> None:

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from support.effort import less, some
 
-from oddsengine.live.engine import Engine
+from oddsengine.live.engine import Engine, Recorder
 from oddsengine.live.snapshot import dump, restore, restore_delayed
 from oddsengine.simulate import World
 
 
-class Batches:
+class Batches(Recorder):
     """A recorder that keeps what an engine applied."""
 
     def __init__(self) -> None:
@@ -20,9 +20,6 @@ class Batches:
 
     def batch(self, batch: Any, slept: Any = ()) -> None:
         self.made.append(batch)
-
-    def note(self, kind: str, what: Any) -> None:
-        """Not needed."""
 
 
 def through_msgpack(held: dict[str, Any]) -> Any:

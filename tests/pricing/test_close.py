@@ -467,7 +467,7 @@ def ladders() -> pl.DataFrame:
 
 def test_middles_and_low_holds_take_their_fair_probabilities_from_the_close() -> None:
     odds = ladders()
-    question = ask(prepare(odds, [], NOW), None, None, None, None, Wants.of(min_middle_ev=-np.inf))
+    question = ask(prepare(odds, [], NOW), None, None, None, None, Wants.from_thresholds(min_middle_ev=-np.inf))
     v = question.view
     assert v.close is not None
     fair = {int(t): float(v.close.segment[v.groups.segments[m]]) for m, t in enumerate(v.groups.threshold)}

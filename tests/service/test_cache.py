@@ -553,12 +553,12 @@ def test_a_row_that_was_sent_before_says_what_the_board_says_now(seed: int, link
     index = Index(engine)
     for at in range(8):
         with index.reader() as reader:
-            slots = reader.rows(RowFilter(), {})
+            slots = reader.matching_rows(RowFilter(), {})
             some = slots[np.arange(slots.size) % 3 != at % 3]
             shown, whole = RowEncoder(reader, some), odds(reader.take(some))
             again = RowEncoder(reader, some)
-        assert encoded(shown.rows()) == encoded(whole)
-        assert encoded(again.rows()) == encoded(whole)
+        assert encoded(shown.encode()) == encoded(whole)
+        assert encoded(again.encode()) == encoded(whole)
         here = row_ids(engine.table())
         if len(here) < 3:
             return
@@ -585,11 +585,11 @@ def test_encoded_rows_are_bounded_within_one_version_too(monkeypatch: pytest.Mon
     engine.step(first.quotes, first.now)
     index = Index(engine)
     with index.reader(judged=True) as reader:
-        slots = reader.rows(RowFilter(), {})
+        slots = reader.matching_rows(RowFilter(), {})
         assert slots.size > 60
         for at in range(0, slots.size, 10):
             shown, whole = RowEncoder(reader, slots[at : at + 10]), odds(reader.take(slots[at : at + 10]))
-            assert encoded(shown.rows()) == encoded(whole)
+            assert encoded(shown.encode()) == encoded(whole)
             assert max(map(len, (index.encoded, *reader.lines.encoded))) <= 30
 
 

@@ -318,8 +318,8 @@ def test_health_says_that_usage_is_not_written(tmp_path: Path) -> None:
 def test_minutes_of_an_hour_ago_do_not_come_again() -> None:
     driven = Driven()
     limits = Limits(clock=driven.clock.time, ahead=lambda: driven.clock.ahead)
-    assert [limits.take("acme", 2).allowed for _ in range(3)] == [True, True, False]
+    assert [limits.count_request("acme", 2).allowed for _ in range(3)] == [True, True, False]
     driven.go_on(HOUR)
-    assert limits.take("acme", 2).allowed
+    assert limits.count_request("acme", 2).allowed
     driven.set(-HOUR)
-    assert limits.take("acme", 2).allowed, "the minute of an hour ago was full"
+    assert limits.count_request("acme", 2).allowed, "the minute of an hour ago was full"

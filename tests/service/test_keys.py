@@ -613,15 +613,15 @@ def test_keys_of_another_store_are_taken(store: KeyStore, folder: Path, tmp_path
     offered: list[dict[str, Any]] = []
     other.offer = offered.append
     assert other.pepper_check == store.pepper_check
-    assert other.take(store.rows()) == 2
+    assert other.merge_rows(store.export_rows()) == 2
     assert (caller(other, made.key), other.find(gone.key), offered) == (caller(store, made.key), None, [])
     store.retier(made.record.id, rate=8)
-    assert other.take(store.rows()[:1], offer=True) == 1
+    assert other.merge_rows(store.export_rows()[:1], offer=True) == 1
     assert caller(other, made.key).rate == 8
-    assert offered == other.rows()[:1] == store.rows()[:1]
-    for wrong in ({"id": "oe_1"}, {**store.rows()[0], "more": 1}):
+    assert offered == other.export_rows()[:1] == store.export_rows()[:1]
+    for wrong in ({"id": "oe_1"}, {**store.export_rows()[0], "more": 1}):
         with pytest.raises(UnfitError, match="a key has the fields"):
-            other.take([wrong])
+            other.merge_rows([wrong])
     other.close()
 
 
@@ -876,7 +876,7 @@ def test_account_usage(store: KeyStore, folder: Path) -> None:
     node = Node(store, usage)
     who = caller(store, store.create("acme", KeyTerms("hobby", streaming=True)).key)
     for _ in range(7):
-        room = node.limits.take(who.account, who.rate)
+        room = node.limits.count_request(who.account, who.rate)
     node.limits.open(who.account, who.streams)
     found = node.ask(who, "GET", "/account/usage")["data"]
     requests = found["requests"]

@@ -71,7 +71,7 @@ def together(work: Callable[[], None], count: int = 8) -> None:
 def test_a_minute_of_requests(clock: Clock) -> None:
     limits = Limits(clock=clock)
     reset = int(clock.at) + 30  # the minute of the clock ends, not one that began with the first request
-    assert [limits.take("acme", 3) for _ in range(5)] == [
+    assert [limits.count_request("acme", 3) for _ in range(5)] == [
         Room(3, 2, reset, True),
         Room(3, 1, reset, True),
         Room(3, 0, reset, True),
@@ -79,25 +79,25 @@ def test_a_minute_of_requests(clock: Clock) -> None:
         Room(3, 0, reset, False),
     ]
     clock.at += 29.9
-    assert not limits.take("acme", 3).allowed
+    assert not limits.count_request("acme", 3).allowed
     clock.at += 0.1
-    assert limits.take("acme", 3) == Room(3, 2, reset + 60, True)
+    assert limits.count_request("acme", 3) == Room(3, 2, reset + 60, True)
 
 
 def test_each_account_and_address_has_its_own_minute(clock: Clock) -> None:
     limits = Limits(clock=clock)
-    assert limits.take("acme", 1).allowed
-    assert limits.take("other", 1).allowed
-    assert limits.take("address acme", 1).allowed
-    assert not limits.take("acme", 1).allowed
+    assert limits.count_request("acme", 1).allowed
+    assert limits.count_request("other", 1).allowed
+    assert limits.count_request("address acme", 1).allowed
+    assert not limits.count_request("acme", 1).allowed
 
 
 def test_keys_of_one_account_share_its_minute(clock: Clock) -> None:
     limits = Limits(clock=clock)
     for _ in range(12):
-        limits.take("acme", 300)
-    assert not limits.take("acme", 12).allowed
-    assert limits.take("acme", 300).remaining == 300 - 14
+        limits.count_request("acme", 300)
+    assert not limits.count_request("acme", 12).allowed
+    assert limits.count_request("acme", 300).remaining == 300 - 14
 
 
 @pytest.mark.parametrize(("who", "left"), [
@@ -108,17 +108,17 @@ def test_keys_of_one_account_share_its_minute(clock: Clock) -> None:
 def test_addresses_of_one_network_share_its_minute(clock: Clock, who: str, left: int) -> None:
     limits = Limits(clock=clock)
     for each in ("address 2001:db8::1", "address 2001:db8::ff:1", "address 1.2.3.4"):
-        limits.take(each, 10)
+        limits.count_request(each, 10)
     assert limits.room(who, 10).remaining == left + 1
-    assert limits.take(who, 10).remaining == left
+    assert limits.count_request(who, 10).remaining == left
 
 
 def test_requests_to_other_processes_count_in_their_minute(clock: Clock) -> None:
     limits = Limits(clock=clock)
     limits.elsewhere["acme"], limits.elsewhere_minute = 7, int(clock.at) // 60
-    assert limits.take("acme", 10).remaining == limits.room("acme", 10).remaining == 2
+    assert limits.count_request("acme", 10).remaining == limits.room("acme", 10).remaining == 2
     clock.at += 60.0
-    assert limits.take("acme", 10).remaining == limits.room("acme", 10).remaining == 9
+    assert limits.count_request("acme", 10).remaining == limits.room("acme", 10).remaining == 9
 
 
 def test_looking_counts_nothing(clock: Clock) -> None:
@@ -126,7 +126,7 @@ def test_looking_counts_nothing(clock: Clock) -> None:
     assert limits.room("acme", 2) == Room(2, 2, int(clock.at) + 30, True)
     for remaining in (1, 0, 0):
         allowed = limits.room("acme", 2).allowed
-        assert limits.take("acme", 2).allowed == allowed
+        assert limits.count_request("acme", 2).allowed == allowed
         assert [limits.room("acme", 2).remaining for _ in range(3)] == [remaining] * 3
     assert not limits.room("acme", 2).allowed
 
@@ -136,7 +136,7 @@ def test_threads_together_get_what_one_would() -> None:
     for _ in range(20):
         limits = Limits(clock=Clock())
         rooms: list[Room] = []
-        together(lambda limits=limits, rooms=rooms: rooms.extend(limits.take("acme", 100) for _ in range(25)))  # type: ignore[misc]
+        together(lambda limits=limits, rooms=rooms: rooms.extend(limits.count_request("acme", 100) for _ in range(25)))  # type: ignore[misc]
         assert sorted(room.remaining for room in rooms) == [0] * 100 + [*range(100)]
         assert sum(room.allowed for room in rooms) == 100
 
@@ -150,7 +150,7 @@ def test_minutes_count_as_their_twin(steps: list[tuple[str, float]]) -> None:
         clock.at += later
         minute = int(clock.at) // 60
         twin[who, minute] = twin.get((who, minute), 0) + 1
-        assert limits.take(who, 1000).remaining == 1000 - twin[who, minute]
+        assert limits.count_request(who, 1000).remaining == 1000 - twin[who, minute]
         for other in "abc":
             assert limits.room(other, 1000).remaining == 1000 - twin.get((other, minute), 0)
 
@@ -168,18 +168,18 @@ def test_a_bucket_fills_at_its_rate_up_to_its_burst(
         now += wait
         lost = max(lost, (now - 50.0) * rate - spent)
         spent += tokens
-        assert bucket.take(now, tokens) == burst + (now - 50.0) * rate - spent - lost
+        assert bucket.take_tokens(now, tokens) == burst + (now - 50.0) * rate - spent - lost
 
 
 def test_many_addresses_need_bounded_memory(clock: Clock) -> None:
     limits = Limits(clock=clock, most=1000)
     for at in range(5000):
-        limits.take(f"address {at}", 12)
+        limits.count_request(f"address {at}", 12)
         assert len(limits) <= 1000
-    assert limits.take("address 4999", 12).remaining == 10  # the newest are still counted
+    assert limits.count_request("address 4999", 12).remaining == 10  # the newest are still counted
     clock.at += 120
     for at in range(500):
-        limits.take(f"address {at}", 12)
+        limits.count_request(f"address {at}", 12)
     assert len(limits) == 500  # what ended is gone
 
 
@@ -249,7 +249,7 @@ def test_days_weeks_and_months(file: Path, clock: Clock) -> None:
     def on(month: int, day: int, count: int) -> None:
         clock.at = datetime(2026, month, day, 12, tzinfo=UTC).timestamp()
         for _ in range(count):
-            limits.take("acme", 10**6)
+            limits.count_request("acme", 10**6)
         usage.flush()
 
     for month, day, count in ((1, 31, 1), (2, 1, 10), (2, 2, 100), (2, 8, 1000)):
@@ -290,7 +290,7 @@ def test_only_answered_requests_of_accounts_are_used(file: Path, clock: Clock) -
     limits = Limits(usage, clock=clock)
     for who in ("acme", "address 1.2.3.4", "failed 1.2.3.4"):
         for _ in range(5):
-            limits.take(who, 3)
+            limits.count_request(who, 3)
     usage.close()
     with sqlite3.connect(file) as held:
         assert held.execute("SELECT account, requests FROM usage").fetchall() == [("acme", 3)]
@@ -299,7 +299,7 @@ def test_only_answered_requests_of_accounts_are_used(file: Path, clock: Clock) -
 
 def test_without_a_file_nothing_is_used() -> None:
     limits = Limits()
-    limits.take("acme", 3)
+    limits.count_request("acme", 3)
     assert limits.used("acme") == UsageCounts(0, 0, 0)
 
 
@@ -336,7 +336,7 @@ def test_totals_of_all_processes_only_rise(file: Path, clock: Clock) -> None:
     usage.add("acme", clock())
     usage.flush()
     for total, known in ((5, 5), (3, 5), (7, 7)):
-        usage.take({("acme", today): total, ("other", today): 2})
+        usage.adopt_totals({("acme", today): total, ("other", today): 2})
         assert usage.totals() == {("acme", today): known, ("other", today): 2}
         assert usage.used("acme").today == known
     usage.close()

@@ -39,7 +39,7 @@ def small_games(draw: st.DrawFn, bets: int = 4) -> Pairs:
 def test_growth_is_that_of_all_combinations(games: Pairs, staked: float) -> None:
     n = sum(len(gains[0]) for _, gains in games)
     stakes = np.random.default_rng(n).dirichlet(np.ones(n)) * staked
-    assert growth(GameColumns.of(games), stakes) == pytest.approx(
+    assert growth(GameColumns.from_pairs(games), stakes) == pytest.approx(
         naive.portfolio_growth(games, stakes.tolist()), abs=1e-8
     )
 
@@ -47,7 +47,7 @@ def test_growth_is_that_of_all_combinations(games: Pairs, staked: float) -> None
 def test_growth_near_ruin() -> None:
     games = [([0.999, 0.001], [[0.5], [-1.0]])]
     for staked in (0.9, 0.999, 0.9999):
-        assert growth(GameColumns.of(games), [staked]) == pytest.approx(
+        assert growth(GameColumns.from_pairs(games), [staked]) == pytest.approx(
             naive.portfolio_growth(games, [staked]), abs=1e-8
         )
 
@@ -56,19 +56,19 @@ def test_growth_near_ruin() -> None:
 @given(small_games(3), st.sampled_from([1.0, 0.3]), st.sampled_from([1.0, 0.5]))
 def test_no_search_finds_more_growth(games: Pairs, most: float, total: float) -> None:
     n = sum(len(gains[0]) for _, gains in games)
-    stakes = best_stakes(GameColumns.of(games), StakeLimits.none(n)._replace(bet=np.full(n, most), total=total))
+    stakes = best_stakes(GameColumns.from_pairs(games), StakeLimits.none(n)._replace(bet=np.full(n, most), total=total))
     assert (stakes >= 0.0).all()
     assert (stakes <= most + 1e-12).all()
     assert stakes.sum() <= total + 1e-12
     searched = naive.portfolio_search(games, [min(most, 0.9999)] * n, min(total, 0.9999))
-    ours = growth(GameColumns.of(games), stakes)
+    ours = growth(GameColumns.from_pairs(games), stakes)
     assert ours >= naive.portfolio_growth(games, searched) - 1e-7
 
 
 @given(small_games(4), st.sampled_from([1.0, 0.2]), st.sampled_from([1.0, 0.3]))
 def test_bets_may_be_added_one_at_a_time(games: Pairs, most: float, total: float) -> None:
     """Without an edge of its own a bet may still be a hedge."""
-    of = GameColumns.of(games)
+    of = GameColumns.from_pairs(games)
     n = int(of.bet[-1])
     halves = np.arange(n) % 2 == np.arange(2)[:, None]
     limits = StakeLimits(np.full(n, most), halves, np.full(2, 0.15), total)
@@ -80,7 +80,7 @@ def test_bets_may_be_added_one_at_a_time(games: Pairs, most: float, total: float
 
 @given(st.floats(0.01, 0.99), st.floats(1.05, 50.0))
 def test_one_bet_is_kelly(prob: float, odds: float) -> None:
-    stakes = best_stakes(GameColumns.of([([prob, 1.0 - prob], [[odds - 1.0], [-1.0]])]), StakeLimits.none(1))
+    stakes = best_stakes(GameColumns.from_pairs([([prob, 1.0 - prob], [[odds - 1.0], [-1.0]])]), StakeLimits.none(1))
     assert stakes[0] == pytest.approx(float(oe.kelly(prob, odds)), abs=2e-6)
 
 
@@ -90,7 +90,7 @@ def test_exclusive_outcomes_are_exclusive_kelly(outcomes: list[tuple[float, floa
     p = weights / (weights.sum() + 0.2)  # an outcome that nobody quotes takes the rest
     odds = np.maximum(np.array([x for _, x in outcomes]) / p, 1.05)
     gains = np.vstack([np.where(np.eye(p.size) > 0.0, odds - 1.0, -1.0), np.full(p.size, -1.0)])
-    games = GameColumns.of([([*p, 1.0 - p.sum()], gains)])
+    games = GameColumns.from_pairs([([*p, 1.0 - p.sum()], gains)])
     wanted = oe.kelly_exclusive(p, odds)
     got = best_stakes(games, StakeLimits.none(p.size))
     assert growth(games, got) == pytest.approx(growth(games, wanted * (1.0 - 1e-9)), abs=1e-7)
@@ -127,8 +127,10 @@ def test_limits_as_a_convex_solver_finds_them(seed: int) -> None:
     books = np.arange(24) % 4
     most, groups, caps = np.full(24, 0.05), [np.flatnonzero(books == b) for b in range(4)], [0.1, 0.15, 0.0, 0.2]
     limits = StakeLimits(most, books == np.arange(4)[:, None], np.array(caps))
-    stakes = best_stakes(GameColumns.of(pairs), limits)
-    assert growth(GameColumns.of(pairs), stakes) == pytest.approx(solved(prob, gains, most, groups, caps), abs=1e-7)
+    stakes = best_stakes(GameColumns.from_pairs(pairs), limits)
+    assert growth(GameColumns.from_pairs(pairs), stakes) == pytest.approx(
+        solved(prob, gains, most, groups, caps), abs=1e-7
+    )
     assert (stakes[books == 2] == 0.0).all()
 
 
@@ -138,7 +140,7 @@ def test_a_large_game_as_a_convex_solver_finds_it() -> None:
     wins = rng.random((150, 120)) < 0.5
     odds = np.clip(1.0 / (p @ wins) * rng.uniform(0.9, 1.05, 120), 1.05, 20.0)
     gains = np.where(wins, odds - 1.0, -1.0)
-    games = GameColumns.of([(p, gains)])
+    games = GameColumns.from_pairs([(p, gains)])
     stakes = best_stakes(games, StakeLimits.none(120))
     assert growth(games, stakes) == pytest.approx(solved(p, gains, np.ones(120), [], []), abs=1e-7)
 
@@ -147,7 +149,7 @@ def test_a_large_game_as_a_convex_solver_finds_it() -> None:
 def test_whole_steps_beside_every_combination(seed: int) -> None:
     rng = np.random.default_rng(seed)
     pairs = binary_games(rng, 2, 2)
-    games, step = GameColumns.of(pairs), 0.05
+    games, step = GameColumns.from_pairs(pairs), 0.05
     limits = StakeLimits(np.full(4, 0.2), np.array([[True, True, False, False]]), np.array([0.25]))
     stakes = whole_steps(games, best_stakes(games, limits), np.full(4, step), limits)
     count = np.rint(stakes / step)
@@ -165,7 +167,7 @@ def test_whole_steps_beside_every_combination(seed: int) -> None:
 def test_limits_that_meet_in_one_point() -> None:
     # Five bets of 0.02 fill a book's 0.1: the optimum has more active limits than bets.
     rng = np.random.default_rng(200)
-    games = GameColumns.of(binary_games(rng, 200, 1))
+    games = GameColumns.from_pairs(binary_games(rng, 200, 1))
     limits = StakeLimits(np.full(200, 0.02), np.arange(200) % 8 == np.arange(8)[:, None], np.full(8, 0.1))
     stakes = best_stakes(games, limits)
     assert np.isfinite(stakes).all()
@@ -186,12 +188,12 @@ def test_shrinking() -> None:
 
 
 def test_nothing_to_bet() -> None:
-    assert best_stakes(GameColumns.of([]), StakeLimits.none(0)).size == 0
-    bad = GameColumns.of([([0.4, 0.6], [[1.0], [-1.0]])])
+    assert best_stakes(GameColumns.from_pairs([]), StakeLimits.none(0)).size == 0
+    bad = GameColumns.from_pairs([([0.4, 0.6], [[1.0], [-1.0]])])
     assert best_stakes(bad, StakeLimits.none(1)).tolist() == [0.0]
     none = StakeLimits.none(1)._replace(bet=np.zeros(1))
-    assert best_stakes(GameColumns.of([([0.6, 0.4], [[1.0], [-1.0]])]), none).tolist() == [0.0]
+    assert best_stakes(GameColumns.from_pairs([([0.6, 0.4], [[1.0], [-1.0]])]), none).tolist() == [0.0]
     with pytest.raises(ValueError, match="must sum to 1"):
-        GameColumns.of([([0.6, 0.6], [[1.0], [-1.0]])])
+        GameColumns.from_pairs([([0.6, 0.6], [[1.0], [-1.0]])])
     with pytest.raises(ValueError, match="got shapes"):
-        GameColumns.of([([0.6, 0.4], [1.0, -1.0])])
+        GameColumns.from_pairs([([0.6, 0.4], [1.0, -1.0])])

@@ -36,7 +36,7 @@ from oddsengine.commands.cli import main
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.identity.wording import WORDING, Wording
-from oddsengine.live.engine import Engine
+from oddsengine.live.engine import Engine, Recorder
 from oddsengine.live.update import Update
 from oddsengine.live.view import ViewKey
 from oddsengine.simulate import World
@@ -56,9 +56,9 @@ wordings: st.SearchStrategy[Wording] = st.tuples(*[st.none() | texts] * len(WORD
 limits = dict(min_ev=0.0, min_profit=0.5, max_hold=2, min_size=0.0, min_middle_ev=None, max_profit=10.0)
 wants = st.sampled_from(
     [
-        ViewKey.of(None, None, "power", None, **limits),
-        ViewKey.of(["FanDuel", "b€t"], ["pinnacle"], "shin", {"fanduel": 0.1}, **limits),
-        ViewKey.of([], {"pinnacle": 3, "circa": 0.1 + 0.2}, "power", None, **{**limits, "min_ev": 1e-300}),
+        ViewKey.from_parameters(None, None, "power", None, **limits),
+        ViewKey.from_parameters(["FanDuel", "b€t"], ["pinnacle"], "shin", {"fanduel": 0.1}, **limits),
+        ViewKey.from_parameters([], {"pinnacle": 3, "circa": 0.1 + 0.2}, "power", None, **{**limits, "min_ev": 1e-300}),
     ]
 )
 notes = st.lists(st.tuples(st.sampled_from(["wake", "sleep"]), wants), max_size=2)
@@ -108,6 +108,13 @@ def plain(batch: Batch) -> list[Any]:
     return [batch.now, terms, batch.books, arrays, batch.links, batch.complete, batch.events, order]
 
 
+def write_note(writer: TapeWriter, kind: str, view: ViewKey) -> None:
+    if kind == "wake":
+        writer.view_woke(view)
+    else:
+        writer.view_slept(view)
+
+
 @given(tapes(), notes, st.integers(1, 6), st.sampled_from([0.0, 1.0, 1e6]), st.sampled_from([1, 4000, 10**9]))
 def test_what_is_written_is_read(
     tmp_path_factory: pytest.TempPathFactory, steps: list[TapeStep], last: list[Any], rows: int, span: float, most: int
@@ -116,10 +123,10 @@ def test_what_is_written_is_read(
     with TapeWriter(path, sync="never", block_rows=rows, block_s=span, segment_bytes=most) as writer:
         for step in steps:
             for kind, wanted in step.notes:
-                writer.note(kind, wanted)
+                write_note(writer, kind, wanted)
             writer.batch(step.batch)
         for kind, wanted in last:
-            writer.note(kind, wanted)
+            write_note(writer, kind, wanted)
     tape = Tape(path)
     read = list(tape)
     assert [(s.number, plain(s.batch), s.notes) for s in read] == [(s.number, plain(s.batch), s.notes) for s in steps]
@@ -135,10 +142,10 @@ def test_what_is_written_is_read(
 
 
 def test_notes_between_two_writers_come_before_the_next_step(tmp_path: Path) -> None:
-    a, b = (ViewKey.of([name], None, "power", None, **limits) for name in "ab")
+    a, b = (ViewKey.from_parameters([name], None, "power", None, **limits) for name in "ab")
     for wanted in (a, b):
         with TapeWriter(tmp_path) as writer:
-            writer.note("wake", wanted)
+            writer.view_woke(wanted)
     with TapeWriter(tmp_path) as writer:
         writer.batch(nothing(0))
     (step,) = Tape(tmp_path)
@@ -148,12 +155,12 @@ def test_notes_between_two_writers_come_before_the_next_step(tmp_path: Path) -> 
 
 def test_notes_in_a_segment_of_their_own(tmp_path: Path) -> None:
     """A reader who goes on after some step hears what was noted since."""
-    a, b = (ViewKey.of([name], None, "power", None, **limits) for name in "ab")
+    a, b = (ViewKey.from_parameters([name], None, "power", None, **limits) for name in "ab")
     for wanted, now in ((a, 0), (b, 1)):
         with TapeWriter(tmp_path, segment_bytes=1) as writer:
             writer.batch(nothing(now))
             writer.flush()
-            writer.note("wake", wanted)
+            writer.view_woke(wanted)
     with TapeWriter(tmp_path, segment_bytes=1) as writer:
         writer.batch(nothing(2))
     tape = Tape(tmp_path)
@@ -845,7 +852,7 @@ def test_a_disk_that_is_full_takes_the_step_back(world: Given, tmp_path: Path, m
     assert replay(Tape(tmp_path)).state_hash() == said
 
 
-class Unwilling:
+class Unwilling(Recorder):
     """A recorder that fails now and then."""
 
     def __init__(self) -> None:
@@ -854,9 +861,6 @@ class Unwilling:
     def batch(self, _: Batch, slept: Sequence[ViewKey] = ()) -> None:
         if self.fails:
             raise RuntimeError("no")
-
-    def note(self, kind: str, what: object) -> None:
-        pass
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -62,7 +62,7 @@ class Mcp:
         if request.method != "POST":
             raise wrong_method(PATHS[0], request.method, ["POST"])
         caller = self._api.access.caller(ENDPOINT, request)
-        room = self._api.node.limits.take(f"mcp {caller.account}", max(MESSAGES, 2 * caller.rate))
+        room = self._api.node.limits.count_request(f"mcp {caller.account}", max(MESSAGES, 2 * caller.rate))
         if not room.allowed:
             raise limited(room, "messages")
         if not self._api.node.ready:

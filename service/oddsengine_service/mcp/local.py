@@ -112,7 +112,7 @@ def _rejected(context: Context) -> Any:
         raise invalid("at least one of event, sport, league, market or sportsbook is required")
     unknown: dict[str, list[str]] = {}
     with reading(context) as reader:
-        slots = reader.rejected(reader.rows(filter_of(context, reader.now), unknown))
+        slots = reader.rejected(reader.matching_rows(filter_of(context, reader.now), unknown))
         page = slots[context.query["offset"] : context.query["offset"] + context.query["limit"]]
         prices = reader.take(page)
     rows: Sequence[Any] = rows_in(RowForm())(prices)

@@ -71,7 +71,7 @@ class Access:
             return ANONYMOUS
         found = self._find(key)
         if found is None:
-            room = self._node.limits.take(f"failed {request.address}", FAILED_RATE)
+            room = self._node.limits.count_request(f"failed {request.address}", FAILED_RATE)
             if not room.allowed:
                 raise limited(room, "invalid keys")
             raise Problem(401, _unauthorized(endpoint), "invalid API key")
@@ -91,7 +91,7 @@ class Access:
             raise error.problem() from error
 
     def _count(self, caller: Caller, request: Request) -> None:
-        room = self._node.limits.take(caller.account or f"address {request.address}", caller.rate)
+        room = self._node.limits.count_request(caller.account or f"address {request.address}", caller.rate)
         remaining = (b"x-ratelimit-remaining", b"%d" % room.remaining)
         request.headers += (*_room(room.limit, room.reset, caller.tier.delay, caller.tier.id), remaining)
         if not room.allowed:

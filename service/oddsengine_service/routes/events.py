@@ -52,7 +52,7 @@ def _matching(context: Context, stats: BoardStats) -> Bools:
     if query["live"] is not None:
         out &= stats.live == query["live"]
     if query["has_score"] is not None:
-        scored = context.node.games.rows(context.caller.tier.delay)
+        scored = context.node.games.states(context.caller.tier.delay)
         out &= np.array([(game.id in scored) == query["has_score"] for game in stats.games], bool)
     if query["team"] is not None:
         games = ((game.sport, game.league, game.home, game.away) for game in stats.games)

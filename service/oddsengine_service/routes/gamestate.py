@@ -48,7 +48,7 @@ def _matches(query: Any, event: str, row: Standing) -> bool:
 
 
 def _rows(context: Context) -> Rows:
-    return context.node.games.rows(context.caller.tier.delay)
+    return context.node.games.states(context.caller.tier.delay)
 
 
 def states(context: Context) -> Any:

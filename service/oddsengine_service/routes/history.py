@@ -232,7 +232,7 @@ def _reason(context: Context, id_: str, event: BoardEvent, moment: int) -> str:
         return "it was cancelled"
     if event.status == "postponed" or (event.status == "upcoming" and not begun):
         return "it has not begun"
-    first = _past(context).history.of(id_, LATEST).at
+    first = _past(context).history.changes_of_event(id_, LATEST).at
     if first.size and begun and int(first.min()) < event.start:
         return f"none of its prices was on offer in the last {LAST_S // 60} minutes before its start"
     return "it was first seen after its start"
@@ -325,7 +325,7 @@ def history(context: Context) -> Any:
     missing: dict[str, list[str]] = {}
     if now is None:
         return page(context, [], 0, 0, answer_meta(context, {"event": [id_]}))
-    moves = past.history.of(id_, min(now, until))
+    moves = past.history.changes_of_event(id_, min(now, until))
     if not moves.wordings:
         missing["event"] = [id_]
     terms, term, book, ids = described(moves)

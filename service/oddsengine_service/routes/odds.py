@@ -153,7 +153,7 @@ class _PageRequest(NamedTuple):
     cursor: Cursor | None
 
     @classmethod
-    def of(cls, context: Context, sort: str = "") -> "_PageRequest":
+    def parse(cls, context: Context, sort: str = "") -> "_PageRequest":
         q = context.query
         cursor: Cursor | None = q.get("cursor")
         return cls(sort if cursor is None else cursor.sort, q["limit"], q["offset"], cursor)
@@ -165,7 +165,7 @@ class _PageRequest(NamedTuple):
 def listing(context: Context) -> dict[str, Any]:
     q = context.query
     grouped = q["group_by"] is not None
-    names, cut = q["fields"] or None, _PageRequest.of(context, q["sort"] or "")
+    names, cut = q["fields"] or None, _PageRequest.parse(context, q["sort"] or "")
     if grouped:
         return _grouped(context, cut, names)
     return _listed(context, cut, [name for name in names or () if name in ODDS] or None)
@@ -177,7 +177,7 @@ def _rows(
     """A function that encodes the rows of a response, to be called after the lock of the board is released."""
     state, refs = query.get("state"), bool(query.get("include"))
     if names is None and not state and not refs:
-        return RowEncoder(reader, slots, best=best).rows
+        return RowEncoder(reader, slots, best=best).encode
     prices, net, every = reader.take(slots), reader.net(slots) if best else None, BEST if best else ODDS
     if refs:
         return lambda: with_references(fields_of(every, state or "")(prices, net), names)
@@ -202,7 +202,7 @@ def _grouped(context: Context, cut: _PageRequest, names: Sequence[str] | None) -
     """A page of events with their prices."""
     missing: dict[str, list[str]] = {}
     with reading(context) as reader:
-        rows = reader.rows(filter_of(context, reader.now), missing)
+        rows = reader.matching_rows(filter_of(context, reader.now), missing)
         parts, before, total, firsts = reader.groups(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
         prices = [reader.take(part) for part in parts]
         on = before + len(parts) < total
@@ -235,13 +235,13 @@ _SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start",
 
 def best(context: Context) -> dict[str, Any]:
     query = context.query
-    return _listed(context, _PageRequest.of(context, query["sort"] or ""), query["fields"] or None, best=True)
+    return _listed(context, _PageRequest.parse(context, query["sort"] or ""), query["fields"] or None, best=True)
 
 
 def comparison(context: Context) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
     with reading(context) as reader:
-        rows = reader.rows(filter_of(context, reader.now, event=(context.query["event"],)), missing)
+        rows = reader.matching_rows(filter_of(context, reader.now, event=(context.query["event"],)), missing)
         prices = reader.take(slots := reader.first_rows(rows))
         more: dict[str, Any] = {"truncated": True} if slots.size < rows.size else {}
         meta = _meta(context, reader, missing, **more)
@@ -266,7 +266,7 @@ def batch(context: Context) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
     with reading(context) as reader:
         f = RowFilter(books=books_for(context, requested or None), event=ids, market=markets or None)
-        rows = reader.rows(f, missing)
+        rows = reader.matching_rows(f, missing)
         parts, *_ = reader.groups(rows, "", len(ids), 0, None)
         whole = np.concatenate(parts) if parts else rows
         prices = reader.take(slots := reader.first_rows(whole))
@@ -285,7 +285,7 @@ def batch(context: Context) -> dict[str, Any]:
 
 def delta(context: Context) -> dict[str, Any]:
     seen = bool(context.query["seen"])
-    cut = _PageRequest.of(context, "renewed" if seen else "moved")
+    cut = _PageRequest.parse(context, "renewed" if seen else "moved")
     missing: dict[str, list[str]] = {}
     since = micros(context.query["since"])
     with reading(context) as reader:
@@ -293,10 +293,10 @@ def delta(context: Context) -> dict[str, Any]:
         oldest = now - REMEMBERED_S * SECOND if now != NO_TIME else NO_TIME
         after = max(since, int(oldest))
         f = filter_of(context, now, after=after, seen=seen)
-        rows = reader.rows(f, missing)
+        rows = reader.matching_rows(f, missing)
         slots, before = reader.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
         encoder = RowEncoder(reader, slots)
-        removed_rows = reader.take(reader.rows(f, {}, gone=True))
+        removed_rows = reader.take(reader.matching_rows(f, {}, gone=True))
         on = before + slots.size < rows.size
         cursor = reader.cursor(slots[-1], cut.sort) if on and slots.size else None
         meta = _meta(context, reader, missing, server_time=timestamps(np.array([since if now == NO_TIME else now]))[0])
@@ -304,7 +304,7 @@ def delta(context: Context) -> dict[str, Any]:
         meta["since_clamped"] = True
     if seen:
         meta["seen"] = True
-    shown_rows = encoder.rows()
+    shown_rows = encoder.encode()
     answer = page(context, shown_rows, len(shown_rows), rows.size, meta, cursor, before=before)
     return {**answer, "removed": removed(removed_rows)}
 
@@ -326,7 +326,7 @@ def of_event(context: Context) -> dict[str, Any]:
     with reading(context) as reader:
         if not reader.has_rows(id_):
             raise unknown("event", id_)
-    return _listed(context, _PageRequest.of(context), None, event=(id_,))
+    return _listed(context, _PageRequest.parse(context), None, event=(id_,))
 
 
 # ---- declarations ----

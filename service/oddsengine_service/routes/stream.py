@@ -94,7 +94,7 @@ async def stream(channel: str | None, api: "Api", request: "Request", receive: A
             **({"resumed": wants.since is not None} if query["resume"] else {}),
             **({"seen": True} if wants.seen else {}), **({"meta": meta} if meta else {}),
         }  # fmt: skip
-        first, permit = [frame("connected", connected)], Permit.of(api, request)
+        first, permit = [frame("connected", connected)], Permit.for_request(api, request)
         subscriber = hub.lines.enter(send, caller.account, caller.key, permit, wants.wire, first)
         await hub.serve(subscriber, wants, _disconnected(receive))
 
@@ -142,7 +142,7 @@ class Permit:
     rights: tuple[str, frozenset[str]]
 
     @classmethod
-    def of(cls, api: "Api", request: "Request") -> "Permit":
+    def for_request(cls, api: "Api", request: "Request") -> "Permit":
         """The permit of a request."""
         secret = request.credential(in_query=request.endpoint.query_key) or b""
         return cls(api.node.keys, secret.decode("latin-1"), request.caller.account, request.caller.rights)
@@ -160,7 +160,9 @@ def unknown_ids(context: Context) -> dict[str, list[str]]:
     """Ids in the filters that neither the catalog nor the board has, by parameter."""
     query, missing = context.query, dict[str, list[str]]()
     with index_of(context).reader() as reader:
-        reader.rows(RowFilter(**{name: query[name] for name in ("sport", "league", "market", "event")}), missing)
+        reader.matching_rows(
+            RowFilter(**{name: query[name] for name in ("sport", "league", "market", "event")}), missing
+        )
         if strange := reader.missing_books(query["sportsbook"] or ()):
             missing["sportsbook"] = strange
     return missing
@@ -215,7 +217,7 @@ def wants_of(
     if kinds is not None:
         opportunities = OpportunityFilter(
             books, **chosen, live=live, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"],
-            form=form, game=context.node.games.of if "gamestate" in caller.features else None, low=low,
+            form=form, game=context.node.games.state_of if "gamestate" in caller.features else None, low=low,
             high=high, include=tuple(name for name in include if name != "refs"),
         )  # fmt: skip
     lines = books_of(caller.tier.id)

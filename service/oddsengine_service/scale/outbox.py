@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from oddsengine.live.engine import Batch, Engine, ViewKey
+from oddsengine.live.engine import Batch, Engine, Recorder, ViewKey
 from oddsengine_service.node import Node, StalledError
 from oddsengine_service.scale.messages import BatchStep, Entry, FuturesPrices, ScoreBatch, SplitsRecord, packed
 
@@ -41,7 +41,7 @@ class PendingItems(Generic[Item]):
             return time.monotonic() - self._items[0][1] if self._items else 0.0
 
 
-class Outbox(PendingItems[Entry]):
+class Outbox(PendingItems[Entry], Recorder):
     """Collects entries in the writer's thread; attached to the engine like a tape.
 
     `max_payload` is the maximum size of a message in bytes.
@@ -89,9 +89,6 @@ class Outbox(PendingItems[Entry]):
             for each in taken_back:
                 self._items.remove(each)
         self._put(Entry("step", BatchStep(number, batch)))
-
-    def note(self, kind: str, what: object) -> None:
-        """Views and fair-price constants are local to each process."""
 
     def _check(self, most: float) -> None:
         if self.waiting_s > most:

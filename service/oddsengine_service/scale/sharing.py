@@ -63,7 +63,7 @@ class SharedKeys:
         rows = []
         while (entry := await self._changes.updates(timeout=5.0)) is not None:
             rows += self._row(entry)
-        await asyncio.to_thread(self._store.take, rows)
+        await asyncio.to_thread(self._store.merge_rows, rows)
 
     async def watch(self) -> None:
         while True:
@@ -72,7 +72,7 @@ class SharedKeys:
             except TROUBLE:
                 continue
             if entry is not None and (rows := self._row(entry)):
-                await asyncio.to_thread(self._store.take, rows)
+                await asyncio.to_thread(self._store.merge_rows, rows)
 
     def _row(self, entry: Any) -> list[dict[str, Any]]:
         if entry.key == _PEPPER or not entry.value:
@@ -233,7 +233,7 @@ class SharedUsage:
                 while messages.pending_msgs:
                     new.append(await messages.next_msg(timeout=1.0))
                 totals = {_account_day(one.subject): int(msgspec.json.decode(one.data)["val"]) for one in new}
-                await asyncio.to_thread(self._usage.take, totals)
+                await asyncio.to_thread(self._usage.adopt_totals, totals)
                 after = new[-1].metadata.sequence.stream
                 if by_time:
                     return after

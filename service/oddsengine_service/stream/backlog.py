@@ -67,7 +67,7 @@ class Backlog:
     def __bool__(self) -> bool:
         return bool(self._rows)
 
-    def take(self, some: Iterable[StreamEvent]) -> None:
+    def merge(self, some: Iterable[StreamEvent]) -> None:
         """Merge events."""
         for event in some:
             if event.family == SEEN:

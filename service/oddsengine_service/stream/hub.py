@@ -633,7 +633,7 @@ class StreamHub:
             making.snapshot = making.snapshot._replace(before=self._node.engine.number)
             making.unread = watch.ids()
         some, making.unread = making.unread[:PART], making.unread[PART:]
-        part = watch.read(some)
+        part = watch.read_open(some)
         making.snapshot.open.update(part.open)
         making.snapshot = making.snapshot._replace(number=part.number)
         if making.unread:
@@ -652,7 +652,7 @@ class StreamHub:
 
     def _read(self, watch: Watch, outdated: set[OpportunityId]) -> None:
         began = time.monotonic()
-        found = watch.read(outdated)
+        found = watch.read_open(outdated)
         spent = time.monotonic() - began
         self._jobs.put(lambda: self._after_update(found.number, lambda: self._settle(watch, outdated, found, spent)))
 
@@ -668,7 +668,7 @@ class StreamHub:
         with self._coming_lock:
             subscribers = self._coming.pop(prices, []) if resuming is None else resuming
         try:
-            taken = prices.take() if missed is None else prices.replay(missed, exact=exact)
+            taken = prices.snapshot() if missed is None else prices.replay(missed, exact=exact)
         except Exception as error:
             self._log.failure(b"-", "(stream)", error)
             for subscriber, _ in subscribers:

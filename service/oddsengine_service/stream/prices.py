@@ -58,19 +58,22 @@ class PriceGroup:
             return []
         self.number = moves.number
         out: list[StreamEvent] = []
-        if self._suspended and (at := self._chosen.of(moves.hidden, moves.terms)).size:
+        if self._suspended and (at := self._chosen.matching_rows(moves.hidden, moves.terms)).size:
             at = at[self._was(moves.hidden, at)]
             self.total -= at.size
             locks, ids = moves.locks(), moves.ids(moves.hidden)
             for book, some in _by_book(moves.hidden, at):
                 out += self.wire.locked(book, [ids[i] for i in some], [locks[i] for i in some], self.total)
         for rows in moves.lost if self._suspended else moves.left:
-            at = self._chosen.of(rows, moves.terms)
+            at = self._chosen.matching_rows(rows, moves.terms)
             if rows is moves.lost[1]:  # suspended before and not counted; it may have changed since
                 out += self._gone(moves, rows, at)
             else:
                 out += self._removed(moves, rows, at[self._was(rows, at)])
-        new, moving = self._chosen.of(moves.new, moves.terms), self._chosen.of(moves.moved, moves.terms)
+        new, moving = (
+            self._chosen.matching_rows(moves.new, moves.terms),
+            self._chosen.matching_rows(moves.moved, moves.terms),
+        )
         new = new[moves.concerned(self.wanted.lines)[new]]
         fresh = np.array(moves.fresh, bool)
         if (matched := moves.matched(self.wanted)) is not None:  # sports of events have changed
@@ -135,15 +138,15 @@ class PriceGroup:
         """When rows were last seen: both changed rows, whose delta does not include it, and rows seen again."""
         facts, ids = moves.moved.facts, moves.ids(moves.moved)
         times = timestamps(facts.seen)
-        at = self._chosen.of(moves.moved, moves.terms).tolist()
+        at = self._chosen.matching_rows(moves.moved, moves.terms).tolist()
         said = [(ids[i], times[i]) for i in at]
         if (again := moves.renewed()) is not None:
             seen, ids, times = again
-            said += [(ids[i], times[i]) for i in self._chosen.of(seen, moves.terms).tolist()]
+            said += [(ids[i], times[i]) for i in self._chosen.matching_rows(seen, moves.terms).tolist()]
         return renewed([id_ for id_, _ in said], raw(OddsSeen(*each) for each in said))
 
     def _active(self, reader: BoardReader) -> Ints:
-        return reader.active(reader.rows(self.wanted, {}))
+        return reader.active(reader.matching_rows(self.wanted, {}))
 
     def replay(self, missed: MissedChanges, *, exact: bool) -> BoardFrames | None:
         """Rows that changed since an update, as they are now; from any thread.
@@ -155,11 +158,11 @@ class PriceGroup:
         with self._index.reader(judged=True, lines=self.wanted.lines) as reader:
             if exact and reader.number != missed.number:
                 return None
-            every = reader.rows(wanted._replace(live=None, low=None, high=None), {})
+            every = reader.matching_rows(wanted._replace(live=None, low=None, high=None), {})
             every = every[every < missed.changed.size]
             every = every[missed.changed[every] >= missed.since]
             active = self._active(reader)
-            held = np.isin(every, reader.rows(wanted, {}) if self._suspended else active)
+            held = np.isin(every, reader.matching_rows(wanted, {}) if self._suspended else active)
             here, away = reader.take(every[held]), reader.take(every[~held])
             total, names = active.size, reader.books_of(active)
         out, chosen = list[StreamEvent](), TermFilter(wanted)
@@ -168,7 +171,7 @@ class PriceGroup:
             gone.setdefault(away.books[code], []).append(id_)
         for number, terms, parts in missed.lost:
             for rows in parts if number >= missed.since else ():
-                for book, some in _by_book(rows, chosen.of(rows, terms)):
+                for book, some in _by_book(rows, chosen.matching_rows(rows, terms)):
                     every_id = hexadecimal(rows.facts.id)
                     gone.setdefault(book, []).extend(every_id[i] for i in some)
         for name, lost in sorted(gone.items()):
@@ -177,11 +180,11 @@ class PriceGroup:
         out += wire.added(ids, rows_, [True] * len(ids), total, [here.books[book] for book in here.book])
         return BoardFrames(missed.number, bodies(out), wire.complete(names, total, resumed=True))
 
-    def take(self) -> BoardFrames:
+    def snapshot(self) -> BoardFrames:
         """A snapshot of the current rows; thread-safe."""
         with self._index.reader(judged=True, lines=self.wanted.lines) as reader:
             number = reader.number
-            found = reader.take(reader.rows(self.wanted, {}) if self.seen else self._active(reader))
+            found = reader.take(reader.matching_rows(self.wanted, {}) if self.seen else self._active(reader))
         rows = rows_in(self.form)(found)
         books = sorted({row["sportsbook"] for row in rows})
         return BoardFrames(number, self.wire.snapshot(rows), self.wire.complete(books, len(rows), resumed=False))

@@ -133,7 +133,7 @@ class Subscriber:
     def miss(self, events: Iterable[StreamEvent]) -> None:
         """Merge events into the backlog."""
         if self.backlog is not None and not self.gone and not self._ending:
-            self.backlog.take(events)
+            self.backlog.merge(events)
             if self.backlog.size > self._bounds.limit:
                 self.cut("the client is too slow")
 

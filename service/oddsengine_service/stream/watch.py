@@ -153,7 +153,7 @@ class Watch:
         by_kind = self._view.ids() if self._view is not None else {}
         return [int(id_, 16) for ids in by_kind.values() for id_ in ids]
 
-    def read(self, words: Collection[OpportunityId]) -> "ViewSnapshot":
+    def read_open(self, words: Collection[OpportunityId]) -> "ViewSnapshot":
         """Read some open opportunities; none once the watch is closed. Thread-safe."""
         before = self._engine.number
         if self._view is None or self._closed:

@@ -220,7 +220,7 @@ class RowEncoder:
         self._found = reader.take(new)
         self._net = reader.net(new) if best else None
 
-    def rows(self) -> list[msgspec.Raw]:
+    def encode(self) -> list[msgspec.Raw]:
         if self._new:
             made = odds(self._found) if self._net is None else best_odds(self._found, self._net)
             for (at, key), row in zip(self._new, made, strict=True):
@@ -287,7 +287,7 @@ def _links(rows: OddsRows, books: Sequence[str], state: str) -> tuple[list[Any],
     for at, text in enumerate(rows.links):
         if text is None:
             continue
-        _, url, name, event, market, selection, largest, _, _, *exchange = OwnTexts.read(text)
+        _, url, name, event, market, selection, largest, _, _, *exchange = OwnTexts.split(text)
         names[at] = name or names[at]
         external[at], markets[at], selections[at] = event or None, market or None, selection or None
         most[at] = _number(largest)

@@ -47,7 +47,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse frames, unless the client sends too much."""
-        if self._bytes.take(self.loop.time(), len(data)) < 0.0:
+        if self._bytes.take_tokens(self.loop.time(), len(data)) < 0.0:
             self.transport.abort()
             return
         super().data_received(data)

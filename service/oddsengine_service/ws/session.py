@@ -136,7 +136,9 @@ class Sockets:
         with slot(api, caller):
             first = [_connected(context, wants, hub.lines.global_seq(api.node.engine.number))]
             first.append(_subscribed(context, wants, missing))
-            socket = hub.lines.enter(send, caller.account, caller.key, Permit.of(api, request), WS, first, Socket)
+            socket = hub.lines.enter(
+                send, caller.account, caller.key, Permit.for_request(api, request), WS, first, Socket
+            )
             assert isinstance(socket, Socket)
             await hub.serve(socket, wants, Session(api, caller, socket).listen(receive))
 
@@ -151,7 +153,7 @@ class Session:
     async def listen(self, receive: Any) -> None:
         """Process messages until the client disconnects."""
         while (received := await receive())["type"] != "websocket.disconnect":
-            if self._messages.take(asyncio.get_running_loop().time(), 1.0) < 0.0:
+            if self._messages.take_tokens(asyncio.get_running_loop().time(), 1.0) < 0.0:
                 text = f"at most {BURST} messages at once and {RATE:g} a second are allowed"
                 self._socket.refuse("rate_limited", text)
                 continue
@@ -186,7 +188,7 @@ class Session:
         api, caller = self._api, self._caller
         if not received.channels:
             raise invalid(f"channels is required: one or more of {', '.join(CHANNELS)}", "missing_channels")
-        room = api.node.limits.take(caller.account, caller.rate)
+        room = api.node.limits.count_request(caller.account, caller.rate)
         if not room.allowed:
             raise Problem(429, "rate_limited", f"{room.limit} requests per minute reached")
         context = Context(caller, _query(received), {}, None, api.node.engine, api.node, ignored)

@@ -200,7 +200,7 @@ def test_sources_that_swap_home_and_away_agree() -> None:
         await hub.deliver("one", Payload(scores=[said]))
         turned = ScoreReading("y", "", ARRIVAL, 2, 9, "Q1", "9:00", "away", sport="basketball")
         await hub.deliver("two", Payload(scores=[turned, turned._replace(event="unheard of")]))
-        ((event, row),) = games.rows().items()
+        ((event, row),) = games.states().items()
         assert hub.engine.table()["event_id"].unique().to_list() == [event]
         assert (row.home_team, row.away_team) == (HOME, AWAY)
         assert (row.home_score, row.away_score, row.possession) == (9, 2, "home")
@@ -241,8 +241,8 @@ def test_scores_come_over_a_socket_and_cost_a_credit(caplog: pytest.LogCaptureFi
                 interval=0.02, timeout=1.0, backoff=0.01, backoff_cap=0.04, scores=True,
             )  # fmt: skip
             async with running(hub, TheOddsApiSource(feed, {"key_env": "key"}, Secrets(["key"]))):
-                await until(games.rows, "a score")
-                ((event, row),) = games.rows().items()
+                await until(games.states, "a score")
+                ((event, row),) = games.states().items()
                 assert (row.home_score, row.away_score, row.is_live, row.game_period) == (101, 99, True, None)
                 assert row.primary_book == "main"
                 await until(lambda: hub.engine.size, "prices")
@@ -252,8 +252,8 @@ def test_scores_come_over_a_socket_and_cost_a_credit(caplog: pytest.LogCaptureFi
                 (status,) = hub.statuses()
                 assert status.credits_an_hour == pytest.approx(2 * 3600 / 0.02)
                 shown["scores"] = []
-                await until(lambda: not games.rows()[event].is_live, "the end")
-                assert (games.rows()[event].game_period, games.rows()[event].home_score) == ("FT", 101)
+                await until(lambda: not games.states()[event].is_live, "the end")
+                assert (games.states()[event].game_period, games.states()[event].home_score) == ("FT", 101)
 
     asyncio.run(check())
 
@@ -292,11 +292,11 @@ def test_one_node_feeds_another(service: Running, stream: bool) -> None:
         )  # fmt: skip
 
         def theirs() -> dict[tuple[str, str], Any]:
-            rows = service.node.games.rows().values()
+            rows = service.node.games.states().values()
             return {(row.home_team, row.away_team): standing(row) for row in rows if not row.stale}
 
         def ours() -> dict[tuple[str, str], Any]:
-            return {(row.home_team, row.away_team): standing(row) for row in games.rows().values()}
+            return {(row.home_team, row.away_team): standing(row) for row in games.states().values()}
 
         def standing(row: Any) -> Any:
             return (
@@ -316,7 +316,7 @@ def test_one_node_feeds_another(service: Running, stream: bool) -> None:
             before = ours()
             await asyncio.to_thread(service.advance, 4)
             await until(lambda: same() and ours() != before, "what it says next")
-            assert {row.primary_book for row in games.rows().values()} == {"up"}
+            assert {row.primary_book for row in games.states().values()} == {"up"}
             (status,) = hub.statuses()
             assert status.status == "ok", status.reason
 
@@ -336,6 +336,6 @@ def test_without_the_right_to_them_prices_come_all_the_same(service: Running) ->
             await until(lambda: hub.engine.size > 50, "prices")
             await until(lambda: "gamestate" in hub.statuses()[0].reason, "the refusal")
             assert hub.statuses()[0].status == "degraded"
-            assert games.rows() == {}
+            assert games.states() == {}
 
     asyncio.run(check())

@@ -432,7 +432,7 @@ def test_the_keeper_tells_everything_once_and_forgets_names() -> None:
     assert set(games._teams) == {"e"}
     games.put([], T0 + timedelta(hours=1))
     assert told[-1] == ({}, ("e",))
-    assert games.rows() == {}
+    assert games.states() == {}
     forget()
     games.put([said("f", 1, 0, T0 + timedelta(hours=1))], T0 + timedelta(hours=1))
     assert len(told) == 2

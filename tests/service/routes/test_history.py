@@ -139,7 +139,7 @@ def test_an_archive_that_grows(tmp_path: Path) -> None:
     engine = Engine()
     ring, archive = Ring(engine), archive_of(engine, tmp_path)
     begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
-    assert archive.of("e", 2**62).row.size == 0
+    assert archive.changes_of_event("e", 2**62).row.size == 0
     for n in range(12):
         at = begin + timedelta(seconds=n)
         rows = [price(1.9 + 0.01 * (n // 2), at, book=book) for book in ("fanduel", "betmgm")]
@@ -149,10 +149,12 @@ def test_an_archive_that_grows(tmp_path: Path) -> None:
         ring.follow(engine.step(rows, at))
         if n % 4 == 2:
             archive.write()
-        one, two = archive.of("e", 2**62), ring.of("e", 2**62)
+        one, two = archive.changes_of_event("e", 2**62), ring.changes_of_event("e", 2**62)
         assert sorted(listed(one)) == sorted(listed(two))
         early = (begin + timedelta(seconds=n / 2)).timestamp() * 1e6
-        assert sorted(listed(archive.of("e", int(early)))) == sorted(row for row in listed(two) if row[1] <= early)
+        assert sorted(listed(archive.changes_of_event("e", int(early)))) == sorted(
+            row for row in listed(two) if row[1] <= early
+        )
     moves = [row for row in listed(two) if row[0] == "fanduel"]
     assert [odds for _, _, odds, _ in moves] == [pytest.approx(1.9 + 0.01 * k) for k in (0, 1, 2, 3, 3, 4, 5)]
     assert [flags for *_, flags in moves] == [0, 0, 0, 0, 2, 0, 0]
@@ -246,8 +248,10 @@ def test_an_archive_of_terms_that_were_counted_anew(tmp_path: Path, monkeypatch:
         ring.follow(engine.step(rows, at, removed=gone))
     assert len(engine.wordings) < 40  # of 81
     for event in ("e", "e0", "f7", "e20", "f39"):
-        assert sorted(listed(archive.of(event, 2**62))) == sorted(listed(ring.of(event, 2**62)))
-    assert archive.of("e", 2**62).row.size == 40
+        assert sorted(listed(archive.changes_of_event(event, 2**62))) == sorted(
+            listed(ring.changes_of_event(event, 2**62))
+        )
+    assert archive.changes_of_event("e", 2**62).row.size == 40
     archive.close()
 
 
@@ -280,7 +284,7 @@ def test_a_full_ring_keeps_openings_and_the_newest_moves() -> None:
     for n in range(25):
         ring.follow(engine.step([price(1.5 + n / 100, begin + timedelta(seconds=n))], begin + timedelta(seconds=n)))
     assert len(ring) == 10
-    found = ring.of("e", 2**62)
+    found = ring.changes_of_event("e", 2**62)
     np.testing.assert_allclose(found.odds, [1.5, *(1.5 + n / 100 for n in range(15, 25))])
     assert (np.diff(found.at) > 0).all()
 
@@ -294,9 +298,9 @@ def test_a_ring_forgets_the_rows_that_moved_longest_ago() -> None:
         rows = [price(1.9, at, event_id=f"e{n}"), price(1.5 + n / 100, at, event_id="steady")]
         ring.follow(engine.step(rows, at))
         assert len(ring._wordings) <= 8 + 2
-    assert ring.of("e0", 2**62).row.size == 0
-    assert ring.of("e39", 2**62).odds.tolist() == [1.9]
-    steady = ring.of("steady", 2**62)
+    assert ring.changes_of_event("e0", 2**62).row.size == 0
+    assert ring.changes_of_event("e39", 2**62).odds.tolist() == [1.9]
+    steady = ring.changes_of_event("steady", 2**62)
     assert steady.odds[-1] == pytest.approx(1.89)
     assert len(set(steady.row.tolist())) == 1
 

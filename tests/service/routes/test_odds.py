@@ -381,7 +381,9 @@ def test_main_lines_are_those_of_the_table() -> None:
         g, rows, kinds = prepared.identity.groups, prepared.table["row_id"].to_list(), prepared.identity.kinds
         for tier in ("sharp", "hobby"):
             books = books_of(tier)
-            main = ask(prepared, None if books is None else sorted(books), None, "power", None, Wants.of()).view.main
+            main = ask(
+                prepared, None if books is None else sorted(books), None, "power", None, Wants.from_thresholds()
+            ).view.main
             expected = {
                 rows[row]: bool(main[market]) or not kinds[g.kind[g.ladder[market]]].has_line
                 for row, market in zip(g.row.tolist(), g.market.tolist(), strict=True)

@@ -186,7 +186,7 @@ def test_a_limit_is_one_over_all_processes(one: Servers, rate: int) -> None:
         def far_too_many(at: int, account: str) -> None:
             pause = threading.Event()
             for n in range(rate):
-                allowed[at] += limits[at].take(account, rate).allowed
+                allowed[at] += limits[at].count_request(account, rate).allowed
                 if n % (rate // 300) == 0:  # 1,000 to 20,000 requests a second
                     pause.wait(0.001)
 

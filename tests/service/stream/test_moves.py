@@ -28,7 +28,7 @@ class Holder:
         self.group = group
         self.odds: dict[str, dict[str, Any]] = {}
         self.backlog: Backlog | None = None
-        taken = group.take()
+        taken = group.snapshot()
         assert taken.number == group.number
         self.merge(taken.frames)
 
@@ -54,7 +54,7 @@ class Holder:
         if self.backlog is None:
             self.merge(bodies(told))
             return
-        self.backlog.take(told)
+        self.backlog.merge(told)
         if not behind:
             frames, self.backlog = self.backlog.frames(), None
             self.merge(frames)

@@ -77,7 +77,7 @@ class Slow(RuleBasedStateMachine):
 
     def tell(self, some: list[StreamEvent]) -> None:
         self.prompt.take(events.bodies(some))
-        self.backlog.take(some)
+        self.backlog.merge(some)
 
     def book(self, id_: str) -> str:
         return BOOKS[IDS.index(id_) % len(BOOKS)]
@@ -163,8 +163,8 @@ def test_what_was_missed_comes_in_parts(count: int) -> None:
     ids = [f"{n:05d}" for n in range(count)]
     backlog, reader = Backlog(), Reader()
     reader.rows = {id_: {"id": id_, "book": "a", "price": 1} for id_ in ids}
-    backlog.take(events.SSE.moved("a", ids, [raw({"id": id_, "price": 2}) for id_ in ids], count))
-    backlog.take(events.SSE.moved("a", ids[:7], [raw({"id": id_, "price": 3}) for id_ in ids[:7]], count))
+    backlog.merge(events.SSE.moved("a", ids, [raw({"id": id_, "price": 2}) for id_ in ids], count))
+    backlog.merge(events.SSE.moved("a", ids[:7], [raw({"id": id_, "price": 3}) for id_ in ids[:7]], count))
     frames = backlog.frames()
     assert [b'"partial":true' in frame for frame in frames] == [True] * (len(frames) - 1) + [False] * bool(frames)
     reader.take(frames)

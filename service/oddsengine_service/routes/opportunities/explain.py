@@ -86,7 +86,7 @@ def _fair_line(context: Context, explanation: Explanation, event: str) -> dict[s
     legs = explanation.prices.filter(pl.col("role") == "leg")["outcome"].to_list()
     if sorted(places.values()) != list(range(len(outcomes))):
         return {}
-    moves = past.history.of(event, micros(now))
+    moves = past.history.changes_of_event(event, micros(now))
     names = hexadecimal(described(moves)[3]) if moves.wordings else []
     current = np.full(len(outcomes), np.nan)
     columns: list[Floats] = []

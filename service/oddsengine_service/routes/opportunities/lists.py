@@ -173,11 +173,11 @@ def _job_kind(own: _ListKind) -> Callable[[Context], Hashable]:
 
 def states(context: Context) -> Mapping[str, Standing]:
     """Game states by event; empty for tiers without game states."""
-    return context.node.games.rows(context.caller.tier.delay) if "gamestate" in context.caller.features else {}
+    return context.node.games.states(context.caller.tier.delay) if "gamestate" in context.caller.features else {}
 
 
 def rows_of(context: Context, kind: OpportunityKind, table: OpportunityTable, places: Sequence[int]) -> list[Any]:
-    rows: list[Any] = table.rows(places)
+    rows: list[Any] = table.encoded_rows(places)
     query = context.query
     state, refs = query.get("state") or "", "refs" in (query.get("include") or ())
     games = states(context) if kind.name in ("arbitrage", "low_hold") else {}
@@ -198,7 +198,7 @@ def _answers(own: _ListKind) -> Callable[[Context], Any]:
         table, offset = listing.table, query["offset"]
         places: list[int] = listing.places[offset : offset + query["limit"]].tolist()
         if query.get("format") == "csv":
-            rows = [] if table is None else map(msgspec.json.decode, table.rows(places))
+            rows = [] if table is None else map(msgspec.json.decode, table.encoded_rows(places))
             return download(rows, context.board.now)
         echoed = {name: query.get(name) for name in ("sport", "league", "sportsbook", "market", *own.echoed.split())}
         source = "simulator" if context.node.demo else "live"
