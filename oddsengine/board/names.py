@@ -17,7 +17,7 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import grown
-from oddsengine.detection.ids import Hashes, ladders, word, words
+from oddsengine.detection.ids import Hashes, hash_text, hash_texts, ladders
 from oddsengine.detection.tails import Forms, forms
 from oddsengine.identity.groups import Groups, Ints, Longs, Words, checksum
 from oddsengine.identity.layout import (
@@ -42,7 +42,7 @@ from oddsengine.identity.wording import (
     leading_league,
     other_games,
     parts_of_rows,
-    read,
+    read_wordings,
     thresholds,
 )
 from oddsengine.pricing.close import Estimator, estimator
@@ -202,7 +202,7 @@ class Names:
         self._kind_hash = GrowingColumn(np.uint64)
         self._event_hash = GrowingColumn(np.uint64)
         for subject in self.subjects:
-            self._subject_hash.append(word(subject))
+            self._subject_hash.append(hash_text(subject))
         self._resolved: dict[str, tuple[Hashable, Any]] = {}  # tables for the kinds and events, and for which
         self._subject_codes: dict[str, int] = {"": 0, "\x00home": 1, "\x00away": 2}
         self.kinds: list[MarketKind] = []
@@ -269,7 +269,7 @@ class Names:
     def book_hash(self) -> Words:
         """Hashes of the books' names."""
         if self._book_hash.size < len(self.books):
-            self._book_hash = np.concatenate((self._book_hash, words(self.books[self._book_hash.size :])))
+            self._book_hash = np.concatenate((self._book_hash, hash_texts(self.books[self._book_hash.size :])))
         return self._book_hash
 
     @property
@@ -368,7 +368,7 @@ class Names:
         if code is None:
             code = self._kind_codes[kind] = len(self.kinds)
             self.kinds.append(kind)
-            self._kind_hash.append(word(f"{kind.period}/{kind.family}"))
+            self._kind_hash.append(hash_text(f"{kind.period}/{kind.family}"))
             self._traits = None
         return code
 
@@ -383,7 +383,7 @@ class Names:
                 raise too_many("players", name, MOST_SUBJECTS)
             code = self._subject_codes[name] = len(self.subjects)
             self.subjects.append(name)
-            self._subject_hash.append(word(name))
+            self._subject_hash.append(hash_text(name))
         return code
 
     # ---- terms ----
@@ -407,7 +407,7 @@ class Names:
     def _add(self, wordings: Sequence[Wording]) -> None:
         if not wordings:
             return
-        terms = read(parts_of_rows(wordings), self._off)
+        terms = read_wordings(parts_of_rows(wordings), self._off)
         line = np.array([np.nan if wording[-1] is None else wording[-1] for wording in wordings], np.float64)
         straight, fits = thresholds(terms, line, terms.side)
         turned, _ = thresholds(terms, line, terms.side_turned)
@@ -490,7 +490,7 @@ class Names:
         if code is None:
             code = self.event_codes[name] = len(self.events)
             self.events.append(name)
-            self._event_hash.append(word(name))
+            self._event_hash.append(hash_text(name))
             self.event_units.append([])
             self.sports.append(_sport(term.league))
             self.pairs.open()
@@ -623,8 +623,8 @@ def _identifying(wording: Wording, term: _Term) -> tuple[str, str]:
 
 
 def _stable(text: str) -> int:
-    """As `ids.word`, without caching the text."""
-    return int(word.__wrapped__(text))
+    """As `ids.hash_text`, without caching the text."""
+    return int(hash_text.__wrapped__(text))
 
 
 def _ranks(names: list[str]) -> Ints:

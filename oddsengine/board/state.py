@@ -32,7 +32,7 @@ from oddsengine.board.rows import (
 )
 from oddsengine.board.units import Units
 from oddsengine.catalog.reasons import CODES
-from oddsengine.detection.ids import word
+from oddsengine.detection.ids import hash_text
 from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct
@@ -53,7 +53,7 @@ from oddsengine.identity.wording import Wording
 from oddsengine.pricing.close import BookLogits, Times, minutes, starts
 from oddsengine.pricing.close import CloseInput as Estimated
 from oddsengine.pricing.momentum import LadderSamples, Memory
-from oddsengine.pricing.references import read
+from oddsengine.pricing.references import close_input
 
 SECOND = 1_000_000
 REMEMBERED_S = 600  # seconds for which removals are remembered
@@ -716,7 +716,7 @@ class Board:
             return sampled.momentum
 
         times = Times(self.rows.changed[slots], starts(g, some.start, reason, voting), minute)
-        board = read(of, g, names.traits, reason, times, momentum, voting)
+        board = close_input(of, g, names.traits, reason, times, momentum, voting)
         return board, made[0]
 
     def due(self, before: int, table: catalog.FairTable) -> Bytes:
@@ -748,7 +748,7 @@ class Board:
     def notices_hash(self) -> int:
         """Hash of the notices about events."""
         notices = sorted((id_, *notice) for id_, notice in self._notices.items())
-        return word(repr(notices)) if notices else 0
+        return hash_text(repr(notices)) if notices else 0
 
     def statuses(self) -> tuple[Bytes, Longs]:
         """Status and start of every event, by code."""

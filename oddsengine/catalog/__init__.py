@@ -12,7 +12,7 @@ Adding a book or a market name is a change of data.
 | `market_type(name, sport, stat)` | period, family, outcomes, line | market_types.csv, player_stats.csv |
 | `families()`, `outcomes(set)`, `period(text)`, `shape(...)` | parts of market types | markets.toml |
 | `listings()`, `listing(name, sport)` | names and descriptions of market types | market_texts.csv, player_stats.csv |
-| `words()`, `categories()` | words of selections, words of filters | markets.toml |
+| `selection_words()`, `categories()` | words of selections, words of filters | markets.toml |
 | `fair_table()` | constants of the fair price at the close | fair.toml |
 | `thresholds()` | every threshold of the guards and detectors | guards.toml |
 | `team(name, sport, league)`, `certain_team`, `team_name`, `teams()`, `team_aliases(sport)` | teams | teams.csv |
@@ -36,7 +36,7 @@ from oddsengine.catalog.fair import (
 )
 from oddsengine.catalog.files import CatalogError
 from oddsengine.catalog.leagues import League, league, leagues
-from oddsengine.catalog.links import BetLink, allowed, hosts, link, localised, states
+from oddsengine.catalog.links import BetLink, allowed, hosts, link, link_states, localised
 from oddsengine.catalog.listings import Listing, listing, listings
 from oddsengine.catalog.markets import (
     FULL_GAME,
@@ -54,10 +54,10 @@ from oddsengine.catalog.markets import (
     outcomes,
     period,
     published_name,
+    selection_words,
     shape,
     twinned,
     twins,
-    words,
 )
 from oddsengine.catalog.names import normalise, normalised
 from oddsengine.catalog.numbers import numerical_id
@@ -105,6 +105,7 @@ __all__ = [
     "league",
     "leagues",
     "link",
+    "link_states",
     "listing",
     "listings",
     "load",
@@ -119,11 +120,11 @@ __all__ = [
     "period",
     "published_name",
     "read_fair_table",
+    "selection_words",
     "shape",
     "shipped",
     "sport",
     "sports",
-    "states",
     "team",
     "team_aliases",
     "team_name",
@@ -132,5 +133,4 @@ __all__ = [
     "tier_books",
     "twinned",
     "twins",
-    "words",
 ]

@@ -34,7 +34,7 @@ def toml(name: str) -> dict[str, Any]:
         return tomllib.load(file)
 
 
-def rows(name: str) -> list[dict[str, str]]:
+def read_csv(name: str) -> list[dict[str, str]]:
     """Load the lines of a CSV file as mappings."""
     with (_FOLDER / name).open(encoding="utf-8", newline="") as file:
         header, *lines = csv.reader(file)
@@ -44,13 +44,13 @@ def rows(name: str) -> list[dict[str, str]]:
 def entries(name: str) -> dict[str, dict[str, Any]]:
     """Load a CSV file with an id in the first column; list columns become tuples."""
     table = {}
-    for row in rows(name):
-        entry: dict[str, Any] = {key: words(cell) if key in _GROWING else cell for key, cell in row.items()}
+    for row in read_csv(name):
+        entry: dict[str, Any] = {key: split_list(cell) if key in _GROWING else cell for key, cell in row.items()}
         table[entry.pop("id")] = entry
     return table
 
 
-def words(text: str) -> tuple[str, ...]:
+def split_list(text: str) -> tuple[str, ...]:
     """Split a cell with a list, `a;b;c`."""
     return tuple(text.split(";")) if text else ()
 

@@ -62,7 +62,7 @@ def _templates() -> Mapping[str, Mapping[str, Any]]:
 
 
 @cache
-def states() -> frozenset[str]:
+def link_states() -> frozenset[str]:
     """Return the states of links, as two lower-case letters."""
     return frozenset(_source()["states"])
 
@@ -74,7 +74,7 @@ def _hosts(templates: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for template in (templates[key] for key in TEMPLATES if key in templates):
         shape = template.split("/")[2]
         if "{state}" in shape:
-            yield from ((shape.replace("{state}", state), shape) for state in states())
+            yield from ((shape.replace("{state}", state), shape) for state in link_states())
             # The same site without a state, which can be localised.
             yield shape.replace("{state}.", ""), shape
         else:
@@ -145,7 +145,7 @@ def localised(url: str, state: str) -> str:
     >>> localised("https://sports.nj.betmgm.com/en/sports", "pa"), localised("https://kalshi.com/", "pa")
     ('https://sports.pa.betmgm.com/en/sports', 'https://kalshi.com/')
     """
-    if state not in states():
+    if state not in link_states():
         return "" if "{state}" in url else url
     filled = url.replace("{state}", state)
     host = _host(filled)
@@ -174,7 +174,7 @@ def link(book_id: str, *, event: str = "", market: str = "", selection: str = ""
     (BetLink(url='https://sports.nj.betmgm.com/en/sports', kind='home'), None)
     """
     templates = _templates().get(book(book_id).id, {})
-    ids = {"{event}": event, "{market}": market, "{selection}": selection, "{state}": state * (state in states())}
+    ids = {"{event}": event, "{market}": market, "{selection}": selection, "{state}": state * (state in link_states())}
     for kind in KINDS:
         for key in (f"state_{kind}", kind):
             template = templates.get(key, "")

@@ -41,11 +41,11 @@ def _texts() -> Mapping[str, _Text]:
     """Map market types without period to their texts."""
     groups = files.toml("markets.toml")["parts"]
     table = {
-        f"player_{row['stat']}": _of_stat(row["counted"], row["example"]) for row in files.rows("player_stats.csv")
+        f"player_{row['stat']}": _of_stat(row["counted"], row["example"]) for row in files.read_csv("player_stats.csv")
     }
-    for row in files.rows("market_texts.csv"):
-        parts = tuple(part for group in files.words(row["parts"]) for part in groups[group])
-        table[row["id"]] = _Text(row["name"], row["description"], files.words(row["examples"]), parts)
+    for row in files.read_csv("market_texts.csv"):
+        parts = tuple(part for group in files.split_list(row["parts"]) for part in groups[group])
+        table[row["id"]] = _Text(row["name"], row["description"], files.split_list(row["examples"]), parts)
     return table
 
 

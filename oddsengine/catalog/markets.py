@@ -67,8 +67,8 @@ def _source() -> dict[str, Any]:
 def _stats() -> Mapping[str, str]:
     """Map stats and aliases to stats."""
     table: dict[str, str] = {}
-    for row in files.rows("player_stats.csv"):
-        table |= dict.fromkeys((row["stat"], *files.words(row["aliases"])), row["stat"])
+    for row in files.read_csv("player_stats.csv"):
+        table |= dict.fromkeys((row["stat"], *files.split_list(row["aliases"])), row["stat"])
     return table
 
 
@@ -81,7 +81,7 @@ def families() -> Mapping[str, Family]:
         others = {name: value for name, value in entry.items() if name not in ("outcomes", "line")}
         set_id = entry["outcomes"]
         table[id_] = Family(id_, set_id, tuple(sets[set_id]), entry.get("line", False), **others)
-    for row in files.rows("player_stats.csv"):
+    for row in files.read_csv("player_stats.csv"):
         line = row["outcomes"] == "over_under"
         table[f"player_{row['stat']}"] = Family(
             f"player_{row['stat']}",
@@ -143,8 +143,8 @@ def _shipped() -> dict[str, MarketType]:
         table[f"player_{stat}"] = _of_family(families()[f"player_{canonical}"], f"player_{canonical}")
         if stat.startswith(_ROLES):
             table[stat] = table[f"player_{stat}"]
-    for row in files.rows("market_types.csv"):
-        table |= dict.fromkeys((row["name"], *files.words(row["aliases"])), _named(row))
+    for row in files.read_csv("market_types.csv"):
+        table |= dict.fromkeys((row["name"], *files.split_list(row["aliases"])), _named(row))
     return table
 
 
@@ -258,7 +258,7 @@ def market_type(name: str, sport_id: str = "", stat_category: str = "") -> Marke
 def _published() -> Mapping[str, str]:
     """Map families to the market type they are published under: the first one without a narrower meaning."""
     table = {id_: id_ for id_, family in families().items() if family.is_prop}
-    for row in files.rows("market_types.csv"):
+    for row in files.read_csv("market_types.csv"):
         if not (row["team_side"] or row["line"] or row["period"]):
             table.setdefault(row["family"], row["name"])
     return table
@@ -307,7 +307,7 @@ def published_name(name: str, sport_id: str = "", stat_category: str = "", segme
 
 @cache
 def _bases() -> frozenset[str]:
-    return frozenset(row["name"] for row in files.rows("market_types.csv"))
+    return frozenset(row["name"] for row in files.read_csv("market_types.csv"))
 
 
 def meaning(sport_id: str, name: str, stat_category: str, segment: str) -> MarketType:
@@ -362,7 +362,7 @@ def outcomes(set_id: str) -> tuple[str, ...]:
 
 
 @cache
-def words() -> Mapping[str, str]:
+def selection_words() -> Mapping[str, str]:
     """Map normalised words of selections to outcomes."""
     return MappingProxyType({word: outcome for outcome, names in _source()["words"].items() for word in names})
 

@@ -22,7 +22,7 @@ DOMAINS = ("sport", "league", "sportsbook", "market", "team")
 @cache
 def _registry() -> Mapping[str, Mapping[str, int]]:
     table: dict[str, dict[str, int]] = {domain: {} for domain in DOMAINS}
-    for row in files.rows("numbers.csv"):
+    for row in files.read_csv("numbers.csv"):
         numbers = table[row["domain"]]
         numbers[row["id"]] = len(numbers) + 1
     return MappingProxyType(table)

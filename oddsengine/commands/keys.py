@@ -37,7 +37,7 @@ def keys_command(arguments: argparse.Namespace) -> None:
         return
     make_folder(settings)
     if settings.scale is None:
-        store = keys.of(settings)
+        store = keys.open_store(settings)
         close = store.close
     else:
         from oddsengine_service.scale.sharing import open_keys  # noqa: PLC0415

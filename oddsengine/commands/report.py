@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from oddsengine.commands.layout import Column
-from oddsengine.detection.results import bet, number, team
+from oddsengine.detection.results import bet, number, total_team
 from oddsengine.maths.odds import format_american
 from oddsengine.tables.spreadsheets import safe_text
 
@@ -97,7 +97,7 @@ def _ev(row: Row) -> Cells:
     return [
         [
             _percent(row["ev_percentage"]), row["sportsbook"], row["game"], _market(row, "market"),
-            bet(row["selection"], row["line"], row["player_name"], team(row)),
+            bet(row["selection"], row["line"], row["player_name"], total_team(row)),
             format_american(row["odds_american"]), decimal(row["odds_decimal"]),
             "" if fair is None else decimal(1.0 / fair),
             "close" if row["reference"] == "close" else row["sharp_book"] or "",
@@ -113,7 +113,7 @@ def _arbitrage(row: Row) -> Cells:
     last = [age(row["oldest_odds_age_seconds"]), _notes(row), row["id"]]
     return [
         [
-            *first, bet(leg["selection"], leg["line"], row["player_name"], team(row)), leg["sportsbook"],
+            *first, bet(leg["selection"], leg["line"], row["player_name"], total_team(row)), leg["sportsbook"],
             format_american(leg["odds_american"]), decimal(leg["odds_decimal"]), _percent(leg["stake_percent"]), *last,
         ]
         for leg in row["legs"]
@@ -126,7 +126,7 @@ def _low_hold(row: Row) -> Cells:
     sides = [row[name] for name in ("side1", "side2", "side3") if row[name] is not None]
     return [
         [
-            *first, bet(side["selection"], side["line"], row["player_name"], team(row)), " ".join(side["books"]),
+            *first, bet(side["selection"], side["line"], row["player_name"], total_team(row)), " ".join(side["books"]),
             format_american(side["odds"]["american"]), decimal(side["odds"]["decimal"]),
             _percent(None if side["odds"]["fair_probability"] is None else side["odds"]["fair_probability"] * 100.0),
             *last,
@@ -147,7 +147,7 @@ def _middle(row: Row) -> Cells:
     last = [window, _percent(row["quality_score"], 0), row["probability_source"], age(row["odds_age_seconds"])]
     return [
         [
-            *first, bet(side["selection"], side["line"], row["player_name"], team(row)), side["book"],
+            *first, bet(side["selection"], side["line"], row["player_name"], total_team(row)), side["book"],
             format_american(side["odds"]["american"]), decimal(side["odds"]["decimal"]),
             _percent(side["stake_percent"]), *last, _notes(row), row["id"],
         ]
@@ -256,12 +256,12 @@ KINDS = {"ev": EV, "arb": ARBITRAGE, "low-hold": LOW_HOLD, "middles": MIDDLES}
 # ---- values ----
 
 
-def moment(time: datetime) -> str:
+def format_time(time: datetime) -> str:
     """Format a time in UTC.
 
     Examples
     --------
-    >>> moment(datetime(2026, 2, 8, 19, 30, tzinfo=UTC))
+    >>> format_time(datetime(2026, 2, 8, 19, 30, tzinfo=UTC))
     '2026-02-08T19:30:00Z'
     """
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
@@ -282,7 +282,7 @@ def plain(value: Any, name: str = "") -> Any:
     if isinstance(value, float):
         return round(value, _digits(name)) + 0.0 if math.isfinite(value) else None
     if isinstance(value, datetime):
-        return moment(value)
+        return format_time(value)
     if isinstance(value, Mapping):
         return {key: plain(entry, key) for key, entry in value.items()}
     if isinstance(value, list):

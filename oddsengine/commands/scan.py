@@ -16,7 +16,7 @@ import polars as pl
 from oddsengine.catalog.reasons import GUARDS, NAMES
 from oddsengine.commands.layout import table as text_table
 from oddsengine.commands.output import bold, echo, notice, terminal, wrapped, write
-from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, moment, records
+from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, format_time, records
 from oddsengine.detection.books import absent, refused
 from oddsengine.detection.empty import no_valid_row
 from oddsengine.detection.explain import explain
@@ -102,7 +102,7 @@ def scan_command(arguments: argparse.Namespace) -> None:
     newest = table["last_seen_at"].max() if table.height else None
     now = arguments.now or newest
     facts = {
-        "now": moment(now) if isinstance(now, datetime) else None,
+        "now": format_time(now) if isinstance(now, datetime) else None,
         "rows_read": table.height + table.rejected.height,
         "rows_rejected_at_the_door": table.rejected.height,
         "set_aside": counts,

@@ -22,7 +22,7 @@ import msgspec
 from oddsengine.backtesting.progress import Progress
 from oddsengine.board.state import Batch
 from oddsengine.commands.output import counted, echo, wrapped
-from oddsengine.commands.report import moment
+from oddsengine.commands.report import format_time
 from oddsengine.history.archive import archived, compact, rows_of, write
 from oddsengine.live.engine import Engine, Recorder
 from oddsengine.live.view import View, ViewKey
@@ -224,8 +224,8 @@ def replay_command(arguments: argparse.Namespace) -> None:
         "steps": seen["steps"],
         "shown": seen["shown"],
         "quotes": seen["quotes"],
-        "since": None if first is None else moment(first),
-        "until": None if engine.now is None else moment(engine.now),
+        "since": None if first is None else format_time(first),
+        "until": None if engine.now is None else format_time(engine.now),
         "rows": engine.table().height,
         "views": [_described(view) for view in engine.views],
         "late": seen["late"],
@@ -303,7 +303,7 @@ def _summary(facts: Mapping[str, Any], spent: float) -> list[str]:
 
 def _contents(tape: Tape) -> str:
     since, until = tape.since, tape.until
-    when = "" if since is None or until is None else f", {moment(since)} to {moment(until)}"
+    when = "" if since is None or until is None else f", {format_time(since)} to {format_time(until)}"
     return f"{counted(tape.steps, 'step')}, {counted(tape.quotes, 'quote')}{when}"
 
 

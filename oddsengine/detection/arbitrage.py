@@ -14,7 +14,7 @@ from oddsengine.detection.sweep import edges, most_implied, unconfirmed
 from oddsengine.identity.groups import Floats, Longs
 
 
-def find(search: Search) -> Cases:
+def find_hits(search: Search) -> Cases:
     """Return the markets and legs at or above each caller's minimum profit, including those above the cap."""
     return cases(search, "arb", most_implied(search.wants, search.epsilon), distinct=True)
 
@@ -33,7 +33,7 @@ def published_ids(question: Question, hits: Cases) -> pl.Series:
     return question.facts(hits.legs.rows[:, 0])["event_id"] + ":" + types + ":" + tags
 
 
-def rows(question: Question, hits: Cases) -> pl.DataFrame:
+def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
     """Build result rows, ordered by descending profit."""
     v = question.view
     limits = v.limits

@@ -49,7 +49,10 @@ def no_fair_price(question: Question, sharp: object, option: str = "sharp") -> s
     v = question.view
     rows, lost, listed = _rejections(question)
     also = f"; {lost:,} of {rows:,} rows are rejected: {listed}" if lost else ""
-    if not question.table.height or ev.find(replace(question, wants=Wants.from_thresholds(min_ev=-100.0))).row.size:
+    if (
+        not question.table.height
+        or ev.find_hits(replace(question, wants=Wants.from_thresholds(min_ev=-100.0))).row.size
+    ):
         return ""
     if v.method == CLOSE:
         return (

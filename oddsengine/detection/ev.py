@@ -37,7 +37,7 @@ class EvPrices(NamedTuple):
         return EvPrices._make(column[keep] for column in self)
 
 
-def find(search: Search) -> EvPrices:
+def find_hits(search: Search) -> EvPrices:
     """Return the offers at or above each caller's minimum EV, including those above the cap."""
     v, swept = search.view, search.swept
     hits = edges(v, swept.edge_who, swept.edge_market, search.wants.edge - search.epsilon)
@@ -53,7 +53,7 @@ def over_cap(search: Search, hits: EvPrices) -> Bools:
     return np.asarray(hits.edge > search.view.limits.ev_cap + search.epsilon)
 
 
-def rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.DataFrame:
+def build_rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.DataFrame:
     """Build result rows, ordered by descending edge."""
     v = question.view
     keep = ~over_cap(question, hits)
@@ -205,6 +205,6 @@ def _pushes(question: Question, market: Longs) -> Floats:
     whole = line - part + np.where(part == 75, 100, 0)
     points = np.stack([whole - 50, whole - 50, whole + 50, whole + 50], axis=1)[missing]
     ladder = g.ladder[market[missing]].astype(np.int64)
-    tail = tails.best(v, question.forms, ladder, points)
+    tail = tails.best_tails(v, question.forms, ladder, points)
     out[missing] = (tail[:, 0] - tail[:, 3]) * np.where(part[missing] == 0, 1.0, 0.5)
     return out

@@ -15,7 +15,7 @@ from oddsengine.detection import arbitrage, ev, ids, low_hold, middles
 from oddsengine.detection import question as board
 from oddsengine.detection.finders import Commission
 from oddsengine.detection.question import Question, Sharp, prepare
-from oddsengine.detection.results import bet, team
+from oddsengine.detection.results import bet, total_team
 from oddsengine.detection.sweep import Wants, ages, market_fair
 from oddsengine.identity.groups import Ints, Longs
 from oddsengine.pricing.references import devig_method
@@ -97,7 +97,7 @@ class Explanation:
         """Describe each leg: outcome with its line, book, odds and stake."""
         row = self.opportunity
         return [
-            f"    {bet(leg['selection'], leg['line'], row['player_name'], team(row))} at {leg['sportsbook']}, "
+            f"    {bet(leg['selection'], leg['line'], row['player_name'], total_team(row))} at {leg['sportsbook']}, "
             f"odds {leg['odds_decimal']:.4g}"
             + ("" if leg["stake_percent"] is None else f", stake {leg['stake_percent']:.2f} %")
             for leg in self.prices.filter(role="leg").iter_rows(named=True)
@@ -163,36 +163,36 @@ def _place(every: list[str], ident: str) -> int | None:
 
 
 def _ev(question: Question, ident: str) -> _LocatedRow | None:
-    hits = ev.find(question)
+    hits = ev.find_hits(question)
     at = _place(ids.hexadecimal(hits.id), ident)
     if at is None:
         return None
     row = hits.row[at : at + 1]
-    return ev.rows(question, hits, None), question.view.groups.market[row].astype(np.int64), row
+    return ev.build_rows(question, hits, None), question.view.groups.market[row].astype(np.int64), row
 
 
 def _arbitrage(question: Question, ident: str) -> _LocatedRow | None:
-    hits = arbitrage.find(question)
+    hits = arbitrage.find_hits(question)
     _, market, legs = hits
     at = _place(arbitrage.published_ids(question, hits).to_list(), ident)
-    return None if at is None else (arbitrage.rows(question, hits), market[at : at + 1], legs.rows[at])
+    return None if at is None else (arbitrage.build_rows(question, hits), market[at : at + 1], legs.rows[at])
 
 
 def _low_hold(question: Question, ident: str) -> _LocatedRow | None:
-    hits = low_hold.find(question)
+    hits = low_hold.find_hits(question)
     _, market, legs = hits
     at = _place(ids.hexadecimal(legs.id), ident)
-    return None if at is None else (low_hold.rows(question, hits), market[at : at + 1], legs.rows[at])
+    return None if at is None else (low_hold.build_rows(question, hits), market[at : at + 1], legs.rows[at])
 
 
 def _middle(question: Question, ident: str) -> _LocatedRow | None:
-    hit = middles.find(question)
+    hit = middles.find_hits(question)
     hit = hit.only(np.flatnonzero(~middles.over_cap(question, hit)))
     at = _place(ids.hexadecimal(hit.legs.id), ident)
     if at is None:
         return None
     markets = np.array([hit.low[at], hit.high[at]])
-    return middles.rows(question, hit), markets, hit.legs.rows[at]
+    return middles.build_rows(question, hit), markets, hit.legs.rows[at]
 
 
 _LOOKS = {"ev": _ev, "arbitrage": _arbitrage, "low_hold": _low_hold, "middle": _middle}

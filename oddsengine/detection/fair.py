@@ -49,7 +49,7 @@ def estimate(question: Question) -> Estimates:
     """Estimate the fair probability of each row, leaving its own book out of the reference."""
     v, g = question.view, question.view.groups
     n = g.row.size
-    hits = ev.find(question)
+    hits = ev.find_hits(question)
     row = hits.row.astype(np.int64)
     over = ev.over_cap(question, hits)
     if v.close is not None and v.board is not None:

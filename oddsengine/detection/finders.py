@@ -150,7 +150,7 @@ def find_ev(
     prepared = prepare(odds, guards, now)
     wants = Wants.from_thresholds(min_ev=min_ev, max_profit=100.0 * catalog.thresholds().arbitrage_cap)
     question = board.ask(prepared, books, sharp, method, commission, wants, include=include)
-    found = ev.rows(question, ev.find(question), max_ev)
+    found = ev.build_rows(question, ev.find_hits(question), max_ev)
     _warn(found.height, question, sharp, fair=True)
     return found
 
@@ -205,7 +205,7 @@ def find_arbitrage(
     prepared = prepare(odds, guards, now)
     wants = Wants.from_thresholds(min_profit=min_profit, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants)
-    found = arbitrage.rows(question, arbitrage.find(question))
+    found = arbitrage.build_rows(question, arbitrage.find_hits(question))
     _warn(found.height, question)
     return found
 
@@ -255,7 +255,7 @@ def find_low_hold(
     check_number("max_hold", max_hold, 0.0)
     prepared = prepare(odds, guards, now)
     question = board.ask(prepared, books, sharp, method, commission, Wants.from_thresholds(max_hold=max_hold))
-    found = low_hold.rows(question, low_hold.find(question))
+    found = low_hold.build_rows(question, low_hold.find_hits(question))
     _warn(found.height, question)
     return found
 
@@ -316,7 +316,7 @@ def find_middles(
     least = -np.inf if min_ev is None else min_ev
     wants = Wants.from_thresholds(min_middle_ev=least, min_size=min_size, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants)
-    found = middles.rows(question, middles.find(question))
+    found = middles.build_rows(question, middles.find_hits(question))
     _warn(found.height, question)
     return found
 
@@ -394,18 +394,18 @@ def find_all(
     )  # fmt: skip
     question = board.ask(prepared, books, sharp, method, commission, wants, include=include)
     counts = set_aside(prepared)
-    hits = ev.find(question)
-    arbs = arbitrage.find(question)
+    hits = ev.find_hits(question)
+    arbs = arbitrage.find_hits(question)
     pairs: list[middles.Middles] = []
 
     def middle_rows() -> pl.DataFrame:
-        pairs.append(middles.find(question))
-        return middles.rows(question, pairs[0])
+        pairs.append(middles.find_hits(question))
+        return middles.build_rows(question, pairs[0])
 
     asks: list[Callable[[], pl.DataFrame]] = [
-        lambda: ev.rows(question, hits, max_ev),
-        lambda: arbitrage.rows(question, arbs),
-        lambda: low_hold.rows(question, low_hold.find(question)),
+        lambda: ev.build_rows(question, hits, max_ev),
+        lambda: arbitrage.build_rows(question, arbs),
+        lambda: low_hold.build_rows(question, low_hold.find_hits(question)),
         middle_rows,
     ]
     if prepared.table.height < _ROWS_FOR_THREADS:
@@ -486,7 +486,7 @@ def rejected(
     edge: dict[int, float] = {}
     for chosen in (method, "power") if method is None and sharp is None else (method,):
         capped_of = board.ask(prepared, None, sharp, chosen, commission, Wants.from_thresholds(min_ev=0.0))
-        hits = ev.find(capped_of)
+        hits = ev.find_hits(capped_of)
         capped = hits.only(ev.over_cap(capped_of, hits))
         for row, of in zip(capped.row.tolist(), capped.edge.tolist(), strict=True):
             edge.setdefault(row, 100.0 * of)

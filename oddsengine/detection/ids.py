@@ -27,14 +27,14 @@ class Hashes(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 16)
-def word(text: str) -> int:
+def hash_text(text: str) -> int:
     """Hash a text to 64 bits, the same on every machine."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def words(texts: Iterable[str]) -> Words:
+def hash_texts(texts: Iterable[str]) -> Words:
     """Hash each text."""
-    return np.array([word(text) for text in texts], np.uint64)
+    return np.array([hash_text(text) for text in texts], np.uint64)
 
 
 def ladders(event: Words, live: npt.NDArray[np.uint8], kind: Words, subject: Words) -> Words:
@@ -68,7 +68,7 @@ def _of(kind: str, g: Groups, hashes: Hashes, low: Longs, high: Longs, rows: Int
     out = np.empty(low.size, np.uint64)
     if low.size:
         _hashes(
-            np.uint64(word(kind)), low, high, rows, legs, g.ladder, g.threshold, g.book, g.side,
+            np.uint64(hash_text(kind)), low, high, rows, legs, g.ladder, g.threshold, g.book, g.side,
             hashes.ladder, hashes.book, out,
         )  # fmt: skip
     return out

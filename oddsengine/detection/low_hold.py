@@ -15,14 +15,14 @@ from oddsengine.guards.verdicts import main_lines
 from oddsengine.identity.groups import Floats, Ints, Longs, Words
 
 
-def find(search: Search) -> Cases:
+def find_hits(search: Search) -> Cases:
     """Return the markets and best prices with a hold between 0 and each caller's maximum; arbitrages are none."""
     most = 1.0 + search.wants.hold + search.epsilon
     least = float(np.nextafter(break_even(search.epsilon), np.inf))
     return cases(search, "low_hold", most, least, distinct=False)
 
 
-def rows(question: Question, hits: Cases) -> pl.DataFrame:
+def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
     """Build result rows, ordered by ascending hold."""
     if not hits.market.size:
         return board.empty(LOW_HOLD_SCHEMA)

@@ -42,7 +42,7 @@ class Middles(NamedTuple):
         )
 
 
-def find(search: Search) -> Middles:
+def find_hits(search: Search) -> Middles:
     """Return admissible middles that meet their caller's minimum gap and worth."""
     v, g, wants, swept = search.view, search.view.groups, search.wants, search.swept
     if not swept.low.size:
@@ -73,7 +73,7 @@ def _tails(search: Search, who: Longs, low: Longs, points: Longs) -> tails.Tails
     """Return the tails of pairs of lines, nan where unknown, and their sources."""
     v = search.view
     ladder = v.groups.ladder[low].astype(np.int64)
-    tails_ = tails.read(v, search.curves, who, ladder, points)
+    tails_ = tails.ladder_tails(v, search.curves, who, ladder, points)
     # Ladders take precedence; shapes are fitted only where no ladder has the answer.
     bare = np.flatnonzero(tails_.source[tails_.of] == tails.NOWHERE)
     if not bare.size:
@@ -165,7 +165,7 @@ def doubted(search: Search, hits: Middles) -> Bools:
     return out
 
 
-def rows(question: Question, hit: Middles) -> pl.DataFrame:
+def build_rows(question: Question, hit: Middles) -> pl.DataFrame:
     """Build result rows, best quality first."""
     hit = hit.only(np.flatnonzero(~over_cap(question, hit)))
     if not hit.low.size:

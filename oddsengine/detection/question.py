@@ -27,7 +27,7 @@ from oddsengine.guards.verdicts import Verdicts, guard
 from oddsengine.identity.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
 from oddsengine.identity.table import Identity, identify, times
 from oddsengine.pricing import close as fair_close
-from oddsengine.pricing.references import CLOSE, METHODS, book_list, read
+from oddsengine.pricing.references import CLOSE, METHODS, book_list, close_input
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame
 from oddsengine.tables.schema import OddsTable, check_odds
@@ -262,7 +262,7 @@ def estimated(prepared: PreparedTable, event: Words, table: catalog.FairTable | 
     moved = _momentum(prepared)
     reason = prepared.guarded.reason
     known = fair_close.Times(changed, fair_close.starts(g, start, reason), minute)
-    return read(of, g, identity.traits, reason, known, lambda _: moved)
+    return close_input(of, g, identity.traits, reason, known, lambda _: moved)
 
 
 def _momentum(prepared: PreparedTable) -> Floats | None:
@@ -294,7 +294,7 @@ def event_hashes(prepared: PreparedTable) -> Words:
     g = prepared.identity.groups
     _, at, event_of = np.unique(g.event, return_index=True, return_inverse=True)
     first = g.row[g.rows[g.segments[g.markets[at]]]]  # a price of each event
-    return ids.words(prepared.table["event_id"][first].to_list())[event_of]
+    return ids.hash_texts(prepared.table["event_id"][first].to_list())[event_of]
 
 
 def hashes(prepared: PreparedTable, event: Words | None = None) -> ids.Hashes:
@@ -302,10 +302,10 @@ def hashes(prepared: PreparedTable, event: Words | None = None) -> ids.Hashes:
     identity = prepared.identity
     g = identity.groups
     event = event_hashes(prepared) if event is None else event
-    kind = ids.words(f"{k.period}/{k.family}" for k in identity.kinds)
+    kind = ids.hash_texts(f"{k.period}/{k.family}" for k in identity.kinds)
     subjects, subject_of = np.unique(g.subject, return_inverse=True)
-    texts = ids.words(subject(identity, int(s)) for s in subjects)
-    return ids.Hashes(ids.ladders(event, g.live, kind[g.kind], texts[subject_of]), ids.words(identity.books))
+    texts = ids.hash_texts(subject(identity, int(s)) for s in subjects)
+    return ids.Hashes(ids.ladders(event, g.live, kind[g.kind], texts[subject_of]), ids.hash_texts(identity.books))
 
 
 def subject(identity: Identity, subject: int) -> str:

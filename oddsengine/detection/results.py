@@ -308,6 +308,6 @@ def bet(selection: str, line: float | None, player: str | None = None, team: str
     return f"{text} {line_text}" if _SAYS_SIDE.search(selection) or line == 0 else f"{text} {line:+.10g}"
 
 
-def team(row: Mapping[str, Any]) -> str | None:
+def total_team(row: Mapping[str, Any]) -> str | None:
     """Return the team of a team total's selection."""
     return {"home": row.get("home_team"), "away": row.get("away_team")}.get(str(row.get("team_side")).lower())

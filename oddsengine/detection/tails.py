@@ -353,7 +353,7 @@ def _centre(ladder, points, markets, segments, threshold, two, three, level, clo
                 tail[c, j] = 1.0 / (1.0 + (1.0 - q) / q * np.exp(-total / n))
 
 
-def read(view: Offers, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
+def ladder_tails(view: Offers, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
     """Tails at four half points per case (hundredths, ascending), from ladders only; source 0 if no book has them."""
     g, books, n = view.groups, view.traits.feed.size, ladder.size
     tail, source = np.empty((n, 4)), np.empty(n, np.uint8)
@@ -506,7 +506,7 @@ def by_shape(view: Offers, forms: Forms, links: Curves, who: Longs, ladder: Long
     margin = np.flatnonzero(forms.role[g.kind[ladder]] == _MARGIN)
     around = np.empty((margin.size, 4), np.int64)
     around[:, :2], around[:, 2:] = -50, 50
-    known = read(view, links, who[margin], ladder[margin], around)
+    known = ladder_tails(view, links, who[margin], ladder[margin], around)
     zero = np.full(ladder.size, -1, np.int64)
     zero[margin] = known.of
     first, of = np.empty((2, ladder.size), np.int64)
@@ -558,11 +558,11 @@ def _locate(
     return middle.fit_columns(shapes, line[:n], anchor[:n]), shapes, of_case[: ladder.size]
 
 
-def best(view: Offers, forms: Forms, ladder: Longs, points: Longs) -> Floats:
+def best_tails(view: Offers, forms: Forms, ladder: Longs, points: Longs) -> Floats:
     """Tails from the best available source for the first caller, nan without one."""
     who = np.zeros(ladder.size, np.int64)
     links = curves(view.groups, forms)
-    known = read(view, links, who, ladder, points)
+    known = ladder_tails(view, links, who, ladder, points)
     tail, rest = known.tail[known.of], np.flatnonzero(known.source[known.of] == NOWHERE)
     if rest.size:
         shape = by_shape(view, forms, links, who[rest], ladder[rest], points[rest])

@@ -426,7 +426,7 @@ class BetfairMarkets:
 
 def _word(name: str) -> str | None:
     """Return the outcome that the first word of a runner's name denotes."""
-    words = catalog.words()
+    words = catalog.selection_words()
     normal = catalog.normalise(name)
     return words.get(normal) or words.get(normal.partition(" ")[0])
 

@@ -16,7 +16,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
 from oddsengine.futures.fields import Field, FuturesField, fields_by_market
-from oddsengine.futures.identity import FuturesMarket, FuturesWording, UnreadableError, read
+from oddsengine.futures.identity import FuturesMarket, FuturesWording, UnreadableError, identify_price
 from oddsengine.futures.sheets import Sheet, sheets_of
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame, to_polars
@@ -173,7 +173,7 @@ def _read(
     bad = []
     for row, wording in zip(table["row"].to_list(), wordings.iter_rows(), strict=True):
         try:
-            market, pick = read(FuturesWording(*wording))
+            market, pick = identify_price(FuturesWording(*wording))
         except UnreadableError as error:
             places.append(None)
             bad.append((row, "selection", wording[6], str(error), "unreadable"))

@@ -41,7 +41,7 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
 from oddsengine.columns import Bools
-from oddsengine.detection.ids import hexadecimal, word
+from oddsengine.detection.ids import hash_text, hexadecimal
 from oddsengine.detection.sweep import break_even
 from oddsengine.futures.identity import ANY_OTHER
 from oddsengine.futures.sheets import Sheet
@@ -251,5 +251,5 @@ def _id(sheet: Sheet, book: Longs) -> str:
         (catalog.normalise(sheet.names[place]), sheet.books[at])
         for place, at in zip(sheet.place.tolist(), book.tolist(), strict=True)
     )
-    code = mix(word("future_arb"), word(sheet.market.id), *(word(text) for leg in legs for text in leg))
+    code = mix(hash_text("future_arb"), hash_text(sheet.market.id), *(hash_text(text) for leg in legs for text in leg))
     return f"{sheet.market.id}:{hexadecimal(code)[0]}"

@@ -16,7 +16,14 @@ from typing import Any, NamedTuple
 
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
-from oddsengine.futures.identity import ANY_OTHER, FuturesMarket, FuturesWording, UnreadableError, contestant, read
+from oddsengine.futures.identity import (
+    ANY_OTHER,
+    FuturesMarket,
+    FuturesWording,
+    UnreadableError,
+    contestant,
+    identify_price,
+)
 
 
 class FuturesField(NamedTuple):
@@ -63,8 +70,8 @@ def fields_by_market(fields: Sequence[FuturesField]) -> Mapping[str, Field]:
             field.places,
         )  # fmt: skip
         try:
-            market, _ = read(words)
-            nobody_said, _ = read(words._replace(places=None))
+            market, _ = identify_price(words)
+            nobody_said, _ = identify_price(words._replace(places=None))
         except UnreadableError as error:
             raise FieldsError(f"{where} cannot be used: {error}") from None
         if market.type not in ("TEAM", "PLAYER"):

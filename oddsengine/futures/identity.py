@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
-from oddsengine.detection.ids import hexadecimal, word
+from oddsengine.detection.ids import hash_text, hexadecimal
 from oddsengine.identity.groups import mix
 from oddsengine.matching import names, words
 
@@ -72,11 +72,11 @@ def contestant(sport: str, league: str, text: str) -> str:
         return ANY_OTHER
     if sport in words.PERSONS:
         return " ".join(text.split())
-    return names.team(sport, league, text) or " ".join(text.split())
+    return names.catalog_team(sport, league, text) or " ".join(text.split())
 
 
 @lru_cache(maxsize=1 << 16)
-def read(wording: FuturesWording) -> tuple[FuturesMarket, str]:
+def identify_price(wording: FuturesWording) -> tuple[FuturesMarket, str]:
     """Identify the market and selection of a price.
 
     Raises `UnreadableError` if the texts are not a future.
@@ -84,11 +84,11 @@ def read(wording: FuturesWording) -> tuple[FuturesMarket, str]:
     Examples
     --------
     >>> title = FuturesWording("nba", "nba", "Championship Winner", "2026/27", selection="BOS Celtics")
-    >>> market, selection = read(title)
+    >>> market, selection = identify_price(title)
     >>> market.name, market.type, market.places, selection
     ('NBA Champion 2026-27', 'TEAM', 1, 'Boston Celtics')
     >>> wins = FuturesWording("nba", "nba", "Season Wins", "2026/27", "", "Celtics", "over 52.5", 52.5)
-    >>> market, selection = read(wins)
+    >>> market, selection = identify_price(wins)
     >>> market.name, selection
     ('NBA regular season wins 2026-27: Boston Celtics 52.5', 'Over 52.5')
     """
@@ -172,7 +172,7 @@ def _places(places: int | None, kind: kinds.FutureKind) -> int:
 def _id(
     sport: str, league: str, kind: str, season: str, type_: str, subject: str, line: float | None, places: int
 ) -> str:
-    texts = [word(text) for text in ("future", sport, league, kind, season, type_, catalog.normalise(subject))]
+    texts = [hash_text(text) for text in ("future", sport, league, kind, season, type_, catalog.normalise(subject))]
     threshold = 0 if line is None else round(100.0 * line)
     code = hexadecimal(mix(*texts, int(line is not None), threshold, places))[0]
     return f"{league or sport or 'any'}:{kind}:{code}"
@@ -186,4 +186,4 @@ def _name(league: catalog.League, kind: kinds.FutureKind, season: str, subject: 
 
 def price_id(market: str, selection: str, book: str) -> str:
     """Return the id of one book's price of a selection; it does not depend on the price."""
-    return hexadecimal(mix(word(market), word(catalog.normalise(selection)), word(book)))[0]
+    return hexadecimal(mix(hash_text(market), hash_text(catalog.normalise(selection)), hash_text(book)))[0]

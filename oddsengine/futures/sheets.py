@@ -17,7 +17,7 @@ from oddsengine.futures.fields import Field, field_of
 from oddsengine.futures.identity import ANY_OTHER, FuturesMarket
 from oddsengine.identity.groups import NO_TIME, Floats, Longs
 from oddsengine.matching import match_player
-from oddsengine.matching.persons import read as read_person
+from oddsengine.matching.persons import parse_person as read_person
 
 
 class Sheet(NamedTuple):

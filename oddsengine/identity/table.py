@@ -49,7 +49,7 @@ from oddsengine.identity.wording import (
     leading_league,
     other_games,
     parts_of_frame,
-    read,
+    read_wordings,
     thresholds,
 )
 from oddsengine.tables.schema import OddsTable
@@ -112,7 +112,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     worded = rows[[*WORDING, "line"]][first]
     wording, wording_first = distinct(worded[list(WORDING)])
     texts = worded[wording_first]
-    read_ = read(parts_of_frame(texts), off)
+    read_ = read_wordings(parts_of_frame(texts), off)
     if len(read_.names) > MOST_SUBJECTS - SUBJECTS:
         raise too_many("players", read_.names[-1], MOST_SUBJECTS - SUBJECTS)
     event, _ = distinct(texts[["event_id"]])

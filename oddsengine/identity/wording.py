@@ -2,7 +2,7 @@
 
 A *wording* is the texts of one price (`WORDING`). Its parts repeat: a board of a million prices has a few thousand
 distinct selections, teams and market types. Each distinct part is parsed once in plain Python and cached; the meaning
-of whole wordings is then assembled by columns. `read` does so for any number of wordings.
+of whole wordings is then assembled by columns. `read_wordings` does so for any number of wordings.
 
 What depends on other rows is left to the caller:
 
@@ -131,14 +131,14 @@ def kind_of(meaning: catalog.MarketType) -> MarketKind:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def league(sport: str, text: str) -> tuple[str, str]:
+def league_ids(sport: str, text: str) -> tuple[str, str]:
     """Return the ids of a sport and a league."""
     id_ = catalog.sport(sport).id
     return id_, catalog.league(text, id_).id if text else ""
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def team(sport: str, text: str) -> str:
+def normalised_team(sport: str, text: str) -> str:
     """Normalise a team's name and apply the sport's aliases."""
     name = catalog.normalise(text)
     return catalog.team_aliases(sport).get(name, name)
@@ -190,7 +190,7 @@ def _without_numbers(text: str, whole: str) -> tuple[str, str]:
 
 def _worded(whole: str, bare: str) -> tuple[str, str]:
     """Return the word that names a side, and the rest."""
-    if phrase := catalog.words().get(bare):
+    if phrase := catalog.selection_words().get(bare):
         return phrase, ""
     if match := _SIDE_WORD.search(bare):
         before = match if match.start() else _SIDE_WORD.search(bare, 1)
@@ -223,12 +223,12 @@ class Parts(NamedTuple):
 
     market: DistinctValues  # arguments of `market`
     selection: DistinctValues  # arguments of `selection`
-    home: DistinctValues  # arguments of `team`
+    home: DistinctValues  # arguments of `normalised_team`
     away: DistinctValues
     type: DistinctValues  # text
     player: DistinctValues
     label: DistinctValues  # the source's label for a team
-    league: DistinctValues  # arguments of `league`
+    league: DistinctValues  # arguments of `league_ids`
 
 
 _COLUMNS = {
@@ -326,7 +326,7 @@ class _Names:
         return names, rank
 
 
-def read(parts: Parts, off: frozenset[int] = frozenset()) -> TermMeanings:
+def read_wordings(parts: Parts, off: frozenset[int] = frozenset()) -> TermMeanings:
     """Return the meaning of wordings.
 
     Parameters
@@ -339,7 +339,7 @@ def read(parts: Parts, off: frozenset[int] = frozenset()) -> TermMeanings:
     Examples
     --------
     >>> texts = ("e", "basketball", "nba", "Boston Celtics", "LA Lakers", "spread", None, "Lakers +3.5", *[None] * 4)
-    >>> terms = read(parts_of_rows([texts]))
+    >>> terms = read_wordings(parts_of_rows([texts]))
     >>> kind = terms.kinds[terms.kind[0]]
     >>> kind.family, kind.outcomes[terms.side[0]], terms.names[terms.home[0]], terms.verdict[0].item()
     ('spread', 'away', 'boston celtics', 0)
@@ -364,12 +364,12 @@ def read(parts: Parts, off: frozenset[int] = frozenset()) -> TermMeanings:
 
     forms = parts.selection.column(lambda value: _numbered(selection(*value), number), np.int32, 7)
     word = forms[:, 6]
-    home = parts.home.column(lambda value: number(team(*value)), np.int32)
-    away = parts.away.column(lambda value: number(team(*value)), np.int32)
+    home = parts.home.column(lambda value: number(normalised_team(*value)), np.int32)
+    away = parts.away.column(lambda value: number(normalised_team(*value)), np.int32)
     given = parts.player.column(lambda text: number(catalog.normalise(text)), np.int32)
     typed = parts.type.column(selection_type, np.int8, 2)
     label = parts.label.column(lambda text: _LABELS.get(text.lower(), -1), np.int8)
-    places = parts.league.column(lambda value: tuple(map(number, league(*value))), np.int32, 2)
+    places = parts.league.column(lambda value: tuple(map(number, league_ids(*value))), np.int32, 2)
     names, rank = number.sorted()
     home, away, given = rank[home], rank[away], rank[given]
     whole, shorter, stripped, rest, plain, bare = rank[forms[:, :6]].T

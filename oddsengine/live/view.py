@@ -334,7 +334,7 @@ def search(
     v, g = shared.view, some.groups
     parts: list[tuple[int, Longs, Words, Any, Any, Any]] = []
     shown = np.empty(0, np.uint64)
-    edges = ev.find(shared)
+    edges = ev.find_hits(shared)
     if edges.row.size:
         edges = edges.only(~ev.over_cap(shared, edges))
         doubt: Any = edges.doubt
@@ -342,17 +342,17 @@ def search(
             doubt = edges.doubt + 2.0 * v.close.flags[edges.row]
         figures = np.stack([edges.edge, edges.fair, edges.width, v.net[edges.row], doubt], axis=1)
         parts.append((EV, edges.who, edges.id, g.market[edges.row], edges.row[:, None], figures))
-    arbs = arbitrage.find(shared)
+    arbs = arbitrage.find_hits(shared)
     if arbs.market.size:
         arbs = arbs.only(np.flatnonzero(~arbitrage.over_cap(shared, arbs)))
         parts.append((ARBITRAGE, arbs.who, arbs.legs.id, arbs.market, arbs.legs.rows, _priced(v, arbs)))
-    holds = low_hold.find(shared)
+    holds = low_hold.find_hits(shared)
     if holds.market.size:
         # Rows show the fair prices of a reference even if the search has none.
         moved = moved if views[0].wanted.referred else np.ones_like(moved)
         shown = low_hold.shown(shared, holds, moved)
         parts.append((LOW_HOLD, holds.who, holds.legs.id, holds.market, holds.legs.rows, _priced(v, holds)))
-    pairs = middles.find(shared)
+    pairs = middles.find_hits(shared)
     if pairs.low.size:
         pairs = pairs.only(np.flatnonzero(~middles.over_cap(shared, pairs)))
         over, under = v.net[pairs.legs.rows[:, 0]], v.net[pairs.legs.rows[:, 1]]
@@ -408,11 +408,11 @@ def _hits(some: UnitColumns, parts: list[tuple[int, Longs, Words, Any, Any, Any]
 
 
 def _ev_rows(question: Question, ids: Words | None) -> pl.DataFrame:
-    hits = ev.find(question)
+    hits = ev.find_hits(question)
     if ids is not None:  # with those on the same outcome, which rows name
         segment = np.searchsorted(question.view.groups.rows, hits.row, side="right")
         hits = hits.only(np.isin(segment, segment[np.isin(hits.id, ids)]))
-    rows = ev.rows(question, hits, None)
+    rows = ev.build_rows(question, hits, None)
     return rows if ids is None else rows[np.flatnonzero(np.isin(rows["id"].to_list(), hexadecimal(ids)))]
 
 
@@ -420,10 +420,10 @@ def _case_rows(kind: Any) -> Callable[[Question, Words | None], pl.DataFrame]:
     """The same for the kinds that are bets on several outcomes; `kind` is a module of `detection`."""
 
     def rows(question: Question, ids: Words | None) -> pl.DataFrame:
-        hits = kind.find(question)
+        hits = kind.find_hits(question)
         if ids is not None:
             hits = hits.only(np.flatnonzero(np.isin(hits.legs.id, ids)))
-        found: pl.DataFrame = kind.rows(question, hits)
+        found: pl.DataFrame = kind.build_rows(question, hits)
         return found
 
     return rows

@@ -54,9 +54,9 @@ def slug(sport: str, league: str, text: str) -> str:
     """
     if sport in words.PERSONS:
         return "_".join(persons.surname(one) for one in persons.partners(text)) or "x"
-    team = names.team(sport, league, text)
+    team = names.catalog_team(sport, league, text)
     plain = catalog.normalise(_nicknames().get((sport, team), team or text))
-    marks = sorted(names.read(sport, league, text).marks) if team else []
+    marks = sorted(names.parse_team(sport, league, text).marks) if team else []
     return "_".join([*plain.split(), *"_".join(marks).split()]) or "x"
 
 

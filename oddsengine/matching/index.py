@@ -98,7 +98,7 @@ def _both(league: League, home: str, home2: str, away: str, away2: str) -> float
     return round(0.7 * worse + 0.3 * better, 4) if worse else 0.0
 
 
-def moment(start: datetime) -> datetime:
+def to_utc(start: datetime) -> datetime:
     """Convert a start to UTC; without a time zone it is UTC already."""
     return start.replace(tzinfo=UTC) if start.tzinfo is None else start.astimezone(UTC)
 
@@ -132,7 +132,7 @@ class LeagueNames:
         """Return the forms of a name, and its catalog team."""
         if len(name) > LONGEST:
             return [], ""
-        return names.forms(*self._league, name), names.team(*self._league, name)
+        return names.forms(*self._league, name), names.catalog_team(*self._league, name)
 
     def add(self, name: str, key: Key) -> int:
         """Add a game of the name; return the work: how many names it had to be compared with, and its words."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from oddsengine import catalog
 from oddsengine.feeds.payload import Game
 from oddsengine.matching import ids, names
-from oddsengine.matching.index import LONGEST, GameEntry, GameIndex, League, MatchedEvent, fit, moment
+from oddsengine.matching.index import LONGEST, GameEntry, GameIndex, League, MatchedEvent, fit, to_utc
 from oddsengine.matching.overrides import NEVER, NEW, NONE, Overrides
 from oddsengine.matching.schedule import CLOSE, Key, Meetings, arrange, gap
 
@@ -157,7 +157,7 @@ class Matcher:
         A quarantined game without a start is dropped if it was not matched since the last call, and so is one that its
         source lists under another id, too.
         """
-        before = moment(before)
+        before = to_utc(before)
         index, gone = self._index, []
         latest: dict[str, datetime] = {}
         for entry in index.entries.values():
@@ -240,7 +240,7 @@ class Matcher:
             self._place(entry)
 
     def _enter(self, key: Key, game: Game) -> GameEntry:
-        start = None if game.start is None else moment(game.start)
+        start = None if game.start is None else to_utc(game.start)
         league = _league(game)
         entry = GameEntry(key, game, league, self._index.count(), start, start, decree=self._overrides.get(key, ""))
         self._index.insert(entry)
@@ -249,7 +249,7 @@ class Matcher:
     def _renew(self, entry: GameEntry, game: Game) -> GameEntry:
         """Update a game; it stays in its event unless its teams have changed."""
         index, event = self._index, self._index.events.get(entry.head.event or "")
-        start = entry.start if game.start is None else moment(game.start)
+        start = entry.start if game.start is None else to_utc(game.start)
         league = _league(game)
         first, keeps = entry.first or start, league == entry.league
         keeps = keeps and fit(league, entry.spelling, (game.home, game.away))[0] >= self._threshold

@@ -160,12 +160,12 @@ def _written_out(sport: str, tokens: list[str]) -> list[str]:
 
 
 @lru_cache(maxsize=1 << 14)
-def read(sport: str, league: str, text: str) -> Name:
+def parse_team(sport: str, league: str, text: str) -> Name:
     """Parse a team's name.
 
     Examples
     --------
-    >>> read("soccer", "friendlies", "Bayern München II")
+    >>> parse_team("soccer", "friendlies", "Bayern München II")
     Name(words=('bayern', 'munich'), empty=(), marks=frozenset({'second'}), whole='bayern munich', game='')
     """
     name = _read(sport, league, text)
@@ -257,7 +257,7 @@ def forms(sport: str, league: str, text: str) -> list[NameForm]:
     if sport in words.PERSONS:
         return persons.forms(text)
     made = [_form(name) for name in _forms(sport, league, text)]
-    marks = "+".join(sorted(read(sport, league, text).marks))
+    marks = "+".join(sorted(parse_team(sport, league, text).marks))
     return [_marked(form, marks) for form in made] if marks else made
 
 
@@ -336,7 +336,7 @@ def _catalog_names(league: str) -> Mapping[str, tuple[Name, ...]]:
     for each in catalog.teams():
         if each.league == league:
             texts = (each.name, *each.aliases, *each.in_league)
-            forms[each.name] = tuple(dict.fromkeys(read(each.sport, league, text) for text in texts))
+            forms[each.name] = tuple(dict.fromkeys(parse_team(each.sport, league, text) for text in texts))
     return forms
 
 
@@ -349,15 +349,15 @@ def _catalog_index(league: str) -> Postings:
 
 
 @lru_cache(maxsize=1 << 14)
-def team(sport: str, league: str, text: str) -> str:
+def catalog_team(sport: str, league: str, text: str) -> str:
     """Return the catalog name of a team; empty if none or several match.
 
     Examples
     --------
-    >>> team("basketball", "nba", "BOS Celtics"), team("baseball", "mlb", "New York")
+    >>> catalog_team("basketball", "nba", "BOS Celtics"), catalog_team("baseball", "mlb", "New York")
     ('Boston Celtics', '')
     """
-    teams, name, kind = _catalog_names(league), read(sport, league, text), _kind(sport, league)
+    teams, name, kind = _catalog_names(league), parse_team(sport, league, text), _kind(sport, league)
     for form in (text, name.whole):
         entry = catalog.team(form, sport, league)
         if entry and (entry.league == league or sport == "soccer" or league.startswith(f"{entry.league}_")):
@@ -370,10 +370,10 @@ def team(sport: str, league: str, text: str) -> str:
 
 
 def _forms(sport: str, league: str, text: str) -> tuple[Name, ...]:
-    name = team(sport, league, text)
+    name = catalog_team(sport, league, text)
     if name:
-        return (read(sport, league, text), read(sport, league, name))
-    return (read(sport, league, text),)
+        return (parse_team(sport, league, text), parse_team(sport, league, name))
+    return (parse_team(sport, league, text),)
 
 
 @lru_cache(maxsize=1 << 15)
@@ -389,10 +389,10 @@ def likeness(sport: str, league: str, one: str, other: str) -> float:
     """
     if sport in words.PERSONS:
         return persons.likeness(one, other)
-    first, second = read(sport, league, one), read(sport, league, other)
+    first, second = parse_team(sport, league, one), parse_team(sport, league, other)
     if first.marks != second.marks or {first.game, second.game} == {"1", "2"}:
         return 0.0
-    teams = team(sport, league, one), team(sport, league, other)
+    teams = catalog_team(sport, league, one), catalog_team(sport, league, other)
     if all(teams):
         return SURE if teams[0] == teams[1] else 0.0
     kind = _kind(sport, league)
@@ -432,8 +432,10 @@ def _bracketed(more: frozenset[str], text: str) -> bool:
 
 def _within(sport: str, league: str, one: str, other: str) -> bool:
     """Whether the second spelling of a team has all words of the first."""
-    others = read(sport, league, other).words
-    return all(any(word == each or _pair(word, each) for each in others) for word in read(sport, league, one).words)
+    others = parse_team(sport, league, other).words
+    return all(
+        any(word == each or _pair(word, each) for each in others) for word in parse_team(sport, league, one).words
+    )
 
 
 @lru_cache(maxsize=1 << 14)
@@ -442,11 +444,13 @@ def _more(sport: str, league: str, one: str, other: str) -> frozenset[str]:
     tokens = catalog.normalise(other).split()
     if sport in words.PERSONS:
         return frozenset(tokens) - frozenset(catalog.normalise(one).split())
-    own = read(sport, league, one).whole.split()
-    known = {*own, *_words_of(sport, league, team(sport, league, other))}
+    own = parse_team(sport, league, one).whole.split()
+    known = {*own, *_words_of(sport, league, catalog_team(sport, league, other))}
     neutral = words.KINDS | words.MASCOTS | words.SHARED | words.NEUTRAL | words.WOMEN | words.SECOND
     neutral |= words.EMPTY if sport == "esports" else words.EMPTY - words.CONTESTS
-    more = [word for word in read(sport, league, other).whole.split() if word not in known and word not in neutral]
+    more = [
+        word for word in parse_team(sport, league, other).whole.split() if word not in known and word not in neutral
+    ]
     more = [word for word in more if not _short(word) or word in words.CONTESTS]
     return frozenset(word for word in more if not any(_pair(word, each) for each in known))
 
@@ -462,7 +466,7 @@ def _words_of(sport: str, league: str, name: str) -> frozenset[str]:
     if not name:
         return frozenset()
     forms = _catalog_names(league).get(name) or [
-        read(sport, league, text)
+        parse_team(sport, league, text)
         for each in catalog.teams()
         if (each.sport, each.name) == (sport, name)
         for text in (each.name, *each.aliases, *each.in_league)

@@ -44,14 +44,14 @@ class Person(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 14)
-def read(text: str) -> Person:
+def parse_person(text: str) -> Person:
     """Parse a person's name.
 
     Examples
     --------
-    >>> read("Porter Jr., Michael")
+    >>> parse_person("Porter Jr., Michael")
     Person(words=('michael', 'porter'), initials='', suffix='jr')
-    >>> read("J.J. Redick"), read("Tsonga J-W.").initials
+    >>> parse_person("J.J. Redick"), parse_person("Tsonga J-W.").initials
     (Person(words=('redick',), initials='jj', suffix=''), 'jw')
     """
     text = _QUOTED.sub(" ", _BRACKET.sub(" ", text))
@@ -158,7 +158,7 @@ def same(one: str, other: str) -> float:
     >>> same("Zverev A.", "Alexander Zverev"), same("A. Zverev", "Mischa Zverev"), same("A. Zverev", "M. Zverev")
     (0.94, 0.0, 0.0)
     """
-    first, second = read(one), read(other)
+    first, second = parse_person(one), parse_person(other)
     if first.suffix and second.suffix and first.suffix != second.suffix:
         return 0.0
     fit = max(_one(a, b) for a in {first, _short_words(first)} for b in {second, _short_words(second)})
@@ -186,7 +186,7 @@ def likeness(one: str, other: str) -> float:
 def forms(text: str) -> list[NameForm]:
     """Return the forms of an entry for `Postings`: each reading of each player."""
     names = _PARTNERS.split(text)
-    readings = {reading.words for name in names for one in [read(name)] for reading in (one, _short_words(one))}
+    readings = {reading.words for name in names for one in [parse_person(name)] for reading in (one, _short_words(one))}
     return [NameForm(tuple(_word(word, len(names)) for word in dict.fromkeys(each))) for each in sorted(readings)]
 
 
@@ -245,7 +245,7 @@ def surname(text: str) -> str:
     ('zverev', 'zverev', 'auger_aliassime')
     """
     last, comma, _ = text.partition(",")
-    name = read(last if comma else text)
+    name = parse_person(last if comma else text)
     if comma or name.initials:
         return "_".join(name.words) or slug(text)
     return name.words[-1] if name.words else slug(text)

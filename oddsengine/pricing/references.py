@@ -318,7 +318,7 @@ def devig_method(method: str) -> str:
     return "power" if method == CLOSE else method
 
 
-def read(
+def close_input(
     of: fair_close.Estimator, groups: Groups, traits: Traits, reason: Bytes, times: fair_close.Times,
     momentum: Callable[[fair_close.BookLogits], Floats | None], voting: Bytes | None = None,
 ) -> fair_close.CloseInput:  # fmt: skip

@@ -28,7 +28,7 @@ from oddsengine.maths.odds import even_money, quoted_american, round_american
 from oddsengine.pricing.commission import charge
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Key, RowFilter
 from oddsengine.query.lines import NOT_COMPUTED, MainLines, units_of
-from oddsengine.query.scan import best, between, page_between, scan, states
+from oddsengine.query.scan import best_prices, between, page_between, row_states, scan
 from oddsengine.query.terms import TermIndex, TermTexts
 from oddsengine.query.values import team_names
 
@@ -264,7 +264,7 @@ class BoardReader:
         self, f: RowFilter, unknown: dict[str, list[str]], sort: str, limit: int, offset: int,
         cursor: Cursor | None = None, *, best: bool = False,
     ) -> tuple[Ints, int, int]:  # fmt: skip
-        """Return one page of `rows`, or of `best`: its slots, the number of rows before it, and the number of all."""
+        """Return a page of matching rows or best prices: its slots, and the numbers of rows before it and in all."""
         select = self.best if best else self.matching_rows
         every = f.unlimited()
         if every is f or sort or cursor is not None:
@@ -373,7 +373,7 @@ class BoardReader:
         best_rows = np.full(2 * len(straight.texts) + 2, -1, np.int32)
         groups, out = np.empty(slots.size, np.int64), np.empty(slots.size, np.int32)
         wide = len(names.books) // 64 + 1
-        n = best(
+        n = best_prices(
             slots, self.net(slots), rows.key, rows.state, rows.flags, rows.seen, rows.rejected, rows.unit,
             self.index.rank, terms.ways, straight.values, drawn.values, units.start, units.size, units.pool,
             names.place.values, np.zeros(count, np.uint8), np.empty((count, wide), np.uint64), best_rows, groups, out,
@@ -479,7 +479,7 @@ class BoardReader:
         """Return a comparable state of each row; equal states encode to equal bytes."""
         index, rows = self.index, self.board.rows
         out = np.empty((slots.size, 7), np.int64)
-        states(
+        row_states(
             slots, rows.key, rows.odds.view(np.int64), rows.american.view(np.int64), rows.seen, rows.changed,
             rows.start, rows.flags, rows.rejected, self.board.names.event.values, index.begin, self.main(slots), out,
         )  # fmt: skip

@@ -135,7 +135,7 @@ def page_between(slots, price, low, high, offset, out):
 
 
 @kernel
-def best(
+def best_prices(
     rows, net, key, state, flags, seen, rejected, unit, rank, ways, plain, drawn, start, size, pool, place, looked,
     draws, held, groups, out,
 ):  # fmt: skip
@@ -184,7 +184,7 @@ def best(
 
 
 @kernel
-def states(slots, key, odds, american, seen, changed, starts, flags, rejected, event, begin, main, out):
+def row_states(slots, key, odds, american, seen, changed, starts, flags, rejected, event, begin, main, out):
     """Write the state of each row beside its texts to `out` (7 columns); equal states mean equal rows.
 
     `odds` and `american` are passed as bits, `main` by position among `slots`.
@@ -201,6 +201,12 @@ def states(slots, key, odds, american, seen, changed, starts, flags, rejected, e
 
 
 __all__ = [
-    "best", "between", "first_starts", "page_between", "scan", "sort_rows", "states",
+    "best_prices",
+    "between",
+    "first_starts",
+    "page_between",
+    "row_states",
+    "scan",
+    "sort_rows",
     "update_keys",
 ]  # fmt: skip

@@ -30,7 +30,7 @@ SPLITS_H = 6  # hours of betting splits before the start
 _A_DAY = 86_400.0
 
 
-def take(
+def apply_batch(
     node: Node, batch: FeedBatch, scores: Sequence[ScoreReading], teams: Mapping[str, Teams], now: datetime
 ) -> None:
     """Apply a simulation's batch in the writer thread.
@@ -87,7 +87,7 @@ def add_splits(store: Splits, board: Engine, now: datetime, *, seed: int = SEED,
     return taken
 
 
-def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS, hazards: bool = False) -> None:
+def run_world(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS, hazards: bool = False) -> None:
     """Run a simulation in real time until the node closes; a new one starts each week."""
     clock = node.clock
     due, hours = 0.0, SPLITS_H
@@ -103,7 +103,7 @@ def run(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS, hazards
             now = max(batch.now, clock.now() - timedelta(seconds=5))
             while not node.closing.is_set():
                 with suppress(StalledError):
-                    node.write(take, node, batch, world.scores, teams, now).result()
+                    node.write(apply_batch, node, batch, world.scores, teams, now).result()
                     break
                 node.closing.wait(0.2)
             if time.monotonic() >= due:

@@ -29,15 +29,15 @@ def _day(name: str, value: str) -> str:
 
 def _state(name: str, value: str) -> str:
     word = value.strip().lower()
-    if word not in catalog.states():
-        raise invalid(f"{name} must be {one_of(sorted(catalog.states()))}, got {quoted(value)}")
+    if word not in catalog.link_states():
+        raise invalid(f"{name} must be {one_of(sorted(catalog.link_states()))}, got {quoted(value)}")
     return word
 
 
 STATE = Param(
     "state",
     _state,
-    {"type": "string", "enum": sorted(catalog.states())},
+    {"type": "string", "enum": sorted(catalog.link_states())},
     "US state for links to sportsbooks, two letters.",
 )
 INCLUDE = choices(

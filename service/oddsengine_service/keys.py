@@ -499,7 +499,7 @@ class KeyStore:
                 self._due = 0.0
 
 
-def of(settings: Settings, *, demo: bool = False) -> KeyStore:
+def open_store(settings: Settings, *, demo: bool = False) -> KeyStore:
     folder = Path(settings.data.folder)
     return KeyStore(folder / settings.keys.file, folder / settings.keys.pepper, demo=demo)
 

@@ -42,7 +42,7 @@ WORDS_PATTERN = f"^{_WORD}(,{_WORD}){{0,{MOST_WORDS - 1}}}$"
 TEXT_PATTERN, NAME_PATTERN = r"^[^\x00]*$", r"^[^\x00]*[^\x00\s][^\x00]*$"
 
 
-def words(name: str, doc: str, **more: Any) -> Param:
+def words_param(name: str, doc: str, **more: Any) -> Param:
     kind = {"type": "string", "pattern": WORDS_PATTERN}
     return Param(name, _words, kind, doc + " Comma-separated.", several=True, **more)
 
@@ -113,7 +113,7 @@ def choice(name: str, doc: str, choices: Sequence[str], *, signed: bool = False,
     return Param(name, read, {"type": "string", "enum": every}, doc, **more)
 
 
-def moment(name: str, doc: str, *, unix: bool = False, **more: Any) -> Param:
+def time_param(name: str, doc: str, *, unix: bool = False, **more: Any) -> Param:
     """A time: RFC 3339, or Unix seconds if `unix`."""
 
     def read(name: str, value: str) -> datetime:

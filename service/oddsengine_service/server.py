@@ -252,7 +252,7 @@ class Service:
 
 
 def demonstrate(service: Service) -> None:
-    demo.run(service.node, service.log, hazards=service.settings.service.demo_hazards)
+    demo.run_world(service.node, service.log, hazards=service.settings.service.demo_hazards)
 
 
 def tick(service: Service) -> None:
@@ -312,7 +312,7 @@ def build(
     folder = Path(settings.data.folder)
     with contextlib.ExitStack() as stack:  # closed in reverse order, also if the rest fails
         stack.enter_context(lock_folder(settings))
-        store = stack.enter_context(contextlib.closing(keys.of(settings, demo=demonstration)))
+        store = stack.enter_context(contextlib.closing(keys.open_store(settings, demo=demonstration)))
         if store.warning and settings.scale is None and not demonstration:  # else the keys come from the log
             log.event("keys", message=store.warning)
         usage = stack.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))

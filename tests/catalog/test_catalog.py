@@ -191,7 +191,7 @@ def test_markets_keep_to_the_schema() -> None:
 
 def test_market_names_keep_to_the_schema() -> None:
     source = files.toml("markets.toml")
-    stats, types = files.rows("player_stats.csv"), files.rows("market_types.csv")
+    stats, types = files.read_csv("player_stats.csv"), files.read_csv("market_types.csv")
     props = {f"player_{row['stat']}" for row in stats}
     for row in stats:
         assert row["outcomes"] in {"over_under", "yes_no"}, row
@@ -208,8 +208,8 @@ def test_market_names_keep_to_the_schema() -> None:
         assert bool(row["yes"]) == bool(row["no"]), row
         if row["line"]:
             assert float(row["line"]) * 2 == int(float(row["line"]) * 2), row
-    named = [name for row in types for name in (row["name"], *files.words(row["aliases"]))]
-    counted = [name for row in stats for name in (row["stat"], *files.words(row["aliases"]))]
+    named = [name for row in types for name in (row["name"], *files.split_list(row["aliases"]))]
+    counted = [name for row in stats for name in (row["stat"], *files.split_list(row["aliases"]))]
     assert all(slug(name) for name in named + counted)
     assert distinct(named)
     assert distinct(counted)
@@ -413,7 +413,7 @@ def test_shapes() -> None:
 
 
 def test_words_name_outcomes() -> None:
-    words = catalog.words()
+    words = catalog.selection_words()
     assert {words["x"], words["tie"], words["the draw"]} == {"draw"}
     assert (words["o"], words["u"], words["neither"]) == ("over", "under", "none")
 

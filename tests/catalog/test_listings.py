@@ -6,19 +6,19 @@ from oddsengine.catalog import files
 
 def test_texts_keep_to_the_schema() -> None:
     groups = files.toml("markets.toml")["parts"]
-    rows = files.rows("market_texts.csv")
+    rows = files.read_csv("market_texts.csv")
     assert len({row["id"] for row in rows}) == len(rows)
     assert len({row["name"] for row in rows}) == len(rows)
     for row in rows:
         assert row["name"], row
         assert row["description"].endswith("."), row
-        assert files.words(row["examples"]), row
-        assert set(files.words(row["parts"])) <= groups.keys(), row
+        assert files.split_list(row["examples"]), row
+        assert set(files.split_list(row["parts"])) <= groups.keys(), row
 
 
 def test_every_usable_type_has_words_and_no_other() -> None:
-    used = {row["name"] for row in files.rows("market_types.csv") if not row["family"].startswith("!")}
-    assert used == {row["id"] for row in files.rows("market_texts.csv")}
+    used = {row["name"] for row in files.read_csv("market_types.csv") if not row["family"].startswith("!")}
+    assert used == {row["id"] for row in files.read_csv("market_texts.csv")}
 
 
 def test_listings_are_what_their_ids_mean() -> None:

@@ -33,7 +33,7 @@ from oddsengine import (
 from oddsengine.commands import output
 from oddsengine.commands.cli import main
 from oddsengine.commands.layout import Column, table, width_of
-from oddsengine.commands.report import csv_text, moment, plain
+from oddsengine.commands.report import csv_text, format_time, plain
 from oddsengine.detection.results import bet
 from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine_cli import COMMANDS
@@ -634,7 +634,7 @@ def test_values_as_json_holds_them() -> None:
     values = {"ev_percentage": -0.000001, "fair_probability": 0.12345678, "odds_american": 149.999, "line": None}
     assert plain(values) == {"ev_percentage": 0.0, "fair_probability": 0.123457, "odds_american": 150.0, "line": None}
     assert str(plain(-0.00001)) == "0.0"
-    assert moment(datetime(2026, 1, 2, 3, 4, 5, 600000, tzinfo=UTC)) == "2026-01-02T03:04:05.600000Z"
+    assert format_time(datetime(2026, 1, 2, 3, 4, 5, 600000, tzinfo=UTC)) == "2026-01-02T03:04:05.600000Z"
 
 
 def test_a_slow_step_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -165,7 +165,7 @@ def best_sums(odds: pl.DataFrame) -> dict[int, float]:
     question = board.ask(
         board.prepare(odds, [], MOMENT), None, None, "power", None, Wants.from_thresholds(min_profit=-60.0)
     )
-    _, markets, best = arbitrage.find(question)
+    _, markets, best = arbitrage.find_hits(question)
     g = question.view.groups
     keys = mix(question.hashes.ladder[g.ladder[markets]], g.threshold[markets].astype("i8"))
     return dict(zip(keys.tolist(), best.total.tolist(), strict=True))

@@ -125,14 +125,14 @@ def every_kind(search: Search, events: list[int], *, min_ev: float | None) -> Kn
             if here:
                 out[kind, id_, tuple(x for x in legs if x >= 0)] = columns[at]
 
-    hits = ev.find(search)
+    hits = ev.find_hits(search)
     market = g.market[hits.row].astype(np.int64)
     seen = hits.seen.astype(np.float64)
     put("ev", market, hits.row, hits.id, hits.fair, hits.width, hits.gap, seen, hits.edge)
-    cases: Mapping[str, Cases] = {"arb": arbitrage.find(search), "low": low_hold.find(search)}
+    cases: Mapping[str, Cases] = {"arb": arbitrage.find_hits(search), "low": low_hold.find_hits(search)}
     for kind, case in cases.items():
         put(kind, case.market, case.legs.rows, case.legs.id, case.legs.total)
-    pairs = middles.find(search)
+    pairs = middles.find_hits(search)
     doubt = middles.doubted(search, pairs)
     put("middle", pairs.low, pairs.legs.rows, pairs.legs.id, *pairs.worth, pairs.source, doubt, pairs.legs.total)
     return out
@@ -270,7 +270,7 @@ def test_a_shape_is_its_sports_own_whatever_else_is_on_the_board() -> None:
 
     def worth(part: list[dict[str, Any]]) -> list[Any]:
         search = question(prepare(pl.DataFrame(part), guards=[]), words)
-        hits = middles.find(search)
+        hits = middles.find_hits(search)
         of = search.prepared.identity.sports
         where = search.view.groups.event[search.view.groups.ladder[hits.low]].tolist()
         return sorted((hits.worth.prob[at], hits.source[at]) for at, e in enumerate(where) if of[e][1] == "nba")
@@ -300,7 +300,7 @@ def test_ids_are_hashes_of_columns(table: list[tuple[int, ...]], threshold: int,
     at = np.arange(n)
     market = mix(event, live, kind, subject, lines.astype(np.int64))
     leg = mix(book, sides)
-    words = {name: np.full(n, ids.word(name), np.uint64) for name in ("ev", "arb", "middle")}
+    words = {name: np.full(n, ids.hash_text(name), np.uint64) for name in ("ev", "arb", "middle")}
     one = ids.of_prices("ev", g, hashes, at, ints)
     assert one.tolist() == mix(words["ev"], market, leg).tolist()
     legs = np.stack([ints, np.full(n, -1, np.int32), ints], axis=1)
@@ -329,7 +329,12 @@ def _tie(probability: float) -> bool:
 
 def worths(search: Search) -> dict[str, dict[tuple[int, int], float]]:
     """What a search finds, by kind: of each caller and id, the figure that its threshold is about."""
-    hits, arbs, lows, pairs = ev.find(search), arbitrage.find(search), low_hold.find(search), middles.find(search)
+    hits, arbs, lows, pairs = (
+        ev.find_hits(search),
+        arbitrage.find_hits(search),
+        low_hold.find_hits(search),
+        middles.find_hits(search),
+    )
     threshold = search.view.groups.threshold
     columns: dict[str, tuple[Any, Any, Any]] = {
         "edge": (hits.who, hits.id, hits.edge),

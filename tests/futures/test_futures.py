@@ -24,7 +24,7 @@ from oddsengine.futures import (
     find_futures,
     parse_fields,
 )
-from oddsengine.futures.identity import FuturesWording, UnreadableError, read
+from oddsengine.futures.identity import FuturesWording, UnreadableError, identify_price
 from oddsengine.futures.winners import fair
 from oddsengine.maths.devig import DEVIG_METHODS, devig
 from oddsengine.simulate.futures import FuturesSeason
@@ -108,38 +108,38 @@ OTHERS = [
 
 @pytest.mark.parametrize("wording", SAME)
 def test_other_words_for_one_market(wording: FuturesWording) -> None:
-    assert read(wording) == read(TITLE)
+    assert identify_price(wording) == identify_price(TITLE)
 
 
 @pytest.mark.parametrize("wording", OTHERS)
 def test_other_markets(wording: FuturesWording) -> None:
-    assert read(wording)[0].id != read(TITLE)[0].id
+    assert identify_price(wording)[0].id != identify_price(TITLE)[0].id
 
 
 def test_an_id_is_the_same_for_ever() -> None:
     parts = ("future", "basketball", "nba", "championship", "2026-27", "TEAM", "", 0, 0, 1)
-    assert read(TITLE)[0].id == f"nba:championship:{naive.hashed(*parts)}"
+    assert identify_price(TITLE)[0].id == f"nba:championship:{naive.hashed(*parts)}"
 
 
 def test_two_sides_about_a_subject() -> None:
     wins = FuturesWording("basketball", "nba", "Win Totals", "2026-27", "", "Celtics", "Over", 52.5)
-    market, pick = read(wins)
+    market, pick = identify_price(wins)
     assert (market.name, market.type, market.subject, pick) == (
         "NBA regular season wins 2026-27: Boston Celtics 52.5", "OVER_UNDER", "Boston Celtics", "Over 52.5",
     )  # fmt: skip
-    assert read(wins._replace(subject="", selection="Boston Celtics Under 52.5")) == (market, "Under 52.5")
-    assert read(wins._replace(line=53.5))[0].id != market.id
+    assert identify_price(wins._replace(subject="", selection="Boston Celtics Under 52.5")) == (market, "Under 52.5")
+    assert identify_price(wins._replace(line=53.5))[0].id != market.id
     playoffs = FuturesWording("basketball", "nba", "Make the playoffs", "2026-27", "", "Celtics", "No")
-    assert read(playoffs)[1] == "No"
-    assert read(playoffs._replace(subject="", selection="Celtics")) == (read(playoffs)[0], "Yes")
-    assert read(playoffs._replace(subject="", selection="Celtics - No"))[1] == "No"
+    assert identify_price(playoffs)[1] == "No"
+    assert identify_price(playoffs._replace(subject="", selection="Celtics")) == (identify_price(playoffs)[0], "Yes")
+    assert identify_price(playoffs._replace(subject="", selection="Celtics - No"))[1] == "No"
 
 
 def test_yes_or_no_at_two_lines_are_two_markets() -> None:
     """Between 44.5 and 46.5 wins both sides lose: no arbitrage, and neither is fair for the other."""
     asked = FuturesWording("basketball", "nba", "To win more games", "2026-27", "YES_NO", "Spurs", "Yes", 44.5)
-    assert read(asked._replace(line=46.5))[0].id != read(asked)[0].id
-    assert (read(asked)[0].line, read(asked)[1]) == (44.5, "Yes")
+    assert identify_price(asked._replace(line=46.5))[0].id != identify_price(asked)[0].id
+    assert (identify_price(asked)[0].line, identify_price(asked)[1]) == (44.5, "Yes")
     base = {"league": "nba", "market": "To win more games", "future_type": "YES_NO", "season": "2026-27"}
     prices_ = {("pinnacle", 44.5): (1.7, 2.2), ("fanduel", 46.5): (1.93, 1.9)}
     rows = [
@@ -174,7 +174,7 @@ def test_yes_or_no_at_two_lines_are_two_markets() -> None:
 )
 def test_what_is_a_price_of_nothing(wording: FuturesWording, reason: str) -> None:
     with pytest.raises(UnreadableError, match=reason):
-        read(wording)
+        identify_price(wording)
 
 
 def test_every_name_of_a_kind_is_written_as_it_is_looked_up() -> None:

@@ -337,7 +337,7 @@ def term_of(selection: str, market: str = "moneyline", line: float | None = None
 
 def ours(wording: tuple[str | None, ...], line: float | None) -> Term:
     """What `identity` makes of one wording, as the twin says it."""
-    terms = identity.read(parts_of_rows([wording]))
+    terms = identity.read_wordings(parts_of_rows([wording]))
     given = np.array([math.nan if line is None else line])
     (threshold, fits), (other, _) = (thresholds(terms, given, side) for side in (terms.side, terms.side_turned))
     return Term(

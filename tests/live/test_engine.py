@@ -23,7 +23,7 @@ from support.rows import LA_LIGA, MOMENT, NBA, NHL, moneyline, prop, spread, tot
 
 import oddsengine as oe
 from oddsengine.board.quotes import LINKS
-from oddsengine.detection.ids import word
+from oddsengine.detection.ids import hash_text
 from oddsengine.live import snapshot
 from oddsengine.live.engine import IDLE_S, Engine
 from oddsengine.live.update import Update
@@ -302,9 +302,9 @@ def test_many_books_and_lines_in_any_order() -> None:
 def test_a_new_book_costs_the_same_however_many_there_are() -> None:
     """Names are hashed and sorted once for a batch, not once for each new book."""
     engine = Engine()
-    before = word.cache_info()
+    before = hash_text.cache_info()
     engine.step([row for at in range(1000) for row in total(f"new book {at}", 220.5, 1.95, 1.9)], MOMENT)
-    after = word.cache_info()
+    after = hash_text.cache_info()
     assert after.hits + after.misses - before.hits - before.misses < 10_000
 
 

@@ -162,7 +162,7 @@ def _beside(bare: str, found: re.Match[str]) -> str:
 
 def _worded(whole: str, bare: str) -> tuple[str, str]:
     """Find the word that names a side, and the rest."""
-    if phrase := catalog.words().get(bare):
+    if phrase := catalog.selection_words().get(bare):
         return phrase, ""
     if found := _SIDE_WORD.search(bare):
         return found[1], _beside(bare, found)

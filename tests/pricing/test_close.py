@@ -80,7 +80,7 @@ class Board:
         changed, start = (times(self.prepared.table, c)[g.row] for c in ("odds_changed_at", "event_start_time"))
         first = np.unique(g.ladder[g.market], return_index=True)[1]  # a row of each ladder
         self.events = [rows[at]["event_id"] for at in g.row[first].tolist()]
-        self.minute = fair_close.minutes(ids.words(self.events), self.prepared.guarded.now, table)
+        self.minute = fair_close.minutes(ids.hash_texts(self.events), self.prepared.guarded.now, table)
         ballot = self.ballot = fair_close.votes(g, g.odds, changed, self.prepared.guarded.reason, 3, table)
         known = fair_close.Times(changed, fair_close.starts(g, start, self.prepared.guarded.reason), self.minute)
         by_event = pushed if isinstance(pushed, dict) else {event: pushed or [0.0] * 3 for event in self.events}
@@ -130,7 +130,7 @@ class Case(NamedTuple):
 
 def minute_of(event: str) -> datetime:
     """The beginning of an event's own minute."""
-    at = fair_close.minutes(ids.words([event]), round(NOW.timestamp() * 1e6), catalog.fair_table())
+    at = fair_close.minutes(ids.hash_texts([event]), round(NOW.timestamp() * 1e6), catalog.fair_table())
     return datetime.fromtimestamp(int(at[0]) / 1e6, UTC)
 
 
@@ -479,8 +479,8 @@ def test_middles_and_low_holds_take_their_fair_probabilities_from_the_close() ->
     assert held.height == 3
     points = np.array([[750, 750, 850, 850], [750, 750, 950, 950]])
     links, some = tails.curves(v.groups, question.forms), np.zeros(2, np.int64)
-    found = tails.read(v, links, some, some, points)
-    plain = tails.read(dataclasses.replace(v, close=None), links, some, some, points)
+    found = tails.ladder_tails(v, links, some, some, points)
+    plain = tails.ladder_tails(dataclasses.replace(v, close=None), links, some, some, points)
     for case in range(2):
         moved = [logit(float(p)) - logit(float(q)) for p, q in zip(found.tail[case], plain.tail[case], strict=True)]
         assert moved == pytest.approx([moved[0]] * 4)

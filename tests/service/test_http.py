@@ -901,9 +901,9 @@ def test_a_listener_of_metrics_that_is_taken_is_a_sentence(service: Running, tmp
 
 
 def test_demo_keys_exist_only_in_a_demonstration(tmp_path: Path) -> None:
-    from oddsengine_service.keys import of
+    from oddsengine_service.keys import open_store
 
-    store = of(load(None, {"ODDSENGINE_DATA_FOLDER": str(tmp_path)}), demo=False)
+    store = open_store(load(None, {"ODDSENGINE_DATA_FOLDER": str(tmp_path)}), demo=False)
     try:
         assert [store.find(f"demo_{tier}") for tier in TIER_IDS] == [None] * 5
     finally:

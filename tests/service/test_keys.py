@@ -37,7 +37,7 @@ from oddsengine_service.keys import (
     StoreError,
     UnfitError,
     UnknownKeyError,
-    of,
+    open_store,
 )
 from oddsengine_service.limits import Limits, Usage
 from oddsengine_service.problems import Problem
@@ -815,7 +815,7 @@ def test_the_settings_name_the_files(tmp_path: Path) -> None:
     apart = tmp_path / "apart" / "pepper"
     environ = {"ODDSENGINE_DATA_FOLDER": str(tmp_path / "d"), "ODDSENGINE_KEYS_PEPPER": str(apart)}
     environ["ODDSENGINE_KEYS_FILE"] = "who.sqlite"
-    of(load(None, environ)).close()
+    open_store(load(None, environ)).close()
     assert apart.exists()
     assert (tmp_path / "d" / "who.sqlite").exists()
 

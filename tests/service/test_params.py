@@ -15,19 +15,19 @@ from oddsengine_service.params import (
     choice,
     choices,
     flag,
-    moment,
     number,
     parse,
     text,
+    time_param,
     whole,
-    words,
+    words_param,
 )
 from oddsengine_service.problems import Problem
 
 
 def declared() -> DeclaredParams:
     return DeclaredParams([
-        words("books", "Books.", aliases=("sportsbook",)),
+        words_param("books", "Books.", aliases=("sportsbook",)),
         choices("sports", "Sports.", ("tennis", "soccer")),
         text("name", "A name."),
         flag("live", "Live only."),
@@ -37,8 +37,8 @@ def declared() -> DeclaredParams:
         choice("order", "Order.", ("ev", "age"), signed=True),
         choice("group", "Group.", ("event",)),
         choices("parts", "Parts.", ("side",)),
-        moment("since", "Since."),
-        moment("until", "Until.", unix=True),
+        time_param("since", "Since."),
+        time_param("until", "Until.", unix=True),
     ])  # fmt: skip
 
 
@@ -149,7 +149,7 @@ def test_what_is_required(code: str) -> None:
         assert caught.value.code == code
 
 
-@pytest.mark.parametrize("param", [words("books", "Books."), choices("books", "Books.", WORDS)])
+@pytest.mark.parametrize("param", [words_param("books", "Books."), choices("books", "Books.", WORDS)])
 def test_the_patterns_say_what_is_read(param: Any) -> None:
     schema = re.compile(param.kind["pattern"])
     assert schema.search(",".join(WORDS[:-1]))

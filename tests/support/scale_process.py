@@ -17,7 +17,7 @@ from typing import Any
 
 from oddsengine.simulate import World
 from oddsengine_service import server, tiers
-from oddsengine_service.demo import take, teams_of
+from oddsengine_service.demo import apply_batch, teams_of
 from oddsengine_service.node import StalledError
 from oddsengine_service.scale import roles
 from oddsengine_service.settings import load, make_folder
@@ -40,7 +40,7 @@ def feed(service: Any, pause_s: float, steps: int, events: int) -> None:
             return
         while True:
             try:
-                node.write(take, node, batch, made.scores, teams, batch.now).result()
+                node.write(apply_batch, node, batch, made.scores, teams, batch.now).result()
                 break
             except StalledError:
                 if node.closing.wait(0.2):

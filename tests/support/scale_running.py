@@ -19,7 +19,7 @@ from support.nats_running import Servers, free_ports, wait_for
 from support.scale_process import hashes, world
 
 from oddsengine.live.engine import Engine
-from oddsengine_service.demo import take, teams_of
+from oddsengine_service.demo import apply_batch, teams_of
 from oddsengine_service.node import Node
 
 TESTS = Path(__file__).parents[1]
@@ -146,7 +146,7 @@ class Run:
         made = world(self.pace[2])
         teams = teams_of(made)
         for batch in islice(made.run(1e9), self.steps):
-            take(node, batch, made.scores, teams, batch.now)
+            apply_batch(node, batch, made.scores, teams, batch.now)
         node.close()
         return node.engine.number, hashes(node)
 

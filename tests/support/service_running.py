@@ -21,7 +21,7 @@ from oddsengine.simulate import FeedBatch, World
 from oddsengine.simulate.world import START
 from oddsengine_service import demo
 from oddsengine_service.clock import Clock as NodeClock
-from oddsengine_service.demo import add_splits, take, teams_of
+from oddsengine_service.demo import add_splits, apply_batch, teams_of
 from oddsengine_service.limits import Limits
 from oddsengine_service.log import Log
 from oddsengine_service.server import Server, Service, build
@@ -220,7 +220,7 @@ class Running:
         for _ in range(ticks):
             batch, scores, _ = self.film.tick(self.shown)
             self.shown += 1
-            self.node.write(take, self.node, batch, scores, self.film.teams, batch.now).result()
+            self.node.write(apply_batch, self.node, batch, scores, self.film.teams, batch.now).result()
 
     # ---- requests ----
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from msgspec import Meta
 
 from oddsengine import catalog
-from oddsengine.catalog.links import BetLink, allowed, allowed_pattern, link, localised, states
+from oddsengine.catalog.links import BetLink, allowed, allowed_pattern, link, link_states, localised
 from oddsengine.query import Index, LegPrice
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Answer, Context, Endpoint, data
@@ -40,7 +40,8 @@ class LinkRequest(Body):
         ),
     ]
     state: Annotated[
-        str | None, Meta(description="US state, two letters.", extra_json_schema={"enum": [*sorted(states()), None]})
+        str | None,
+        Meta(description="US state, two letters.", extra_json_schema={"enum": [*sorted(link_states()), None]}),
     ] = None
 
 

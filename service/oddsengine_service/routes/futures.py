@@ -19,14 +19,14 @@ from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.futures import METHOD, NodeFutures
-from oddsengine_service.params import choice, flag, text, words
+from oddsengine_service.params import choice, flag, text, words_param
 from oddsengine_service.routes.odds import LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK, books_for
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.futures import Future, FutureArbitrage, FutureLeg, FutureOdds
-from oddsengine_service.wire.numbers import american, exact, moment, rounded
+from oddsengine_service.wire.numbers import american, exact, format_time, rounded
 
 _TAG = "NodeFutures"
-_MARKET = words("market_id", "Ids of markets.", aliases=("market", "future_market_id"))
+_MARKET = words_param("market_id", "Ids of markets.", aliases=("market", "future_market_id"))
 _TYPE = choice("future_type", "Type of futures market.", TYPES)
 _COMPLETE = flag("is_complete", "true: only markets with prices for the whole field; false: only the others.")
 
@@ -191,11 +191,11 @@ def _percent(value: float) -> float | None:
 
 
 def _time(value: Any) -> str | None:
-    return moment(value) if isinstance(value, datetime) else None
+    return format_time(value) if isinstance(value, datetime) else None
 
 
 def _written(value: datetime) -> str:
-    return moment(value) or ""
+    return format_time(value) or ""
 
 
 _FILTERS = (SPORT, LEAGUE, _MARKET, _TYPE, SPORTSBOOK)
@@ -211,7 +211,7 @@ endpoints = (
     Endpoint(
         "/futures/odds", odds, "Prices of futures", _TAG, Page[FutureOdds],
         (
-            *_FILTERS, words("selection", "Selections by name."),
+            *_FILTERS, words_param("selection", "Selections by name."),
             text("q", "Part of a market or selection name."), LIMIT, OFFSET,
         ),
         feature="futures",

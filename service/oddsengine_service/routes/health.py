@@ -17,7 +17,7 @@ from oddsengine_service.endpoints import Answer, Context, Endpoint
 from oddsengine_service.feeds.status import DEGRADED, DOWN, shortened
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.wire.health import Check, FairPrices, Health
-from oddsengine_service.wire.numbers import moment
+from oddsengine_service.wire.numbers import format_time
 
 _ORDER = ("ok", "degraded", "down")
 OLD_S = 60.0  # seconds without a price; older is degraded
@@ -108,7 +108,7 @@ def health(context: Context) -> Any:
     node = context.node
     checks = {"cache": _timed(_store, node), "data": _timed(_data, node), "schema": _timed(_schema, node)}
     worst = max((check.status for check in checks.values()), key=_ORDER.index)
-    body = Health(worst, VERSION, moment(node.clock.now()) or "", checks, _fair(node))
+    body = Health(worst, VERSION, format_time(node.clock.now()) or "", checks, _fair(node))
     return Answer(_encode(body), 503 if worst == "down" else 200)
 
 

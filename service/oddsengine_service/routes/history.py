@@ -25,7 +25,7 @@ from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
-from oddsengine_service.params import choice, moment, number, text, words
+from oddsengine_service.params import choice, number, text, time_param, words_param
 from oddsengine_service.past import Past
 from oddsengine_service.problems import Problem, invalid, unknown
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for, index_of
@@ -435,9 +435,9 @@ endpoints = (
     Endpoint(
         "/odds/history", history, "Price history of one event", _TAG, Page[Movement],
         (
-            _ONE_EVENT, MARKET, SPORTSBOOK, words("selection", "Selections as written, or selection types."),
-            moment("since", "Start time; the price in effect at that time is included."),
-            moment("until", "End time, not before `since`."), LIMIT, OFFSET,
+            _ONE_EVENT, MARKET, SPORTSBOOK, words_param("selection", "Selections as written, or selection types."),
+            time_param("since", "Start time; the price in effect at that time is included."),
+            time_param("until", "End time, not before `since`."), LIMIT, OFFSET,
         ),
         cache="never",
         doc=f"One entry for each book, selection and line, in the order of the board; each has its opening price and "
@@ -459,8 +459,8 @@ endpoints = (
         (
             choice("group_by", "Column to group by.", GROUPINGS, default="sportsbook", aliases=("by",)),
             SPORT, LEAGUE, SPORTSBOOK, EVENT, number("min_ev", "Minimum EV in percent when first shown.", default=0.0),
-            moment("from", "First start date, US Eastern time.", aliases=("since",)),
-            moment("to", "Last start date, not before `from`.", aliases=("until",)),
+            time_param("from", "First start date, US Eastern time.", aliases=("since",)),
+            time_param("to", "Last start date, not before `from`.", aliases=("until",)),
             text(
                 "devig_book",
                 "Grade by this book's own prices at the close, margin removed, instead of the node's reference.",

@@ -20,7 +20,18 @@ from oddsengine.query import CURSOR_PATTERN, MOST_CURSOR, SORTS, BoardReader, Cu
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
 from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Context, Endpoint, answer_meta, page
-from oddsengine_service.params import MOST_TEXT, Param, choice, choices, flag, moment, number, text, whole, words
+from oddsengine_service.params import (
+    MOST_TEXT,
+    Param,
+    choice,
+    choices,
+    flag,
+    number,
+    text,
+    time_param,
+    whole,
+    words_param,
+)
 from oddsengine_service.problems import invalid, quoted, unknown
 from oddsengine_service.tiers import book_above, books_of
 from oddsengine_service.wire.envelopes import Page
@@ -55,14 +66,14 @@ def _cursor(_: str, value: str) -> Cursor:
         raise invalid(f"invalid cursor {quoted(value)}: pass next_cursor unchanged") from None
 
 
-SPORT = words("sport", "Sports, by id or alias.")
-LEAGUE = words("league", "Leagues, by id or alias.")
-SPORTSBOOK = words("sportsbook", "Sportsbooks; default: all books of the tier.")
-ADD_SPORTSBOOK = words("add_sportsbook", "Sportsbooks in addition to `sportsbook`, or to the books of the tier.")
-MARKET = words("market", "Market types, or the categories main, spread, total and props.")
-EVENT = words("event", "Event ids.", aliases=("event_id",))
+SPORT = words_param("sport", "Sports, by id or alias.")
+LEAGUE = words_param("league", "Leagues, by id or alias.")
+SPORTSBOOK = words_param("sportsbook", "Sportsbooks; default: all books of the tier.")
+ADD_SPORTSBOOK = words_param("add_sportsbook", "Sportsbooks in addition to `sportsbook`, or to the books of the tier.")
+MARKET = words_param("market", "Market types, or the categories main, spread, total and props.")
+EVENT = words_param("event", "Event ids.", aliases=("event_id",))
 LIVE = flag("live", "true: live prices only; false: pre-match prices only.")
-TEAM = words("team", "Teams, by id, name or alias.")
+TEAM = words_param("team", "Teams, by id, name or alias.")
 Q = text("q", "Part of a team, player or selection name, ignoring case and accents.")
 MIN_ODDS = number("min_odds", "Minimum American odds.")
 MAX_ODDS = number("max_odds", "Maximum American odds.")
@@ -347,8 +358,8 @@ _MORE = (
     flag("is_main_line", "true: main lines only; false: other lines only."),
     flag("is_player_prop", "true: player props only; false: everything else."),
     text("player_name", "Part of a player's name, ignoring case and accents."),
-    words("stat_category", "Statistics of player props: points, rebounds ..."),
-    words("selection", "Selections as written, or selection types: home, over ..."),
+    words_param("stat_category", "Statistics of player props: points, rebounds ..."),
+    words_param("selection", "Selections as written, or selection types: home, over ..."),
 )  # fmt: skip
 
 endpoints = (
@@ -383,7 +394,7 @@ endpoints = (
     Endpoint(
         "/odds/delta", delta, "Prices that changed since a time", "Odds", Delta,
         (
-            moment("since", "A time of the board, such as the `server_time` of the previous delta.", required=True),
+            time_param("since", "A time of the board, such as the `server_time` of the previous delta.", required=True),
             *FILTERS, *PAGES, CURSOR, SEEN,
         ),
         doc="Prices that changed or whose `rejection` changed after `since`, and prices removed since then. Removals "

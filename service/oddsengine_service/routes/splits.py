@@ -14,13 +14,12 @@ from oddsengine.query import BoardIds
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
-from oddsengine_service.params import moment as time_param
-from oddsengine_service.params import text, whole, words
+from oddsengine_service.params import text, time_param, whole, words_param
 from oddsengine_service.problems import invalid
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK
 from oddsengine_service.splits import KEPT_S
 from oddsengine_service.wire.envelopes import Data
-from oddsengine_service.wire.numbers import moment
+from oddsengine_service.wire.numbers import format_time
 from oddsengine_service.wire.splits import SplitsHistory, SplitsPage, SplitsPosted, SplitsStored
 
 _TAG = "Betting Splits"
@@ -62,7 +61,7 @@ def history(context: Context) -> Any:
     books = None if query["sportsbook"] is None else {catalog.book(word).id for word in query["sportsbook"]}
     begin, end, now = query["start_time"], query["end_time"], _late(context)
     if begin is not None and end is not None and end < begin:
-        raise invalid(f"end_time must not be before start_time, got {moment(end)} and {moment(begin)}")
+        raise invalid(f"end_time must not be before start_time, got {format_time(end)} and {format_time(begin)}")
     oldest = micros(now) - KEPT_S * SECOND
     entries = context.node.splits.history(
         query["event_id"], books, oldest if begin is None else max(oldest, micros(begin)), min(now, end) if end else now
@@ -75,7 +74,7 @@ def history(context: Context) -> Any:
         "books": sorted({entry.book for entry in entries}),
         "oldest": entries[0].ts if entries else None,
         "newest": entries[-1].ts if entries else None,
-        "updated_at": moment(now),
+        "updated_at": format_time(now),
     }
     return {"success": True, "data": entries, "meta": answer_meta(context, None, **meta)}
 
@@ -85,7 +84,7 @@ def post(context: Context) -> Any:
     now = context.node.clock.now()
     for at, record in enumerate(body.splits):
         if record.fetched_at is not None and (record.fetched_at - now).total_seconds() > 60.0:
-            raise invalid(f"splits[{at}].fetched_at must not be in the future, got {moment(record.fetched_at)}")
+            raise invalid(f"splits[{at}].fetched_at must not be in the future, got {format_time(record.fetched_at)}")
     accepted = context.node.put_splits(body.splits, now)
     return {"success": True, "data": SplitsStored(accepted, len(body.splits) - accepted)}
 
@@ -95,7 +94,8 @@ endpoints = (
         "/splits", splits, "Betting splits", _TAG, SplitsPage,
         (
             SPORT, LEAGUE, SPORTSBOOK, EVENT,
-            words("market", "spread, total or moneyline: only events with splits for one of them."), LIMIT, OFFSET,
+            words_param("market", "spread, total or moneyline: only events with splits for one of them."),
+            LIMIT, OFFSET,
         ),
         feature="splits", cache="never",
     ),

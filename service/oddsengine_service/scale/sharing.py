@@ -19,7 +19,7 @@ from nats.js.api import ConsumerConfig, DeliverPolicy, KeyValueConfig, StorageTy
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
-from oddsengine_service.keys import KeysError, KeyStore, StoreError, of
+from oddsengine_service.keys import KeysError, KeyStore, StoreError, open_store
 from oddsengine_service.limits import USAGE_DAYS, WINDOW_S, AccountDay, Limits, Usage
 from oddsengine_service.scale.link import TROUBLE, LogConnection
 from oddsengine_service.scale.log import bucket_of
@@ -272,7 +272,7 @@ def _account_day(subject: str) -> AccountDay:
 
 def open_keys(settings: Settings, environ: Mapping[str, str]) -> tuple[KeyStore, Callable[[], None]]:
     """The shared keys for a command; call the returned function at the end."""
-    store = of(settings)
+    store = open_store(settings)
     link = LogConnection(settings, environ, lambda *_: None)
 
     def close() -> None:

@@ -12,7 +12,7 @@ from oddsengine.maths.odds import quoted_american, round_american
 Number = float | None
 
 
-def moment(time: datetime | None) -> str | None:
+def format_time(time: datetime | None) -> str | None:
     """Format a UTC time for a response.
 
     Examples

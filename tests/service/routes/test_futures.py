@@ -416,7 +416,7 @@ def test_who_takes_part_is_the_operator_s_word(tmp_path: Path) -> None:
 
 def test_the_demo_has_futures_that_move(server: Running) -> None:
     node = Node(Engine(), server.node.keys, server.node.limits, demo=True)
-    playing = threading.Thread(target=demo.run, args=(node, Log(StringIO())), kwargs={"events": 2}, daemon=True)
+    playing = threading.Thread(target=demo.run_world, args=(node, Log(StringIO())), kwargs={"events": 2}, daemon=True)
     playing.start()
     until(lambda: node.engine.number > 0, "the first step")
     node.closing.set()

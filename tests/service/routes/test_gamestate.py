@@ -16,7 +16,7 @@ from support.stream_running import Client, Served, full_board, heard, price, wai
 
 from oddsengine.feeds.scores import ENDED_S, STALE_S, ScoreReading
 from oddsengine.simulate import World
-from oddsengine_service.demo import take, teams_of
+from oddsengine_service.demo import apply_batch, teams_of
 from oddsengine_service.games import GameBoard
 from oddsengine_service.keys import KeyTerms
 from oddsengine_service.wire.games import Teams
@@ -316,7 +316,7 @@ def test_a_stream_holds_what_is_answered(served: Served, listen: Callable[..., C
     ended: set[str] = set()
     for _ in range(less(5, 3)):
         for batch in islice(batches, less(40, 13)):
-            served.node.write(take, served.node, batch, made.scores, teams, batch.now).result(60)
+            served.node.write(apply_batch, served.node, batch, made.scores, teams, batch.now).result(60)
         answer = served.rest.get("/gamestate", headers={"X-API-Key": served.key("enterprise")}).json()
         rows = {event: row for event, row in flat(answer["data"]).items() if event in teams}
         ended |= {event for event, row in rows.items() if not row["is_live"]}

@@ -22,7 +22,7 @@ from oddsengine.query import values
 from oddsengine_service.kinds import KINDS
 from oddsengine_service.wire.columns import AGES, american_of, steady
 from oddsengine_service.wire.envelopes import GameState
-from oddsengine_service.wire.numbers import american, americans, exact, moment, rounded
+from oddsengine_service.wire.numbers import american, americans, exact, format_time, rounded
 from oddsengine_service.wire.opportunities import Ev, HoldSide, Leg, LowHold, MiddleSide, decorated, stateless
 
 SCHEMAS = {"ev": EV_SCHEMA, "arbitrage": ARBITRAGE_SCHEMA, "low_hold": LOW_HOLD_SCHEMA, "middles": MIDDLES_SCHEMA}
@@ -179,7 +179,7 @@ def field_of(name: str, kind: Any, row: Mapping[str, Any], value: Any, other: Ma
         return american(value)
     if float in kinds:
         return rounded(value, digits_of(name))
-    return moment(value) if isinstance(value, datetime) else value
+    return format_time(value) if isinstance(value, datetime) else value
 
 
 def digits_of(name: str) -> int:

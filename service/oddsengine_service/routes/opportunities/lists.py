@@ -14,7 +14,7 @@ from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, OpportunityKind, step
-from oddsengine_service.params import Param, choice, flag, number, text, words
+from oddsengine_service.params import Param, choice, flag, number, text, words_param
 from oddsengine_service.routes import odds
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.routes.opportunities.download import download
@@ -22,7 +22,7 @@ from oddsengine_service.routes.opportunities.filters import matching, ordered
 from oddsengine_service.tiers import book_above, books_of
 from oddsengine_service.views import Bools, OpenSet, OpportunityTable
 from oddsengine_service.wire.games import Standing, state_of
-from oddsengine_service.wire.numbers import exact, moment
+from oddsengine_service.wire.numbers import exact, format_time
 from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHoldPage, MiddlePage, decorated
 
 TAG = "Opportunities"
@@ -35,7 +35,7 @@ _COMMON = (
     flag("is_player_prop", "true: player props only; false: everything else."), _MAIN,
     number("starts_within", "Maximum hours until the start; live events have started.", 0.0, 10_000.0),
     text("player_name", "Part of a player's name."),
-    words("stat_category", "Statistics of player props, such as points."),
+    words_param("stat_category", "Statistics of player props, such as points."),
     number("max_odds_age", "Maximum age of the oldest price in seconds.", 0.0), odds.MIN_ODDS, odds.MAX_ODDS,
 )  # fmt: skip
 
@@ -232,7 +232,7 @@ def _ev_view(context: Context, unknown: dict[str, list[str]]) -> dict[str, Any] 
 
 def _ev_meta(_: Context, listing: MatchingRows) -> dict[str, Any]:
     counted = {"by_sportsbook": "sportsbook", "by_sport": "sport", "by_market": "market"}
-    return {"last_update": moment(listing.now), "summary": listing.summary("ev", "ev_percentage", **counted)}
+    return {"last_update": format_time(listing.now), "summary": listing.summary("ev", "ev_percentage", **counted)}
 
 
 _EV = _ListKind(KINDS["ev"], _ev_view, "min_ev max_ev live sort include", _ev_meta)
@@ -247,7 +247,7 @@ _EV_PARAMS: tuple[Param, ...] = (
     number("max_kelly", "Maximum Kelly fraction, 0 to 1."),
     number("min_confidence", "Minimum confidence score, 0 to 100."),
     number("max_confidence", "Maximum confidence score, 0 to 100."),
-    words("selection", "Selections as written in the rows."),
+    words_param("selection", "Selections as written in the rows."),
     text("devig_book", "Reference book for fair prices; default: all other books, at the close."),
     choice(
         "devig_method", "De-vig method; without `devig_book` it is that of the first sharp book's prices.",
@@ -291,7 +291,7 @@ _ARBITRAGE_PARAMS: tuple[Param, ...] = (
 
 
 def _last_update(context: Context, _: MatchingRows) -> dict[str, Any]:
-    return {"last_update": moment(context.board.now)}
+    return {"last_update": format_time(context.board.now)}
 
 
 def _hold_view(context: Context, _: dict[str, list[str]]) -> dict[str, Any]:
