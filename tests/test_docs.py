@@ -22,6 +22,7 @@ from msgspec import structs
 
 import oddsengine
 from oddsengine.commands import cli
+from oddsengine.sources import KINDS, FeedSettings
 from oddsengine_cli import parser
 from oddsengine_service import settings
 from oddsengine_service.routing import ENDPOINTS
@@ -311,10 +312,10 @@ def test_every_setting_is_in_its_table() -> None:
 
     for section, kind in settings.SECTIONS.items():
         assert table("service", f"### `[{section}]`") == _defaults(kind), section
-    shared = _defaults(settings.Feed)
+    shared = _defaults(FeedSettings)
     assert table("feeds", "## Common settings") == {name: default for name, default in shared.items() if name != "name"}
-    for name, feed in settings.KINDS.items():
-        own = {field: default for field, default in _defaults(feed).items() if shared.get(field) != default}
+    for name, kind_ in KINDS.items():
+        own = {field: default for field, default in _defaults(kind_.settings).items() if shared.get(field) != default}
         assert table("feeds", f"### `{name}`") == own, name
 
 

@@ -20,7 +20,6 @@ import polars as pl
 from oddsengine.backtesting.calibrations import Fair, fair_by_time
 from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.grading import closing_probabilities
-from oddsengine.backtesting.progress import ticking
 from oddsengine.backtesting.replay import check_books, engine_of, source, span, steps
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.open import ARBITRAGE, EV, KINDS, LEGS, LOW_HOLD, MIDDLE, NEW, Hits
@@ -32,6 +31,7 @@ from oddsengine.identity.groups import Bytes, Floats, Longs, Words
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
+from oddsengine.progress import ticking
 from oddsengine.tables.casts import TIME
 
 SCAN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {

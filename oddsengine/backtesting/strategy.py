@@ -28,7 +28,6 @@ from oddsengine import catalog
 from oddsengine.backtesting.calibrations import Fair, fair_by_time
 from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.grading import closing_probabilities
-from oddsengine.backtesting.progress import ticking
 from oddsengine.backtesting.replay import check_books, engine_of, source, span, steps
 from oddsengine.board.facts import moments_of
 from oddsengine.columns import SECOND, Floats
@@ -38,6 +37,7 @@ from oddsengine.history.clv import means
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.maths import scoring
+from oddsengine.progress import ticking
 from oddsengine.staking.outcomes import profits, settled
 from oddsengine.staking.stakes import bet_table, kelly_portfolio
 from oddsengine.tables.casts import TIME

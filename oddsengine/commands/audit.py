@@ -10,8 +10,8 @@ from typing import Any
 from oddsengine import catalog
 from oddsengine.backtesting import audit, calibrate
 from oddsengine.backtesting.picture import reliability
-from oddsengine.backtesting.progress import Progress
 from oddsengine.commands.output import echo
+from oddsengine.progress import Progress
 from oddsengine.tables.files import write_table
 
 _SHOWN = (".parquet", ".ndjson", ".jsonl")

@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 
 from oddsengine.backtesting.formats import History
-from oddsengine.backtesting.progress import ticking
 from oddsengine.backtesting.replay import engine_of, source, span, steps
 from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import bold, echo, service_needed, terminal, wrapped
@@ -20,6 +19,7 @@ from oddsengine.commands.report import csv_text, records
 from oddsengine.commands.tape import storage_options
 from oddsengine.history.closing import ClosingRecorder
 from oddsengine.history.clv import STATES, report
+from oddsengine.progress import ticking
 from oddsengine.tape import Tape
 
 _WAIT = ("graded", "no close", "waiting", "in play")

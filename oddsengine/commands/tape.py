@@ -19,13 +19,13 @@ from typing import Any, BinaryIO, NamedTuple, Self
 
 import msgspec
 
-from oddsengine.backtesting.progress import Progress
 from oddsengine.board.state import Batch
 from oddsengine.commands.output import counted, echo, wrapped
 from oddsengine.commands.report import format_time
 from oddsengine.history.archive import archived, compact, rows_of, write
 from oddsengine.live.engine import Engine, Recorder
 from oddsengine.live.view import View, ViewKey
+from oddsengine.progress import Progress
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeError, engine_for, play, resume
 

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 from oddsengine.history.archive import ArchiveError
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
+from oddsengine.sources.secrets import Secrets
 from oddsengine_service import bets, demo, keys, recording, records
 from oddsengine_service.alerts import Alerts, ShareError
 from oddsengine_service.app import BASE, Api
@@ -33,7 +34,6 @@ from oddsengine_service.fair import Calibrator, table_in_force
 from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import quarantine, state_file
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.futures import stated_fields
 from oddsengine_service.gauges import Gauges
 from oddsengine_service.limits import Limits, Usage

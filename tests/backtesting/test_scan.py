@@ -16,9 +16,9 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.backtesting import formats, replay
 from oddsengine.backtesting.calibrations import fair_by_time
-from oddsengine.backtesting.progress import ticking
 from oddsengine.board.open import KINDS
 from oddsengine.history.archive import rows_of
+from oddsengine.progress import ticking
 from oddsengine.simulate.desks import DEFAULT_BOOKS
 from oddsengine.tables.timestamps import micros
 
@@ -348,7 +348,7 @@ def test_progress_is_told_of_every_look(monkeypatch: pytest.MonkeyPatch) -> None
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("oddsengine.backtesting.progress._EVERY", 0.0)
+    monkeypatch.setattr("oddsengine.progress._EVERY", 0.0)
     moments = [micros(datetime(2026, 1, 1, hour, tzinfo=UTC)) for hour in range(4)]
     with ticking((moments[0], moments[-1]), progress=True) as tick:
         for moment in moments:

@@ -16,15 +16,15 @@ from support.local_servers import Answering, Request, http, iso, running
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine_service.feeds.credits import CLASSES, FRESH, HOUR, Target, nearness, plan
-from oddsengine_service.feeds.freshness import too_slow
+from oddsengine.sources.credits import CLASSES, FRESH, HOUR, Target, nearness, plan
+from oddsengine.sources.freshness import too_slow
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import InterfaceSettings, TableSettings, TheOddsApiSettings
+from oddsengine.sources.the_odds_api import TheOddsApiSource
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.status import SourceStatus
-from oddsengine_service.feeds.the_odds_api import TheOddsApiSource
 from oddsengine_service.node import Writer
 from oddsengine_service.routes.health import _sources
-from oddsengine_service.settings import Interface, Table, TheOddsApi
 
 DAY = 24.0 * HOUR
 STALE = catalog.thresholds().stale_prematch_s
@@ -120,15 +120,21 @@ def test_a_larger_threshold_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("feed", "seen", "reason"),
     [
-        (Table(name="a", kind="table", path="x", interval=900.0), True, "interval is 900 s"),
-        (Table(name="a", kind="table", path="x"), True, ""),
-        (Interface(name="a", kind="interface", url="u", stream=False, interval=700.0), True, "interval is 700 s"),
-        (Interface(name="a", kind="interface", url="u", interval=700.0), True, ""),
-        (Interface(name="a", kind="interface", url="u", freshen=3600.0), True, ""),
-        (Interface(name="a", kind="interface", url="u", freshen=3600.0), False, "freshen is 3600 s"),
+        (TableSettings(name="a", kind="table", path="x", interval=900.0), True, "interval is 900 s"),
+        (TableSettings(name="a", kind="table", path="x"), True, ""),
+        (
+            InterfaceSettings(name="a", kind="interface", url="u", stream=False, interval=700.0),
+            True,
+            "interval is 700 s",
+        ),
+        (InterfaceSettings(name="a", kind="interface", url="u", interval=700.0), True, ""),
+        (InterfaceSettings(name="a", kind="interface", url="u", freshen=3600.0), True, ""),
+        (InterfaceSettings(name="a", kind="interface", url="u", freshen=3600.0), False, "freshen is 3600 s"),
     ],
 )  # fmt: skip
-def test_intervals_that_the_guards_do_not_allow(feed: Table | Interface, seen: bool, reason: str) -> None:
+def test_intervals_that_the_guards_do_not_allow(
+    feed: TableSettings | InterfaceSettings, seen: bool, reason: str
+) -> None:
     found = too_slow(feed, seen=seen)
     assert found == (f"{reason}, but prices older than 600 s are rejected as stale" if reason else "")
 
@@ -136,8 +142,8 @@ def test_intervals_that_the_guards_do_not_allow(feed: Table | Interface, seen: b
 def test_a_conflict_in_the_settings_is_logged_and_degrades(caplog: pytest.LogCaptureFixture) -> None:
     async def check() -> tuple[SourceStatus, ...]:
         hub = Hub(Writer(Engine()), Matcher(), clock=lambda: datetime.now(UTC))
-        hub.add(Table(name="slow", kind="table", path="x", interval=900.0))
-        hub.add(Table(name="quick", kind="table", path="x", interval=60.0))
+        hub.add(TableSettings(name="slow", kind="table", path="x", interval=900.0))
+        hub.add(TableSettings(name="quick", kind="table", path="x", interval=60.0))
         for name in ("slow", "quick"):
             hub.alive(name)
         try:
@@ -234,7 +240,7 @@ def hours_of(
         async def run() -> SourceStatus:
             hub = Hub(Writer(Engine()), Matcher(), clock=provider.now)
             async with http(provider) as url:
-                feed = TheOddsApi(
+                feed = TheOddsApiSettings(
                     name="metered", kind="the_odds_api", key_env="KEY", sports=("basketball_nba",), url=url
                 )
                 source = TheOddsApiSource(feed, {"key_env": "key"}, Secrets(["key"]))

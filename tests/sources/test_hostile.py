@@ -16,11 +16,12 @@ from sources.test_the_odds_api import HEADERS, Provider, declared, source, well
 from support.effort import less
 from support.local_servers import Answering, Request, game, http, new_hub, prices, running, until
 
-from oddsengine_service.feeds import codings, interface
-from oddsengine_service.feeds.documents import table
-from oddsengine_service.feeds.retry import Failure
-from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.settings import Interface, Table
+from oddsengine.sources import codings
+from oddsengine.sources import node as interface
+from oddsengine.sources.documents import table
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import InterfaceSettings, TableSettings
 
 MB = 1 << 20
 LIMIT = MB  # of a body
@@ -126,7 +127,7 @@ def test_a_hostile_source_fails_alone(name: str) -> None:
     async def check() -> None:
         hub = new_hub()
         async with http(attack) as bad, http(Provider(well)) as good:
-            feed = Table(
+            feed = TableSettings(
                 name="bad", kind="table", url=f"{bad}/board.json", interval=0.05, backoff=0.01,
                 timeout=0.3 if name in SLOW else 20.0, backoff_cap=0.04, down_after=30.0, body_bytes=LIMIT,
             )  # fmt: skip
@@ -187,7 +188,7 @@ def test_a_hostile_stream_is_ended(stream: str) -> None:
         hub = new_hub()
         async with http(handle) as url:
             more: dict[str, Any] = dict(backoff=0.01, backoff_cap=0.02, down_after=60.0, body_bytes=LIMIT)
-            feed = Interface(name="up", kind="interface", url=url, silence=0.2, timeout=5.0, **more)
+            feed = InterfaceSettings(name="up", kind="interface", url=url, silence=0.2, timeout=5.0, **more)
             async with running(hub, interface.source(feed, {"key_env": ""}, Secrets())):
                 await until(lambda: hub.statuses()[0].failures_total >= 2, "two failures")
                 reason = "no complete event within 0.2 s" if stream == "drip" else "larger than 1,048,576 bytes"

@@ -15,11 +15,11 @@ from oddsengine.live.update import Update
 from oddsengine.matching import Matcher
 from oddsengine.simulate import World
 from oddsengine.simulate.desks import DEFAULT_BOOKS
-from oddsengine_service.feeds import interface
+from oddsengine.sources import node as interface
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import InterfaceSettings
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.node import Writer
-from oddsengine_service.settings import Interface
 
 CHUNK = 1000
 SAME = (
@@ -116,7 +116,7 @@ def test_a_fed_node_holds_what_its_upstream_does() -> None:
         hub = Hub(Writer(Engine()), Matcher(), clock=clock)
         async with http(upstream) as url:
             quick: dict[str, Any] = dict(backoff=0.01, backoff_cap=0.05, freshen=0.01, silence=5.0, timeout=5.0)
-            feed = Interface(name="up", kind="interface", url=url, **quick)
+            feed = InterfaceSettings(name="up", kind="interface", url=url, **quick)
             async with running(hub, interface.source(feed, {"key_env": ""}, Secrets()), tick=0.05):
                 await until(lambda: active(hub.engine) == active(upstream.engine), "the first snapshot")
                 for at, batch in enumerate(batches[1:]):

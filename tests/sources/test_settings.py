@@ -19,15 +19,17 @@ import pytest
 from support.local_servers import Answering, Request, game, http, new_hub, now, prices, running, until
 
 from oddsengine.commands.cli import main
-from oddsengine_service.feeds.documents import football_data, table
+from oddsengine.sources.documents import football_data, table
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.retry import Backoff
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import FootballDataSettings, InterfaceSettings, TableSettings, TheOddsApiSettings
 from oddsengine_service.feeds.hub import Hub, MessageThrottle
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
-from oddsengine_service.feeds.retry import Backoff, Failure
-from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.status import Track
 from oddsengine_service.log import Log
 from oddsengine_service.node import Writer
-from oddsengine_service.settings import FootballData, Interface, SettingsError, Table, TheOddsApi, load, secret
+from oddsengine_service.settings import SettingsError, load, secret
 
 GOOD = """
 [data]
@@ -53,8 +55,8 @@ def written(tmp_path: Path, text: str) -> str:
 def test_several_sources_at_once(tmp_path: Path) -> None:
     settings = load(written(tmp_path, GOOD), {})
     american, node = settings.feeds["american"], settings.feeds["node"]
-    assert isinstance(american, TheOddsApi)
-    assert isinstance(node, Interface)
+    assert isinstance(american, TheOddsApiSettings)
+    assert isinstance(node, InterfaceSettings)
     assert (american.sports, american.interval, american.regions) == (
         ("basketball_nba", "icehockey_nhl"),
         45.0,
@@ -74,11 +76,11 @@ def test_the_environment_overrides_every_setting(tmp_path: Path) -> None:
     }  # fmt: skip
     settings = load(written(tmp_path, GOOD), environ)
     american, node, file = settings.feeds["american"], settings.feeds["node"], settings.feeds["file"]
-    assert isinstance(american, TheOddsApi)
-    assert isinstance(node, Interface)
+    assert isinstance(american, TheOddsApiSettings)
+    assert isinstance(node, InterfaceSettings)
     assert (american.interval, american.sports) == (60.0, ("basketball_nba", "soccer_epl"))
     assert (settings.data.folder, settings.data.kept_files, node.stream) == ("there", 0, True)
-    assert isinstance(file, Table)
+    assert isinstance(file, TableSettings)
     assert file.path == "odds.csv"
 
 
@@ -298,7 +300,9 @@ def test_a_reason_is_said_once_and_again_after_a_while() -> None:
 def test_a_source_that_stays_down_is_one_line_and_strangers_are_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    feed = Table(name="t", kind="table", path=str(tmp_path / "odds.csv"), interval=0.01, backoff=0.01, backoff_cap=0.02)
+    feed = TableSettings(
+        name="t", kind="table", path=str(tmp_path / "odds.csv"), interval=0.01, backoff=0.01, backoff_cap=0.02
+    )
 
     async def check() -> None:
         hub = new_hub()
@@ -365,7 +369,9 @@ def test_a_watched_table(tmp_path: Path) -> None:
     """A change shows, a book that is dropped leaves, a broken state removes nothing, and mending it heals."""
     path = tmp_path / "odds.csv"
     path.write_text(HEAD + line("a", 1.9) + line("b", 2.0))
-    feed = Table(name="t", kind="table", path=str(path), interval=0.01, backoff=0.01, backoff_cap=0.02, timeout=1.0)
+    feed = TableSettings(
+        name="t", kind="table", path=str(path), interval=0.01, backoff=0.01, backoff_cap=0.02, timeout=1.0
+    )
 
     def status(hub: Hub) -> str:
         return hub.statuses()[0].status
@@ -391,7 +397,9 @@ def test_a_table_that_is_being_rewritten_removes_nothing(tmp_path: Path) -> None
     """A writer that is slow leaves a file that ends anywhere: the rest of the books would seem to be gone."""
     path, rest = tmp_path / "odds.csv", threading.Event()
     path.write_text(HEAD + line("a", 1.9) + line("b", 2.0))
-    feed = Table(name="t", kind="table", path=str(path), interval=0.01, backoff=0.01, backoff_cap=0.02, timeout=1.0)
+    feed = TableSettings(
+        name="t", kind="table", path=str(path), interval=0.01, backoff=0.01, backoff_cap=0.02, timeout=1.0
+    )
 
     def write() -> None:
         while not rest.is_set():
@@ -434,7 +442,7 @@ def test_seasons_bring_their_time(way: str, tmp_path: Path) -> None:
         async with http(serve) as url:
             (tmp_path / "E0.csv").write_text(SEASON)
             where: dict[str, Any] = {"path": str(tmp_path)} if way == "file" else {"url": url + "/E0.csv"}
-            await hub.run([football_data(FootballData(name="f", kind="football_data", **where), {}, Secrets())])
+            await hub.run([football_data(FootballDataSettings(name="f", kind="football_data", **where), {}, Secrets())])
         assert hub.engine.now == datetime(2024, 8, 17, 13, 59, tzinfo=UTC)  # a minute before the kick-off in London
         assert {book for book, _ in prices(hub)} == {"pinnacle"}  # the others were seen the day before
         assert hub.statuses()[0].books == ("bet365", "pinnacle")
@@ -554,7 +562,7 @@ def test_unmapped_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
         from oddsengine_service.feeds.check import state_file
 
         hub, feed = new_hub(), load(config, {}).feeds["t"]
-        assert isinstance(feed, Table)
+        assert isinstance(feed, TableSettings)
         await hub.run([table(feed, {}, Secrets())], state=state_file(load(config, {})))
         await hub.close()
 

@@ -15,14 +15,14 @@ from support.local_servers import Answering, Request, http, iso, new_hub, now, p
 
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine_service.feeds import interface
-from oddsengine_service.feeds.betfair import BetfairFiles, BetfairSource
+from oddsengine.sources import node as interface
+from oddsengine.sources.betfair import BetfairFiles, BetfairSource
+from oddsengine.sources.optic import OpticSource
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import BetfairHistorySettings, BetfairSettings, InterfaceSettings, OpticSettings
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.optic import OpticSource
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
-from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.node import Writer
-from oddsengine_service.settings import Betfair, BetfairHistory, Interface, Optic
 
 START = (now() + timedelta(hours=1)).replace(microsecond=0)
 QUICK: dict[str, Any] = dict(timeout=1.0, backoff=0.01, backoff_cap=0.05, down_after=0.3)
@@ -45,7 +45,7 @@ def row(ident: str = "r1", odds: float = 1.9, pick: str = "Boston Celtics", **mo
     } | more  # fmt: skip
 
 
-def feed(url: str, **more: Any) -> Interface:
+def feed(url: str, **more: Any) -> InterfaceSettings:
     given: dict[str, Any] = {
         "name": "up",
         "kind": "interface",
@@ -54,7 +54,7 @@ def feed(url: str, **more: Any) -> Interface:
         "freshen": 60.0,
         "interval": 0.02,
     }
-    return Interface(**{**QUICK, **given, **more})
+    return InterfaceSettings(**{**QUICK, **given, **more})
 
 
 async def begin(answering: Answering, *rows: Mapping[str, Any], reconnected: bool = False) -> None:
@@ -265,7 +265,7 @@ def test_an_optic_stream_is_resumed_after_its_last_entry() -> None:
 
     async def check() -> None:
         hub = new_hub()
-        declared = Optic(
+        declared = OpticSettings(
             **QUICK, name="optic", kind="optic", key_env="K", sports=("basketball",), books=("DraftKings",),
             silence=1.0, url="",
         )  # fmt: skip
@@ -283,7 +283,7 @@ def test_an_optic_stream_is_resumed_after_its_last_entry() -> None:
     asyncio.run(check())
 
 
-# ---- Betfair ----
+# ---- BetfairSettings ----
 
 
 def market(**more: Any) -> dict[str, Any]:
@@ -350,12 +350,12 @@ def credentials(key: str, session: str, user: str = "", password: str = "") -> d
     return {"key_env": key, "session_env": session, "user_env": user, "password_env": password}
 
 
-def exchange_feed(port: int, **more: Any) -> Betfair:
+def exchange_feed(port: int, **more: Any) -> BetfairSettings:
     given: dict[str, Any] = dict(
         name="bf", kind="betfair", key_env="K", session_env="S", url=f"tcp://127.0.0.1:{port}", silence=0.5,
         sports=("7522",), catalogue_url="",
     )  # fmt: skip
-    return Betfair(**{**QUICK, **given, **more})
+    return BetfairSettings(**{**QUICK, **given, **more})
 
 
 def test_the_exchange_is_resumed_at_its_clock() -> None:
@@ -475,7 +475,7 @@ def test_recorded_lines_are_read_in_order_of_time(tmp_path: Path) -> None:
     async def check() -> None:
         payloads = PayloadQuarantine(tmp_path / "kept", 5, 10_000, Secrets())
         hub = Hub(Writer(Engine()), Matcher(), clock=None, payloads=payloads)
-        source = BetfairFiles(BetfairHistory(name="h", kind="betfair_history", path=str(tmp_path)))
+        source = BetfairFiles(BetfairHistorySettings(name="h", kind="betfair_history", path=str(tmp_path)))
         await hub.run([source])
         assert hub.engine.number == 3
         assert hub.engine.now is not None

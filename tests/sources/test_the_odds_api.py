@@ -16,25 +16,25 @@ import oddsengine as oe
 from oddsengine.feeds import Game, Payload
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import TheOddsApiSettings
+from oddsengine.sources.the_odds_api import TheOddsApiSource
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
-from oddsengine_service.feeds.retry import Failure
-from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.the_odds_api import TheOddsApiSource
 from oddsengine_service.node import Writer
-from oddsengine_service.settings import TheOddsApi
 
 KEY = "0123456789abcdefsecret"
 HEADERS = {"x-requests-remaining": "1000000000", "x-requests-used": "7", "x-requests-last": "1"}
 Odds = Callable[[Request, Answering, int], Awaitable[None]]
 
 
-def declared(url: str, **more: Any) -> TheOddsApi:
+def declared(url: str, **more: Any) -> TheOddsApiSettings:
     given: dict[str, Any] = dict(
         name="main", kind="the_odds_api", key_env="KEY", sports=("basketball_nba",), markets=("h2h",), url=url,
         interval=0.02, timeout=0.3, backoff=0.01, backoff_cap=0.04, down_after=0.25,
     )  # fmt: skip
-    return TheOddsApi(**{**given, **more})
+    return TheOddsApiSettings(**{**given, **more})
 
 
 class Provider:
@@ -57,7 +57,7 @@ async def well(_: Request, answering: Answering, __: int) -> None:
     await answering.answer([game()], headers=HEADERS)
 
 
-def source(feed: TheOddsApi, secrets: Secrets | None = None) -> TheOddsApiSource:
+def source(feed: TheOddsApiSettings, secrets: Secrets | None = None) -> TheOddsApiSource:
     return TheOddsApiSource(feed, {"key_env": KEY}, secrets or Secrets([KEY]))
 
 

@@ -13,7 +13,8 @@ from support.effort import pause
 
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine_service.feeds.hub import Hub, Source
+from oddsengine.sources import Source
+from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.node import Writer
 

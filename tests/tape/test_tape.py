@@ -29,7 +29,6 @@ from support import effort
 from support.forking import CLI, PIPE, python, ran
 
 from oddsengine import catalog
-from oddsengine.backtesting.progress import line
 from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import STATUSES, Batch
 from oddsengine.commands.cli import main
@@ -39,6 +38,7 @@ from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.live.engine import Engine, Recorder
 from oddsengine.live.update import Update
 from oddsengine.live.view import ViewKey
+from oddsengine.progress import line
 from oddsengine.simulate import World
 from oddsengine.simulate.desks import DEFAULT_BOOKS
 from oddsengine.tape import Tape, TapeError, TapeStep, TapeWriter, engine_for, play, replay, resume

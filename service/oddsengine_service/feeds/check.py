@@ -10,14 +10,16 @@ import msgspec
 
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
+from oddsengine.sources import KINDS, FeedSettings
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import TheOddsApiSettings
 from oddsengine_service.clock import Clock
-from oddsengine_service.feeds.build import HISTORY, source
+from oddsengine_service.feeds.build import source
 from oddsengine_service.feeds.hub import Hub, Unmapped
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
-from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.feeds.status import Track
 from oddsengine_service.node import Writer
-from oddsengine_service.settings import Feed, Settings, SettingsError, TheOddsApi
+from oddsengine_service.settings import Settings, SettingsError
 
 STATE, CHECKED = "feeds.json", "feeds-checked.json"  # of a run, and of the last check
 
@@ -66,14 +68,16 @@ def check(settings: Settings, environ: Mapping[str, str], seconds: float) -> lis
     return asyncio.run(everything())
 
 
-async def _try(settings: Settings, feed: Feed, environ: Mapping[str, str], secrets: Secrets, seconds: float) -> Checked:
-    if isinstance(feed, TheOddsApi):
+async def _try(
+    settings: Settings, feed: FeedSettings, environ: Mapping[str, str], secrets: Secrets, seconds: float
+) -> Checked:
+    if isinstance(feed, TheOddsApiSettings):
         feed = msgspec.structs.replace(feed, props=())  # would use too many credits for a check
     try:
         made = source(settings, feed, environ, secrets)
     except SettingsError as error:
         return Checked(feed.name, feed.kind, "down", str(error), 0, 0, (), (), ())
-    clock = None if feed.kind in HISTORY else Clock().now
+    clock = None if KINDS[feed.kind].historical else Clock().now
     hub = Hub(Writer(Engine()), Matcher(), clock=clock, payloads=quarantine(settings, secrets))
     track = hub.add(feed)
     running = asyncio.create_task(made.run(hub))
@@ -90,7 +94,7 @@ async def _try(settings: Settings, feed: Feed, environ: Mapping[str, str], secre
         await hub.close()
 
 
-def _seen(hub: Hub, track: Track, feed: Feed, settings: Settings, made: Any, *, in_time: bool) -> Checked:
+def _seen(hub: Hub, track: Track, feed: FeedSettings, settings: Settings, made: Any, *, in_time: bool) -> Checked:
     (status,) = hub.statuses()
     notes = []
     if not in_time and status.status in ("ok", "starting"):
@@ -99,7 +103,7 @@ def _seen(hub: Hub, track: Track, feed: Feed, settings: Settings, made: Any, *, 
     if cost is not None:
         notes.append(f"costs {cost()}")
         props = settings.feeds[feed.name]
-        if isinstance(props, TheOddsApi) and props.props:
+        if isinstance(props, TheOddsApiSettings) and props.props:
             notes.append("props are not tried, and cost as much again for each event")
     if status.quarantined:
         notes.append(f"{status.quarantined} of its games are doubtful and kept apart")

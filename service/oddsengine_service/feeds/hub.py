@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from functools import reduce
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 import polars as pl
@@ -30,15 +30,16 @@ from oddsengine.feeds.display import displayable
 from oddsengine.feeds.scores import turned_round
 from oddsengine.live.update import Update
 from oddsengine.matching import Decision, Matcher, OverrideError, Overrides, Quarantined, match_player, parse_overrides
-from oddsengine_service.feeds.freshness import too_slow, too_slow_in_play
+from oddsengine.sources import FeedSettings, Source
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.freshness import too_slow, too_slow_in_play
+from oddsengine.sources.retry import Backoff
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
-from oddsengine_service.feeds.retry import Backoff, Failure
 from oddsengine_service.feeds.rows import RowIds
 from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track, books_of, shortened
 from oddsengine_service.futures import NodeFutures
 from oddsengine_service.games import GameBoard
 from oddsengine_service.node import StalledError, Writer
-from oddsengine_service.settings import Feed
 from oddsengine_service.wire.games import Teams
 
 _log = logging.getLogger("oddsengine.feeds")
@@ -55,17 +56,6 @@ _FORGET_EVERY = timedelta(hours=1)
 _REMEMBERED = timedelta(days=3)  # after a game's start
 _STATUSES = ("upcoming", "live", "ended", "postponed", "cancelled")
 Clock = Callable[[], datetime]
-
-
-class Source(Protocol):
-    """A fetcher."""
-
-    @property
-    def feed(self) -> Feed:
-        """Its settings."""
-
-    async def run(self, hub: "Hub") -> None:
-        """Fetch until there is no more data, or until cancelled."""
 
 
 class MessageThrottle:
@@ -176,7 +166,7 @@ class Hub:
 
     # ---- running ----
 
-    def add(self, feed: Feed) -> Track:
+    def add(self, feed: FeedSettings) -> Track:
         """Register a feed, so that its status is shown before its first payload."""
         track = self.tracks[feed.name] = Track(feed.name, feed.kind, self.now(), feed.down_after, declared=feed.books)
         self.conflict(feed.name, slow := too_slow(feed))

@@ -9,7 +9,7 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from oddsengine_service.feeds.secrets import Secrets
+from oddsengine.sources.secrets import Secrets
 
 _SHARE = 4  # a payload may take one part in this many of the folder
 

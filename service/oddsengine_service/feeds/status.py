@@ -22,7 +22,7 @@ from typing import Protocol
 import msgspec
 
 from oddsengine import catalog
-from oddsengine_service.feeds.retry import Failure
+from oddsengine.sources.failure import Failure
 
 STARTING, OK, DEGRADED, DOWN = "starting", "ok", "degraded", "down"
 _LATE_S = 1.0  # tolerance

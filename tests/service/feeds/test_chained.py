@@ -17,13 +17,13 @@ from oddsengine.feeds import Payload
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine_service.feeds import interface
+from oddsengine.sources import node as interface
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import InterfaceSettings
+from oddsengine.sources.settings import TheOddsApiSettings as Source
+from oddsengine.sources.web import Web
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.web import Web
 from oddsengine_service.node import Writer
-from oddsengine_service.settings import Interface
-from oddsengine_service.settings import TheOddsApi as Source
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)
 TICK_S = 60
@@ -177,7 +177,7 @@ def test_a_node_over_a_node_shows_the_same_for_an_hour(upstream: Upstream, strea
         declared = Source(name="main", kind="the_odds_api", key_env="KEY", sports=("basketball_nba",), timeout=20.0)
         above.add(declared)
         reader = TheOddsApi(markets=MARKETS)
-        feed = Interface(
+        feed = InterfaceSettings(
             name="up", kind="interface", url=upstream.base, stream=stream, interval=0.02, backoff=0.05, timeout=20.0
         )
         fetcher = interface.source(feed, {"key_env": "demo_enterprise"}, Secrets())

@@ -12,11 +12,11 @@ from support.service_running import Running
 
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine_service.feeds import interface
+from oddsengine.sources import node as interface
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import InterfaceSettings
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.secrets import Secrets
 from oddsengine_service.node import Writer
-from oddsengine_service.settings import Interface
 
 BOOKS = ("draftkings", "pinnacle", "fanduel")
 Row = tuple[Any, ...]
@@ -56,7 +56,7 @@ def prices(engine: Engine) -> dict[Row, tuple[float, bool]]:
 def test_what_one_node_has_another_one_has(upstream: Running, stream: bool) -> None:
     async def check() -> None:
         hub = Hub(Writer(Engine()), Matcher(), clock=clock_of(upstream))
-        feed = Interface(
+        feed = InterfaceSettings(
             name="up", kind="interface", url=upstream.base, stream=stream, books=BOOKS, interval=0.1, freshen=0.05,
             backoff=0.05,
         )  # fmt: skip

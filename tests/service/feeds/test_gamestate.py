@@ -19,14 +19,14 @@ from oddsengine.feeds.scores import ARRIVAL, ScoreReading
 from oddsengine.feeds.the_odds_api import ScoresParser
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine_service.feeds import interface
-from oddsengine_service.feeds.credits import Target, nearness, plan
+from oddsengine.sources import node as interface
+from oddsengine.sources.credits import Target, nearness, plan
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import InterfaceSettings, TheOddsApiSettings
+from oddsengine.sources.the_odds_api import TheOddsApiSource
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.the_odds_api import TheOddsApiSource
 from oddsengine_service.games import GameBoard
 from oddsengine_service.node import Writer
-from oddsengine_service.settings import Interface, TheOddsApi
 
 NBA = "basketball_nba"
 HEADERS = {"x-requests-remaining": "1000000000", "x-requests-used": "7", "x-requests-last": "1"}
@@ -182,8 +182,8 @@ def quote(game: Game, book: str = "draftkings") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def declared(name: str, **more: Any) -> Interface:
-    return Interface(name=name, kind="interface", url="http://127.0.0.1:1", **more)
+def declared(name: str, **more: Any) -> InterfaceSettings:
+    return InterfaceSettings(name=name, kind="interface", url="http://127.0.0.1:1", **more)
 
 
 def test_sources_that_swap_home_and_away_agree() -> None:
@@ -236,7 +236,7 @@ def test_scores_come_over_a_socket_and_cost_a_credit(caplog: pytest.LogCaptureFi
         games = GameBoard()
         hub = Hub(Writer(Engine()), Matcher(), clock=now, games=games)
         async with http(provider) as url:
-            feed = TheOddsApi(
+            feed = TheOddsApiSettings(
                 name="main", kind="the_odds_api", key_env="KEY", sports=(NBA,), markets=("h2h",), url=url,
                 interval=0.02, timeout=1.0, backoff=0.01, backoff_cap=0.04, scores=True,
             )  # fmt: skip
@@ -286,7 +286,7 @@ def test_one_node_feeds_another(service: Running, stream: bool) -> None:
     async def check() -> None:
         games = GameBoard()
         hub = Hub(Writer(Engine()), Matcher(), clock=clock_of(service), games=games)
-        feed = Interface(
+        feed = InterfaceSettings(
             name="up", kind="interface", url=service.base, stream=stream, games=True, books=("draftkings", "pinnacle"),
             markets=("moneyline",), interval=0.1, freshen=0.05, backoff=0.05,
         )  # fmt: skip
@@ -327,7 +327,7 @@ def test_without_the_right_to_them_prices_come_all_the_same(service: Running) ->
     async def check() -> None:
         games = GameBoard()
         hub = Hub(Writer(Engine()), Matcher(), clock=clock_of(service), games=games)
-        feed = Interface(
+        feed = InterfaceSettings(
             name="up", kind="interface", url=service.base, stream=False, games=True, books=("draftkings",),
             interval=0.1, backoff=0.05,
         )  # fmt: skip

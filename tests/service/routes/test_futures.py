@@ -21,13 +21,14 @@ from oddsengine.futures import FuturesField, find_futures
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.simulate.futures import FuturesSeason
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.settings import FeedSettings
 from oddsengine_service import demo
 from oddsengine_service.feeds.hub import MOST_QUOTES, Hub
-from oddsengine_service.feeds.retry import Failure
 from oddsengine_service.futures import NodeFutures, stated_fields
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node, Writer
-from oddsengine_service.settings import Feed, SettingsError, load
+from oddsengine_service.settings import SettingsError, load
 from oddsengine_service.wire.futures import Future, FutureLeg, FutureOdds
 
 MARKET = [
@@ -308,7 +309,7 @@ def test_the_description_has_answers_of_futures(server: Running, client: httpx.C
 
 def hub_of(futures: NodeFutures) -> Hub:
     made = Hub(Writer(Engine()), Matcher(), clock=lambda: datetime.now(UTC), futures=futures)
-    made.add(Feed(name="main", kind="test"))
+    made.add(FeedSettings(name="main", kind="test"))
     return made
 
 

@@ -14,40 +14,41 @@ from oddsengine.feeds import Payload
 from oddsengine.feeds.gamestate import GameStates, read_states
 from oddsengine.feeds.node import InterfaceStream, OddsPage, read_page
 from oddsengine.feeds.sse import ServerSentEvent
-from oddsengine_service.feeds.freshness import too_slow
-from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.retry import Backoff, Failure, alongside, keep_trying, parsed
-from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.sse import Stream
-from oddsengine_service.feeds.web import Web
-from oddsengine_service.settings import Interface as Settings
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.freshness import too_slow
+from oddsengine.sources.receiver import Receiver
+from oddsengine.sources.retry import Backoff, alongside, keep_trying, parsed
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import InterfaceSettings
+from oddsengine.sources.sse import Stream
+from oddsengine.sources.web import Web
 
 _PAGE = 200  # maximum rows per page
 _STEP = timedelta(seconds=1)
 _GAMES = "gamestate"  # the part of a source that is its game states
 
 
-def source(feed: Settings, env: Mapping[str, str], secrets: Secrets) -> "InterfaceSource | InterfacePages":
+def source(feed: InterfaceSettings, env: Mapping[str, str], secrets: Secrets) -> "InterfaceSource | InterfacePages":
     return (InterfaceSource if feed.stream else InterfacePages)(feed, env, secrets)
 
 
-def _filters(feed: Settings) -> dict[str, str | int]:
+def _filters(feed: InterfaceSettings) -> dict[str, str | int]:
     fields = {"sportsbook": feed.books, "sport": feed.sports, "league": feed.leagues, "market": feed.markets}
     return {name: ",".join(values) for name, values in fields.items() if values}
 
 
 async def _follow(
-    feed: Settings, hub: Hub, part: str, events: AsyncGenerator[ServerSentEvent | None, None],
+    feed: InterfaceSettings, receiver: Receiver, part: str, events: AsyncGenerator[ServerSentEvent | None, None],
     receive: Callable[[ServerSentEvent], Awaitable[None]], freshen: Coroutine[Any, Any, None],
 ) -> float:  # fmt: skip
     """Receive events until the connection fails; meanwhile `freshen` requests what the stream does not send."""
-    hub.expect(feed.name, part, feed.silence)
+    receiver.expect(feed.name, part, feed.silence)
     async with alongside(freshen) as freshening, aclosing(events):
         async for event in events:
             if freshening.done():
                 await freshening
             if event is None:
-                hub.alive(feed.name, part)
+                receiver.alive(feed.name, part)
             else:
                 await receive(event)
     raise Failure("the stream ended")
@@ -56,97 +57,109 @@ async def _follow(
 class _Upstream:
     """Common parts of both ways to read another node: prices, and game states if configured."""
 
-    def __init__(self, feed: Settings, env: Mapping[str, str], secrets: Secrets) -> None:
+    def __init__(self, feed: InterfaceSettings, env: Mapping[str, str], secrets: Secrets) -> None:
         self.feed, self._secrets = feed, secrets
         self._headers = {"x-api-key": env["key_env"]} if env["key_env"] else {}
 
-    async def run(self, hub: Hub) -> None:
+    async def run(self, receiver: Receiver) -> None:
         async with Web(self.feed, self._secrets, self._headers) as web:
-            prices = keep_trying(self.feed, hub, lambda backoff: self._attempt(web, hub, backoff))
+            prices = keep_trying(self.feed, receiver, lambda backoff: self._attempt(web, receiver, backoff))
             if not self.feed.games:
                 await prices
                 return
             games = GameStateSource(self.feed)
             async with asyncio.TaskGroup() as group:
                 group.create_task(prices)
-                group.create_task(keep_trying(self.feed, hub, lambda backoff: games.attempt(web, hub, backoff), _GAMES))
+                group.create_task(
+                    keep_trying(self.feed, receiver, lambda backoff: games.attempt(web, receiver, backoff), _GAMES)
+                )
 
-    async def _attempt(self, web: Web, hub: Hub, backoff: Backoff) -> float:
+    async def _attempt(self, web: Web, receiver: Receiver, backoff: Backoff) -> float:
         raise NotImplementedError
 
 
 class GameStateSource:
     """Game states, from the stream or REST; prices are not affected if the upstream's key has no access to them."""
 
-    def __init__(self, feed: Settings) -> None:
+    def __init__(self, feed: InterfaceSettings) -> None:
         self._feed = feed
         self._query = {name: words for name, words in _filters(feed).items() if name in ("sport", "league")}
         self._stream = Stream(feed.silence, feed.body_bytes)
         self._reader = GameStates()
 
-    async def attempt(self, web: Web, hub: Hub, backoff: Backoff) -> float:
+    async def attempt(self, web: Web, receiver: Receiver, backoff: Backoff) -> float:
         feed, url = self._feed, self._feed.url.rstrip("/")
         if feed.stream:
             events = self._stream.connect(web, f"{url}/stream/gamestate", self._query)
             return await _follow(
-                feed, hub, _GAMES, events, lambda event: self._receive(hub, backoff, event), self._freshen(hub)
+                feed,
+                receiver,
+                _GAMES,
+                events,
+                lambda event: self._receive(receiver, backoff, event),
+                self._freshen(receiver),
             )
-        hub.expect(feed.name, _GAMES, feed.interval + feed.timeout)
+        receiver.expect(feed.name, _GAMES, feed.interval + feed.timeout)
         body = (await web.get(f"{url}/gamestate", self._query)).body
-        await hub.deliver(feed.name, await parsed(feed, hub, body, read_states, body), _GAMES)
+        await receiver.deliver(feed.name, await parsed(feed, receiver, body, read_states, body), _GAMES)
         backoff.reset()
         return feed.interval
 
-    async def _receive(self, hub: Hub, backoff: Backoff, event: ServerSentEvent) -> None:
+    async def _receive(self, receiver: Receiver, backoff: Backoff, event: ServerSentEvent) -> None:
         feed = self._feed
-        payload = await parsed(feed, hub, event.data, self._reader.read, event.event, event.data)
+        payload = await parsed(feed, receiver, event.data, self._reader.read, event.event, event.data)
         if payload.scores or payload.refused:
-            await hub.deliver(feed.name, payload, _GAMES)
+            await receiver.deliver(feed.name, payload, _GAMES)
             backoff.reset()
         else:
-            hub.alive(feed.name, _GAMES)
+            receiver.alive(feed.name, _GAMES)
 
-    async def _freshen(self, hub: Hub) -> None:
+    async def _freshen(self, receiver: Receiver) -> None:
         """Repeat the current states between two messages of the upstream."""
         while True:
             await asyncio.sleep(self._feed.freshen)
             payload = self._reader.alive()
             if payload.scores:
-                await hub.deliver(self._feed.name, payload, _GAMES)
+                await receiver.deliver(self._feed.name, payload, _GAMES)
 
 
 class InterfaceSource(_Upstream):
     """The stream; each connection starts with a snapshot."""
 
-    def __init__(self, feed: Settings, env: Mapping[str, str], secrets: Secrets) -> None:
+    def __init__(self, feed: InterfaceSettings, env: Mapping[str, str], secrets: Secrets) -> None:
         super().__init__(feed, env, secrets)
         self._stream = Stream(feed.silence, feed.body_bytes)
         self._reader = InterfaceStream()
 
-    async def _attempt(self, web: Web, hub: Hub, backoff: Backoff) -> float:
+    async def _attempt(self, web: Web, receiver: Receiver, backoff: Backoff) -> float:
         query = {"channel": "odds", "seen": "true", **_filters(self.feed)}
         events = self._stream.connect(web, self.feed.url.rstrip("/") + "/stream", query)
         return await _follow(
-            self.feed, hub, "", events, lambda event: self._receive(hub, backoff, event), self._freshen(web, hub)
+            self.feed,
+            receiver,
+            "",
+            events,
+            lambda event: self._receive(receiver, backoff, event),
+            self._freshen(web, receiver),
         )
 
-    async def _receive(self, hub: Hub, backoff: Backoff, event: ServerSentEvent) -> None:
-        payload = await parsed(self.feed, hub, event.data, self._reader.read, event.event, event.data)
-        await self._forward(hub, payload)
+    async def _receive(self, receiver: Receiver, backoff: Backoff, event: ServerSentEvent) -> None:
+        payload = await parsed(self.feed, receiver, event.data, self._reader.read, event.event, event.data)
+        await self._forward(receiver, payload)
         if self._reader.ready:
             backoff.reset()
-            hub.caught_up(self.feed.name)
+            receiver.caught_up(self.feed.name)
 
-    async def _forward(self, hub: Hub, payload: Payload) -> None:
+    async def _forward(self, receiver: Receiver, payload: Payload) -> None:
         if payload.quotes or payload.removed or payload.games:
-            await hub.deliver(self.feed.name, payload)
+            await receiver.deliver(self.feed.name, payload)
         elif self._reader.ready:  # so far there was only a greeting
-            hub.alive(self.feed.name)
+            receiver.alive(self.feed.name)
         errors = self._reader.errors.total()
-        hub.warn(self.feed.name, f"the upstream reported {errors} errors" if errors else "")
+        receiver.warn(self.feed.name, f"the upstream reported {errors} errors" if errors else "")
         self._reader.errors.clear()
 
-    async def _freshen(self, web: Web, hub: Hub) -> None:
+    async def _freshen(self, web: Web, receiver: Receiver) -> None:
         """Request the times at which prices were last seen, if the upstream's stream does not report them."""
         feed, backoff = self.feed, Backoff(self.feed.backoff, self.feed.backoff_cap)
         wait = feed.freshen
@@ -154,74 +167,74 @@ class InterfaceSource(_Upstream):
             await asyncio.sleep(wait)
             wait = feed.freshen
             seen = not self._reader.ready or self._reader.reports_seen
-            hub.conflict(feed.name, too_slow(feed, seen=seen))
+            receiver.conflict(feed.name, too_slow(feed, seen=seen))
             if seen:
                 continue
-            hub.expect(feed.name, "ages", feed.freshen + feed.timeout)
+            receiver.expect(feed.name, "ages", feed.freshen + feed.timeout)
             try:
-                payloads = (await _list(feed, web, hub, "/odds", {})).payloads
+                payloads = (await _list(feed, web, receiver, "/odds", {})).payloads
             except Failure as failure:
-                hub.failed(feed.name, failure, "ages")
+                receiver.failed(feed.name, failure, "ages")
                 wait = max(wait, backoff.wait(failure))
                 continue
             backoff.reset()
             payload = self._reader.renew(row for payload in payloads for row in payload.quotes)
             if payload.quotes:
-                await hub.deliver(feed.name, payload, "ages")
+                await receiver.deliver(feed.name, payload, "ages")
             else:
-                hub.alive(feed.name, "ages")
+                receiver.alive(feed.name, "ages")
 
 
 class InterfacePages(_Upstream):
     """REST: a full list, then deltas."""
 
-    def __init__(self, feed: Settings, env: Mapping[str, str], secrets: Secrets) -> None:
+    def __init__(self, feed: InterfaceSettings, env: Mapping[str, str], secrets: Secrets) -> None:
         super().__init__(feed, env, secrets)
         self._since: str | None = None
         self._listed: set[str] = set()
         self._all_at = 0.0  # time of the last complete request
 
-    async def _attempt(self, web: Web, hub: Hub, backoff: Backoff) -> float:
+    async def _attempt(self, web: Web, receiver: Receiver, backoff: Backoff) -> float:
         feed = self.feed
-        hub.expect(feed.name, "", feed.interval + feed.timeout)
+        receiver.expect(feed.name, "", feed.interval + feed.timeout)
         if self._since is None:
-            await self._snapshot(web, hub)
-            hub.caught_up(feed.name)
+            await self._snapshot(web, receiver)
+            receiver.caught_up(feed.name)
         else:
-            await self._changes(web, hub, self._since)
+            await self._changes(web, receiver, self._since)
         backoff.reset()
-        hub.alive(feed.name)
+        receiver.alive(feed.name)
         return feed.interval
 
-    async def _snapshot(self, web: Web, hub: Hub) -> None:
+    async def _snapshot(self, web: Web, receiver: Receiver) -> None:
         """Fetch everything; prices that are no longer listed are removed."""
         self._all_at = asyncio.get_running_loop().time()
-        listing = await _list(self.feed, web, hub, "/odds", {})
+        listing = await _list(self.feed, web, receiver, "/odds", {})
         listed = {row["id"] for payload in listing.payloads for row in payload.quotes}
         gone = [] if listing.cut else sorted(self._listed - listed)
         for payload in listing.payloads:
-            await self._apply(hub, payload)
-        await self._apply(hub, Payload(removed=gone))  # last, since a price may be listed under another id
+            await self._apply(receiver, payload)
+        await self._apply(receiver, Payload(removed=gone))  # last, since a price may be listed under another id
         self._since = listing.since
-        hub.warn(self.feed.name, _CUT if listing.cut else "")
+        receiver.warn(self.feed.name, _CUT if listing.cut else "")
 
-    async def _changes(self, web: Web, hub: Hub, since: str) -> None:
+    async def _changes(self, web: Web, receiver: Receiver, since: str) -> None:
         try:
-            listing = await _list(self.feed, web, hub, "/odds/delta", {"since": since, "seen": "true"})
+            listing = await _list(self.feed, web, receiver, "/odds/delta", {"since": since, "seen": "true"})
         except Failure as failure:
             if failure.fatal:
                 self._since = None  # `since` may be the reason for the failure
             raise
         for payload in listing.payloads:
-            await self._apply(hub, payload)
-        hub.conflict(self.feed.name, too_slow(self.feed, seen=listing.seen))
+            await self._apply(receiver, payload)
+        receiver.conflict(self.feed.name, too_slow(self.feed, seen=listing.seen))
         due = not listing.seen and asyncio.get_running_loop().time() - self._all_at >= self.feed.freshen
         self._since = None if listing.cut or listing.since_clamped or due else listing.since
 
-    async def _apply(self, hub: Hub, payload: Payload) -> None:
+    async def _apply(self, receiver: Receiver, payload: Payload) -> None:
         if not (payload.quotes or payload.removed):
             return
-        await hub.deliver(self.feed.name, payload)
+        await receiver.deliver(self.feed.name, payload)
         self._listed.difference_update(payload.removed)
         self._listed.update(row["id"] for row in payload.quotes)
 
@@ -239,15 +252,17 @@ class _Listing(NamedTuple):
     cut: bool  # there are more rows
 
 
-async def _list(feed: Settings, web: Web, hub: Hub, path: str, query: dict[str, str | int]) -> _Listing:
+async def _list(
+    feed: InterfaceSettings, web: Web, receiver: Receiver, path: str, query: dict[str, str | int]
+) -> _Listing:
     """Fetch all pages, by cursor if there is one, otherwise by offset."""
     base: dict[str, str | int] = {**_filters(feed), **query, "limit": _PAGE}
     place: dict[str, str | int] = {}
     pages: list[OddsPage] = []
-    requested_at = (hub.now().astimezone(UTC) - _STEP).isoformat().replace("+00:00", "Z")
+    requested_at = (receiver.now().astimezone(UTC) - _STEP).isoformat().replace("+00:00", "Z")
     while True:
         body = (await web.get(feed.url.rstrip("/") + path, {**base, **place})).body
-        page = await parsed(feed, hub, body, read_page, body)
+        page = await parsed(feed, receiver, body, read_page, body)
         pages.append(page)
         if page.has_more and page.next_cursor:
             place = {"cursor": page.next_cursor}

@@ -8,27 +8,17 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from oddsengine.feeds import FeedError
-from oddsengine_service.settings import Feed
-
-if TYPE_CHECKING:
-    from oddsengine_service.feeds.hub import Hub
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.receiver import Receiver
+from oddsengine.sources.settings import FeedSettings
 
 LONGEST_WAIT = 3600.0  # maximum, even if a source asks for more
 _MOST_DOUBLINGS = 32
 _LARGE = 100_000  # bytes; parsing larger bodies would block the event loop
 T = TypeVar("T")
-
-
-class Failure(Exception):  # noqa: N818  it is expected, and not a bug
-    """A failed request; the message is for the operator and contains no secrets."""
-
-    def __init__(self, reason: str, *, wait: float | None = None, fatal: bool = False) -> None:
-        super().__init__(reason)
-        self.wait = wait  # the wait that the source asks for
-        self.fatal = fatal  # retrying will not help: an invalid key, for example
 
 
 class Backoff:
@@ -53,7 +43,7 @@ class Backoff:
 
 
 async def keep_trying(
-    feed: Feed, hub: "Hub", attempt: Callable[[Backoff], Awaitable[float | None]], part: str = ""
+    feed: FeedSettings, receiver: Receiver, attempt: Callable[[Backoff], Awaitable[float | None]], part: str = ""
 ) -> None:
     """Retry until cancelled, or until an attempt returns None.
 
@@ -72,7 +62,7 @@ async def keep_trying(
             if seconds is None:
                 return
         except Failure as failure:
-            hub.failed(feed.name, failure, part)
+            receiver.failed(feed.name, failure, part)
             seconds = backoff.wait(failure)
         await asyncio.sleep(seconds)
 
@@ -89,10 +79,10 @@ async def alongside(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Ta
             await task
 
 
-async def parsed(feed: Feed, hub: "Hub", body: bytes, parse: Callable[..., T], *arguments: Any) -> T:
+async def parsed(feed: FeedSettings, receiver: Receiver, body: bytes, parse: Callable[..., T], *arguments: Any) -> T:
     """Parse a body, a large one in a thread; invalid bodies are saved, and raise `Failure`."""
     try:
         return await asyncio.to_thread(parse, *arguments) if len(body) > _LARGE else parse(*arguments)
     except FeedError as error:
-        await hub.unreadable(feed.name, body, str(error))
+        await receiver.unreadable(feed.name, body, str(error))
         raise Failure(f"invalid payload: {error}") from error

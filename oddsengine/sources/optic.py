@@ -12,12 +12,13 @@ import msgspec
 
 from oddsengine.feeds import Payload
 from oddsengine.feeds.optic import OpticOdds
-from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.retry import Backoff, Failure, keep_trying, parsed
-from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.sse import Stream
-from oddsengine_service.feeds.web import Web
-from oddsengine_service.settings import Optic as Settings
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.receiver import Receiver
+from oddsengine.sources.retry import Backoff, keep_trying, parsed
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import OpticSettings
+from oddsengine.sources.sse import Stream
+from oddsengine.sources.web import Web
 
 _FIXTURES, _BOOKS = 5, 5  # of one request
 _MOST_PAGES = 100
@@ -36,11 +37,11 @@ _listed = msgspec.json.Decoder(_Listed)
 class OpticSource:
     """The fetcher."""
 
-    def __init__(self, feed: Settings, env: Mapping[str, str], secrets: Secrets) -> None:
+    def __init__(self, feed: OpticSettings, env: Mapping[str, str], secrets: Secrets) -> None:
         self.feed = feed
         self._key, self._secrets = env["key_env"], secrets
 
-    async def run(self, hub: Hub) -> None:
+    async def run(self, receiver: Receiver) -> None:
         async with Web(self.feed, self._secrets, {"x-api-key": self._key}) as web:
             sports = [_Sport(self.feed, sport, web) for sport in self.feed.sports]
             waiting = set(self.feed.sports)
@@ -48,26 +49,26 @@ class OpticSource:
             def begun(sport: str) -> None:
                 waiting.discard(sport)
                 if not waiting:
-                    hub.caught_up(self.feed.name)
+                    receiver.caught_up(self.feed.name)
 
             async with asyncio.TaskGroup() as group:
                 for one in sports:
-                    group.create_task(one.run(hub, begun))
+                    group.create_task(one.run(receiver, begun))
 
 
 class _Sport:
-    def __init__(self, feed: Settings, sport: str, web: Web) -> None:
+    def __init__(self, feed: OpticSettings, sport: str, web: Web) -> None:
         self._feed, self._sport, self._web = feed, sport, web
         self._stream = Stream(feed.silence, feed.body_bytes)
         self._reader = OpticOdds()
         self._begun = False
 
-    async def run(self, hub: Hub, begun: Callable[[str], None]) -> None:
-        await keep_trying(self._feed, hub, lambda backoff: self._connection(hub, backoff, begun), self._sport)
+    async def run(self, receiver: Receiver, begun: Callable[[str], None]) -> None:
+        await keep_trying(self._feed, receiver, lambda backoff: self._connection(receiver, backoff, begun), self._sport)
 
-    async def _connection(self, hub: Hub, backoff: Backoff, begun: Callable[[str], None]) -> float:
+    async def _connection(self, receiver: Receiver, backoff: Backoff, begun: Callable[[str], None]) -> float:
         feed, reader = self._feed, self._reader
-        hub.expect(feed.name, self._sport, feed.silence)
+        receiver.expect(feed.name, self._sport, feed.silence)
         query: Rows = [("sportsbook", book) for book in feed.books]
         query += [("league", league) for league in feed.leagues]
         query += [("market", market) for market in feed.markets]
@@ -79,19 +80,19 @@ class _Sport:
             async with aclosing(self._stream.connect(self._web, url, query)) as events:
                 async for event in events:
                     if not self._begun:
-                        await self._begin(hub)
+                        await self._begin(receiver)
                         begun(self._sport)
                     if event is None or event.event != "connected":
                         backoff.reset()
                     if event is not None and event.event in ("odds", "locked-odds", "fixture-status"):
-                        payload = await parsed(feed, hub, event.data, reader.frame, event.event, event.data)
-                        await hub.deliver(feed.name, _on_arrival(payload), self._sport)
-                        await self._request_odds(hub, list(reader.unknown))
+                        payload = await parsed(feed, receiver, event.data, reader.frame, event.event, event.data)
+                        await receiver.deliver(feed.name, _on_arrival(payload), self._sport)
+                        await self._request_odds(receiver, list(reader.unknown))
                     elif event is None or event.event != "connected":
-                        hub.alive(feed.name, self._sport)
-                    renewed = reader.alive(hub.now())
+                        receiver.alive(feed.name, self._sport)
+                    renewed = reader.alive(receiver.now())
                     if renewed.quotes:
-                        await hub.deliver(feed.name, renewed, self._sport)
+                        await receiver.deliver(feed.name, renewed, self._sport)
         except Failure as failure:
             if failure.fatal:
                 reader.last_entry = ""  # the entry may be the reason for the failure
@@ -99,21 +100,21 @@ class _Sport:
             raise
         raise Failure("the stream ended")
 
-    async def _begin(self, hub: Hub) -> None:
+    async def _begin(self, receiver: Receiver) -> None:
         """Request everything that is offered now."""
         feed = self._feed
         fixtures: list[str] = []
         for page in range(1, _MOST_PAGES + 1):
             query: Rows = [("sport", self._sport), *(("league", one) for one in feed.leagues), ("page", str(page))]
             body = (await self._web.get(f"{feed.url.rstrip('/')}/fixtures/active", query)).body
-            payload = await parsed(feed, hub, body, self._reader.read, body)
+            payload = await parsed(feed, receiver, body, self._reader.read, body)
             fixtures += [game.id for game in payload.games]
             if page >= _listed.decode(body).total_pages:
                 break
-        await self._request_odds(hub, fixtures)
+        await self._request_odds(receiver, fixtures)
         self._begun = True
 
-    async def _request_odds(self, hub: Hub, fixtures: Sequence[str]) -> None:
+    async def _request_odds(self, receiver: Receiver, fixtures: Sequence[str]) -> None:
         feed = self._feed
         for batch in _chunks(fixtures, _FIXTURES):
             for books in _chunks(feed.books, _BOOKS):
@@ -121,8 +122,8 @@ class _Sport:
                 query += [("sportsbook", one) for one in books]
                 query += [("market", one) for one in feed.markets] + [("odds_format", "AMERICAN")]
                 body = (await self._web.get(f"{feed.url.rstrip('/')}/fixtures/odds", query)).body
-                payload = await parsed(feed, hub, body, self._reader.read, body, books, feed.markets or None)
-                await hub.deliver(feed.name, _on_arrival(payload), self._sport)
+                payload = await parsed(feed, receiver, body, self._reader.read, body, books, feed.markets or None)
+                await receiver.deliver(feed.name, _on_arrival(payload), self._sport)
             for one in batch:
                 self._reader.unknown.pop(one, None)  # requested once, even if the source does not have it
 

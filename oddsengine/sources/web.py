@@ -14,10 +14,10 @@ from typing import NamedTuple, Self
 
 import httpx
 
-from oddsengine_service.feeds.codings import ACCEPTED, decoder_of
-from oddsengine_service.feeds.retry import Failure
-from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.settings import Feed
+from oddsengine.sources.codings import ACCEPTED, decoder_of
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import FeedSettings
 
 _AGENT = "oddsengine"
 _SHOWN = 200  # bytes of an error body that are logged
@@ -35,7 +35,7 @@ class HttpBody(NamedTuple):
 class Web:
     """A client of one source."""
 
-    def __init__(self, feed: Feed, secrets: Secrets, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, feed: FeedSettings, secrets: Secrets, headers: Mapping[str, str] | None = None) -> None:
         self._feed, self._secrets = feed, secrets
         self._client = httpx.AsyncClient(
             headers={"user-agent": _AGENT, "accept-encoding": ACCEPTED, **(headers or {})}, timeout=feed.timeout,

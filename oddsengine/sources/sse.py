@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator
 
 from oddsengine.feeds import FeedError
 from oddsengine.feeds.sse import EventParser, ServerSentEvent
-from oddsengine_service.feeds.retry import Failure
-from oddsengine_service.feeds.web import Query, Web
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.web import Query, Web
 
 
 class Stream:

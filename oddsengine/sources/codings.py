@@ -6,7 +6,7 @@ from typing import Any
 
 import zstandard
 
-from oddsengine_service.feeds.retry import Failure
+from oddsengine.sources.failure import Failure
 
 ACCEPTED = "gzip, deflate, zstd"
 _PIECE = 1 << 16  # bytes of output

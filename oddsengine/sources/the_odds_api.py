@@ -16,13 +16,14 @@ from oddsengine import catalog
 from oddsengine.feeds import FeedError
 from oddsengine.feeds.names import book
 from oddsengine.feeds.the_odds_api import RequestScope, ScoresParser, TheOddsApi
-from oddsengine_service.feeds.credits import Target, nearness, plan, until_renewal
-from oddsengine_service.feeds.freshness import too_slow
-from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.retry import Backoff, Failure, keep_trying, parsed
-from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.web import HttpBody, Web
-from oddsengine_service.settings import TheOddsApi as Settings
+from oddsengine.sources.credits import Target, nearness, plan, until_renewal
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.freshness import too_slow
+from oddsengine.sources.receiver import Receiver
+from oddsengine.sources.retry import Backoff, keep_trying, parsed
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import TheOddsApiSettings
+from oddsengine.sources.web import HttpBody, Web
 
 _log = logging.getLogger("oddsengine.feeds")
 _EVENTS_S = 1800.0  # between two lists of events
@@ -46,7 +47,7 @@ _coming = msgspec.json.Decoder(list[_Coming])
 class TheOddsApiSource:
     """The fetcher."""
 
-    def __init__(self, feed: Settings, env: Mapping[str, str], secrets: Secrets) -> None:
+    def __init__(self, feed: TheOddsApiSettings, env: Mapping[str, str], secrets: Secrets) -> None:
         self.feed = feed
         self._key, self._secrets = env["key_env"], secrets
         self._format = odds_format(feed)
@@ -64,26 +65,26 @@ class TheOddsApiSource:
         self._plan = plan((), feed.interval, None, inf)
         self._reported = ""
 
-    async def run(self, hub: Hub) -> None:
+    async def run(self, receiver: Receiver) -> None:
         async with Web(self.feed, self._secrets) as web:
-            await keep_trying(self.feed, hub, lambda _: self._turn(web, hub))
+            await keep_trying(self.feed, receiver, lambda _: self._turn(web, receiver))
 
-    async def _turn(self, web: Web, hub: Hub) -> float:
+    async def _turn(self, web: Web, receiver: Receiver) -> float:
         """Send the requests that are due; returns the seconds until the next one."""
         now = asyncio.get_running_loop().time()
         for sport in self.feed.sports:
             if self._due.get(f"events of {sport}", 0.0) <= now:
-                await self._guarded(hub, f"events of {sport}", sport, self._list(web, hub, sport))
-        self._replan(hub)
+                await self._guarded(receiver, f"events of {sport}", sport, self._list(web, receiver, sport))
+        self._replan(receiver)
         due = sorted((self._when(name, now), name) for name in self._requested())
         for moment, name in due[:_A_TURN]:
             if moment > now:
                 break
             if not self._affordable(name):
                 continue
-            await self._guarded(hub, name, _part(name), self._request(web, hub, name))
-        self._replan(hub)
-        hub.caught_up(self.feed.name)
+            await self._guarded(receiver, name, _part(name), self._request(web, receiver, name))
+        self._replan(receiver)
+        receiver.caught_up(self.feed.name)
         now = asyncio.get_running_loop().time()
         waits = [self._due[f"events of {sport}"] - now for sport in self.feed.sports]
         waits += [self._when(name, now) - now for name in self._requested() if self._affordable(name)]
@@ -104,7 +105,7 @@ class TheOddsApiSource:
             return self._due.get(name, now)
         return max(self._requested_at[name] + self._plan.every.get(name, inf), self._due.get(name, 0.0))
 
-    async def _guarded(self, hub: Hub, name: str, part: str, work: Awaitable[None]) -> None:
+    async def _guarded(self, receiver: Receiver, name: str, part: str, work: Awaitable[None]) -> None:
         """Send one request; if it fails, only that request waits, except that "too many requests" delays all."""
         backoff = self._backoffs.setdefault(name, Backoff(self.feed.backoff, self.feed.backoff_cap))
         loop = asyncio.get_running_loop()
@@ -112,13 +113,13 @@ class TheOddsApiSource:
             await work
             backoff.reset()
         except Failure as failure:
-            hub.failed(self.feed.name, failure, part)
+            receiver.failed(self.feed.name, failure, part)
             self._due[name] = loop.time() + backoff.wait(failure)
             if failure.wait is not None:
                 for other in (*(f"events of {sport}" for sport in self.feed.sports), *self._plan.every):
                     self._due[other] = max(self._due.get(other, 0.0), loop.time() + failure.wait)
 
-    async def _list(self, web: Web, hub: Hub, sport: str) -> None:
+    async def _list(self, web: Web, receiver: Receiver, sport: str) -> None:
         """List the events of a sport, which is free."""
         answer = await self._get(web, f"/v4/sports/{sport}/events", {})
 
@@ -128,18 +129,18 @@ class TheOddsApiSource:
             except msgspec.MsgspecError as error:
                 raise FeedError(f"not a list of events: {error}") from None
 
-        self._coming[sport] = await parsed(self.feed, hub, answer.body, parse)
+        self._coming[sport] = await parsed(self.feed, receiver, answer.body, parse)
         self._due[f"events of {sport}"] = asyncio.get_running_loop().time() + _EVENTS_S
         if not self._coming[sport]:
-            hub.expect(self.feed.name, sport, _EVENTS_S + self.feed.timeout)
-            hub.alive(self.feed.name, sport)
+            receiver.expect(self.feed.name, sport, _EVENTS_S + self.feed.timeout)
+            receiver.alive(self.feed.name, sport)
 
-    async def _request(self, web: Web, hub: Hub, name: str) -> None:
+    async def _request(self, web: Web, receiver: Receiver, name: str) -> None:
         """Spend credits on one target: a sport, its scores, or one event of it."""
         feed = self.feed
         sport, _, event = name.partition("/")
         if event == _SCORES:
-            await self._request_scores(web, hub, name, sport)
+            await self._request_scores(web, receiver, name, sport)
             return
         markets = feed.props if event else feed.markets
         query: dict[str, str | int] = {"markets": ",".join(markets), "oddsFormat": self._format, "dateFormat": "iso"}
@@ -152,14 +153,14 @@ class TheOddsApiSource:
         scope = RequestScope.of(
             markets, sport="" if event else sport, events=[event] if event else None, books=feed.books or None
         )
-        payload = await parsed(feed, hub, answer.body, self._reader.read, answer.body, scope)
-        await hub.deliver(feed.name, payload, sport)
+        payload = await parsed(feed, receiver, answer.body, self._reader.read, answer.body, scope)
+        await receiver.deliver(feed.name, payload, sport)
 
-    async def _request_scores(self, web: Web, hub: Hub, name: str, sport: str) -> None:
+    async def _request_scores(self, web: Web, receiver: Receiver, name: str, sport: str) -> None:
         self._requested_at[name] = asyncio.get_running_loop().time()
         body = (await self._get(web, f"/v4/sports/{sport}/scores", {"dateFormat": "iso"})).body
-        payload = await parsed(self.feed, hub, body, self._scores.read, body, sport)
-        await hub.deliver(self.feed.name, payload, _part(name))
+        payload = await parsed(self.feed, receiver, body, self._scores.read, body, sport)
+        await receiver.deliver(self.feed.name, payload, _part(name))
 
     async def _get(self, web: Web, path: str, query: dict[str, str | int]) -> HttpBody:
         answer = await web.get(self.feed.url.rstrip("/") + path, {"apiKey": self._key, **query})
@@ -167,9 +168,9 @@ class TheOddsApiSource:
         self._used = _number(answer.headers.get("x-requests-used"), self._used)
         return answer
 
-    def _replan(self, hub: Hub) -> None:
+    def _replan(self, receiver: Receiver) -> None:
         """Update the plan with the credits left, and log it if it changed."""
-        feed, now = self.feed, hub.now()
+        feed, now = self.feed, receiver.now()
         width = -(-len(feed.books) // _BOOKS_A_REGION) if feed.books else len(feed.regions)
         targets = []
         for sport, coming in self._coming.items():
@@ -186,27 +187,27 @@ class TheOddsApiSource:
         left = None if self._left is None else max(0, self._left - feed.credits_kept)
         self._targets = {target.name: target for target in targets}
         self._plan = plan(targets, feed.interval, left, until_renewal(now, feed.renews))
-        hub.credits(feed.name, self._left, self._used, self._plan.an_hour)
+        receiver.credits(feed.name, self._left, self._used, self._plan.an_hour)
         for sport in self._coming:
             if sport in self._plan.every:
-                hub.expect(feed.name, sport, self._plan.every[sport] + feed.timeout, polled=True)
+                receiver.expect(feed.name, sport, self._plan.every[sport] + feed.timeout, polled=True)
             elif left and nearness(self._targets[sport].starts) is not None:
-                hub.expect(feed.name, sport, inf, polled=True)  # not requested before its games are nearer
+                receiver.expect(feed.name, sport, inf, polled=True)  # not requested before its games are nearer
             scores = f"{sport}/{_SCORES}"
             if scores in self._requested_at or scores in self._plan.every:  # requested only while a game is on
                 within = self._plan.every.get(scores, inf) + feed.timeout
-                hub.expect(feed.name, _part(scores), within, polled=True)
-        self._report(hub)
+                receiver.expect(feed.name, _part(scores), within, polled=True)
+        self._report(receiver)
 
-    def _report(self, hub: Hub) -> None:
+    def _report(self, receiver: Receiver) -> None:
         """Report what cannot be kept fresh, and the cost when it changes much."""
         plan_ = self._plan
         if self._targets and not any(map(self._affordable, self._targets)):
             kept = self.feed.credits_kept
-            hub.warn(self.feed.name, f"no credits to spend: {self._left} left, {kept} of them kept")
+            receiver.warn(self.feed.name, f"no credits to spend: {self._left} left, {kept} of them kept")
             return
-        hub.warn(self.feed.name, "")
-        hub.conflict(self.feed.name, too_slow(self.feed) or self._stale())
+        receiver.warn(self.feed.name, "")
+        receiver.conflict(self.feed.name, too_slow(self.feed) or self._stale())
         if (figures := f"{plan_.an_hour:.1g} {plan_.a_day:.1g}") != self._reported:
             self._reported = figures
             _log.info("feeds.%s: %s", self.feed.name, self.cost())
@@ -238,7 +239,7 @@ class TheOddsApiSource:
         )
 
 
-def odds_format(feed: Settings) -> str:
+def odds_format(feed: TheOddsApiSettings) -> str:
     """The format to request: that of the books, since the source rounds what it converts.
 
     Decimal prices have two places, so that -700 becomes 1.14, which is -714, and -20000 becomes 1.

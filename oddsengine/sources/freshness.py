@@ -1,32 +1,34 @@
 """Checks that feeds are polled often enough for the guards, which reject old prices as stale."""
 
 from oddsengine import catalog
-from oddsengine_service.settings import Feed, Interface, Table, TheOddsApi
+from oddsengine.sources.settings import FeedSettings, InterfaceSettings, TableSettings, TheOddsApiSettings
 
 
-def too_slow(feed: Feed, *, seen: bool = True) -> str:
+def too_slow(feed: FeedSettings, *, seen: bool = True) -> str:
     """Return why a feed's settings let pre-match prices become stale; empty if they do not.
 
     `seen`: an upstream node says when it sees prices again; else they are as fresh as `freshen` makes them.
 
     Examples
     --------
-    >>> too_slow(Table(name="mine", kind="table", path="prices.csv", interval=900.0))
+    >>> too_slow(TableSettings(name="mine", kind="table", path="prices.csv", interval=900.0))
     'interval is 900 s, but prices older than 600 s are rejected as stale'
     """
     return _beyond(feed, catalog.thresholds().stale_prematch_s, "", seen=seen)
 
 
-def too_slow_in_play(feed: Feed) -> str:
+def too_slow_in_play(feed: FeedSettings) -> str:
     """The same for games in play."""
     return _beyond(feed, catalog.thresholds().stale_live_s, " in play", seen=True)
 
 
-def _beyond(feed: Feed, oldest: float, when: str, *, seen: bool) -> str:
+def _beyond(feed: FeedSettings, oldest: float, when: str, *, seen: bool) -> str:
     settings = {}
-    if isinstance(feed, TheOddsApi | Table) or (isinstance(feed, Interface) and not feed.stream):
+    if isinstance(feed, TheOddsApiSettings | TableSettings) or (
+        isinstance(feed, InterfaceSettings) and not feed.stream
+    ):
         settings["interval"] = feed.interval
-    if isinstance(feed, Interface) and not seen:
+    if isinstance(feed, InterfaceSettings) and not seen:
         settings["freshen"] = feed.freshen
     return next(
         (

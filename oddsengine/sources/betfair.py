@@ -19,13 +19,13 @@ import msgspec
 
 from oddsengine.feeds import FeedError, Payload
 from oddsengine.feeds.betfair import BetfairMarkets
-from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.lines import Lines, connected
-from oddsengine_service.feeds.retry import Backoff, Failure, keep_trying, parsed
-from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.web import Web
-from oddsengine_service.settings import Betfair as Settings
-from oddsengine_service.settings import BetfairHistory
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.lines import Lines, connected
+from oddsengine.sources.receiver import Receiver
+from oddsengine.sources.retry import Backoff, keep_trying, parsed
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import BetfairHistorySettings, BetfairSettings
+from oddsengine.sources.web import Web
 
 _FIELDS = ("EX_BEST_OFFERS", "EX_TRADED_VOL", "EX_MARKET_DEF")
 _FATAL = {
@@ -67,7 +67,7 @@ _time = msgspec.json.Decoder(_Time)
 class BetfairSource:
     """The fetcher of the live stream. `sports` are the exchange's event types: 1 is soccer."""
 
-    def __init__(self, feed: Settings, env: Mapping[str, str], secrets: Secrets) -> None:
+    def __init__(self, feed: BetfairSettings, env: Mapping[str, str], secrets: Secrets) -> None:
         self.feed = feed
         self._env, self._secrets = env, secrets
         self._session = env["session_env"]
@@ -75,13 +75,13 @@ class BetfairSource:
         self._moment: datetime | None = None  # time of the last message
         self._requested_at: dict[str, float] = {}  # market -> time of the last request for its names
 
-    async def run(self, hub: Hub) -> None:
+    async def run(self, receiver: Receiver) -> None:
         async with Web(self.feed, self._secrets) as web:
-            await keep_trying(self.feed, hub, lambda backoff: self._connection(web, hub, backoff))
+            await keep_trying(self.feed, receiver, lambda backoff: self._connection(web, receiver, backoff))
 
-    async def _connection(self, web: Web, hub: Hub, backoff: Backoff) -> float:
+    async def _connection(self, web: Web, receiver: Receiver, backoff: Backoff) -> float:
         feed, reader = self.feed, self._reader
-        hub.expect(feed.name, "", feed.silence)
+        receiver.expect(feed.name, "", feed.silence)
         if not self._session:
             await self._log_in(web)
         async with connected(feed.url, feed.timeout, feed.body_bytes) as lines:
@@ -91,28 +91,28 @@ class BetfairSource:
                 if b'"op":"status"' in line.replace(b" ", b""):
                     self._accept(line)  # a response says nothing about prices
                     continue
-                payload = await parsed(feed, hub, line, reader.read, line)
+                payload = await parsed(feed, receiver, line, reader.read, line)
                 self._moment = payload.moment or self._moment
-                await self._forward(hub, payload)
+                await self._forward(receiver, payload)
                 if reader.clk:
                     backoff.reset()
-                    hub.caught_up(feed.name)
-                await self._name(web, hub)
-                await self._renew(hub)
-                hub.warn(feed.name, "the exchange says that its prices are late" if reader.late else "")
+                    receiver.caught_up(feed.name)
+                await self._name(web, receiver)
+                await self._renew(receiver)
+                receiver.warn(feed.name, "the exchange says that its prices are late" if reader.late else "")
 
-    async def _renew(self, hub: Hub) -> None:
+    async def _renew(self, receiver: Receiver) -> None:
         """All prices hold as of the last message, by the exchange's clock, so that no later change is late."""
-        payload = self._reader.alive(hub.now())
+        payload = self._reader.alive(receiver.now())
         if payload.quotes and self._moment is not None:
             quotes = [row | {"last_seen_at": self._moment} for row in payload.quotes]
-            await hub.deliver(self.feed.name, payload._replace(quotes=quotes))
+            await receiver.deliver(self.feed.name, payload._replace(quotes=quotes))
 
-    async def _forward(self, hub: Hub, payload: Payload) -> None:
+    async def _forward(self, receiver: Receiver, payload: Payload) -> None:
         if payload.quotes or payload.removed or payload.games:
-            await hub.deliver(self.feed.name, payload)
+            await receiver.deliver(self.feed.name, payload)
         else:
-            hub.alive(self.feed.name)
+            receiver.alive(self.feed.name)
 
     async def _subscribe(self, lines: Lines) -> None:
         """Authenticate, and subscribe to everything, or to changes after the last clock."""
@@ -162,7 +162,7 @@ class BetfairSource:
         self._secrets.add(session.token)
         self._session = session.token
 
-    async def _name(self, web: Web, hub: Hub) -> None:
+    async def _name(self, web: Web, receiver: Receiver) -> None:
         """Request the names of markets that lack them."""
         feed, now = self.feed, asyncio.get_running_loop().time()
         wanted = [
@@ -185,13 +185,13 @@ class BetfairSource:
             answer = await web.post(
                 f"{feed.catalogue_url.rstrip('/')}/listMarketCatalogue/", headers, msgspec.json.encode(body)
             )
-            payload = await parsed(feed, hub, answer.body, self._reader.add_catalogue, answer.body)
+            payload = await parsed(feed, receiver, answer.body, self._reader.add_catalogue, answer.body)
         except Failure as failure:
-            hub.failed(feed.name, failure, "names")
+            receiver.failed(feed.name, failure, "names")
             return
-        hub.expect(feed.name, "names", _ALWAYS_S)
-        hub.alive(feed.name, "names")
-        await self._forward(hub, payload)
+        receiver.expect(feed.name, "names", _ALWAYS_S)
+        receiver.alive(feed.name, "names")
+        await self._forward(receiver, payload)
 
 
 def _line(**fields: Any) -> bytes:
@@ -208,14 +208,14 @@ def _decoded(line: bytes) -> _Status:
 class BetfairFiles:
     """The fetcher of recordings: lines of all files, merged by time."""
 
-    def __init__(self, feed: BetfairHistory, *_: object) -> None:
+    def __init__(self, feed: BetfairHistorySettings, *_: object) -> None:
         self.feed = feed
         self._reader = BetfairMarkets()
 
-    async def run(self, hub: Hub) -> None:
+    async def run(self, receiver: Receiver) -> None:
         """Read everything once. Invalid lines are saved and skipped."""
         feed = self.feed
-        hub.expect(feed.name, "", _ALWAYS_S)
+        receiver.expect(feed.name, "", _ALWAYS_S)
         bad = 0
         try:
             lines = await asyncio.to_thread(self._merged)
@@ -225,15 +225,15 @@ class BetfairFiles:
                         payload = self._reader.read(line)
                     except FeedError as error:
                         bad += 1
-                        await hub.unreadable(feed.name, line, str(error))
-                        hub.warn(feed.name, f"{bad} lines cannot be read, the last one: {error}")
+                        await receiver.unreadable(feed.name, line, str(error))
+                        receiver.warn(feed.name, f"{bad} lines cannot be read, the last one: {error}")
                         continue
-                    await hub.deliver(feed.name, payload)
+                    await receiver.deliver(feed.name, payload)
         except (OSError, EOFError) as error:
-            hub.failed(feed.name, Failure(f"{feed.path} cannot be read further: {error}", fatal=True))
+            receiver.failed(feed.name, Failure(f"{feed.path} cannot be read further: {error}", fatal=True))
         except Failure as failure:
-            hub.failed(feed.name, failure)
-        hub.caught_up(feed.name, ended=True)
+            receiver.failed(feed.name, failure)
+        receiver.caught_up(feed.name, ended=True)
 
     def _merged(self) -> Iterator[tuple[int, bytes]]:
         root = Path(self.feed.path)

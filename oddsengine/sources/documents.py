@@ -14,11 +14,12 @@ import polars as pl
 from oddsengine.feeds import Payload
 from oddsengine.feeds import football_data as history
 from oddsengine.feeds import table as odds_table
-from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.feeds.retry import Backoff, Failure, keep_trying, parsed
-from oddsengine_service.feeds.secrets import Secrets
-from oddsengine_service.feeds.web import Web
-from oddsengine_service.settings import Document
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.receiver import Receiver
+from oddsengine.sources.retry import Backoff, keep_trying, parsed
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import DocumentSettings
+from oddsengine.sources.web import Web
 
 Read = Callable[[bytes, str], list[Payload]]  # a document and its name
 _TABLES = (".csv", ".json", ".ndjson", ".jsonl", ".parquet")
@@ -29,29 +30,29 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 class DocumentSource:
     """The fetcher; `read` parses documents."""
 
-    def __init__(self, feed: Document, read: Read, suffixes: tuple[str, ...], secrets: Secrets) -> None:
+    def __init__(self, feed: DocumentSettings, read: Read, suffixes: tuple[str, ...], secrets: Secrets) -> None:
         self.feed, self._read, self._suffixes, self._secrets = feed, read, suffixes, secrets
         self._stamps: dict[str, object] = {}  # a document's name -> its version when last read
 
-    async def run(self, hub: Hub) -> None:
+    async def run(self, receiver: Receiver) -> None:
         async with Web(self.feed, self._secrets) as web:
-            await keep_trying(self.feed, hub, lambda backoff: self._turn(web, hub, backoff))
+            await keep_trying(self.feed, receiver, lambda backoff: self._turn(web, receiver, backoff))
 
-    async def _turn(self, web: Web, hub: Hub, backoff: Backoff) -> float | None:
+    async def _turn(self, web: Web, receiver: Receiver, backoff: Backoff) -> float | None:
         feed = self.feed
-        hub.expect(feed.name, "", feed.interval + feed.timeout)
+        receiver.expect(feed.name, "", feed.interval + feed.timeout)
         payloads: list[Payload] = []
         stamps: dict[str, object] = {}
         async with aclosing(self._changed(web)) as documents:
             async for name, stamp, body in documents:
-                payloads += await parsed(feed, hub, body, self._read, body, name)
+                payloads += await parsed(feed, receiver, body, self._read, body, name)
                 stamps[name] = stamp
         for payload in sorted(payloads, key=lambda one: one.moment or _FIRST):
-            await hub.deliver(feed.name, payload)
+            await receiver.deliver(feed.name, payload)
         self._stamps |= stamps
-        hub.alive(feed.name)
+        receiver.alive(feed.name)
         backoff.reset()
-        hub.caught_up(feed.name, ended=not feed.interval)
+        receiver.caught_up(feed.name, ended=not feed.interval)
         return feed.interval or None
 
     async def _changed(self, web: Web) -> AsyncGenerator[tuple[str, object, bytes], None]:
@@ -89,7 +90,7 @@ class DocumentSource:
         return [root]
 
 
-def football_data(feed: Document, _: Mapping[str, str], secrets: Secrets) -> DocumentSource:
+def football_data(feed: DocumentSettings, _: Mapping[str, str], secrets: Secrets) -> DocumentSource:
     """CSV files of football-data.co.uk; the prices of each time are one payload."""
     return DocumentSource(feed, lambda body, _: _history(body), (".csv",), secrets)
 
@@ -107,7 +108,7 @@ def _history(body: bytes) -> list[Payload]:
     return payloads or [Payload(refused=read.refused)]
 
 
-def table(feed: Document, _: Mapping[str, str], secrets: Secrets) -> DocumentSource:
+def table(feed: DocumentSettings, _: Mapping[str, str], secrets: Secrets) -> DocumentSource:
     """A table with the columns of an odds table."""
     return DocumentSource(feed, _Tables().read, _TABLES, secrets)
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
-from oddsengine_service.feeds.retry import Failure
+from oddsengine.sources.failure import Failure
 
 _CLOSE_S = 2.0
 

@@ -1,0 +1,74 @@
+"""Sources of odds: fetchers of what the parsers of `oddsengine.feeds` read. The only folder that opens sockets.
+
+A fetcher delivers payloads to a `Receiver`: the board of a node, or the caller of `fetch` and `source`. A new source is
+its settings in `settings.py`, a module with its fetcher, and an entry of `KINDS`. It needs the extra `[feeds]`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+try:
+    import httpx  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "sources of odds need an HTTP client: pip install 'oddsengine[feeds]'", name=error.name
+    ) from error
+
+from oddsengine.sources import betfair, documents, node, optic, settings, the_odds_api
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.receiver import Receiver, Source
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import BetfairSettings, DocumentSettings, FeedSettings, SettingsError, SettingsTable
+
+__all__ = [
+    "KINDS",
+    "Failure",
+    "FeedSettings",
+    "Receiver",
+    "Secrets",
+    "SettingsError",
+    "Source",
+    "SourceKind",
+    "read_feed",
+]
+
+
+class SourceKind(NamedTuple):
+    """A kind of source; `historical`: its data has its own time."""
+
+    settings: type[FeedSettings]
+    fetcher: Callable[
+        [Any, Mapping[str, str], Secrets], Source
+    ]  # of settings, and secrets by the name of their setting
+    historical: bool = False
+
+
+KINDS = {
+    "the_odds_api": SourceKind(settings.TheOddsApiSettings, the_odds_api.TheOddsApiSource),
+    "interface": SourceKind(settings.InterfaceSettings, node.source),
+    "optic": SourceKind(settings.OpticSettings, optic.OpticSource),
+    "betfair": SourceKind(settings.BetfairSettings, betfair.BetfairSource),
+    "betfair_history": SourceKind(settings.BetfairHistorySettings, betfair.BetfairFiles, historical=True),
+    "football_data": SourceKind(settings.FootballDataSettings, documents.football_data, historical=True),
+    "table": SourceKind(settings.TableSettings, documents.table),
+}
+
+
+def read_feed(section: SettingsTable, name: str) -> FeedSettings:
+    """Read the settings of a feed. Raises `SettingsError` if one is not valid."""
+    kind = section.take("kind", str, "")
+    if kind not in KINDS:
+        raise section.refused("kind", kind or None, f"one of {', '.join(KINDS)}")
+    feed = section.read(KINDS[kind].settings, name=name, kind=kind)
+    if isinstance(feed, DocumentSettings):
+        if not (feed.path or feed.url):
+            raise section.error("needs path or url")
+        if feed.path and feed.url:
+            raise section.error("takes path or url, not both")
+    for key in ("url", "login_url", "catalogue_url"):
+        if (url := getattr(feed, key, "")) and not settings.has_address(url, ("http", "https", "tls", "tcp")):
+            raise section.refused(key, url, "a URL that starts with http:// or https://, with a port up to 65535")
+    if isinstance(feed, BetfairSettings) and not feed.session_env and not (feed.user_env and feed.password_env):
+        raise section.refused("session_env", "", "given, or user_env and password_env instead")
+    assert isinstance(feed, FeedSettings)
+    return feed

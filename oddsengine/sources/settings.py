@@ -1,0 +1,203 @@
+"""Settings of sources: what each kind of source can be told, and how a table of settings is read.
+
+A setting that names an environment variable ends in `_env`. Invalid settings are rejected with one sentence: where,
+which, what came, and what is allowed.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, get_origin, get_type_hints
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+PREFIX = "ODDSENGINE"
+
+Seconds = Annotated[float, Meta(gt=0, le=31_536_000, description="a number of seconds above 0")]
+Text = Annotated[str, Meta(min_length=1, description="a non-empty string")]
+Texts = Annotated[tuple[Text, ...], Meta(description="a list of texts")]
+Switch = Annotated[bool, Meta(description="true or false")]
+Count = Annotated[int, Meta(ge=0, description="a whole number from 0 up")]
+Day = Annotated[int, Meta(ge=1, le=28, description="a day of the month from 1 to 28")]
+OddsFormat = Annotated[str, Meta(pattern="^(auto|american|decimal)$", description="auto, american or decimal")]
+Variable = Annotated[
+    str, Meta(pattern="^([A-Za-z_][A-Za-z0-9_]*)?$", description="the name of an environment variable")
+]
+Required = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$", description="the name of an environment variable")]
+Url = Annotated[str, Meta(pattern="^https?://[^/]", description="a URL that starts with http:// or https://")]
+Socket = Annotated[str, Meta(pattern=r"^(tls|tcp)://[^/:]+:\d+$", description="tls://HOST:PORT or tcp://HOST:PORT")]
+
+
+class SettingsError(ValueError):
+    """An invalid setting; the message is one sentence for the operator."""
+
+
+class FeedSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Common settings of all sources: `[feeds.NAME]`."""
+
+    name: str
+    kind: str
+    books: Texts = ()  # empty: all books of the source
+    sports: Texts = ()
+    timeout: Seconds = 15.0  # of a complete request, or of connecting
+    backoff: Seconds = 1.0  # wait after the first failure; it doubles
+    backoff_cap: Seconds = 60.0
+    down_after: Seconds = 120.0  # without a payload or heartbeat
+    body_bytes: Count = 64_000_000  # maximum length of a body, line or event
+
+
+class TheOddsApiSettings(FeedSettings, frozen=True, kw_only=True):
+    """The Odds API, version 4: featured markets of sports, and props event by event."""
+
+    key_env: Required
+    sports: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its sport keys")]
+    url: Url = "https://api.the-odds-api.com"
+    regions: Texts = ("us",)
+    odds_format: OddsFormat = "auto"  # American if all books are of the US
+    markets: Texts = ("h2h", "spreads", "totals")
+    props: Texts = ()  # requested event by event
+    props_within: Seconds = 86_400.0  # before the start
+    scores: Switch = False  # of games in progress; one credit per sport and request
+    interval: Seconds = 30.0  # between two requests for games that are on or near
+    credits_kept: Count = 0  # reserve that is not spent
+    details: Switch = True  # request links, ids and bet limits; not included in every plan
+    renews: Day = 1  # of the month, when credits are renewed
+
+
+class InterfaceSettings(FeedSettings, frozen=True, kw_only=True):
+    """Another node with the same API."""
+
+    url: Url  # with /api/v1
+    key_env: Variable = ""
+    leagues: Texts = ()
+    markets: Texts = ()
+    stream: Switch = True  # else REST: a list, then deltas
+    interval: Seconds = 2.0  # of REST
+    silence: Seconds = 60.0  # a stream without even a heartbeat for so long has failed
+    freshen: Seconds = 30.0  # between two complete requests, if the upstream does not report `seen`
+    games: Switch = False  # also read game states, if the key has access to them
+
+
+class OpticSettings(FeedSettings, frozen=True, kw_only=True):
+    """A stream in the form of OpticOdds, version 3."""
+
+    key_env: Required
+    sports: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its sports")]
+    books: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its sportsbooks")]
+    url: Url = "https://api.opticodds.com/api/v3"
+    leagues: Texts = ()
+    markets: Texts = ()
+    silence: Seconds = 60.0
+
+
+class BetfairSettings(FeedSettings, frozen=True, kw_only=True):
+    """The stream of the Betfair exchange; `sports` are the numbers of its event types, "1" is soccer."""
+
+    key_env: Required
+    session_env: Variable = ""  # a session token; or a user and password to log in with
+    user_env: Variable = ""
+    password_env: Variable = ""
+    url: Socket = "tls://stream-api.betfair.com:443"
+    login_url: Url = "https://identitysso.betfair.com/api/login"
+    catalogue_url: str = "https://api.betfair.com/exchange/betting/rest/v1.0"  # for names; empty: not requested
+    countries: Texts = ()
+    market_types: Texts = ("MATCH_ODDS", "ASIAN_HANDICAP", "ALT_TOTAL_GOALS", "OVER_UNDER_25", "MONEY_LINE")
+    heartbeat: Annotated[float, Meta(ge=0.5, le=30, description="0.5 to 30 seconds")] = 5.0
+    silence: Seconds = 15.0
+
+
+class BetfairHistorySettings(FeedSettings, frozen=True, kw_only=True):
+    """Recorded lines of the Betfair stream: .bz2, .gz or plain; a file or a folder of them."""
+
+    path: Text
+
+
+class DocumentSettings(FeedSettings, frozen=True, kw_only=True):
+    """A file, a folder or a URL, read once or polled."""
+
+    path: str = ""
+    url: str = ""
+    interval: Annotated[float, Meta(ge=0, description="a number of seconds, 0 for once")] = 0.0
+
+
+class FootballDataSettings(DocumentSettings, frozen=True, kw_only=True):
+    """CSV files of football-data.co.uk."""
+
+
+class TableSettings(DocumentSettings, frozen=True, kw_only=True):
+    """A table with the columns of an odds table."""
+
+
+class SettingsTable:
+    """One table of settings, from a file or from arguments, overridden by the environment."""
+
+    def __init__(self, file: str, place: str, table: Any, environ: Mapping[str, str], used: set[str]) -> None:
+        self._file, self._place = file, place
+        self._table = mapping(file, place, table)
+        self._environ, self._used = environ, used
+
+    def error(self, why: str) -> SettingsError:
+        return SettingsError(f"{self._file}: {self._place} {why}")
+
+    def refused(self, key: str, value: Any, allowed: str) -> SettingsError:
+        variable = self._variable(key)
+        where = f"environment: {variable}" if variable in self._environ else f"{self._file}: {self._place}.{key}"
+        return SettingsError(f"{where} must be {allowed}, got {_quoted(value)}")
+
+    def take(self, key: str, kind: Any, default: Any = msgspec.NODEFAULT) -> Any:
+        variable = self._variable(key)
+        text = self._environ.get(variable)
+        self._used.add(variable)
+        value: Any = self._table.get(key) if text is None else text
+        if value is None:
+            if default is msgspec.NODEFAULT:
+                raise self.refused(key, None, _allowed(kind))
+            return default
+        if text is not None and get_origin(getattr(kind, "__origin__", kind)) is tuple:
+            value = [part.strip() for part in text.split(",") if part.strip()]
+        try:
+            return msgspec.convert(value, kind, strict=text is None)
+        except msgspec.ValidationError:
+            raise self.refused(key, value, _allowed(kind)) from None
+
+    def read(self, struct: type[msgspec.Struct], **fixed: str) -> Any:
+        """Read all settings of a struct."""
+        hints = get_type_hints(struct, include_extras=True)
+        fields = {field.name: field for field in msgspec.structs.fields(struct) if field.name not in fixed}
+        unknown = sorted(set(self._table) - {*fields, *fixed} | ({"name"} & set(self._table)))
+        if unknown:
+            allowed = ", ".join(sorted({*fields, *fixed} - {"name"}))
+            raise SettingsError(f"{self._file}: {self._place}.{unknown[0]} is not a setting; allowed: {allowed}")
+        values = {name: self.take(name, hints[name], field.default) for name, field in fields.items()}
+        return struct(**values, **fixed)
+
+    def _variable(self, key: str) -> str:
+        return f"{PREFIX}_{self._place.replace('.', '_')}_{key}".upper()
+
+
+def mapping(file: str, key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise SettingsError(f"{file}: {key} must be a table, got {_quoted(value)}")
+    return value
+
+
+def has_address(url: str, schemes: tuple[str, ...]) -> bool:
+    """Whether a URL has one of these schemes, a host, and a port that exists."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _allowed(kind: Any) -> str:
+    for meta in getattr(kind, "__metadata__", ()):
+        if isinstance(meta, Meta) and meta.description:
+            return meta.description
+    return {str: "a string", bool: "true or false"}.get(kind, f"of type {kind}")
+
+
+def _quoted(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()  # as in TOML
+    return "nothing" if value is None else repr(value)[:80]
