@@ -26,7 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-import httpx
+import httpx2
 import msgspec
 import nats
 import numpy as np
@@ -272,7 +272,7 @@ def limits(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
             def ask(
                 at: int, tier: str = tier, until: float = until, allowed: Any = allowed, refused: Any = refused
             ) -> None:
-                with httpx.Client(headers={"X-API-Key": f"demo_{tier}"}) as client:
+                with httpx2.Client(headers={"X-API-Key": f"demo_{tier}"}) as client:
                     while time.time() < until and refused[at] < 100:
                         status = client.get(gateways[at % 3].base + "/events?limit=1").status_code
                         allowed[at] += status == 200

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import httpx
+import httpx2
 import pytest
 from msgspec import structs
 
@@ -147,7 +147,7 @@ class Reader:
         server.clock.pass_minute()
         url = asked.url.replace(DEMO, server.origin)
         sent = dict(headers=asked.headers, content=asked.body, timeout=30.0)
-        with httpx.stream(asked.method, url, **sent) as answer:  # type: ignore[arg-type]
+        with httpx2.stream(asked.method, url, **sent) as answer:  # type: ignore[arg-type]
             streams = answer.headers.get("content-type", "").startswith("text/event-stream")
             body = next(answer.iter_raw()) if streams else answer.read()
         wanted = re.match(r"HTTP/1\.1 (\d+)", shown)

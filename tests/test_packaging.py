@@ -183,7 +183,7 @@ def test_the_wheel_scans_without_the_extra(site: Path) -> None:
 @pytest.mark.parametrize("words", [("serve", "--demo"), ("serve",), ("feeds", "check")], ids=" ".join)
 def test_without_the_extra_a_command_of_the_service_names_it(site: Path, words: tuple[str, ...]) -> None:
     done = command(site, *words)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
     (sentence,) = done.stderr.splitlines()
     assert sentence.startswith(f"oddsengine {words[0]}: ")
     assert "pip install 'oddsengine[service]'" in sentence

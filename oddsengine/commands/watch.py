@@ -32,7 +32,7 @@ def watch_command(arguments: argparse.Namespace) -> None:
 
 
 def _client(url: str, variable: str) -> Any:
-    import httpx  # noqa: PLC0415  of the service
+    import httpx2  # noqa: PLC0415  of the service
 
     base = f"{url.rstrip('/').removesuffix('/api/v1')}/api/v1"
-    return httpx.Client(base_url=base, headers={"X-API-Key": api_key(variable)}, timeout=20.0)
+    return httpx2.Client(base_url=base, headers={"X-API-Key": api_key(variable)}, timeout=20.0)

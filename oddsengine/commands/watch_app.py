@@ -113,7 +113,7 @@ class TapeSource:
 
 
 class NodeSource:
-    """A node polled over HTTP; `client` is an `httpx.Client` with its address and key."""
+    """A node polled over HTTP; `client` is an `httpx2.Client` with its address and key."""
 
     def __init__(self, client: Any, books: Sequence[str] | None) -> None:
         self._client, self._books = client, f"&sportsbook={','.join(books)}" if books else ""

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 try:
-    import httpx  # noqa: F401
+    import httpx2  # noqa: F401
 except ImportError as error:
-    raise ImportError(
+    raise ModuleNotFoundError(
         "sources of odds need an HTTP client: pip install 'oddsengine[feeds]'", name=error.name
     ) from error
 

@@ -11,7 +11,7 @@ _NAMES = r"api_?key|app_?key|key|access_?token|token|session(?:_?token)?|secret|
 _QUERY = re.compile(rf"(?i)([?&;](?:{_NAMES})=)[^&#\s'\"]+")
 _FIELD = re.compile(rf"(?i)([\"'](?:x-)?(?:{_NAMES})[\"']\s*:\s*[\"'])[^\"']*")
 _USER = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/@\s]+(?=@)")
-_LOGGERS = ("oddsengine.feeds", "httpx", "httpcore", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
+_LOGGERS = ("oddsengine.feeds", "httpx2", "httpcore2", "httpcore2.connection", "httpcore2.http11", "httpcore2.proxy")
 _LEAST = 4  # shorter secrets would mask ordinary text
 
 

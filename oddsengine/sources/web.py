@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import NamedTuple, Self
 
-import httpx
+import httpx2
 
 from oddsengine.sources.codings import ACCEPTED, decoder_of
 from oddsengine.sources.failure import Failure
@@ -29,7 +29,7 @@ class HttpBody(NamedTuple):
     """A complete body, and its headers."""
 
     body: bytes
-    headers: httpx.Headers
+    headers: httpx2.Headers
 
 
 class Web:
@@ -37,7 +37,7 @@ class Web:
 
     def __init__(self, feed: FeedSettings, secrets: Secrets, headers: Mapping[str, str] | None = None) -> None:
         self._feed, self._secrets = feed, secrets
-        self._client = httpx.AsyncClient(
+        self._client = httpx2.AsyncClient(
             headers={"user-agent": _AGENT, "accept-encoding": ACCEPTED, **(headers or {})}, timeout=feed.timeout,
             follow_redirects=False,
         )  # fmt: skip
@@ -62,7 +62,7 @@ class Web:
         )
         return await self._whole(request)
 
-    async def _whole(self, request: httpx.Request) -> HttpBody:
+    async def _whole(self, request: httpx2.Request) -> HttpBody:
         body = bytearray()
         try:
             async with asyncio.timeout(self._feed.timeout), self._opened(request) as response:
@@ -79,31 +79,31 @@ class Web:
         self, url: str, query: Query | None, headers: Mapping[str, str], silence: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a stream; it fails after `silence` seconds without data."""
-        timeout = httpx.Timeout(self._feed.timeout, read=silence)
+        timeout = httpx2.Timeout(self._feed.timeout, read=silence)
         request = self._client.build_request("GET", url, params=query or None, headers=headers, timeout=timeout)
         async with self._opened(request, silence) as response:
             yield _decoded(response)
 
     @asynccontextmanager
-    async def _opened(self, request: httpx.Request, silence: float | None = None) -> AsyncIterator[httpx.Response]:
+    async def _opened(self, request: httpx2.Request, silence: float | None = None) -> AsyncIterator[httpx2.Response]:
         try:
             response = await self._client.send(request, stream=True)
             try:
-                if response.status_code != httpx.codes.OK:
+                if response.status_code != httpx2.codes.OK:
                     raise await self._unwelcome(response)
                 yield response
             finally:
                 await response.aclose()
-        except httpx.TimeoutException as error:
+        except httpx2.TimeoutException as error:
             what = "no complete response" if silence is None else "no data"
             seconds = self._feed.timeout if silence is None else silence
-            where = " while connecting" if isinstance(error, httpx.ConnectTimeout) else ""
+            where = " while connecting" if isinstance(error, httpx2.ConnectTimeout) else ""
             raise Failure(f"{what} within {seconds:g} s{where}") from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             why = self._secrets.clean(str(error)) or "no reason given"
             raise Failure(f"the connection failed: {type(error).__name__}: {why}") from None
 
-    async def _unwelcome(self, response: httpx.Response) -> Failure:
+    async def _unwelcome(self, response: httpx2.Response) -> Failure:
         """Create the failure for an unsuccessful response."""
         head = bytearray()
         with suppress(Failure, TimeoutError):  # the status is enough
@@ -118,7 +118,7 @@ class Web:
         return Failure(f"status {code}" + (f": {text}" if text else ""), wait=wait, fatal=code in _REFUSED)
 
 
-async def _decoded(response: httpx.Response) -> AsyncIterator[bytes]:
+async def _decoded(response: httpx2.Response) -> AsyncIterator[bytes]:
     """Yield a body without its content coding, in pieces.
 
     Raises `Failure` if the coding is not supported, or the body does not have it.

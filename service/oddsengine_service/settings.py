@@ -25,7 +25,7 @@ from msgspec import Meta
 
 from oddsengine import catalog
 from oddsengine.sources import KINDS, FeedSettings, read_feed
-from oddsengine.sources import SettingsError as SettingsError
+from oddsengine.sources import SettingsError as SettingsError  # noqa: PLC0414  what `load` raises
 from oddsengine.sources.settings import (
     PREFIX,
     Count,

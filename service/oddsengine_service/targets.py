@@ -12,7 +12,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 
 try:
@@ -48,12 +48,12 @@ def masked(target: str) -> str:
     return f"{scheme}://{host}/..."
 
 
-def _parsed(target: str) -> httpx.URL:
-    """Parse a URL and decode its host, which httpx does only on use."""
+def _parsed(target: str) -> httpx2.URL:
+    """Parse a URL and decode its host, which httpx2 does only on use."""
     try:
-        url = httpx.URL(target)
+        url = httpx2.URL(target)
         _ = url.host
-    except (httpx.InvalidURL, UnicodeError):
+    except (httpx2.InvalidURL, UnicodeError):
         raise ValueError("a target is not a valid address") from None
     return url
 
@@ -138,7 +138,7 @@ class Sender:
         if service is None or not service.notify(title=message.title, body=message.text, body_format="text"):
             raise ValueError(f"{masked(target)} did not accept the message")
 
-    def _webhook(self, target: str) -> httpx.URL:
+    def _webhook(self, target: str) -> httpx2.URL:
         url = _parsed(target)
         if not 0 < _port(url) < 65536 or "\\" in target:
             raise ValueError("a target is not a valid address")
@@ -153,7 +153,7 @@ class Sender:
         address = checked(url.host, _port(url), private=self.private)
         try:
             status = asyncio.run(_posted(url, address, body))
-        except (httpx.HTTPError, TimeoutError) as error:
+        except (httpx2.HTTPError, TimeoutError) as error:
             raise ValueError(f"{masked(target)} cannot be reached: {type(error).__name__}") from None
         if not 200 <= status < 300:
             raise ValueError(f"{masked(target)} answered {status}")
@@ -188,17 +188,17 @@ def _scheme(target: str) -> str:
     return target.partition(":")[0].lower() if ":" in target else ""
 
 
-def _port(url: httpx.URL) -> int:
+def _port(url: httpx2.URL) -> int:
     return (443 if url.scheme == "https" else 80) if url.port is None else url.port
 
 
-async def _posted(url: httpx.URL, address: str, body: bytes) -> int:
+async def _posted(url: httpx2.URL, address: str, body: bytes) -> int:
     """POST to a checked address, within `TIMEOUT_S` in total, so that a slow server does not delay the others."""
     headers = {"host": url.netloc.decode("ascii"), "user-agent": "oddsengine", "content-type": "application/json"}
     to, sni = url.copy_with(host=address, port=_port(url)), {"sni_hostname": url.raw_host.decode("ascii")}
     async with (
         asyncio.timeout(TIMEOUT_S),
-        httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client,
+        httpx2.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client,
         client.stream("POST", to, content=body, headers=headers, extensions=sni) as answer,
     ):
         return answer.status_code

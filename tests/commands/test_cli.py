@@ -468,7 +468,7 @@ def test_a_missing_module_of_ours_is_no_package_to_install(words: tuple[str, ...
     assert "pip install" not in found.stderr
 
 
-@pytest.mark.parametrize(("words", "package"), [(("serve",), "uvicorn"), (("feeds", "check"), "httpx")], ids=str)
+@pytest.mark.parametrize(("words", "package"), [(("serve",), "uvicorn"), (("feeds", "check"), "httpx2")], ids=str)
 def test_a_missing_package_is_named(words: tuple[str, ...], package: str) -> None:
     found = without(package, words)
     assert found.returncode == 2
@@ -480,7 +480,7 @@ def without(module: str, words: tuple[str, ...]) -> subprocess.CompletedProcess[
     code = (
         "import sys\n"
         "for name in list(sys.modules):\n"
-        f"    if name.startswith(({module!r}, 'oddsengine_service')):\n"
+        f"    if name.startswith(({module!r}, 'oddsengine_service', 'oddsengine.sources')):\n"
         "        del sys.modules[name]\n"
         f"sys.modules[{module!r}] = None\n{CLI}"
     )

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from support.service_running import running
 
@@ -97,7 +97,7 @@ def test_a_node_is_asked(tmp_path: Path) -> None:
 
         drive(NodeSource(client, None), steps)
         server.stop()
-        broken = httpx.Client(base_url=server.base, timeout=1.0)
+        broken = httpx2.Client(base_url=server.base, timeout=1.0)
 
         async def fails(pilot: Pilot[None], app: WatchApp) -> None:
             await until(pilot, lambda: "Error" in str(app.query_one("#state", Static).render()))

@@ -13,7 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import yaml
 from support.forking import CLI, PIPE, python, ran
@@ -211,7 +211,7 @@ def test_a_node_by_the_steps_of_the_page(tmp_path: Path) -> None:
             created = ran(CLI, *create, env=env)
             assert created.returncode == 0, created.stderr
             headers = {"X-API-Key": created.stdout.strip()}
-            with httpx.Client(base_url=f"http://127.0.0.1:{origin[1]}/api/v1", timeout=PATIENCE_S) as client:
+            with httpx2.Client(base_url=f"http://127.0.0.1:{origin[1]}/api/v1", timeout=PATIENCE_S) as client:
                 until(lambda: client.get("/odds", headers=headers).status_code == 200, "ready")
                 assert client.get("/account", headers=headers).json()["data"]["tier"] == "pro"
         finally:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import product
 
-import httpx
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,12 +95,12 @@ def test_odds_that_are_none_are_refused(wrong: float) -> None:
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
     with running(tmp_path_factory.mktemp("calculators")) as server, server.client("pro") as client:
         yield client
 
 
-def test_endpoints_say_what_the_library_does(client: httpx.Client) -> None:
+def test_endpoints_say_what_the_library_does(client: httpx2.Client) -> None:
     def figures(path: str) -> dict[str, float | list[float] | None]:
         answer = client.get(f"/calculators/{path}")
         assert answer.status_code == 200, answer.text
@@ -137,7 +137,7 @@ def test_endpoints_say_what_the_library_does(client: httpx.Client) -> None:
         "hedge?odds=2&against=nan",
     ],
 )  # fmt: skip
-def test_what_cannot_be_calculated_is_refused(client: httpx.Client, path: str) -> None:
+def test_what_cannot_be_calculated_is_refused(client: httpx2.Client, path: str) -> None:
     answer = client.get(f"/calculators/{path}")
     if path == "arbitrage?odds=2":  # one leg is a bet
         assert answer.status_code == 200
@@ -150,14 +150,14 @@ def test_what_cannot_be_calculated_is_refused(client: httpx.Client, path: str) -
     ["hedge?odds=%2B100&against=2", "hedge?odds=2&against=+100", "boost?odds=%20100", "arbitrage?odds=2.1,%2B150",
      "arbitrage?odds=+120,2.1", "parlay?odds=2,+150&probabilities=0.5,0.5", "free-bet?odds=-110&against=2"],
 )  # fmt: skip
-def test_american_odds_are_refused(client: httpx.Client, query: str) -> None:
+def test_american_odds_are_refused(client: httpx2.Client, query: str) -> None:
     """An unencoded plus sign arrives as a space."""
     answer = client.get(f"/calculators/{query}")
     assert answer.status_code == 400, answer.text
     assert "must be decimal odds" in answer.json()["error"]["message"]
 
 
-def test_an_opportunity_is_explained_with_the_line_of_its_fair_price(client: httpx.Client) -> None:
+def test_an_opportunity_is_explained_with_the_line_of_its_fair_price(client: httpx2.Client) -> None:
     rows = client.get("/opportunities/ev?limit=200").json()["data"]
     row = rows[0]
     found = client.get(f"/opportunities/explain/{row['id']}?event_id={row['game_id']}").json()["data"]
@@ -176,7 +176,7 @@ def test_an_opportunity_is_explained_with_the_line_of_its_fair_price(client: htt
     assert client.get(f"/opportunities/explain/nothing?event_id={row['game_id']}").status_code == 404
 
 
-def test_a_low_hold_is_explained_with_its_stakes(client: httpx.Client) -> None:
+def test_a_low_hold_is_explained_with_its_stakes(client: httpx2.Client) -> None:
     row = client.get("/opportunities/low-hold?max_hold=5&limit=1").json()["data"][0]
     found = client.get(f"/opportunities/explain/{row['id']}?event_id={row['event_id']}").json()["data"]
     legs = [price for price in found["prices"] if price["role"] == "leg"]
@@ -188,7 +188,7 @@ def test_a_low_hold_is_explained_with_its_stakes(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(("book", "status"), [("mybookie", 403), ("MyBookie", 403), ("nobody", 404)])
-def test_an_explanation_takes_no_reference_that_the_list_refuses(client: httpx.Client, book: str, status: int) -> None:
+def test_an_explanation_takes_no_reference_that_the_list_refuses(client: httpx2.Client, book: str, status: int) -> None:
     row = client.get("/opportunities/ev?min_ev=0&limit=1").json()["data"][0]
     listed = client.get(f"/opportunities/ev?min_ev=0&devig_book={book}")
     assert listed.status_code == 403 if status == 403 else listed.json()["data"] == []

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 import pytest
 from support.service_running import Running, running
@@ -38,7 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture
-def client(server: Running) -> Iterator[httpx.Client]:
+def client(server: Running) -> Iterator[httpx2.Client]:
     """A client with a key of its own."""
     assert isinstance(server.node.keys, KeyStore)
     made = server.node.keys.create("bettor", KeyTerms("pro"))
@@ -50,14 +50,14 @@ def bet_of(at: datetime) -> rules.Bet:
     return msgspec.convert({**BET, "id": "b", "placed_at": at}, rules.Bet)
 
 
-def placed(client: httpx.Client, **other: Any) -> dict[str, Any]:
+def placed(client: httpx2.Client, **other: Any) -> dict[str, Any]:
     answer = client.post("/bets", json={**BET, **other})
     assert answer.status_code == 201, answer.text
     bet: dict[str, Any] = answer.json()["data"]
     return bet
 
 
-def changed(client: httpx.Client, bet: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def changed(client: httpx2.Client, bet: dict[str, Any], **changes: Any) -> dict[str, Any]:
     answer = client.patch(f"/bets/{bet['id']}", json=changes)
     assert answer.status_code == 200, answer.text
     bet = answer.json()["data"]
@@ -65,13 +65,13 @@ def changed(client: httpx.Client, bet: dict[str, Any], **changes: Any) -> dict[s
 
 
 @pytest.mark.parametrize("field", ["sportsbook", "selection"])
-def test_a_bet_is_on_something_at_some_book(client: httpx.Client, field: str) -> None:
+def test_a_bet_is_on_something_at_some_book(client: httpx2.Client, field: str) -> None:
     answer = client.post("/bets", json={**BET, field: ""})
     message = f"invalid request body: {field} must be a string of at least 1 character, got 0 characters"
     assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
 
 
-def test_a_bet_is_placed_settled_and_deleted(client: httpx.Client) -> None:
+def test_a_bet_is_placed_settled_and_deleted(client: httpx2.Client) -> None:
     bet = placed(client)
     assert (bet["result"], bet["profit"], bet["ev_percent"]) == (None, None, 5.0)
     won = changed(client, bet, result="won", closing_probability=0.49)
@@ -100,7 +100,7 @@ def test_a_bet_is_placed_settled_and_deleted(client: httpx.Client) -> None:
     ],
 )  # fmt: skip
 def test_a_score_settles_as_the_market_says(
-    client: httpx.Client, bet: dict[str, Any], score: tuple[int, int], result: str, profit: float | None
+    client: httpx2.Client, bet: dict[str, Any], score: tuple[int, int], result: str, profit: float | None
 ) -> None:
     done = changed(client, placed(client, **bet), home_score=score[0], away_score=score[1])
     assert done["result"] == result
@@ -119,7 +119,7 @@ def test_a_score_settles_as_the_market_says(
         ({"market_type": ""}, "no market_type"),
     ],
 )  # fmt: skip
-def test_a_score_that_does_not_settle_a_bet_is_refused(client: httpx.Client, bet: dict[str, Any], why: str) -> None:
+def test_a_score_that_does_not_settle_a_bet_is_refused(client: httpx2.Client, bet: dict[str, Any], why: str) -> None:
     bet = placed(client, **bet)
     scores = {"home_score": 101, "away_score": 100}
     answer = client.patch(f"/bets/{bet['id']}", json=scores)
@@ -134,7 +134,7 @@ def test_a_score_that_does_not_settle_a_bet_is_refused(client: httpx.Client, bet
 
 
 @pytest.mark.parametrize("result", ["lost", "void", None])
-def test_a_result_that_contradicts_the_score_is_refused(client: httpx.Client, result: str | None) -> None:
+def test_a_result_that_contradicts_the_score_is_refused(client: httpx2.Client, result: str | None) -> None:
     bet = placed(client)
     scores = {"home_score": 100, "away_score": 99}
     answer = client.patch(f"/bets/{bet['id']}", json={**scores, "result": result})
@@ -147,7 +147,7 @@ def test_a_result_that_contradicts_the_score_is_refused(client: httpx.Client, re
     assert changed(client, bet, result="lost")["result"] == "lost"
 
 
-def test_nothing_is_visible_to_another_key(server: Running, client: httpx.Client) -> None:
+def test_nothing_is_visible_to_another_key(server: Running, client: httpx2.Client) -> None:
     bet = placed(client)
     client.put("/filters/mine", json={"list": "ev", "query": "min_ev=2"})
     client.put("/marks/opportunity", json={"hidden": True})
@@ -166,7 +166,7 @@ def test_nothing_is_visible_to_another_key(server: Running, client: httpx.Client
     assert client.get("/bets").json()["data"][0]["id"] == bet["id"]
 
 
-def test_list_summary_and_export(client: httpx.Client) -> None:
+def test_list_summary_and_export(client: httpx2.Client) -> None:
     first, second = placed(client, note="=1+1"), placed(client, stake=50.0)
     changed(client, first, result="won", closing_probability=0.5)
     found = client.get("/bets?limit=1").json()
@@ -192,7 +192,7 @@ def test_list_summary_and_export(client: httpx.Client) -> None:
         (" -110", " -110"), ("+150", "+150"), ("a = b", "a = b"), ("  a", "  a"),
     ],
 )  # fmt: skip
-def test_a_cell_that_a_spreadsheet_would_compute_is_text(client: httpx.Client, note: str, cell: str) -> None:
+def test_a_cell_that_a_spreadsheet_would_compute_is_text(client: httpx2.Client, note: str, cell: str) -> None:
     placed(client, note=note)
     (row,) = csv.DictReader(io.StringIO(client.get("/bets?format=csv").content.decode(), newline=""))
     assert row["note"] == cell
@@ -206,7 +206,7 @@ def test_a_void_bet_is_expected_to_earn_nothing() -> None:
     assert (found.count, found.staked, found.profit, found.expected) == (2, 0, 0, 5.0)
 
 
-def test_the_node_adds_the_close_and_the_result(server: Running, client: httpx.Client) -> None:
+def test_the_node_adds_the_close_and_the_result(server: Running, client: httpx2.Client) -> None:
     event = server.close_an_event()
     bet = placed(client, event_id=event, sportsbook="fanduel")
     assert server.node.past is not None
@@ -226,7 +226,7 @@ def test_the_node_adds_the_close_and_the_result(server: Running, client: httpx.C
 
 
 def test_one_bet_that_breaks_holds_up_no_other(
-    server: Running, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    server: Running, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event = server.close_an_event()
     bad, bet = placed(client, event_id=event, selection="bad"), placed(client, event_id=event)
@@ -263,7 +263,7 @@ def test_a_bet_at_the_closing_price_does_not_beat_the_close() -> None:
     assert (rules.summary(bets).beat_close, rules.summary(bets).avg_clv_percent) == (0.5, 2.0)
 
 
-def test_one_score_alone_is_refused(client: httpx.Client) -> None:
+def test_one_score_alone_is_refused(client: httpx2.Client) -> None:
     bet = placed(client)
     for scores in ({"home_score": 3}, {"home_score": 3, "away_score": None}):
         assert client.patch(f"/bets/{bet['id']}", json=scores).status_code == 400
@@ -272,13 +272,13 @@ def test_one_score_alone_is_refused(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"stake": 0}, {"stake": -1}, {"odds_decimal": 1}, {"note": "x" * 1001}, {"selection": 3}, {"line": 1e9}]
 )
-def test_what_is_no_bet_is_refused(client: httpx.Client, wrong: dict[str, Any]) -> None:
+def test_what_is_no_bet_is_refused(client: httpx2.Client, wrong: dict[str, Any]) -> None:
     answer = client.post("/bets", json={**BET, **wrong})
     assert answer.status_code == 400
     assert answer.json()["error"]["code"] == "validation_error"
 
 
-def test_filters_and_marks(client: httpx.Client) -> None:
+def test_filters_and_marks(client: httpx2.Client) -> None:
     assert client.put("/filters/a%2Fb", json={"list": "ev", "query": "sport=soccer&min_ev=2"}).status_code == 200
     client.put("/filters/a%2Fb", json={"list": "arbitrage"})
     assert client.get("/filters").json()["data"] == [{"list": "arbitrage", "query": "", "name": "a/b"}]
@@ -329,7 +329,7 @@ def test_a_locked_file_is_said_and_can_still_be_read(tmp_path: Path) -> None:
         Records(tmp_path / FILE)
 
 
-def test_a_key_has_a_bounded_number(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_has_a_bounded_number(client: httpx2.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MOST, "mark", 1)
     assert client.put("/marks/a", json={}).status_code == 200
     assert client.put("/marks/a", json={"note": "again"}).status_code == 200
@@ -338,7 +338,7 @@ def test_a_key_has_a_bounded_number(client: httpx.Client, monkeypatch: pytest.Mo
     assert "at most 1 marks" in answer.json()["error"]["message"]
 
 
-def test_a_key_has_a_bounded_size(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_has_a_bounded_size(client: httpx2.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records_module, "MOST_BYTES", 3000)
     bet = placed(client)
     big = {**BET, "note": "\N{SNOWMAN}" * 800}
@@ -355,7 +355,7 @@ def test_a_key_has_a_bounded_size(client: httpx.Client, monkeypatch: pytest.Monk
     assert client.put("/marks/a", json={"note": "x"}).status_code == 200  # smaller than before
 
 
-def test_records_of_a_revoked_key_are_deleted(server: Running, client: httpx.Client) -> None:
+def test_records_of_a_revoked_key_are_deleted(server: Running, client: httpx2.Client) -> None:
     assert isinstance(server.node.keys, KeyStore)
     with server.client("sharp") as other:
         other.put("/marks/a", json={}).raise_for_status()

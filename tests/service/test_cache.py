@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 import numpy as np
 import pytest
@@ -170,7 +170,7 @@ def test_a_shared_answer_is_computed_at_the_first_turn_of_whoever_waits(
 
 
 def test_a_cached_response_is_for_its_method_and_its_caller(running: Running) -> None:
-    with httpx.Client(base_url=running.base, timeout=30.0) as client:
+    with httpx2.Client(base_url=running.base, timeout=30.0) as client:
         running.clock.pass_minute()
         for _ in range(2):
             assert client.get("/sports").headers["x-tier"] == "free"
@@ -185,7 +185,7 @@ def test_a_cached_response_is_for_its_method_and_its_caller(running: Running) ->
 
 def test_whoever_is_served_from_the_cache_is_active(running: Running) -> None:
     active = []
-    with httpx.Client(base_url=running.base, timeout=30.0) as client:
+    with httpx2.Client(base_url=running.base, timeout=30.0) as client:
         for key in ("demo_pro", "demo_sharp") * 2:
             running.clock.pass_minute()
             assert client.get("/sports", headers={"X-API-Key": key}).status_code == 200
@@ -195,7 +195,7 @@ def test_whoever_is_served_from_the_cache_is_active(running: Running) -> None:
 
 def test_requests_to_unknown_paths_are_counted_by_the_key_in_their_headers(running: Running) -> None:
     counted = "x-ratelimit-remaining"
-    with httpx.Client(base_url=running.base, timeout=30.0) as client:
+    with httpx2.Client(base_url=running.base, timeout=30.0) as client:
         for path in ("/nowhere", "/nowhere/at/all"):
             assert counted in client.get(path, headers={"X-API-Key": "demo_pro"}).headers
             assert counted not in client.get(path, headers={"X-API-Key": "nobody"}).headers
@@ -205,7 +205,7 @@ def test_requests_to_unknown_paths_are_counted_by_the_key_in_their_headers(runni
 
 def test_an_address_has_so_many_invalid_keys_a_minute(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oddsengine_service.middleware.access.FAILED_RATE", 3)
-    with httpx.Client(base_url=running.base, timeout=30.0) as client:
+    with httpx2.Client(base_url=running.base, timeout=30.0) as client:
         for _ in range(2):
             running.clock.pass_minute()
             found = [client.get("/odds", headers={"X-API-Key": "nobody"}) for _ in range(5)]

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from support.chromium import launched
 from support.service_running import PATIENCE_S, Running, running
@@ -21,11 +21,11 @@ EXPOSED = {
 }  # fmt: skip
 
 
-def preflight(service: Running, method: str, *headers: str, origin: str = HERE, path: str = "/odds") -> httpx.Response:
+def preflight(service: Running, method: str, *headers: str, origin: str = HERE, path: str = "/odds") -> httpx2.Response:
     asked = {"Origin": origin, "Access-Control-Request-Method": method}
     if headers:
         asked["Access-Control-Request-Headers"] = ",".join(headers)
-    return httpx.options(service.base + path, headers=asked, timeout=PATIENCE_S)
+    return httpx2.options(service.base + path, headers=asked, timeout=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_a_preflight_allows_what_clients_send(service: Running, method: str, hea
 
 
 def test_every_method_of_the_interface_is_allowed(service: Running) -> None:
-    paths = httpx.get(httpx.URL(service.base).join("/openapi.json"), timeout=PATIENCE_S).json()["paths"].values()
+    paths = httpx2.get(httpx2.URL(service.base).join("/openapi.json"), timeout=PATIENCE_S).json()["paths"].values()
     methods = {method.upper() for operations in paths for method in operations} - {"PARAMETERS"}
     assert methods >= {"GET", "POST", "PUT", "PATCH", "DELETE"}
     for method in methods:
@@ -86,7 +86,7 @@ def test_a_stream_may_be_read(service: Running) -> None:
     ):
         assert answer.headers["access-control-allow-origin"] == "*"
         assert next(answer.iter_lines())
-    refused = httpx.get(f"{service.base}/stream?api_key=x", headers={"Origin": HERE}, timeout=PATIENCE_S)
+    refused = httpx2.get(f"{service.base}/stream?api_key=x", headers={"Origin": HERE}, timeout=PATIENCE_S)
     assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, "*")
 
 
@@ -107,7 +107,7 @@ def test_only_the_origins_of_the_settings(closed: Running) -> None:
 
 def test_off_without_the_setting(tmp_path: Path) -> None:
     with running(tmp_path, events=2, demonstration=False) as server:
-        answer = httpx.get(f"{server.base}/sports", headers={"Origin": HERE}, timeout=PATIENCE_S)
+        answer = httpx2.get(f"{server.base}/sports", headers={"Origin": HERE}, timeout=PATIENCE_S)
         assert not [name for name in answer.headers if name.startswith("access-control")]
         assert preflight(server, "GET").status_code == 405
 

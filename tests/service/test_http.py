@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import jsonschema  # type: ignore[import-untyped]
 import msgspec
 import pytest
@@ -389,14 +389,14 @@ def test_a_message_names_the_parameter_what_came_and_what_is_allowed(service: Ru
             assert answer.json()["error"]["message"] == (
                 f"filterName must be 1 to 200 printable characters, not . or .., got {got}"
             )
-    answer = httpx.post(f"{service.origin}/docs", timeout=PATIENCE_S)
+    answer = httpx2.post(f"{service.origin}/docs", timeout=PATIENCE_S)
     assert answer.json()["error"]["message"] == "method must be one of GET, HEAD for /docs, got POST"
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v1", "/api/v2/odds", "/favicon.ico"])
 def test_elsewhere_errors_have_the_envelope_too(service: Running, path: str) -> None:
-    answer = httpx.get(service.origin + path, timeout=PATIENCE_S)
+    answer = httpx2.get(service.origin + path, timeout=PATIENCE_S)
     assert answer.status_code == 404
     check(answer.json(), "Error", "body")
     assert answer.json()["error"]["code"] == "not_found"
@@ -404,9 +404,9 @@ def test_elsewhere_errors_have_the_envelope_too(service: Running, path: str) -> 
     assert answer.json()["error"]["docs"].endswith("#not_found")
     assert answer.headers["cache-control"] == "no-store"
     for at in ("/docs/", "/openapi.json/", "/docs//"):  # no redirect to a host that the request names
-        answer = httpx.get(f"{service.origin}{at}", headers={"Host": "elsewhere.example"}, timeout=PATIENCE_S)
+        answer = httpx2.get(f"{service.origin}{at}", headers={"Host": "elsewhere.example"}, timeout=PATIENCE_S)
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found"), at
-    answer = httpx.post(f"{service.origin}/docs", timeout=PATIENCE_S)
+    answer = httpx2.post(f"{service.origin}/docs", timeout=PATIENCE_S)
     assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
 
 
@@ -680,7 +680,7 @@ def test_a_tag_of_any_coding_is_known(service: Running) -> None:
 # ---- tiers ----
 
 
-def every_row(client: httpx.Client, path: str, **params: Any) -> list[Json]:
+def every_row(client: httpx2.Client, path: str, **params: Any) -> list[Json]:
     rows: list[Json] = []
     while True:
         page = client.get(path, params={"limit": 200, **params}).json()
@@ -774,7 +774,7 @@ def test_a_node_from_its_start_to_its_end(tmp_path: Path) -> None:
     """Not ready, ready, at its limit, stopping."""
     node = Running(tmp_path, events=2, waits=True).start()
     try:
-        with httpx.Client(base_url=node.base, headers={"X-API-Key": "demo_free"}, timeout=PATIENCE_S) as client:
+        with httpx2.Client(base_url=node.base, headers={"X-API-Key": "demo_free"}, timeout=PATIENCE_S) as client:
             down = client.get("/health")
             assert (down.status_code, down.json()["status"]) == (503, "down")
             check(down.json(), "Health", "body")
@@ -794,7 +794,7 @@ def test_a_node_from_its_start_to_its_end(tmp_path: Path) -> None:
     assert '"event":"stopped"' in node.log_text()
 
 
-def _limited(node: Running, client: httpx.Client) -> None:
+def _limited(node: Running, client: httpx2.Client) -> None:
     node.clock.pass_minute()
     reset = 0
     for left in range(11, -1, -1):
@@ -813,7 +813,7 @@ def _limited(node: Running, client: httpx.Client) -> None:
     assert client.get("/odds", headers={"X-API-Key": "demo_hobby"}).status_code == 200, "another account"
     node.clock.pass_minute()
     assert client.get("/odds?limit=1").status_code == 200
-    with httpx.Client(base_url=node.base, timeout=PATIENCE_S) as nobody:
+    with httpx2.Client(base_url=node.base, timeout=PATIENCE_S) as nobody:
         assert [nobody.get("/health").status_code for _ in range(20)] == [200] * 20, "what a balancer asks"
         found = [nobody.get("/sports").status_code for _ in range(13)]
     assert found == [200] * 12 + [429], "an address without a key"
@@ -844,7 +844,7 @@ def _stopped_in_flight(node: Running) -> None:
 
 def _asked(node: Running) -> str:
     """One more request, whose line in the log says that those before were read."""
-    httpx.get(f"{node.base}/nothing", timeout=PATIENCE_S)
+    httpx2.get(f"{node.base}/nothing", timeout=PATIENCE_S)
     return node.log_text()
 
 
@@ -911,7 +911,7 @@ def test_demo_keys_exist_only_in_a_demonstration(tmp_path: Path) -> None:
 
 
 def _health(origin: str) -> str:
-    return str(httpx.get(f"{origin}/api/v1/health", timeout=PATIENCE_S).json()["status"])
+    return str(httpx2.get(f"{origin}/api/v1/health", timeout=PATIENCE_S).json()["status"])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -933,11 +933,11 @@ def test_the_command_as_a_person_runs_it(tmp_path: Path) -> None:
             for line in lines:
                 found = re.fullmatch(r"curl -H '(\S+): (\S+)' '(\S+)'", line)
                 assert found, line
-                answer = httpx.get(found[3], headers={found[1]: found[2]}, timeout=PATIENCE_S)
+                answer = httpx2.get(found[3], headers={found[1]: found[2]}, timeout=PATIENCE_S)
                 assert answer.status_code == 200
                 if "csv" not in line:
                     assert answer.json()["data"], line
-            with httpx.Client(headers={"X-API-Key": "demo_pro"}, timeout=PATIENCE_S) as client:
+            with httpx2.Client(headers={"X-API-Key": "demo_pro"}, timeout=PATIENCE_S) as client:
                 assert client.get(f"{origin[0]}/api/v1/splits").json()["data"]
         finally:
             process.send_signal(signal.SIGTERM)
@@ -961,7 +961,7 @@ def test_a_caller_who_breaks_off_is_logged_as_gone(service: Running) -> None:
 
 
 def test_the_description_is_valid_and_whole(service: Running) -> None:
-    document = httpx.get(f"{service.origin}/openapi.json", timeout=PATIENCE_S).json()
+    document = httpx2.get(f"{service.origin}/openapi.json", timeout=PATIENCE_S).json()
     assert document["openapi"] == "3.1.0"
     validate(document)
     described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
@@ -972,7 +972,7 @@ def test_the_description_is_valid_and_whole(service: Running) -> None:
 
 def test_its_examples_are_answers(service: Running) -> None:
     """Every answer with a body of JSON has one, which fits what is said of it, and the contract."""
-    document = httpx.get(f"{service.origin}/openapi.json", timeout=PATIENCE_S).json()
+    document = httpx2.get(f"{service.origin}/openapi.json", timeout=PATIENCE_S).json()
     kinds = {}
     for path, envelope, kind, meta in READ:
         bare = path.partition("?")[0].replace("{middle}", "{id}")
@@ -998,7 +998,7 @@ def test_its_examples_are_answers(service: Running) -> None:
 
 
 def test_the_page_for_people(service: Running) -> None:
-    answer = httpx.get(f"{service.origin}/docs", timeout=PATIENCE_S)
+    answer = httpx2.get(f"{service.origin}/docs", timeout=PATIENCE_S)
     assert answer.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     for endpoint in ENDPOINTS:
@@ -1021,9 +1021,9 @@ def test_metrics(service: Running) -> None:
         client.get("/nothing/as/that")
     at = f"{service.origin}/metrics"
     for headers in ({}, {"Authorization": "Bearer x"}, {"X-API-Key": "demo_enterprise"}):
-        refused = httpx.get(at, headers=headers, timeout=PATIENCE_S)
+        refused = httpx2.get(at, headers=headers, timeout=PATIENCE_S)
         assert (refused.status_code, refused.json()["error"]["code"]) == (401, "unauthorized")
-    answer = httpx.get(at, headers={"Authorization": f"Bearer {METRICS_TOKEN}"}, timeout=PATIENCE_S)
+    answer = httpx2.get(at, headers={"Authorization": f"Bearer {METRICS_TOKEN}"}, timeout=PATIENCE_S)
     found = {family.name: family for family in text_string_to_metric_families(answer.text)}
     asked = found["oddsengine_requests"].samples
     assert any(s.labels == {"route": "/odds", "method": "GET", "status": "200"} and s.value > 0 for s in asked)
@@ -1067,7 +1067,7 @@ def test_lines_of_the_log(service: Running) -> None:
     assert "word" not in json.dumps(found)
 
 
-def logged(service: Running, answer: httpx.Response) -> dict[str, Any]:
+def logged(service: Running, answer: httpx2.Response) -> dict[str, Any]:
     """The line of the log about a request, which is written after the answer."""
     found: list[dict[str, Any]] = []
 
@@ -1085,7 +1085,7 @@ def logged(service: Running, answer: httpx.Response) -> dict[str, Any]:
     [("/", "/", 200), ("/docs", "/docs", 200), ("/metrics?secret=word", "/metrics", 401), ("/nowhere", "(none)", 404)],
 )
 def test_requests_outside_the_api_are_logged(service: Running, path: str, route: str, status: int) -> None:
-    answer = httpx.get(f"http://127.0.0.1:{service.port}{path}", timeout=PATIENCE_S)
+    answer = httpx2.get(f"http://127.0.0.1:{service.port}{path}", timeout=PATIENCE_S)
     assert answer.status_code == status
     found = logged(service, answer)
     assert (found["event"], found["route"], found["status"]) == ("request", route, status)
@@ -1117,7 +1117,7 @@ def test_requests_refused_before_they_are_parsed_are_logged(
 )
 def test_preflights_are_logged(service: Running, path: str, shown: str, origin: str, status: int) -> None:
     asked = {"Origin": origin, "Access-Control-Request-Method": "GET"}
-    answer = httpx.options(f"http://127.0.0.1:{service.port}{path}", headers=asked, timeout=PATIENCE_S)
+    answer = httpx2.options(f"http://127.0.0.1:{service.port}{path}", headers=asked, timeout=PATIENCE_S)
     assert answer.status_code == status
     found = logged(service, answer)
     assert (found["method"], found["path"], found["status"]) == ("OPTIONS", shown, status)

@@ -9,7 +9,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def metrics(service: Running) -> dict[str, Metric]:
-    answer = httpx.get(
+    answer = httpx2.get(
         f"{service.origin}/metrics", headers={"Authorization": f"Bearer {METRICS_TOKEN}"}, timeout=PATIENCE_S
     )
     assert answer.status_code == 200
@@ -83,7 +83,7 @@ def test_how_long_a_stream_was_open_is_no_time_of_a_request(service: Running) ->
     assert timed("/stream/odds") == before
     counted = metrics(service)["oddsengine_requests"].samples
     assert sum(s.value for s in counted if s.name.endswith("_total") and s.labels["route"] == "/stream/odds") > 0
-    refused = httpx.get(f"{service.base}/stream/odds", headers={"X-API-Key": "demo_free"}, timeout=PATIENCE_S)
+    refused = httpx2.get(f"{service.base}/stream/odds", headers={"X-API-Key": "demo_free"}, timeout=PATIENCE_S)
     assert refused.status_code in (403, 429)
     assert timed("/stream/odds") == before + 1, "a refusal is an answer like any other"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from support.effort import less, some
 from support.forking import CLI, PIPE, Forked, python
@@ -96,7 +96,7 @@ def test_one_node_opens_no_socket_but_its_own(tmp_path: Path) -> None:
     with ending(node):
         address = origin(node)
         for _ in range(3):
-            assert httpx.get(f"{address}/api/v1/health", timeout=PATIENCE_S).status_code in (200, 503)
+            assert httpx2.get(f"{address}/api/v1/health", timeout=PATIENCE_S).status_code in (200, 503)
             assert network(node.pid) == {int(address.rpartition(":")[2])}
 
 
@@ -136,12 +136,12 @@ def test_metrics_listen_on_loopback_whatever_the_service_does(tmp_path: Path) ->
     with ending(node):
         assert node.stdout is not None
         assert node.stdout.readline()
-        answer = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S)
+        answer = httpx2.get(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S)
         assert answer.status_code == 200
         assert "oddsengine_requests" in answer.text
-        assert httpx.get(f"http://127.0.0.1:{port}/other", timeout=PATIENCE_S).status_code == 404
-        with pytest.raises(httpx.ConnectError):  # another address of the machine
-            httpx.get(f"http://127.0.0.2:{port}/metrics", timeout=PATIENCE_S)
+        assert httpx2.get(f"http://127.0.0.1:{port}/other", timeout=PATIENCE_S).status_code == 404
+        with pytest.raises(httpx2.ConnectError):  # another address of the machine
+            httpx2.get(f"http://127.0.0.2:{port}/metrics", timeout=PATIENCE_S)
 
 
 def test_metrics_listen_where_they_are_told_and_need_their_token(tmp_path: Path) -> None:
@@ -154,10 +154,10 @@ def test_metrics_listen_where_they_are_told_and_need_their_token(tmp_path: Path)
     with ending(node):
         origin(node)
         for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": METRICS_TOKEN}):
-            refused = httpx.get(at, headers=headers, timeout=PATIENCE_S)
+            refused = httpx2.get(at, headers=headers, timeout=PATIENCE_S)
             assert refused.status_code == 401
             assert "oddsengine_requests" not in refused.text
-        answer = httpx.get(at, headers={"Authorization": f"Bearer {METRICS_TOKEN}"}, timeout=PATIENCE_S)
+        answer = httpx2.get(at, headers={"Authorization": f"Bearer {METRICS_TOKEN}"}, timeout=PATIENCE_S)
         assert answer.status_code == 200
         assert "oddsengine_requests" in answer.text
 

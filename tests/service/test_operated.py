@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from support.effort import less, some
 from support.forking import CLI, PIPE, Forked, python
@@ -92,15 +92,15 @@ def started(folder: Path) -> Iterator[tuple[Forked | subprocess.Popen[str], str]
 
 
 @contextmanager
-def ready(base: str, key: str) -> Iterator[httpx.Client]:
+def ready(base: str, key: str) -> Iterator[httpx2.Client]:
     """A client of a node that has prices to give."""
-    with httpx.Client(base_url=base, headers={"X-API-Key": key}, timeout=PATIENCE_S) as client:
+    with httpx2.Client(base_url=base, headers={"X-API-Key": key}, timeout=PATIENCE_S) as client:
         until(lambda: client.get("/odds?limit=1").status_code == 200, "ready")
         yield client
 
 
 @contextmanager
-def serving(folder: Path, key: str) -> Iterator[httpx.Client]:
+def serving(folder: Path, key: str) -> Iterator[httpx2.Client]:
     with started(folder) as (process, base):
         try:
             with ready(base, key) as client:
@@ -161,7 +161,7 @@ def test_history_outlives_a_node_that_keeps_an_archive(tmp_path: Path) -> None:
         file.write(f'[archive]\nto = "{tmp_path / "archive"}"\n')
     key = a_key(tmp_path)
 
-    def told(client: httpx.Client) -> tuple[str, Any]:
+    def told(client: httpx2.Client) -> tuple[str, Any]:
         until(lambda: bool(client.get("/odds?limit=1").json()["data"]), "prices")
         event = client.get("/events?limit=1").json()["data"][0]["id"]
         return event, client.get(f"/odds/history?event={event}&limit=200").json()["data"]
@@ -206,10 +206,10 @@ def test_only_the_data_folder_has_to_be_writable(disk: Path, tmp_path_factory: p
     data = tmp_path_factory.mktemp("data")
     settings(disk)
     script = (
-        "import re, signal, subprocess, sys, httpx\n"
+        "import re, signal, subprocess, sys, httpx2\n"
         f"node = subprocess.Popen({[*COMMAND, 'serve']!r}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)\n"
         "origin = re.search('http://127.0.0.1:[0-9]+', node.stdout.readline())[0]\n"
-        "print(httpx.get(origin + '/api/v1/account', timeout=30).status_code)\n"
+        "print(httpx2.get(origin + '/api/v1/account', timeout=30).status_code)\n"
         "node.send_signal(signal.SIGTERM)\n"
         "sys.stderr.write(node.communicate(timeout=30)[1])\n"
     )
@@ -249,22 +249,22 @@ class Load:
     def _run(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except (httpx.ConnectError, httpx.ReadError, httpx.WriteError):  # gone
+        except (httpx2.ConnectError, httpx2.ReadError, httpx2.WriteError):  # gone
             pass
-        except httpx.RemoteProtocolError as error:
+        except httpx2.RemoteProtocolError as error:
             if "without sending a response" not in str(error):  # gone too, but in the middle of an answer
                 self.faults.append(str(error))
         except Exception as error:
             self.faults.append(repr(error))
 
     def _ask(self) -> None:
-        with httpx.Client(base_url=self.base, headers=self.headers, timeout=PATIENCE_S) as client:
+        with httpx2.Client(base_url=self.base, headers=self.headers, timeout=PATIENCE_S) as client:
             while True:
                 for path in ("/odds?limit=200", "/opportunities/ev?min_ev=-50", "/account"):
                     self.answers.append(client.get(path).status_code)
 
     def _make_keys(self) -> None:
-        with httpx.Client(base_url=self.base, headers=self.headers, timeout=PATIENCE_S) as client:
+        with httpx2.Client(base_url=self.base, headers=self.headers, timeout=PATIENCE_S) as client:
             while True:
                 answer = client.post("/account/keys", json={"name": "more"})
                 self.answers.append(answer.status_code)
@@ -273,7 +273,7 @@ class Load:
 
     def _listen(self) -> None:
         with (
-            httpx.Client(base_url=self.base, headers=self.headers, timeout=PATIENCE_S) as client,
+            httpx2.Client(base_url=self.base, headers=self.headers, timeout=PATIENCE_S) as client,
             client.stream("GET", "/stream/all") as answer,
         ):
             self.answers.append(answer.status_code)

@@ -12,7 +12,7 @@ import time
 from io import StringIO
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from support.forking import CLI, DEVNULL, PIPE, python
 from support.service_running import PATIENCE_S, Running, running, until
@@ -189,7 +189,7 @@ def test_a_forwarded_address_is_believed_of_proxies_only(tmp_path: Path) -> None
     """Twelve requests a minute and address, whatever a caller writes into the header."""
 
     def answers(port: int, headers: list[list[tuple[str, str]]]) -> list[int]:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}/api/v1", timeout=PATIENCE_S) as client:
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}/api/v1", timeout=PATIENCE_S) as client:
             return [client.get("/sports", headers=each).status_code for each in headers]
 
     name = "X-Forwarded-For"
@@ -218,7 +218,7 @@ def test_a_forwarded_address_is_believed_of_proxies_only(tmp_path: Path) -> None
 def test_the_description_is_made_once_and_counted(service: Running, path: str) -> None:
     service.clock.pass_minute()
     made = []
-    with httpx.Client(base_url=service.origin, timeout=PATIENCE_S) as client:
+    with httpx2.Client(base_url=service.origin, timeout=PATIENCE_S) as client:
         first = client.get(path)
         assert first.status_code == 200
         etag = first.headers["etag"]
@@ -232,7 +232,7 @@ def test_the_description_is_made_once_and_counted(service: Running, path: str) -
     assert int(refused.headers["retry-after"]) >= 1
     service.clock.pass_minute()
     begun = time.monotonic()
-    assert httpx.head(service.origin + path, timeout=PATIENCE_S).content == b""
+    assert httpx2.head(service.origin + path, timeout=PATIENCE_S).content == b""
     assert time.monotonic() - begun < PATIENCE_S / 10
 
 
@@ -245,11 +245,11 @@ def test_health_names_no_source(tmp_path: Path) -> None:
         assert process.stdout is not None
         origin = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
         assert origin
-        answer = httpx.get(f"{origin[0]}/api/v1/health", timeout=PATIENCE_S)
+        answer = httpx2.get(f"{origin[0]}/api/v1/health", timeout=PATIENCE_S)
 
         def ready() -> bool:
             nonlocal answer
-            answer = httpx.get(f"{origin[0]}/api/v1/health", timeout=PATIENCE_S)
+            answer = httpx2.get(f"{origin[0]}/api/v1/health", timeout=PATIENCE_S)
             return "starting" not in answer.text
 
         until(ready, "ready")

@@ -348,7 +348,7 @@ def test_what_fetchers_log_is_json_without_secrets() -> None:
 
 
 def test_secrets_stay_out_of_logs(caplog: pytest.LogCaptureFixture) -> None:
-    secrets, logger = Secrets(["hunter2hunter2"]), logging.getLogger("httpx")
+    secrets, logger = Secrets(["hunter2hunter2"]), logging.getLogger("httpx2")
     caplog.set_level(logging.INFO)
     with secrets.out_of_logs():
         logger.info("GET %s", "https://u:pw@api.example/odds?apiKey=abc123&sport=nba hunter2hunter2")
@@ -598,6 +598,6 @@ def test_check_says_where_feeds_would_be(
 
 def test_the_library_needs_no_http_client() -> None:
     code = (
-        "import sys, oddsengine.commands.cli; sys.exit(any(m in sys.modules for m in ('httpx', 'oddsengine_service')))"
+        "import sys, oddsengine.commands.cli; sys.exit(any(m in sys.modules for m in ('httpx2', 'oddsengine_service')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, env=os.environ).returncode == 0

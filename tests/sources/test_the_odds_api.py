@@ -230,7 +230,7 @@ def test_failure_is_normal(fault: str, tmp_path: Path, caplog: pytest.LogCapture
     held = sorted((tmp_path / "kept").glob("*.payload"))
     assert bool(held) == is_kept
     assert len(held) <= 3
-    assert "httpx" in {record.name for record in caplog.records}
+    assert "httpx2" in {record.name for record in caplog.records}
     assert KEY not in caplog.text
 
 

@@ -28,7 +28,7 @@ CLI = "from oddsengine.commands.cli import main; raise SystemExit(main())"
 PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 _TESTS = Path(__file__).parents[1]
 _IMPORTS = (
-    "httpx", "nats", "oddsengine.commands.cli", "oddsengine_service.server", "oddsengine_service.demo",
+    "httpx2", "nats", "oddsengine.commands.cli", "oddsengine_service.server", "oddsengine_service.demo",
     "oddsengine_service.keys", "oddsengine_service.scale.roles",
 )  # fmt: skip
 _NUMBER = 8  # bytes

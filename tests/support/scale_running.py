@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 from support.effort import less
 from support.forking import Forked, python
 from support.nats_running import Servers, free_ports, wait_for
@@ -27,7 +27,7 @@ CODE = (
     f"import runpy, sys; sys.path.insert(0, {str(TESTS)!r}); del sys.argv[0]; "
     "runpy.run_path(sys.argv[0], run_name='__main__')"
 )
-CLIENT = httpx.Client(verify=False, limits=httpx.Limits(max_keepalive_connections=0))  # a TLS context costs 30 ms
+CLIENT = httpx2.Client(verify=False, limits=httpx2.Limits(max_keepalive_connections=0))  # a TLS context costs 30 ms
 
 
 class Process:
@@ -81,10 +81,10 @@ class Process:
     def base(self) -> str:
         return f"http://127.0.0.1:{self.port}/api/v1"
 
-    def get(self, path: str, tier: str = "enterprise", **headers: str) -> httpx.Response:
+    def get(self, path: str, tier: str = "enterprise", **headers: str) -> httpx2.Response:
         try:
             return CLIENT.get(self.base + path, headers={"X-API-Key": f"demo_{tier}", **headers}, timeout=60.0)
-        except httpx.TimeoutException:
+        except httpx2.TimeoutException:
             self.send(signal.SIGUSR2)  # its log says where its threads are
             time.sleep(1.0)
             raise
@@ -93,7 +93,7 @@ class Process:
     def health(self) -> dict[str, Any]:
         try:
             found = CLIENT.get(self.base + "/health", timeout=5.0)
-        except httpx.HTTPError:
+        except httpx2.HTTPError:
             return {"status": "none", "checks": {"data": {"status": "none", "message": ""}}}
         return {**found.json(), "code": found.status_code}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-import httpx
+import httpx2
 from support.contract import FEATURES
 from support.effort import pause
 
@@ -224,13 +224,13 @@ class Running:
 
     # ---- requests ----
 
-    def client(self, tier: str | None = "enterprise", **more: Any) -> httpx.Client:
+    def client(self, tier: str | None = "enterprise", **more: Any) -> httpx2.Client:
         """A client with a tier's key; each request of it is in a minute of its own, so that limits never matter."""
         headers = {**({} if tier is None else {"X-API-Key": f"demo_{tier}"}), **more.pop("headers", {})}
         hooks = {"request": [lambda _: self.clock.pass_minute()]}
         # Without certificates, whose reading takes longer than most requests.
         more.setdefault("verify", False)
-        return httpx.Client(base_url=self.base, headers=headers, timeout=PATIENCE_S, event_hooks=hooks, **more)
+        return httpx2.Client(base_url=self.base, headers=headers, timeout=PATIENCE_S, event_hooks=hooks, **more)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import httpx
+import httpx2
 import uvicorn
 from support.effort import pause
 
@@ -123,7 +123,7 @@ class Served:
                 "enterprise": KeyTerms("enterprise", rate=100_000),
             }.items()
         }  # fmt: skip
-        self.rest = httpx.Client(base_url=f"http://127.0.0.1:{self.port}{BASE}", timeout=PATIENCE_S)
+        self.rest = httpx2.Client(base_url=f"http://127.0.0.1:{self.port}{BASE}", timeout=PATIENCE_S)
 
     def key(self, tier: str) -> str:
         return self.made[tier].key

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from support import contract
 from support.contract import FIELDS, KINDS, READ, check, faults
@@ -147,11 +147,11 @@ def test_prices_are_whole_wherever_they_stand(service: Running, ids: dict[str, s
             assert row["line"] is None
 
 
-def rows_of(client: httpx.Client, path: str, **params: Any) -> list[Json]:
+def rows_of(client: httpx2.Client, path: str, **params: Any) -> list[Json]:
     """A whole list, by cursor where there is one, else by offset."""
     found: list[Json] = []
     while True:
-        page = client.get(path, params={**dict(httpx.URL(path).params), "limit": 200, **params}).json()
+        page = client.get(path, params={**dict(httpx2.URL(path).params), "limit": 200, **params}).json()
         found += page["data"]
         pages = page["pagination"]
         if not pages["has_more"]:
@@ -230,7 +230,7 @@ def permits(schema: dict[str, Any], word: str) -> bool:
 
 
 def test_every_parameter_is_described_with_its_default_and_limits(service: Running) -> None:
-    document = httpx.get(f"{service.origin}/openapi.json", timeout=PATIENCE_S).json()
+    document = httpx2.get(f"{service.origin}/openapi.json", timeout=PATIENCE_S).json()
     assert document["info"]["version"] == "2.0.0"
     wrong = []
     for path, names in PARAMETERS.items():
@@ -311,7 +311,7 @@ def test_no_time_is_too_early_or_too_late(service: Running, path: str) -> None:
         for first in ENDS:
             for last in ENDS:
                 given = dict(zip(TIMES[path], (first, last), strict=False))
-                answer = client.get(path, params={**dict(httpx.URL(path).params), **given})
+                answer = client.get(path, params={**dict(httpx2.URL(path).params), **given})
                 assert answer.status_code in (200, 400), (given, answer.text)
 
 
@@ -359,7 +359,7 @@ def test_limits_stand_on_every_answer_to_a_key(
 
 def test_a_key_that_is_used_up_is_told_so_whatever_it_asks(service: Running) -> None:
     service.clock.pass_minute()
-    with httpx.Client(base_url=service.base, headers={"X-API-Key": "demo_free"}, timeout=PATIENCE_S) as client:
+    with httpx2.Client(base_url=service.base, headers={"X-API-Key": "demo_free"}, timeout=PATIENCE_S) as client:
         for _ in range(12):
             assert client.get("/nothing").status_code == 404
         for path in ("/nothing", "/odds", "/odds?limit=0", "/opportunities/ev", "/splits", "/stream"):
@@ -463,7 +463,7 @@ def test_no_answer_names_a_book_above_the_tier(service: Running, ids: dict[str, 
         assert {links[row["id"]] for row in foreign[:500] if row["sportsbook"] not in own} == {None}
         assert any(links.values())
         for path in (*asked[:5], asked[6], *asked[8:10]):
-            refused = client.get(path, params={**dict(httpx.URL(path).params), "sportsbook": beyond})
+            refused = client.get(path, params={**dict(httpx2.URL(path).params), "sportsbook": beyond})
             assert (refused.status_code, refused.json()["error"]["code"]) == (403, "tier_restricted"), path
         refused = client.post("/odds/batch", json={"event_ids": [event], "sportsbook": beyond})
         assert refused.status_code == 403
@@ -481,8 +481,8 @@ def test_a_free_key_sees_everything_a_minute_late(service: Running, ids: dict[st
     ]  # fmt: skip
     with service.client("hobby") as now, service.client("free") as late:
 
-        def ask(client: httpx.Client, path: str) -> Any:
-            found = client.get(path, params={**dict(httpx.URL(path).params), "sportsbook": books})
+        def ask(client: httpx2.Client, path: str) -> Any:
+            found = client.get(path, params={**dict(httpx2.URL(path).params), "sportsbook": books})
             assert found.status_code == 200, (path, found.text)
             return without_main_lines(found.json()["data"])
 
@@ -516,7 +516,7 @@ def test_a_free_key_does_not_see_what_is_new(service: Running) -> None:
     with service.client("hobby") as now_, service.client("free") as late, service.client(None) as nobody:
         (price,) = now_.get("/odds?event=brand_new").json()["data"]
 
-        def seen(client: httpx.Client) -> list[bool]:
+        def seen(client: httpx2.Client) -> list[bool]:
             link = client.post("/deeplinks/batch", json={"ids": [price["id"]]}).json()["data"][price["id"]]
             return [
                 client.get("/events/brand_new").status_code == 200,
@@ -531,7 +531,7 @@ def test_a_free_key_does_not_see_what_is_new(service: Running) -> None:
                 link is not None,
             ]
 
-        def events(client: httpx.Client) -> int:
+        def events(client: httpx2.Client) -> int:
             return sum(each["event_count"] for each in client.get("/sports").json()["data"])
 
         counted = events(now_), events(late), events(nobody)
@@ -594,7 +594,7 @@ def test_forwarded_addresses_count_only_from_proxies_that_are_trusted(service: R
 
     def statuses() -> list[int]:
         service.clock.pass_minute()
-        with httpx.Client(base_url=service.base, timeout=PATIENCE_S) as client:
+        with httpx2.Client(base_url=service.base, timeout=PATIENCE_S) as client:
             return [client.get("/sports", headers=headers).status_code for headers in asked]
 
     assert statuses() == [200] * 12 + [429], "nobody is believed"

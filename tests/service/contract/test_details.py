@@ -5,7 +5,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from support.service_running import PATIENCE_S, Running, running
 from websockets.sync.client import connect
@@ -136,11 +136,11 @@ def test_allowed_methods_are_those_of_all_endpoints(service: Running) -> None:
 
 @pytest.mark.parametrize("path", ["/ws", "/api/v1/ws"])
 def test_a_socket_needs_an_upgrade(service: Running, path: str) -> None:
-    answer = httpx.get(service.origin + path, headers={"X-API-Key": "demo_pro"}, timeout=PATIENCE_S)
+    answer = httpx2.get(service.origin + path, headers={"X-API-Key": "demo_pro"}, timeout=PATIENCE_S)
     assert (answer.status_code, answer.json()["error"]["code"]) == (426, "upgrade_required")
     assert answer.headers["upgrade"] == "websocket"
     assert "upgrade" in answer.headers["connection"].lower()
-    assert httpx.get(service.origin + path, timeout=PATIENCE_S).status_code == 401
+    assert httpx2.get(service.origin + path, timeout=PATIENCE_S).status_code == 401
     for code in ("upgrade_required", "origin_not_allowed"):
         assert f'id="{code}"' in service.service.site.page, "what the error's docs point at"
 

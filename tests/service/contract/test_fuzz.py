@@ -11,7 +11,7 @@ from contextlib import closing
 from http import HTTPStatus
 from typing import Any
 
-import httpx
+import httpx2
 import jsonschema  # type: ignore[import-untyped]
 import psutil
 import pytest
@@ -55,7 +55,7 @@ FEW = {  # what is wrong is the same for every tier, and slow to make
 
 @pytest.fixture(scope="module")
 def description(service: Running) -> dict[str, Any]:
-    found: dict[str, Any] = httpx.get(f"{service.origin}/openapi.json", timeout=PATIENCE_S).json()
+    found: dict[str, Any] = httpx2.get(f"{service.origin}/openapi.json", timeout=PATIENCE_S).json()
     return found
 
 

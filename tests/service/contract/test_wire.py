@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from support.service_running import PATIENCE_S, TIER_IDS, Running, running
 
@@ -69,17 +69,17 @@ def test_a_key_in_the_query_of_an_endpoint_that_takes_none_there_is_named(servic
 
 @pytest.mark.parametrize("path", ["/api/v1/odds", "/api/v1/odds?api_key=x", "/nothing", "/api/v1/nothing"])
 def test_documentation_links_are_absolute(service: Running, path: str) -> None:
-    found = httpx.get(f"{service.origin}{path}", timeout=PATIENCE_S).json()["error"]
+    found = httpx2.get(f"{service.origin}{path}", timeout=PATIENCE_S).json()["error"]
     assert found["docs"] == f"{service.origin}/docs#{found['code']}"
-    assert httpx.get(found["docs"], timeout=PATIENCE_S).status_code == 200
-    odd = httpx.get(f"{service.origin}{path}", headers={"Host": 'a"><script>'}, timeout=PATIENCE_S).json()["error"]
+    assert httpx2.get(found["docs"], timeout=PATIENCE_S).status_code == 200
+    odd = httpx2.get(f"{service.origin}{path}", headers={"Host": 'a"><script>'}, timeout=PATIENCE_S).json()["error"]
     assert odd["docs"] == f"http://localhost/docs#{found['code']}"
 
 
 def test_documentation_links_have_the_address_of_the_settings(tmp_path: Path) -> None:
     with running(tmp_path, events=2, url="https://odds.example.com") as server:
         for path in ("/api/v1/odds", "/api/v1/mcp", "/nothing"):
-            error = httpx.get(f"{server.origin}{path}", timeout=PATIENCE_S).json()["error"]
+            error = httpx2.get(f"{server.origin}{path}", timeout=PATIENCE_S).json()["error"]
             assert error["docs"].startswith("https://odds.example.com/docs#")
         got = sent(server.port, "GET /api/v1/health HTTP/1.1")
         assert b'"docs":"https://odds.example.com/docs#validation_error"' in got

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-import httpx
+import httpx2
 import pytest
 from playwright.sync_api import (
     Browser,
@@ -213,10 +213,10 @@ def test_policy_names_exactly_what_the_page_has() -> None:
 
 
 def test_the_root_has_its_own_policy_and_no_other(service: Running) -> None:
-    answer = httpx.get(f"{service.origin}/")
+    answer = httpx2.get(f"{service.origin}/")
     assert answer.headers.get_list("content-security-policy") == [pages.live("/api/v1").policy]
     assert answer.headers["x-content-type-options"] == "nosniff"
-    assert "unsafe-inline" in httpx.get(f"{service.origin}/docs", timeout=60.0).headers["content-security-policy"]
+    assert "unsafe-inline" in httpx2.get(f"{service.origin}/docs", timeout=60.0).headers["content-security-policy"]
     assert f'data-demo-key="{KEY}"' in answer.text
     assert KEY not in pages.live("/api/v1").html
 

@@ -8,7 +8,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 import polars as pl
 import pytest
@@ -75,18 +75,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="module")
-def client(server: Running) -> Iterator[httpx.Client]:
+def client(server: Running) -> Iterator[httpx2.Client]:
     with server.client() as made:
         yield made
 
 
-def get(client: httpx.Client, path: str, **query: Any) -> Any:
+def get(client: httpx2.Client, path: str, **query: Any) -> Any:
     answer = client.get(path, params=query)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-def every(client: httpx.Client, path: str, **query: Any) -> list[dict[str, Any]]:
+def every(client: httpx2.Client, path: str, **query: Any) -> list[dict[str, Any]]:
     """All pages of a list."""
     found: list[dict[str, Any]] = []
     offset: int | None = 0
@@ -97,7 +97,7 @@ def every(client: httpx.Client, path: str, **query: Any) -> list[dict[str, Any]]
     return found
 
 
-def test_every_field_of_a_market(client: httpx.Client) -> None:
+def test_every_field_of_a_market(client: httpx2.Client) -> None:
     body = get(client, "/futures", limit=200)
     assert list(body) == ["success", "data", "pagination", "meta"]
     assert body["meta"]["count"] == body["meta"]["total"] == len(body["data"])
@@ -120,7 +120,7 @@ def test_every_field_of_a_market(client: httpx.Client) -> None:
     assert 0.0 < title["hold_percentage"] < title["reference_hold"]
 
 
-def test_every_field_of_a_price(client: httpx.Client, server: Running) -> None:
+def test_every_field_of_a_price(client: httpx2.Client, server: Running) -> None:
     rows = every(client, "/futures/odds")
     assert len(rows) == len(server.node.futures)
     assert len({row["id"] for row in rows}) == len(rows)
@@ -143,14 +143,14 @@ def test_every_field_of_a_price(client: httpx.Client, server: Running) -> None:
     assert {(row["selection"], row["set_aside"]) for row in suspended} == {("Ada", "unusable"), ("Ben", "unusable")}
 
 
-def test_a_player_has_one_name(client: httpx.Client) -> None:
+def test_a_player_has_one_name(client: httpx2.Client) -> None:
     rows = every(client, "/futures/odds", league="wnba")
     assert [(row["selection"], row["sportsbook"], row["odds_decimal"]) for row in rows] == [
         ("Luka Doncic", "pinnacle", 5.0), ("Nikola Jokić", "betmgm", 4.1), ("Nikola Jokić", "pinnacle", 4.0),
     ]  # fmt: skip
 
 
-def test_fair_probabilities_sum_to_the_places(client: httpx.Client) -> None:
+def test_fair_probabilities_sum_to_the_places(client: httpx2.Client) -> None:
     for market in every(client, "/futures", is_complete=True):
         if market["reference_book"] is None:
             continue
@@ -159,7 +159,7 @@ def test_fair_probabilities_sum_to_the_places(client: httpx.Client) -> None:
         assert sum(row["fair_probability"] for row in prices) == pytest.approx(market["places"], abs=1e-4)
 
 
-def test_an_arbitrage_covers_the_field(client: httpx.Client) -> None:
+def test_an_arbitrage_covers_the_field(client: httpx2.Client) -> None:
     (market,) = get(client, "/futures", q="baking")["data"]
     arb = market["arbitrage"]
     assert [list(leg) for leg in arb["legs"]] == [LEG] * 3
@@ -178,7 +178,7 @@ def test_an_arbitrage_covers_the_field(client: httpx.Client) -> None:
     assert one["market_id"] == market["market_id"]
 
 
-def test_it_is_what_the_library_says(client: httpx.Client, server: Running) -> None:
+def test_it_is_what_the_library_says(client: httpx2.Client, server: Running) -> None:
     board = server.node.futures.board
     season = FuturesSeason(7, "nba", 2025)
     assert board.now is not None
@@ -194,7 +194,7 @@ def test_it_is_what_the_library_says(client: httpx.Client, server: Running) -> N
         assert row["is_complete"] == wanted[row["market_id"]]["is_complete"]
 
 
-def test_filters(client: httpx.Client) -> None:
+def test_filters(client: httpx2.Client) -> None:
     everything = every(client, "/futures")
 
     def ids(**query: Any) -> set[str]:
@@ -224,7 +224,7 @@ def test_filters(client: httpx.Client) -> None:
     assert {row["sportsbook"] for row in two} == {"fanduel", "betmgm"}
 
 
-def test_what_nobody_knows_is_said(client: httpx.Client) -> None:
+def test_what_nobody_knows_is_said(client: httpx2.Client) -> None:
     for path in ("/futures", "/futures/odds"):
         meta = get(client, path, league="quidditch", market_id="nothing", sportsbook="nowhere", colour="red")["meta"]
         assert meta["unknown"] == {"league": ["quidditch"], "market_id": ["nothing"], "sportsbook": ["nowhere"]}
@@ -233,7 +233,7 @@ def test_what_nobody_knows_is_said(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/futures", "/futures/odds"])
-def test_pages(client: httpx.Client, path: str) -> None:
+def test_pages(client: httpx2.Client, path: str) -> None:
     whole = get(client, path, limit=200)["data"]
     pieces = [row for at in range(0, 30, 7) for row in get(client, path, limit=7, offset=at)["data"]]
     assert pieces == whole[: len(pieces)]
@@ -258,7 +258,7 @@ def test_pages(client: httpx.Client, path: str) -> None:
         ({"future_type": "HORSE"}, "TEAM"), ({"limit": "many"}, "limit"),
     ],
 )  # fmt: skip
-def test_errors(client: httpx.Client, path: str, query: dict[str, Any], word: str) -> None:
+def test_errors(client: httpx2.Client, path: str, query: dict[str, Any], word: str) -> None:
     answer = client.get(path, params=query)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "validation_error")
     assert word in answer.json()["error"]["message"]
@@ -280,7 +280,7 @@ def test_only_the_highest_tier_has_futures(server: Running, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/futures", "/futures/odds"])
-def test_a_body_is_kept_until_something_moves(server: Running, client: httpx.Client, path: str) -> None:
+def test_a_body_is_kept_until_something_moves(server: Running, client: httpx2.Client, path: str) -> None:
     first = client.get(path, params={"q": "Some other"})
     tag = first.headers["etag"]
     again = client.get(path, params={"q": "Some other"}, headers={"If-None-Match": tag})
@@ -295,8 +295,8 @@ def test_a_body_is_kept_until_something_moves(server: Running, client: httpx.Cli
     assert after.headers["etag"] != tag
 
 
-def test_the_description_has_answers_of_futures(server: Running, client: httpx.Client) -> None:
-    document = httpx.get(f"{server.origin}/openapi.json", timeout=60.0).json()
+def test_the_description_has_answers_of_futures(server: Running, client: httpx2.Client) -> None:
+    document = httpx2.get(f"{server.origin}/openapi.json", timeout=60.0).json()
     for path, fields in (("/futures", MARKET), ("/futures/odds", PRICE)):
         operation = document["paths"][path]["get"]
         example = operation["responses"]["200"]["content"]["application/json"]["example"]

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from service.scale.test_log import link_to
 from service.scale.test_scale import begun, killed_and_replaced, ready
@@ -27,7 +27,7 @@ from oddsengine_service.scale.link import LogConnection
 ALERTS = {"ODDSENGINE_ALERTS_EVERY": "0.2", "ODDSENGINE_ALERTS_PRIVATE": "true"}
 
 
-def ask(process: Process, method: str, path: str, key: str = "pro", **more: Any) -> httpx.Response:
+def ask(process: Process, method: str, path: str, key: str = "pro", **more: Any) -> httpx2.Response:
     return CLIENT.request(method, process.base + path, headers={"X-API-Key": f"demo_{key}"}, timeout=60.0, **more)
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import yaml
 from service.contract import test_conformance as contract_tests
@@ -112,7 +112,7 @@ def test_a_stream_of_prices_goes_on_at_another_gateway(service: Behind, tmp_path
     def read(base: str, last: str) -> tuple[bool, str]:
         """Whether a stream is resumed, and the id of its first update."""
         url, resumed = f"{base}/stream/odds?resume=true&last_event_id={last}", False
-        with httpx.stream("GET", url, headers={"X-API-Key": "demo_enterprise"}, timeout=PATIENCE_S) as answer:
+        with httpx2.stream("GET", url, headers={"X-API-Key": "demo_enterprise"}, timeout=PATIENCE_S) as answer:
             for line in answer.iter_lines():
                 resumed |= '"resumed":true' in line
                 if line.startswith("id: evt_") and line != "id: evt_0":
@@ -137,7 +137,7 @@ def test_ids_of_a_stream_that_resumes_never_go_back(service: Behind, monkeypatch
     """Of games too; and a gateway that is behind what a client has does not show it older prices."""
     base = f"{service.gateway.base}/stream/all?resume=true"
     names, ids = set(), [0]
-    with httpx.stream("GET", base, headers={"X-API-Key": "demo_enterprise"}, timeout=PATIENCE_S) as answer:
+    with httpx2.stream("GET", base, headers={"X-API-Key": "demo_enterprise"}, timeout=PATIENCE_S) as answer:
         for line in answer.iter_lines():
             if line == "event: snapshot:complete":
                 service.advance()
@@ -160,7 +160,7 @@ def test_ids_of_a_stream_that_resumes_never_go_back(service: Behind, monkeypatch
     with ThreadPoolExecutor(1) as pool:
 
         def first_line() -> str:
-            with httpx.stream("GET", ahead, headers={"X-API-Key": "demo_enterprise"}, timeout=PATIENCE_S) as answer:
+            with httpx2.stream("GET", ahead, headers={"X-API-Key": "demo_enterprise"}, timeout=PATIENCE_S) as answer:
                 return next(line for line in answer.iter_lines() if line.startswith("data: "))
 
         waiting = pool.submit(first_line)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from sharpapi import AsyncSharpAPI, SharpAPI
 from sharpapi.exceptions import AuthenticationError, StreamError
@@ -139,7 +139,7 @@ def test_an_asynchronous_client_listens(served: Served) -> None:
         headers = {"X-API-Key": served.key("enterprise")}
         address = f"http://127.0.0.1:{served.port}/api/v1/stream/all"
         async with (
-            httpx.AsyncClient(timeout=30) as web,
+            httpx2.AsyncClient(timeout=30) as web,
             web.stream("GET", address, headers=headers, params={"event": "client"}) as answer,
         ):
             name = ""
