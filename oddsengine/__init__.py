@@ -1,7 +1,7 @@
 """Find +EV bets, arbitrages, middles and low-hold markets in sports odds.
 
 Reading order of the folders: maths, catalog, tables, identity, guards, pricing, staking, detection (tables of odds);
-board, live, query, tape (the live board); history, backtesting; feeds, matching; futures; simulate; compiling,
+board, live, query, tape (the live board); history, backtesting; feeds, matching, sources; futures; simulate; compiling,
 commands.
 """
 
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from oddsengine.live.update import Update
     from oddsengine.live.view import View
     from oddsengine.simulate import World
+    from oddsengine.sources.failure import FetchError
+    from oddsengine.sources.fetching import fetch, source
     from oddsengine.staking.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_plan, cover, kelly_portfolio
     from oddsengine.tape import Tape, TapeError, replay, resume
 
@@ -79,6 +81,7 @@ __all__ = [
     "Backtest",
     "Engine",
     "Explanation",
+    "FetchError",
     "Futures",
     "FuturesBoard",
     "FuturesField",
@@ -112,6 +115,7 @@ __all__ = [
     "devig_groups",
     "explain",
     "fair",
+    "fetch",
     "find_all",
     "find_arbitrage",
     "find_ev",
@@ -136,6 +140,7 @@ __all__ = [
     "resume",
     "round_stakes",
     "scan_history",
+    "source",
     "tear_sheet",
     "write_table",
     "write_tear_sheet",
@@ -162,6 +167,8 @@ _MODULES = {
     "live.update": "Update",
     "live.view": "View",
     "simulate": "World",
+    "sources.failure": "FetchError",
+    "sources.fetching": "fetch source",
     "staking.stakes": "COVER_SCHEMA PLAN_SCHEMA Portfolio arbitrage_plan cover kelly_portfolio",
     "tape": "Tape TapeError replay resume",
 }

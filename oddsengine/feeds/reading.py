@@ -183,16 +183,21 @@ def _the_odds_api(data: bytes, odds_format: str | None) -> OddsTable:
     """Read a response of The Odds API; invalid parts are appended as rejected rows."""
     american = None if odds_format is None else odds_format == "american"
     payload = TheOddsApi(american=american).read(data, RequestScope.of(()))
-    refused = payload.refused + Counter({"an outright, which find_futures reads": len(payload.futures)})
+    return quotes_table(payload.quotes, payload.refused, len(payload.futures))
+
+
+def quotes_table(quotes: Sequence[Mapping[str, Any]], refused: Counter[str], futures: int) -> OddsTable:
+    """Return the quotes of payloads as a table; what parsers refused, and outrights, are rejected rows at its end."""
+    refused = refused + Counter({"an outright, which find_futures reads": futures})
     table = check_odds(
-        pl.DataFrame(payload.quotes, schema_overrides=ODDS_SCHEMA, infer_schema_length=None)
-        if payload.quotes
+        pl.DataFrame(quotes, schema_overrides=ODDS_SCHEMA, infer_schema_length=None)
+        if quotes
         else pl.DataFrame(schema=ODDS_SCHEMA)
     )
     reasons = list(refused.elements())
     if not reasons:
         return table
-    n = len(payload.quotes)
+    n = len(quotes)
     bad = bad_lines((n + at, "", reason) for at, reason in enumerate(reasons, 1))
     return OddsTable(table, pl.concat([table.rejected, bad]), table.unpriced)
 

@@ -8,6 +8,7 @@ has the measured quality.
 from oddsengine.matching.matcher import THRESHOLD, Decision, Match, Matcher, Quarantined
 from oddsengine.matching.overrides import OverrideError, Overrides, parse_overrides
 from oddsengine.matching.persons import Player, match_player
+from oddsengine.matching.placing import PlayerNames, Price, placed_quotes, price_of
 
 __all__ = [
     "THRESHOLD",
@@ -17,7 +18,11 @@ __all__ = [
     "OverrideError",
     "Overrides",
     "Player",
+    "PlayerNames",
+    "Price",
     "Quarantined",
     "match_player",
     "parse_overrides",
+    "placed_quotes",
+    "price_of",
 ]

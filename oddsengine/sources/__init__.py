@@ -34,24 +34,33 @@ __all__ = [
 
 
 class SourceKind(NamedTuple):
-    """A kind of source; `historical`: its data has its own time."""
+    """A kind of source. A fetcher is created from its settings, and the secrets by the names of their settings."""
 
     settings: type[FeedSettings]
-    fetcher: Callable[
-        [Any, Mapping[str, str], Secrets], Source
-    ]  # of settings, and secrets by the name of their setting
-    historical: bool = False
+    fetcher: Callable[[Any, Mapping[str, str], Secrets], Source]
+    historical: bool = False  # its data has its own time
+    variables: Mapping[str, str] = {}
+    leagues: Mapping[str, str] = {}
 
 
 KINDS = {
-    "the_odds_api": SourceKind(settings.TheOddsApiSettings, the_odds_api.TheOddsApiSource),
-    "interface": SourceKind(settings.InterfaceSettings, node.source),
-    "optic": SourceKind(settings.OpticSettings, optic.OpticSource),
-    "betfair": SourceKind(settings.BetfairSettings, betfair.BetfairSource),
+    "the_odds_api": SourceKind(
+        settings.TheOddsApiSettings, the_odds_api.TheOddsApiSource, variables={"key_env": "ODDS_API_KEY"},
+        leagues=the_odds_api.SPORT_KEYS,
+    ),
+    "interface": SourceKind(settings.InterfaceSettings, node.source, variables={"key_env": "ODDSENGINE_API_KEY"}),
+    "optic": SourceKind(settings.OpticSettings, optic.OpticSource, variables={"key_env": "OPTICODDS_API_KEY"}),
+    "betfair": SourceKind(
+        settings.BetfairSettings, betfair.BetfairSource,
+        variables={
+            "key_env": "BETFAIR_APP_KEY", "session_env": "BETFAIR_SESSION", "user_env": "BETFAIR_USER",
+            "password_env": "BETFAIR_PASSWORD",
+        },
+    ),
     "betfair_history": SourceKind(settings.BetfairHistorySettings, betfair.BetfairFiles, historical=True),
     "football_data": SourceKind(settings.FootballDataSettings, documents.football_data, historical=True),
     "table": SourceKind(settings.TableSettings, documents.table),
-}
+}  # fmt: skip
 
 
 def read_feed(section: SettingsTable, name: str) -> FeedSettings:

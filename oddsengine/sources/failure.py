@@ -1,10 +1,25 @@
-"""A request that failed."""
+"""Requests that failed."""
+
+UNREACHABLE, REFUSED, RATE_LIMITED, TIMEOUT, FAILED = "unreachable", "refused", "rate_limited", "timeout", "failed"
 
 
 class Failure(Exception):  # noqa: N818  it is expected, and not a bug
     """A failed request; the message is for the operator and contains no secrets."""
 
-    def __init__(self, reason: str, *, wait: float | None = None, fatal: bool = False) -> None:
+    def __init__(self, reason: str, *, wait: float | None = None, fatal: bool = False, kind: str = FAILED) -> None:
         super().__init__(reason)
         self.wait = wait  # the wait that the source asks for
         self.fatal = fatal  # retrying will not help: an invalid key, for example
+        self.kind = kind
+
+
+class FetchError(RuntimeError):
+    """A source could not be read.
+
+    `source` is its name. `kind` is `unreachable` (no network, an unknown host, no server), `refused` (its key or
+    request, so that trying again does not help), `rate_limited`, `timeout`, or `failed`.
+    """
+
+    def __init__(self, source: str, kind: str, reason: str) -> None:
+        super().__init__(f"{source}: {reason}")
+        self.source, self.kind = source, kind

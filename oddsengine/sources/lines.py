@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
-from oddsengine.sources.failure import Failure
+from oddsengine.sources.failure import TIMEOUT, UNREACHABLE, Failure
 
 _CLOSE_S = 2.0
 
@@ -49,9 +49,10 @@ async def connected(url: str, timeout: float, most: int) -> AsyncIterator[Lines]
         async with asyncio.timeout(timeout):
             reader, writer = await asyncio.open_connection(where.hostname, where.port, ssl=context, limit=most)
     except TimeoutError:
-        raise Failure(f"no connection within {timeout:g} s") from None
+        raise Failure(f"no connection within {timeout:g} s", kind=TIMEOUT) from None
     except OSError as error:
-        raise Failure(f"the connection failed: {error.strerror or type(error).__name__}") from None
+        why = error.strerror or type(error).__name__
+        raise Failure(f"{where.hostname} cannot be reached: {why}", kind=UNREACHABLE) from None
     try:
         yield Lines(reader, writer)
     finally:

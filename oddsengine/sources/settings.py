@@ -153,7 +153,7 @@ class SettingsTable:
             if default is msgspec.NODEFAULT:
                 raise self.refused(key, None, _allowed(kind))
             return default
-        if text is not None and get_origin(getattr(kind, "__origin__", kind)) is tuple:
+        if text is not None and is_list(kind):
             value = [part.strip() for part in text.split(",") if part.strip()]
         try:
             return msgspec.convert(value, kind, strict=text is None)
@@ -173,6 +173,11 @@ class SettingsTable:
 
     def _variable(self, key: str) -> str:
         return f"{PREFIX}_{self._place.replace('.', '_')}_{key}".upper()
+
+
+def is_list(kind: Any) -> bool:
+    """Whether a setting of this type is a list."""
+    return get_origin(getattr(kind, "__origin__", kind)) is tuple
 
 
 def mapping(file: str, key: str, value: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from oddsengine.feeds import FeedError
 from oddsengine.feeds.names import book
 from oddsengine.feeds.the_odds_api import RequestScope, ScoresParser, TheOddsApi
 from oddsengine.sources.credits import Target, nearness, plan, until_renewal
-from oddsengine.sources.failure import Failure
+from oddsengine.sources.failure import TIMEOUT, Failure
 from oddsengine.sources.freshness import too_slow
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, keep_trying, parsed
@@ -34,6 +34,14 @@ _BOOKS_A_REGION = 10  # this many bookmakers cost as much as a region
 _SCORES, _SCORES_COST = "scores", 1  # without past days
 _GAMES = ("games within an hour or on", "games within 6 h", "games within 24 h", "games within 72 h", "later games")
 _ROUND_S = (15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 3_600, 7_200, 14_400, 28_800, 86_400)
+
+
+SPORT_KEYS = {
+    "nba": "basketball_nba", "wnba": "basketball_wnba", "ncaab": "basketball_ncaab", "nfl": "americanfootball_nfl",
+    "ncaaf": "americanfootball_ncaaf", "mlb": "baseball_mlb", "nhl": "icehockey_nhl",
+    "england_premier_league": "soccer_epl",
+}  # fmt: skip
+"""Its names of the leagues that are asked for most, by our ids."""
 
 
 class _Coming(msgspec.Struct):
@@ -76,15 +84,15 @@ class TheOddsApiSource:
             if self._due.get(f"events of {sport}", 0.0) <= now:
                 await self._guarded(receiver, f"events of {sport}", sport, self._list(web, receiver, sport))
         self._replan(receiver)
-        due = sorted((self._when(name, now), name) for name in self._requested())
-        for moment, name in due[:_A_TURN]:
-            if moment > now:
-                break
+        planned = sorted((self._when(name, now), name) for name in self._requested())
+        due = [name for moment, name in planned if moment <= now]
+        for name in due[:_A_TURN]:
             if not self._affordable(name):
                 continue
             await self._guarded(receiver, name, _part(name), self._request(web, receiver, name))
         self._replan(receiver)
-        receiver.caught_up(self.feed.name)
+        if not any(map(self._affordable, due[_A_TURN:])):
+            receiver.caught_up(self.feed.name)
         now = asyncio.get_running_loop().time()
         waits = [self._due[f"events of {sport}"] - now for sport in self.feed.sports]
         waits += [self._when(name, now) - now for name in self._requested() if self._affordable(name)]
@@ -115,6 +123,8 @@ class TheOddsApiSource:
         except Failure as failure:
             receiver.failed(self.feed.name, failure, part)
             self._due[name] = loop.time() + backoff.wait(failure)
+            if failure.kind != TIMEOUT:  # what may have been answered is not asked again before its time
+                self._requested_at.pop(name, None)
             if failure.wait is not None:
                 for other in (*(f"events of {sport}" for sport in self.feed.sports), *self._plan.every):
                     self._due[other] = max(self._due.get(other, 0.0), loop.time() + failure.wait)

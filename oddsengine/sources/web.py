@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 import httpx2
 
 from oddsengine.sources.codings import ACCEPTED, decoder_of
-from oddsengine.sources.failure import Failure
+from oddsengine.sources.failure import FAILED, RATE_LIMITED, REFUSED, TIMEOUT, UNREACHABLE, Failure
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import FeedSettings
 
@@ -71,7 +71,7 @@ class Web:
                     if len(body) > self._feed.body_bytes:
                         raise Failure(f"response body of more than {self._feed.body_bytes} bytes")
         except TimeoutError:
-            raise Failure(f"no complete response within {self._feed.timeout:g} s") from None
+            raise Failure(f"no complete response within {self._feed.timeout:g} s", kind=TIMEOUT) from None
         return HttpBody(bytes(body), response.headers)
 
     @asynccontextmanager
@@ -98,7 +98,11 @@ class Web:
             what = "no complete response" if silence is None else "no data"
             seconds = self._feed.timeout if silence is None else silence
             where = " while connecting" if isinstance(error, httpx2.ConnectTimeout) else ""
-            raise Failure(f"{what} within {seconds:g} s{where}") from None
+            raise Failure(f"{what} within {seconds:g} s{where}", kind=TIMEOUT) from None
+        except httpx2.ConnectError as error:
+            raise Failure(
+                f"{request.url.host} cannot be reached: {error or 'no reason given'}", kind=UNREACHABLE
+            ) from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             why = self._secrets.clean(str(error)) or "no reason given"
             raise Failure(f"the connection failed: {type(error).__name__}: {why}") from None
@@ -115,7 +119,8 @@ class Web:
         text = " ".join(self._secrets.clean(head.decode("utf-8", "replace"))[:_SHOWN].split())
         code = response.status_code
         wait = retry_after(response.headers.get("retry-after"), datetime.now(UTC))
-        return Failure(f"status {code}" + (f": {text}" if text else ""), wait=wait, fatal=code in _REFUSED)
+        kind = RATE_LIMITED if code == httpx2.codes.TOO_MANY_REQUESTS else REFUSED if code in _REFUSED else FAILED
+        return Failure(f"status {code}" + (f": {text}" if text else ""), wait=wait, fatal=kind == REFUSED, kind=kind)
 
 
 async def _decoded(response: httpx2.Response) -> AsyncIterator[bytes]:

@@ -29,7 +29,16 @@ from oddsengine.feeds import Game, Payload
 from oddsengine.feeds.display import displayable
 from oddsengine.feeds.scores import turned_round
 from oddsengine.live.update import Update
-from oddsengine.matching import Decision, Matcher, OverrideError, Overrides, Quarantined, match_player, parse_overrides
+from oddsengine.matching import (
+    Decision,
+    Matcher,
+    OverrideError,
+    Overrides,
+    PlayerNames,
+    Quarantined,
+    parse_overrides,
+    placed_quotes,
+)
 from oddsengine.sources import FeedSettings, Source
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.freshness import too_slow, too_slow_in_play
@@ -47,7 +56,6 @@ _SAVE_EVERY_S = 10.0
 MOST_QUOTES = 2_000  # applied in one turn
 MOST_GAMES = 50_000  # of a source
 _WORK = 10_000  # comparisons by the matcher in one turn, about 0.1 s
-_MOST_PLAYERS = 200  # of an event, that a new name is compared with
 _MOST_QUARANTINED = 1_000  # in the saved state
 _MOST_UNMAPPED = 10_000  # market names of a source
 _AGAIN = timedelta(minutes=10)  # between two equal messages in the log
@@ -145,7 +153,7 @@ class Hub:
         self.tracks: dict[str, Track] = {}
         self.games: dict[tuple[str, str], SourceGame] = {}  # by source and its id
         self._mentioned: dict[str, dict[str, None]] = {}  # source -> its ids in `games`, the last mentioned at the end
-        self._players: dict[str, dict[str, str]] = {}  # our event -> player as quoted -> canonical name
+        self._players = PlayerNames()
         self._rows = RowIds()
         self._throttle = MessageThrottle()
         self._overrides, self._overridden = overrides, -1
@@ -162,7 +170,7 @@ class Hub:
                 self._mentioned.setdefault(key[0], {})[key[1]] = None
         named = self.engine.table().select("event_id", "player_name").unique().drop_nulls()
         for event, player in named.iter_rows():
-            self._players.setdefault(event, {})[player] = player
+            self._players.add(event, player)
 
     # ---- running ----
 
@@ -414,7 +422,7 @@ class Hub:
 
     def _drop(self, source: str, event: str) -> None:
         """Drop a source's game."""
-        self._players.pop(self.games.pop((source, event)).event or "", None)
+        self._players.forget(self.games.pop((source, event)).event or "")
         del self._mentioned[source][event]
         if track := self.tracks.get(source):
             track.events.discard(event)
@@ -504,7 +512,7 @@ class Hub:
         """Apply a payload, or a part of `whole`; `gone` are books and our events without prices."""
         games = self._games_of(source, payload)
         ours, doubtful = self._matched(source, games)
-        quotes = self._all_placed(payload.quotes, ours)
+        quotes = placed_quotes(payload.quotes, ours, self._players)
         moved = self._moved(source, games, ours)
         complete = [
             (book, event and ours.get(event)) for book, event in payload.complete if event is None or event in ours
@@ -516,7 +524,7 @@ class Hub:
         ]
         quoted = quotes
         if payload.removed and whole is not None:
-            quoted = self._all_placed(whole.quotes, self._events_of(source, whole)[1])
+            quoted = placed_quotes(whole.quotes, self._events_of(source, whole)[1], self._players)
         more = {
             "removed": self._rows.of(source, payload.removed, quoted),
             "complete": [*moved, *complete, *gone],
@@ -552,32 +560,6 @@ class Hub:
         """Drop the scores that a source reported for the wrong event."""
         if self._standing is not None:
             self._standing.drop(source, event)
-
-    def _all_placed(self, quotes: Iterable[Mapping[str, Any]], ours: Mapping[str, str]) -> list[dict[str, Any]]:
-        """The quotes of matched games, under our events."""
-        return [self._placed(quote, ours[quote["event_id"]]) for quote in quotes if quote["event_id"] in ours]
-
-    def _placed(self, quote: Mapping[str, Any], event: str) -> dict[str, Any]:
-        """A quote under our event, with the event's name of its player."""
-        placed = {**quote, "event_id": event}
-        name = quote.get("player_name")
-        if name:
-            placed["player_name"] = self._player(event, str(name))
-        return placed
-
-    def _player(self, event: str, name: str) -> str:
-        """The event's name of a player; his own if none, or more than one, matches.
-
-        Only names without initials are merged: two brothers may share an initial.
-        """
-        names = self._players.setdefault(event, {})
-        canonical = names.get(name)
-        if canonical is None and len(names) >= _MOST_PLAYERS:
-            return name
-        if canonical is None:
-            whole = {text for text in names.values() if all(len(word.strip(".")) > 1 for word in text.split())}
-            canonical = names[name] = match_player(name, whole).name or name
-        return canonical
 
     def _matched(self, source: str, games: Mapping[str, Game]) -> tuple[dict[str, str], set[str]]:
         """Return our ids of a feed's events, and those that are quarantined or excluded."""

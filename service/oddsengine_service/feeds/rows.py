@@ -4,19 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from oddsengine.live.update import Update, hexadecimal
-from oddsengine.query import WORDING
+from oddsengine.matching import Price, price_of
 
 _SPARE = 10_000  # names of removed rows that are retained
-_Price = tuple[str, tuple[Any, ...]]  # book, wording and line
 
 
 class RowIds:
     """Maps a source's id to the price it stands for, and to the row's id on our board."""
 
     def __init__(self) -> None:
-        self._rows: dict[_Price, str] = {}
-        self._named: dict[str, dict[str, _Price]] = {}
-        self._last: dict[str, dict[_Price, str]] = {}  # a price may get another id, which invalidates the old one
+        self._rows: dict[Price, str] = {}
+        self._named: dict[str, dict[str, Price]] = {}
+        self._last: dict[str, dict[Price, str]] = {}  # a price may get another id, which invalidates the old one
 
     def follow(self, update: Update) -> None:
         """Process added and removed rows."""
@@ -33,7 +32,7 @@ class RowIds:
         for quote in quotes:
             id_ = quote.get("id")
             if id_:
-                price = _price(quote)
+                price = price_of(quote)
                 named[id_], last[price] = price, id_
         if len(named) > _SPARE + 2 * len(self._rows):
             self._named[source] = {id_: price for id_, price in named.items() if price in self._rows}
@@ -44,7 +43,7 @@ class RowIds:
         named = self._named.get(source)
         if not ids or not named:
             return []
-        quoted, last = set(map(_price, quotes)), self._last[source]
+        quoted, last = set(map(price_of, quotes)), self._last[source]
         prices = dict.fromkeys(named[id_] for id_ in ids if id_ in named and last.get(named[id_]) == id_)
         return [self._rows[price] for price in prices if price in self._rows and price not in quoted]
 
@@ -54,7 +53,3 @@ class RowIds:
             price = named.pop(id_, None)
             if price is not None and self._last[source].get(price) == id_:
                 del self._last[source][price]
-
-
-def _price(quote: Mapping[str, Any]) -> _Price:
-    return quote["sportsbook"], (*map(quote.get, WORDING), quote.get("line"))
