@@ -14,8 +14,12 @@ Floats = npt.NDArray[np.float64]
 
 NO_TIME = np.iinfo(np.int64).min
 """Value of a missing time."""
+EARLIEST, LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+"""Bounds of all times, from which minima and maxima start."""
 SECOND = 1_000_000
 """A second in microseconds."""
+NONE = -1
+"""An index that points at nothing: no row, market, ladder, slot or book."""
 
 
 def dtype_of(column: Any) -> Any:

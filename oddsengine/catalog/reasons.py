@@ -37,6 +37,7 @@ IDENTITY = ("suspended", "unmapped", "ambiguous_moneyline", "bad_value", "missin
 
 NAMES = ("", *GUARDS, *IDENTITY)
 CODES = {name: code for code, name in enumerate(NAMES)}
+ACCEPTED = 0  # the code of a price that is used
 
 # Sentence of each verdict; {x} is the measured number, {id} the reason of the wording.
 SENTENCES = {

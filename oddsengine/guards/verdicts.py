@@ -14,6 +14,32 @@ A row is rejected if `reason` is the code of a guard; `measure` is the value tha
 Witnesses: a price that `stale` rejected still counts in medians for a while, with `witness_weight` up to twice the
 age at which it became stale and `witness_weight_old` after that. Medians are weighted; counts are of feeds. A feed is
 represented by a fresh price if it has one.
+
+Columns of the kernels:
+
+- `markets`, `segments`, `rows`, `market`, `ladder`, `subject`, `threshold`, `event`, `live`, `kind`, `book`, `name`,
+  `odds`, `seen`: as in `Groups`
+- `lined`, `prop`, `team`, `full`, `feed`, `mid`, `parlay`: as in `Traits`; the last three per book, the others per
+  kind
+- `start` (int64 per row): start of the row's event, microseconds or `NO_TIME`
+- `flap`, `confirmed` (uint8 per row): as in `judge`
+- `reason` (uint8 per row, in and out): code of the guard that rejected the row, or `ACCEPTED`
+- `measure` (float64 per row, in and out): what that guard measured; nan if nothing. Between two passes of a guard, a
+  number marks a row that is still to be rejected
+- `witness` (float64 per row): weight of a stale price in medians, else 0
+- `not_reference`, `doubt` (uint8 per row, out): as in `Verdicts`
+- `contest` (int64 per ladder): the first ladder with its event, live flag and kind
+- `code`: code of the guard that is run
+- `candidates`, `ladders`, `contests`, `repeats`, `spread` (int64): the markets, ladders or segments that `_survey`
+  listed for a guard
+- `main` (uint8 per market): 1 for the main line of its ladder
+- `others`, `least_lines`, `least_subjects`: numbers of feeds, lines and subjects that a guard asks for
+- `gap`, `bound_main`, `bound_other`, `slope`, `agreement`: thresholds, differences of logits
+- `ids`, `owners` (int32 per feed), `prices`, `weights` (float64 per feed): scratch arrays for `_voices`: the feeds
+  that quote a segment, by price, their books, prices and weights
+- `stale_code`, `started_code`, `mid_price_code`, `parlay_only_code`: codes of guards, 0 if disabled
+- `seen_limit`, `seen_limit_live`: times before which a price is stale, pre-match and in play
+- `start_limit`: time before which an event has started, or `NO_TIME`
 """
 
 import math
@@ -24,7 +50,8 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.catalog.reasons import CODES
+from oddsengine.catalog.reasons import ACCEPTED, CODES
+from oddsengine.columns import NONE
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
 from oddsengine.identity.table import Identity, times
 from oddsengine.identity.traits import Traits
@@ -32,6 +59,9 @@ from oddsengine.identity.traits import traits as look_up
 from oddsengine.tables.schema import OddsTable
 
 SECOND = 1_000_000
+_BOTH_TEAMS = 3  # bits of the subjects home and away
+_FEEDS_THAT_AGREE = 3  # a price is doubted if at least two other feeds agree
+_NO_SEGMENT = -2  # not next to any segment, not even the first
 # Lists of places that `_survey` fills.
 _LISTS = 10
 _TWICE, _WRONG, _SUMMED, _TEAMS, _CROSSED, _FLAPPING, _SPREAD, _PROPS, _PLAIN, _EXACT = range(_LISTS)
@@ -68,37 +98,48 @@ class _GuardCodes(NamedTuple):
 
 
 @kernel
-def _alone(seen, start, live, mid, parlay, oldest, begun, stale, started, mid_price, parlay_only):
-    """Code of the guard that rejects a price regardless of all others; 0 if none does."""
-    if seen < oldest and (live or seen != NO_TIME):
-        return stale
-    if not live and start < begun and start != NO_TIME:
-        return started
-    if parlay_only != 0 and parlay != 0:
-        return parlay_only
-    if mid_price != 0 and mid != 0:
-        return mid_price
-    return 0
+def _alone(
+    seen, start, live, mid, parlay, seen_limit, start_limit, stale_code, started_code, mid_price_code, parlay_only_code
+):
+    """Code of the guard that rejects a price regardless of all others; 0 if none does.
+
+    `seen` and `start` are times; `live`, `mid` and `parlay` are those of the price and its book.
+    """
+    if seen < seen_limit and (live or seen != NO_TIME):
+        return stale_code
+    if not live and start < start_limit and start != NO_TIME:
+        return started_code
+    if parlay_only_code != ACCEPTED and parlay != 0:
+        return parlay_only_code
+    if mid_price_code != ACCEPTED and mid != 0:
+        return mid_price_code
+    return ACCEPTED
 
 
 @kernel
 def _each_alone(
-    seen, start, live, mid, parlay, oldest, oldest_live, begun, stale, started, mid_price, parlay_only, out
-):
-    """`_alone` for many prices."""
+    seen, start, live, mid, parlay, seen_limit, seen_limit_live, start_limit, stale_code, started_code, mid_price_code,
+    parlay_only_code, out,
+):  # fmt: skip
+    """`_alone` for many prices.
+
+    - `out` (uint8 per row): the codes
+    """
     for i in range(seen.size):
-        limit = oldest_live if live[i] else oldest
+        limit = seen_limit_live if live[i] else seen_limit
         out[i] = _alone(
-            seen[i], start[i], live[i] != 0, mid[i], parlay[i], limit, begun, stale, started, mid_price, parlay_only
-        )
+            seen[i], start[i], live[i] != 0, mid[i], parlay[i], limit, start_limit, stale_code, started_code,
+            mid_price_code, parlay_only_code,
+        )  # fmt: skip
 
 
 @kernel
 def _survey(
     markets, segments, rows, event, live, kind, seen, start, book, odds, flap, lined, prop, team, full, mid, parlay,
-    low, now, oldest, oldest_live, begun, stale, started, mid_price, parlay_only, rise, high, points, apart, apart_prop,
-    exact, halfway, halfway_live, silent, silent_live, weight, weight_old,
-    reason, measure, witness, contest, notes,
+    low_sums, now, seen_limit, seen_limit_live, start_limit, stale_code, started_code, mid_price_code, parlay_only_code,
+    rise_ratio, high_sum, cross_points, spread_ratio, spread_ratio_prop, exact_tolerance, full_weight_limit,
+    full_weight_limit_live, witness_limit, witness_limit_live, weight, weight_old, reason, measure, witness, contest,
+    notes,
 ):  # fmt: skip
     """Judge every row by itself, and list the segments, markets and ladders that other guards have to check.
 
@@ -107,134 +148,152 @@ def _survey(
     that may run the wrong way; markets that may sum to too little or too much; contests of team totals; ladders where
     books may contradict each other; markets with a price that flaps; segments with prices far apart; of the ladders of
     these, props, and pre-match full-game ladders other than props; two-way markets where a book may sum to exactly 1.
+
+    - `now`: microseconds, or `NO_TIME`
+    - `low_sums` (float64 per book), `high_sum`: limits on the sum of a market's probabilities
+    - `rise_ratio`, `spread_ratio`, `spread_ratio_prop`: ratios of odds - 1 between lines, and within a segment, that
+      have to be looked at
+    - `cross_points`: difference in probability between lines that has to be looked at
+    - `exact_tolerance`: distance from a sum of exactly 1
+    - `full_weight_limit`, `full_weight_limit_live`, `witness_limit`, `witness_limit_live`: times since which a stale
+      price has the full weight, and any
+    - `weight`, `weight_old`: the weights of a stale price
+    - `notes` (int64, lists by places, out): the lists, a row each
     """
-    twice, wrong, summed, teams, crossed, flapping, spread, props, plain, even = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+    n_twice, n_wrong, n_summed, n_teams, n_crossed = 0, 0, 0, 0, 0
+    n_flapping, n_spread, n_props, n_plain, n_exact = 0, 0, 0, 0, 0
     least_sum = 0.0
-    never = np.int64(NO_TIME)
-    for k in range(low.size):
-        least_sum = max(least_sum, low[k])
+    no_time = np.int64(NO_TIME)
+    for k in range(low_sums.size):
+        least_sum = max(least_sum, low_sums[k])
     for at in range(markets.size - 1):
-        is_live, what = live[at] != 0, kind[at]
+        is_live, ladder_kind = live[at] != 0, kind[at]
         contest[at] = at
-        if at > 0 and event[at] == event[at - 1] and live[at] == live[at - 1] and what == kind[at - 1]:
+        if at > 0 and event[at] == event[at - 1] and live[at] == live[at - 1] and ladder_kind == kind[at - 1]:
             contest[at] = contest[at - 1]
-        elif team[what] != 0:
-            notes[_TEAMS, teams] = at
-            teams += 1
-        limit = oldest_live if is_live else oldest
-        middle = halfway_live if is_live else halfway
-        last_word = silent_live if is_live else silent
-        far = apart_prop if prop[what] != 0 else apart
+        elif team[ladder_kind] != 0:
+            notes[_TEAMS, n_teams] = at
+            n_teams += 1
+        limit = seen_limit_live if is_live else seen_limit
+        full_weight_since = full_weight_limit_live if is_live else full_weight_limit
+        witness_since = witness_limit_live if is_live else witness_limit
+        ratio = spread_ratio_prop if prop[ladder_kind] != 0 else spread_ratio
         over_top, under_low = 0.0, np.inf  # highest over and lowest under price of the lines so far
         over_q, under_q = np.inf, 0.0  # lowest over and highest under probability of the lines so far
-        runs_wrong, crosses = False, False
-        spread_before = spread
+        is_reversed, is_crossed = False, False
+        n_spread_before = n_spread
         for m in range(markets[at], markets[at + 1]):
             first, last = segments[m], segments[m + 1] - 1
             floor, ceiling = 0.0, 0.0  # bounds on the sum of any book's market
-            complete = first <= last
-            flaps = False
+            is_complete = first <= last
+            has_flap = False
             for s in range(first, last + 1):
                 bottom, top = np.inf, 0.0
                 lowest, highest = np.inf, 0.0  # the same, including witnesses
-                before = -1
-                doubled = False
+                previous_book = NONE
+                has_repeat = False
                 for i in range(rows[s], rows[s + 1]):
                     x = np.nan
                     w = 0.0
                     b, t = book[i], seen[i]
-                    why = _alone(
-                        t, start[i], is_live, mid[b], parlay[b], limit, begun, stale, started, mid_price, parlay_only
-                    )
-                    if why == 0:
+                    verdict = _alone(
+                        t, start[i], is_live, mid[b], parlay[b], limit, start_limit, stale_code, started_code,
+                        mid_price_code, parlay_only_code,
+                    )  # fmt: skip
+                    if verdict == ACCEPTED:
                         bottom = min(bottom, odds[i])
                         top = max(top, odds[i])
-                    elif why == stale:
+                    elif verdict == stale_code:
                         x = np.inf if t == NO_TIME else (now - t) / SECOND
-                        if t >= last_word and t != NO_TIME:
-                            otherwise = _alone(
-                                t, start[i], is_live, mid[b], parlay[b], never, begun, stale, started, mid_price,
-                                parlay_only,
+                        if t >= witness_since and t != NO_TIME:
+                            other_verdict = _alone(
+                                t, start[i], is_live, mid[b], parlay[b], no_time, start_limit, stale_code, started_code,
+                                mid_price_code, parlay_only_code,
                             )  # fmt: skip
-                            if otherwise == 0:
-                                w = weight if t >= middle else weight_old
+                            if other_verdict == ACCEPTED:
+                                w = weight if t >= full_weight_since else weight_old
                                 lowest = min(lowest, odds[i])
                                 highest = max(highest, odds[i])
-                    elif why == started:
+                    elif verdict == started_code:
                         x = (now - start[i]) / SECOND
                     witness[i] = w
-                    reason[i] = why
+                    reason[i] = verdict
                     measure[i] = x
-                    doubled |= b == before
-                    before = b
-                    flaps |= flap[i] != 0
-                if doubled:
-                    notes[_TWICE, twice] = s
-                    twice += 1
+                    has_repeat |= b == previous_book
+                    previous_book = b
+                    has_flap |= flap[i] != 0
+                if has_repeat:
+                    notes[_TWICE, n_twice] = s
+                    n_twice += 1
                 if top == 0.0:
-                    complete = False
+                    is_complete = False
                     continue
-                if max(top, highest) - 1.0 >= far * (min(bottom, lowest) - 1.0):
-                    notes[_SPREAD, spread] = s
-                    spread += 1
+                if max(top, highest) - 1.0 >= ratio * (min(bottom, lowest) - 1.0):
+                    notes[_SPREAD, n_spread] = s
+                    n_spread += 1
                 q_low, q_high = 1.0 / top, 1.0 / bottom
                 floor += q_low
                 ceiling += q_high
                 if s == first:
-                    runs_wrong |= over_top - 1.0 >= rise * (bottom - 1.0)
-                    crosses |= q_high - over_q > points
+                    is_reversed |= over_top - 1.0 >= rise_ratio * (bottom - 1.0)
+                    is_crossed |= q_high - over_q > cross_points
                     over_top = max(over_top, top)
                     over_q = min(over_q, q_low)
                 if s == last:
-                    runs_wrong |= top - 1.0 >= rise * (under_low - 1.0)
-                    crosses |= under_q - q_low > points
+                    is_reversed |= top - 1.0 >= rise_ratio * (under_low - 1.0)
+                    is_crossed |= under_q - q_low > cross_points
                     under_low = min(under_low, bottom)
                     under_q = max(under_q, q_high)
-            if complete and (floor < least_sum or ceiling > high):
-                notes[_SUMMED, summed] = m
-                summed += 1
-            if complete and last == first + 1 and floor <= 1.0 + exact <= ceiling + 2.0 * exact:
-                notes[_EXACT, even] = m
-                even += 1
-            if flaps:
-                notes[_FLAPPING, flapping] = m
-                flapping += 1
-        if lined[what] != 0 and runs_wrong:
-            notes[_WRONG, wrong] = at
-            wrong += 1
-        if lined[what] != 0 and crosses:
-            notes[_CROSSED, crossed] = at
-            crossed += 1
-        if spread > spread_before:
-            if prop[what] != 0:
-                notes[_PROPS, props] = at
-                props += 1
-            elif full[what] != 0 and not is_live:
-                notes[_PLAIN, plain] = at
-                plain += 1
-    return twice, wrong, summed, teams, crossed, flapping, spread, props, plain, even
+            if is_complete and (floor < least_sum or ceiling > high_sum):
+                notes[_SUMMED, n_summed] = m
+                n_summed += 1
+            if is_complete and last == first + 1 and floor <= 1.0 + exact_tolerance <= ceiling + 2.0 * exact_tolerance:
+                notes[_EXACT, n_exact] = m
+                n_exact += 1
+            if has_flap:
+                notes[_FLAPPING, n_flapping] = m
+                n_flapping += 1
+        if lined[ladder_kind] != 0 and is_reversed:
+            notes[_WRONG, n_wrong] = at
+            n_wrong += 1
+        if lined[ladder_kind] != 0 and is_crossed:
+            notes[_CROSSED, n_crossed] = at
+            n_crossed += 1
+        if n_spread > n_spread_before:
+            if prop[ladder_kind] != 0:
+                notes[_PROPS, n_props] = at
+                n_props += 1
+            elif full[ladder_kind] != 0 and not is_live:
+                notes[_PLAIN, n_plain] = at
+                n_plain += 1
+    return n_twice, n_wrong, n_summed, n_teams, n_crossed, n_flapping, n_spread, n_props, n_plain, n_exact
 
 
 @kernel
 def _exact(
-    chosen, contest, markets, segments, rows, ladder, book, odds, near, least, share, code, reason, measure, whole,
-    exact,
+    candidates, contest, markets, segments, rows, ladder, book, odds, tolerance, least_sum, share, code, reason,
+    measure, n_complete, n_exact,
 ):  # fmt: skip
     """Reject a book's market if its two sides sum to exactly 1, and all its prices of a contest if most markets do.
 
     A single market that sums to slightly less is left to `book_sum`, which rejects the ladder.
+
+    - `tolerance`: distance from 1 that counts as exactly 1
+    - `least_sum`: sum below which a market is left to `book_sum`
+    - `share`: share of a book's markets above which all are rejected
+    - `n_complete`, `n_exact` (int64 per book): scratch arrays
     """
-    done = -1
-    for c in chosen:
+    last_contest = NONE
+    for c in candidates:
         begin = contest[ladder[c]]
-        if begin == done:
+        if begin == last_contest:
             continue
-        done = begin
+        last_contest = begin
         end = begin + 1
         while end < markets.size - 1 and contest[end] == begin:
             end += 1
-        for k in range(whole.size):
-            whole[k], exact[k] = 0, 0
+        for k in range(n_complete.size):
+            n_complete[k], n_exact[k] = 0, 0
         for m in range(markets[begin], markets[end]):
             s = segments[m]  # all markets of a kind have as many outcomes, here two
             i, j = rows[s], rows[s + 1]
@@ -242,58 +301,58 @@ def _exact(
                 first, k = i, book[i]
                 p, q = 0.0, 0.0
                 while i < rows[s + 1] and book[i] == k:
-                    if reason[i] == 0:
+                    if reason[i] == ACCEPTED:
                         p = max(p, 1.0 / odds[i])
                     i += 1
                 while j < rows[s + 2] and book[j] < k:
                     j += 1
-                other = j
+                other_first = j
                 while j < rows[s + 2] and book[j] == k:
-                    if reason[j] == 0:
+                    if reason[j] == ACCEPTED:
                         q = max(q, 1.0 / odds[j])
                     j += 1
                 if p == 0.0 or q == 0.0:
                     continue
-                whole[k] += 1
-                if abs(p + q - 1.0) > near:
+                n_complete[k] += 1
+                if abs(p + q - 1.0) > tolerance:
                     continue
-                exact[k] += 1
-                if p + q < least:
+                n_exact[k] += 1
+                if p + q < least_sum:
                     continue
                 for r in range(first, i):
-                    measure[r] = p + q if reason[r] == 0 else measure[r]
-                for r in range(other, j):
-                    measure[r] = p + q if reason[r] == 0 else measure[r]
+                    measure[r] = p + q if reason[r] == ACCEPTED else measure[r]
+                for r in range(other_first, j):
+                    measure[r] = p + q if reason[r] == ACCEPTED else measure[r]
         for i in range(rows[segments[markets[begin]]], rows[segments[markets[end]]]):
-            if reason[i] == 0 and (exact[book[i]] > share * whole[book[i]] or not np.isnan(measure[i])):
+            if reason[i] == ACCEPTED and (n_exact[book[i]] > share * n_complete[book[i]] or not np.isnan(measure[i])):
                 reason[i] = code
                 measure[i] = 1.0
 
 
 @kernel
-def _duplicates(doubled, rows, book, name, odds, gap, code, reason, measure):
+def _duplicates(repeats, rows, book, name, odds, gap, code, reason, measure):
     """Of a book's prices of one outcome and market name, reject all but the lowest if within the gap, else all."""
-    for s in doubled:
+    for s in repeats:
         i = rows[s]
         while i < rows[s + 1]:
             j = i
-            kept = -1
+            lowest_row = NONE
             lowest, highest = np.inf, 0.0
             count = 0
             while j < rows[s + 1] and book[j] == book[i] and name[j] == name[i]:
-                if reason[j] == 0:
+                if reason[j] == ACCEPTED:
                     count += 1
                     highest = max(highest, odds[j])
                     if odds[j] < lowest:
                         lowest = odds[j]
-                        kept = j
+                        lowest_row = j
                 j += 1
             if count > 1:
-                apart = np.log(highest - 1.0) - np.log(lowest - 1.0)
+                difference = np.log(highest - 1.0) - np.log(lowest - 1.0)
                 for k in range(i, j):
-                    if reason[k] == 0 and not (apart <= gap and k == kept):
+                    if reason[k] == ACCEPTED and not (difference <= gap and k == lowest_row):
                         reason[k] = code
-                        measure[k] = apart
+                        measure[k] = difference
             i = j
 
 
@@ -302,6 +361,8 @@ def _ladders(ladders, markets, segments, rows, book, odds, gap, code, reason, me
     """Reject a book's ladder if its first outcome gets likelier, or its last less likely, with the threshold.
 
     `over` and `under` are, per book, the lowest logit of its overs and the highest of its unders on the lines so far.
+
+    `worst` is the largest step the wrong way.
     """
     for at in ladders:
         a, b = rows[segments[markets[at]]], rows[segments[markets[at + 1]]]
@@ -317,7 +378,7 @@ def _ladders(ladders, markets, segments, rows, book, odds, gap, code, reason, me
                     k = book[i]
                     bottom, top = np.inf, -np.inf
                     while i < rows[s + 1] and book[i] == k:
-                        if reason[i] == 0:
+                        if reason[i] == ACCEPTED:
                             x = -np.log(odds[i] - 1.0)
                             bottom = min(bottom, x)
                             top = max(top, x)
@@ -329,7 +390,7 @@ def _ladders(ladders, markets, segments, rows, book, odds, gap, code, reason, me
                         worst[k] = max(worst[k], under[k] - bottom)
                         under[k] = max(under[k], top)
         for i in range(a, b):
-            if reason[i] == 0 and worst[book[i]] > gap:
+            if reason[i] == ACCEPTED and worst[book[i]] > gap:
                 reason[i] = code
                 measure[i] = worst[book[i]]
 
@@ -339,11 +400,13 @@ def _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weight
     """One price per feed among rows a..b, sorted ascending, and its weight. Returns the number of feeds.
 
     A feed's fresh prices have priority over witnesses, then its book of the lowest rank, then the lowest price.
+
+    `a` and `b` are the first row and the end of the rows.
     """
     count = 0
     for i in range(a, b):
-        fresh = reason[i] == 0
-        w = 1.0 if fresh else witness[i]
+        is_fresh = reason[i] == ACCEPTED
+        w = 1.0 if is_fresh else witness[i]
         if w == 0.0:
             continue
         f = feed[book[i]]
@@ -354,9 +417,9 @@ def _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weight
         if at == count:
             count += 1
             replace = True
-        elif weights[at] < 1.0 and fresh:
+        elif weights[at] < 1.0 and is_fresh:
             replace = True
-        elif book[i] == owners[at] and (weights[at] == 1.0) == fresh:
+        elif book[i] == owners[at] and (weights[at] == 1.0) == is_fresh:
             replace = odds[i] < prices[at] or (odds[i] == prices[at] and w > weights[at])
         if replace:
             ids[at], owners[at], prices[at], weights[at] = f, book[i], odds[i], w
@@ -372,93 +435,103 @@ def _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weight
 
 @kernel
 def _rest(f, count, ids, prices, weights):
-    """Weighted median probability without feed f, which is one of at least two."""
+    """Weighted median probability without feed f, which is one of at least two.
+
+    `f` is its number; `count` is the number of feeds.
+    """
     total = 0.0
     for k in range(count):
         if ids[k] != f:
             total += weights[k]
-    below = 0.0
-    lower = -1
+    weight_below = 0.0
+    lower_feed = NONE
     for k in range(count):
         if ids[k] == f:
             continue
-        if lower >= 0:
-            return 0.5 * (1.0 / prices[lower] + 1.0 / prices[k])
-        below += weights[k]
-        if 2.0 * below > total:
+        if lower_feed >= 0:
+            return 0.5 * (1.0 / prices[lower_feed] + 1.0 / prices[k])
+        weight_below += weights[k]
+        if 2.0 * weight_below > total:
             return 1.0 / prices[k]
-        if 2.0 * below == total:
-            lower = k
+        if 2.0 * weight_below == total:
+            lower_feed = k
     return np.nan
 
 
 @kernel
 def _conflicts(
-    doubled, ladder, markets, segments, rows, market, book, name, feed, odds, gap, others, code, reason, measure,
+    repeats, ladder, markets, segments, rows, market, book, name, feed, odds, gap, others, code, reason, measure,
     witness, ids, owners, prices, weights,
 ):  # fmt: skip
     """If a book's market names price one outcome too differently, reject those not nearest the other books' median.
 
     A rejected name loses all its prices of the ladder.
     """
-    for s in doubled:
+    for s in repeats:
         a, b = rows[s], rows[s + 1]
         i = a
         while i < b:
             j = i
             lowest, highest = np.inf, 0.0
             names = 0
-            seen = -1
+            last_name = NONE
             while j < b and book[j] == book[i]:
-                if reason[j] == 0:
+                if reason[j] == ACCEPTED:
                     lowest = min(lowest, odds[j])
                     highest = max(highest, odds[j])
-                    if name[j] != seen:
-                        seen = name[j]
+                    if name[j] != last_name:
+                        last_name = name[j]
                         names += 1
                 j += 1
-            apart = np.log(highest - 1.0) - np.log(lowest - 1.0) if names > 1 else 0.0
-            if apart > gap:
+            difference = np.log(highest - 1.0) - np.log(lowest - 1.0) if names > 1 else 0.0
+            if difference > gap:
                 middle, nearest = 0.0, np.inf
                 count = _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights) - 1
                 if count >= others:
                     m = _rest(feed[book[i]], count + 1, ids, prices, weights)
                     middle = np.log(m / (1.0 - m))
                     for k in range(i, j):
-                        if reason[k] == 0:
+                        if reason[k] == ACCEPTED:
                             nearest = min(nearest, abs(-np.log(odds[k] - 1.0) - middle))
                 for k in range(i, j):
-                    if reason[k] == 0 and (count < others or abs(-np.log(odds[k] - 1.0) - middle) > nearest):
-                        measure[k] = apart  # rejected below, once all books have been judged
+                    if reason[k] == ACCEPTED and (count < others or abs(-np.log(odds[k] - 1.0) - middle) > nearest):
+                        measure[k] = difference  # rejected below, once all books have been judged
             i = j
-    for s in doubled:
+    for s in repeats:
         for k in range(rows[s], rows[s + 1]):
-            if np.isnan(measure[k]) or (reason[k] != 0 and reason[k] != code):
+            if np.isnan(measure[k]) or (reason[k] != ACCEPTED and reason[k] != code):
                 continue
             at = ladder[market[k]]
             for j in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]]):
-                if book[j] == book[k] and name[j] == name[k] and (reason[j] == 0 or reason[j] == code):
+                if book[j] == book[k] and name[j] == name[k] and (reason[j] == ACCEPTED or reason[j] == code):
                     reason[j] = code
                     measure[j] = measure[k] if np.isnan(measure[j]) else max(measure[j], measure[k])
 
 
 @kernel
-def _sums(chosen, markets, segments, rows, ladder, book, odds, low, high, code, reason, measure, upto, total, cheap):
+def _sums(
+    candidates, markets, segments, rows, ladder, book, odds, low_sums, high_sum, code, reason, measure, last_segment,
+    total, low_total,
+):  # fmt: skip
     """Reject a book's ladder if one of its complete markets sums too low; reject only the market if it sums too high.
 
-    `upto` is, per book, the last segment of the market so far without a gap before it; `total` is the sum up to it.
+    `last_segment` is, per book, the last segment of the market so far without a gap before it; `total` is the sum up
+    to it.
+
+    - `low_sums` (float64 per book), `high_sum`: limits on the sum
+    - `low_total` (float64 per book): scratch array: the largest sum of a ladder that is too low
     """
-    for k in range(upto.size):
-        upto[k] = -2
+    for k in range(last_segment.size):
+        last_segment[k] = _NO_SEGMENT
     c = 0
-    while c < chosen.size:
-        at = ladder[chosen[c]]
+    while c < candidates.size:
+        at = ladder[candidates[c]]
         a, b = rows[segments[markets[at]]], rows[segments[markets[at + 1]]]
-        cheaper = False
+        any_low = False
         for i in range(a, b):
-            cheap[book[i]] = 0.0
-        while c < chosen.size and ladder[chosen[c]] == at:
-            first, last = segments[chosen[c]], segments[chosen[c] + 1] - 1
+            low_total[book[i]] = 0.0
+        while c < candidates.size and ladder[candidates[c]] == at:
+            first, last = segments[candidates[c]], segments[candidates[c] + 1] - 1
             c += 1
             for s in range(first, last + 1):
                 i = rows[s]
@@ -466,90 +539,101 @@ def _sums(chosen, markets, segments, rows, ladder, book, odds, low, high, code, 
                     k = book[i]
                     q = 0.0
                     while i < rows[s + 1] and book[i] == k:
-                        if reason[i] == 0:
+                        if reason[i] == ACCEPTED:
                             q = max(q, 1.0 / odds[i])
                         i += 1
                     if q == 0.0:
                         continue
                     if s == first:
                         total[k] = q
-                    elif upto[k] == s - 1:
+                    elif last_segment[k] == s - 1:
                         total[k] += q
                     else:
                         continue
-                    upto[k] = s
+                    last_segment[k] = s
                     if s < last:
                         continue
-                    if total[k] < low[k]:
-                        cheap[k] = max(cheap[k], total[k])
-                        cheaper = True
-                    elif total[k] > high:
+                    if total[k] < low_sums[k]:
+                        low_total[k] = max(low_total[k], total[k])
+                        any_low = True
+                    elif total[k] > high_sum:
                         for j in range(rows[first], rows[last + 1]):
-                            if book[j] == k and reason[j] == 0:
+                            if book[j] == k and reason[j] == ACCEPTED:
                                 reason[j] = code
                                 measure[j] = total[k]
-        if cheaper:
+        if any_low:
             for i in range(a, b):
-                if cheap[book[i]] > 0.0 and (reason[i] == 0 or reason[i] == code):
+                if low_total[book[i]] > 0.0 and (reason[i] == ACCEPTED or reason[i] == code):
                     reason[i] = code
-                    measure[i] = cheap[book[i]]
+                    measure[i] = low_total[book[i]]
 
 
 @kernel
 def _one_team(
-    contests, contest, markets, segments, rows, subject, ladder, threshold, book, fewest, code, reason, measure,
-    line, teams, lines, both,
+    contests, contest, markets, segments, rows, subject, ladder, threshold, book, least_lines, code, reason, measure,
+    line, teams, lines, has_both,
 ):  # fmt: skip
-    """Reject a book's team totals if it has at least `fewest` lines and none of them for both teams."""
+    """Reject a book's team totals if it has at least `least_lines` lines and none of them for both teams.
+
+    - `line`, `teams`, `lines`, `has_both` (int64 per book): scratch arrays: the line so far and its teams (bits, as
+      in `subject`), the number of lines, and whether one has both teams
+    """
     for at in contests:
         end = at + 1
         while end < markets.size - 1 and contest[end] == at:
             end += 1
         low, high = markets[at], markets[end]
-        if high - low < fewest:
+        if high - low < least_lines:
             continue
         for k in range(line.size):
-            line[k], lines[k], both[k] = -1, 0, 0
+            line[k], lines[k], has_both[k] = NONE, 0, 0
         for m in range(low, high):
             first = low
             while threshold[first] != threshold[m]:
                 first += 1
             if first < m:
                 continue
-            for other in range(m, high):
-                if threshold[other] != threshold[m]:
+            for other_market in range(m, high):
+                if threshold[other_market] != threshold[m]:
                     continue
-                for i in range(rows[segments[other]], rows[segments[other + 1]]):
-                    if reason[i] != 0:
+                for i in range(rows[segments[other_market]], rows[segments[other_market + 1]]):
+                    if reason[i] != ACCEPTED:
                         continue
                     k = book[i]
                     if line[k] != m:
                         line[k] = m
                         teams[k] = 0
                         lines[k] += 1
-                    teams[k] |= subject[ladder[other]]
-                    if teams[k] == 3:
-                        both[k] = 1
+                    teams[k] |= subject[ladder[other_market]]
+                    if teams[k] == _BOTH_TEAMS:
+                        has_both[k] = 1
         for i in range(rows[segments[low]], rows[segments[high]]):
-            if reason[i] == 0 and lines[book[i]] >= fewest and both[book[i]] == 0:
+            if reason[i] == ACCEPTED and lines[book[i]] >= least_lines and has_both[book[i]] == 0:
                 reason[i] = code
                 measure[i] = lines[book[i]]
 
 
 @kernel
 def _speaks(row, start, book, feed, reason):
-    """1 if no row before this one in its segment (from `start`) is an accepted price of the same feed, else 0."""
+    """1 if no row before this one in its segment (from `start`) is an accepted price of the same feed, else 0.
+
+    `row` is a row of the segment.
+    """
     for k in range(start, row):
-        if feed[book[k]] == feed[book[row]] and reason[k] == 0:
+        if feed[book[k]] == feed[book[row]] and reason[k] == ACCEPTED:
             return 0
     return 1
 
 
 @kernel
-def _crossed(ladders, markets, segments, rows, book, feed, odds, points, code, reason, measure, against, pairs, feeds):
+def _crossed(
+    ladders, markets, segments, rows, book, feed, odds, points, code, reason, measure, conflicts, pairs, feeds
+):
     """Reject the book that contradicts most other feeds across a ladder's lines, until no two contradict.
 
-    `against` is 1, per book and feed, if they contradict; `feeds` and `pairs` count the feeds and the prices that do.
+    `conflicts` is 1, per book and feed, if they contradict; `feeds` and `pairs` count the feeds and the prices that do.
+
+    `points` is the difference in probability that is a contradiction.
     """
     for at in ladders:
         low, high = markets[at], markets[at + 1]
@@ -557,51 +641,55 @@ def _crossed(ladders, markets, segments, rows, book, feed, odds, points, code, r
             for k in range(feed.size):
                 pairs[k], feeds[k] = 0, 0
                 for f in range(feed.size):
-                    against[k, f] = 0
+                    conflicts[k, f] = 0
             for m in range(low + 1, high):
                 for e in range(low, m):
-                    for over in range(2):
-                        if over == 1:
-                            hard, easy = segments[m], segments[e]
+                    for is_over in range(2):
+                        if is_over == 1:
+                            hard_segment, easy_segment = segments[m], segments[e]
                         else:
-                            hard, easy = segments[e + 1] - 1, segments[m + 1] - 1
-                            if hard == segments[e]:
+                            hard_segment, easy_segment = segments[e + 1] - 1, segments[m + 1] - 1
+                            if hard_segment == segments[e]:
                                 continue
-                        for i in range(rows[hard], rows[hard + 1]):
-                            if reason[i] != 0:
+                        for i in range(rows[hard_segment], rows[hard_segment + 1]):
+                            if reason[i] != ACCEPTED:
                                 continue
                             k, q = book[i], 1.0 / odds[i]
-                            for j in range(rows[easy], rows[easy + 1]):
+                            for j in range(rows[easy_segment], rows[easy_segment + 1]):
                                 o = book[j]
-                                if reason[j] == 0 and q - 1.0 / odds[j] > points and feed[k] != feed[o]:
-                                    pairs[k] += _speaks(j, rows[easy], book, feed, reason)
-                                    pairs[o] += _speaks(i, rows[hard], book, feed, reason)
-                                    against[k, feed[o]] = 1
-                                    against[o, feed[k]] = 1
+                                if reason[j] == ACCEPTED and q - 1.0 / odds[j] > points and feed[k] != feed[o]:
+                                    pairs[k] += _speaks(j, rows[easy_segment], book, feed, reason)
+                                    pairs[o] += _speaks(i, rows[hard_segment], book, feed, reason)
+                                    conflicts[k, feed[o]] = 1
+                                    conflicts[o, feed[k]] = 1
             worst = 0
             for k in range(feed.size):
                 for f in range(feed.size):
-                    feeds[k] += against[k, f]
+                    feeds[k] += conflicts[k, f]
                 if feeds[k] > feeds[worst] or (feeds[k] == feeds[worst] and pairs[k] > pairs[worst]):
                     worst = k
             if feeds[worst] == 0:
                 break
             for i in range(rows[segments[low]], rows[segments[high]]):
                 k = book[i]
-                if reason[i] == 0 and feeds[k] == feeds[worst] and pairs[k] == pairs[worst]:
+                if reason[i] == ACCEPTED and feeds[k] == feeds[worst] and pairs[k] == pairs[worst]:
                     reason[i] = code
                     measure[i] = feeds[k]
 
 
 @kernel
 def _biased(
-    ladders, contest, markets, segments, rows, ladder, book, feed, odds, far, gap, fewest, code, reason, measure,
-    witness, ids, owners, prices, weights, middle, gaps, last, subjects, compared, low,
+    ladders, contest, markets, segments, rows, ladder, book, feed, odds, spread_ratio, gap, least_subjects, code,
+    reason, measure, witness, ids, owners, prices, weights, median, gaps, last_ladder, subjects, n_compared, n_low,
 ):  # fmt: skip
     """Reject a book's prices of one side of a contest's props if, over enough subjects, the median gap is below -gap.
 
-    Per book: the numbers of `subjects` and prices (`compared`) that others quote too, and how many of these are `low`.
-    The first pass (`judged` is -1) counts; then the median is computed for each book with half of its prices low.
+    Per book: the numbers of `subjects` and prices (`n_compared`) that others quote too, and how many of these are
+    `n_low`. The first pass (`judged_book` is `NONE`) counts; then the median is computed for each book with half of its
+    prices low.
+
+    - `spread_ratio`: ratio of odds - 1 above which a segment's gaps are computed
+    - `median`, `gaps` (float64 per book, per row), `last_ladder` (int64 per book): scratch arrays
     """
     end = 0
     for at in ladders:
@@ -610,44 +698,46 @@ def _biased(
         begin, end = contest[at], at + 1
         while end < markets.size - 1 and contest[end] == begin:
             end += 1
-        if end - begin < fewest:
+        if end - begin < least_subjects:
             continue
         for side in range(segments[markets[at] + 1] - segments[markets[at]]):
             for k in range(feed.size):
-                last[k], subjects[k], compared[k], low[k], middle[k] = -1, 0, 0, 0, np.nan
-            for judged in range(-1, feed.size):
-                if judged >= 0 and (subjects[judged] < fewest or 2 * low[judged] < compared[judged]):
+                last_ladder[k], subjects[k], n_compared[k], n_low[k], median[k] = NONE, 0, 0, 0, np.nan
+            for judged_book in range(NONE, feed.size):
+                if judged_book >= 0 and (
+                    subjects[judged_book] < least_subjects or 2 * n_low[judged_book] < n_compared[judged_book]
+                ):
                     continue
                 n = 0
                 for m in range(markets[begin], markets[end]):
                     a, b = rows[segments[m] + side], rows[segments[m] + side + 1]
                     bottom, top = np.inf, 0.0
-                    f = -1
-                    several = False
+                    f = NONE
+                    has_others = False
                     for i in range(a, b):
-                        if reason[i] == 0 or witness[i] > 0.0:
+                        if reason[i] == ACCEPTED or witness[i] > 0.0:
                             bottom = min(bottom, odds[i])
                             top = max(top, odds[i])
-                            several |= f >= 0 and feed[book[i]] != f
+                            has_others |= f >= 0 and feed[book[i]] != f
                             f = feed[book[i]]
-                    if not several:
+                    if not has_others:
                         continue
                     count = 0
-                    if judged >= 0 or top - 1.0 >= far * (bottom - 1.0):
+                    if judged_book >= 0 or top - 1.0 >= spread_ratio * (bottom - 1.0):
                         count = _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights)
                     for i in range(a, b):
                         k = book[i]
-                        if reason[i] != 0 or (judged >= 0 and k != judged):
+                        if reason[i] != ACCEPTED or (judged_book >= 0 and k != judged_book):
                             continue
                         x = 0.0  # all prices are close, so any value above -gap will do
                         if count > 0:
                             q = _rest(feed[k], count, ids, prices, weights)
                             x = -np.log(odds[i] - 1.0) - np.log(q / (1.0 - q))
-                        if judged < 0:
-                            compared[k] += 1
-                            low[k] += x < -gap
-                            if last[k] != ladder[m]:
-                                last[k] = ladder[m]
+                        if judged_book < 0:
+                            n_compared[k] += 1
+                            n_low[k] += x < -gap
+                            if last_ladder[k] != ladder[m]:
+                                last_ladder[k] = ladder[m]
                                 subjects[k] += 1
                             continue
                         place = n
@@ -656,27 +746,30 @@ def _biased(
                             gaps[place] = gaps[place - 1]
                             place -= 1
                         gaps[place] = x
-                if judged >= 0:
-                    middle[judged] = 0.5 * (gaps[(n - 1) // 2] + gaps[n // 2])
+                if judged_book >= 0:
+                    median[judged_book] = 0.5 * (gaps[(n - 1) // 2] + gaps[n // 2])
             for m in range(markets[begin], markets[end]):
                 for i in range(rows[segments[m] + side], rows[segments[m] + side + 1]):
-                    if reason[i] == 0 and middle[book[i]] < -gap:  # even if no other book quotes it
+                    if reason[i] == ACCEPTED and median[book[i]] < -gap:  # even if no other book quotes it
                         reason[i] = code
-                        measure[i] = middle[book[i]]
+                        measure[i] = median[book[i]]
 
 
 @kernel
-def main_markets(at, markets, segments, rows, book, odds, reason, wanted, stamp, tick, work, chosen, offered):
+def main_markets(at, markets, segments, rows, book, odds, reason, wanted, stamp, tick, work, main_line, book_counts):
     """The main line of a ladder for each caller, among the accepted prices of the caller's books.
 
-    The line with the most books, then the best balanced, then the lowest; `chosen` is set to -1 if there is none.
-    `wanted` (books, callers) is 1.0 or 0.0; `work` is (5, callers). `offered`, unless empty, is set to the number of
-    the first caller's books per market. `stamp` must be below `tick` on entry; returns the next tick.
+    The line with the most books, then the best balanced, then the lowest; `main_line` is set to it, or to `NONE`.
+    `wanted` (books, callers) is 1.0 or 0.0; `work` is (5, callers). `book_counts`, unless empty, is set to the number
+    of the first caller's books per market. `stamp` must be below `tick` on entry; returns the next tick.
+
+    - `at`: the ladder
+    - `tick`: mark of the market in `stamp`
     """
     most, least, count, first, top = work[0], work[1], work[2], work[3], work[4]
-    callers = chosen.size
+    callers = main_line.size
     for v in range(callers):
-        chosen[v], most[v], least[v] = -1, 0.0, np.inf
+        main_line[v], most[v], least[v] = NONE, 0.0, np.inf
     for m in range(markets[at], markets[at + 1]):
         for v in range(callers):
             count[v] = first[v] = 0.0
@@ -684,43 +777,50 @@ def main_markets(at, markets, segments, rows, book, odds, reason, wanted, stamp,
             for v in range(callers):
                 top[v] = 0.0
             for i in range(rows[s], rows[s + 1]):
-                if reason[i] != 0:
+                if reason[i] != ACCEPTED:
                     continue
-                mine, x = wanted[book[i]], odds[i]
+                book_callers, x = wanted[book[i]], odds[i]
                 for v in range(callers):
-                    y = x * mine[v]
+                    y = x * book_callers[v]
                     top[v] = y if y > top[v] else top[v]
                 if stamp[book[i]] != tick:
                     stamp[book[i]] = tick
                     for v in range(callers):
-                        count[v] += mine[v]
+                        count[v] += book_callers[v]
             if s == segments[m]:
                 for v in range(callers):
                     first[v] = top[v]
         tick += 1
-        if offered.size:
-            offered[m] = count[0]
+        if book_counts.size:
+            book_counts[m] = count[0]
         for v in range(callers):
-            apart = abs(1.0 / first[v] - 1.0 / top[v]) if first[v] > 0.0 and top[v] > 0.0 else np.inf
-            if count[v] > most[v] or (count[v] == most[v] and count[v] > 0.0 and apart < least[v]):
-                most[v], least[v], chosen[v] = count[v], apart, m
+            imbalance = abs(1.0 / first[v] - 1.0 / top[v]) if first[v] > 0.0 and top[v] > 0.0 else np.inf
+            if count[v] > most[v] or (count[v] == most[v] and count[v] > 0.0 and imbalance < least[v]):
+                most[v], least[v], main_line[v] = count[v], imbalance, m
     return tick
 
 
 @kernel
-def _main_lines(ladders, markets, segments, rows, book, odds, reason, wanted, stamp, work, chosen, main, offered):
-    """Mark the main line of each ladder, and count the books of each market."""
+def _main_lines(
+    ladders, markets, segments, rows, book, odds, reason, wanted, stamp, work, main_line, main, book_counts
+):
+    """Mark the main line of each ladder, and count the books of each market.
+
+    `wanted`, `stamp`, `work`, `main_line` and `book_counts` are those of `main_markets`.
+    """
     tick = np.int64(0)
     for at in ladders:
-        tick = main_markets(at, markets, segments, rows, book, odds, reason, wanted, stamp, tick, work, chosen, offered)
-        if chosen[0] >= 0:
-            main[chosen[0]] = 1
+        tick = main_markets(
+            at, markets, segments, rows, book, odds, reason, wanted, stamp, tick, work, main_line, book_counts
+        )
+        if main_line[0] >= 0:
+            main[main_line[0]] = 1
 
 
 @kernel
 def _outliers(
-    spread, segments, rows, market, book, feed, odds, main, others, bound_main, bound_other, slope, code,
-    reason, measure, not_reference, witness, ids, owners, prices, weights,
+    spread, segments, rows, market, book, feed, odds, main, others, bound_main, bound_other, slope, code, reason,
+    measure, not_reference, witness, ids, owners, prices, weights,
 ):  # fmt: skip
     """Reject a book's market with a price far above the other feeds; set `not_reference` for one far below them."""
     for s in spread:
@@ -733,7 +833,7 @@ def _outliers(
         m = market[a]
         base = bound_main if main[m] != 0 else bound_other
         for i in range(a, b):
-            if reason[i] != 0:
+            if reason[i] != ACCEPTED:
                 continue
             q = _rest(feed[book[i]], count, ids, prices, weights)
             gap = -np.log(odds[i] - 1.0) - np.log(q / (1.0 - q))
@@ -746,24 +846,24 @@ def _outliers(
                         not_reference[j] = 1
     for s in spread:
         for i in range(rows[s], rows[s + 1]):
-            if reason[i] != 0 or np.isnan(measure[i]):
+            if reason[i] != ACCEPTED or np.isnan(measure[i]):
                 continue
             m = market[i]
             a, b = rows[segments[m]], rows[segments[m + 1]]
             worst = measure[i]
             for j in range(a, b):
-                if book[j] == book[i] and reason[j] == 0 and measure[j] < worst:
+                if book[j] == book[i] and reason[j] == ACCEPTED and measure[j] < worst:
                     worst = measure[j]
             for j in range(a, b):
-                if book[j] == book[i] and reason[j] == 0:
+                if book[j] == book[i] and reason[j] == ACCEPTED:
                     reason[j] = code
                     measure[j] = worst
 
 
 @kernel
 def _doubts(
-    spread, segments, rows, market, book, feed, odds, main, others, agree, bound_main, bound_other, slope, confirmed,
-    reason, doubt, witness, ids, owners, prices, weights,
+    spread, segments, rows, market, book, feed, odds, main, others, agreement, bound_main, bound_other, slope,
+    confirmed, reason, doubt, witness, ids, owners, prices, weights,
 ):  # fmt: skip
     """Mark a book's market doubtful if a price is far above the other feeds, which agree but are at most `others`.
 
@@ -771,15 +871,15 @@ def _doubts(
     """
     for s in spread:
         a, b = rows[s], rows[s + 1]
-        if b - a < 3:
+        if b - a < _FEEDS_THAT_AGREE:
             continue
         count = _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights)
-        if count < 3 or count > others:
+        if count < _FEEDS_THAT_AGREE or count > others:
             continue
         m = market[a]
         base = bound_main if main[m] != 0 else bound_other
         for i in range(a, b):
-            if reason[i] != 0 or confirmed[i] != 0:
+            if reason[i] != ACCEPTED or confirmed[i] != 0:
                 continue
             f = feed[book[i]]
             low, high = np.inf, 0.0
@@ -787,25 +887,25 @@ def _doubts(
                 if ids[k] != f:
                     low = min(low, prices[k])
                     high = max(high, prices[k])
-            if np.log(high - 1.0) - np.log(low - 1.0) > agree:
+            if np.log(high - 1.0) - np.log(low - 1.0) > agreement:
                 continue
             q = _rest(f, count, ids, prices, weights)
             if np.log(odds[i] - 1.0) - np.log(high - 1.0) > base + slope / (q * (1.0 - q)):
                 for j in range(rows[segments[m]], rows[segments[m + 1]]):
-                    if book[j] == book[i] and reason[j] == 0:
+                    if book[j] == book[i] and reason[j] == ACCEPTED:
                         doubt[j] = 1
 
 
 @kernel
-def _flaps(chosen, segments, rows, book, flap, code, reason, measure):
+def _flaps(candidates, segments, rows, book, flap, code, reason, measure):
     """Reject a book's market if one of its prices flaps, even if that price is already rejected."""
-    for m in chosen:
+    for m in candidates:
         a, b = rows[segments[m]], rows[segments[m + 1]]
         for i in range(a, b):
             if flap[i] == 0:
                 continue
             for j in range(a, b):
-                if book[j] == book[i] and reason[j] == 0:
+                if book[j] == book[i] and reason[j] == ACCEPTED:
                     reason[j] = code
                     measure[j] = 1.0
 
