@@ -18,6 +18,7 @@ from oddsengine.detection.question import Question, Sharp, prepare
 from oddsengine.detection.results import bet, total_team
 from oddsengine.detection.sweep import Wants, ages, market_fair
 from oddsengine.identity.groups import Ints, Longs
+from oddsengine.pricing.close import CONSENSUS
 from oddsengine.pricing.references import devig_method
 from oddsengine.tables.schema import OddsTable
 
@@ -203,7 +204,7 @@ def _explanation(question: Question, kind: str, opportunity: dict[str, Any], mar
     g = v.groups
     legs = legs[legs >= 0]
     reference = int(v.reference[markets[0]])
-    name = "consensus" if reference == -2 else identity.books[reference] if reference >= 0 else None
+    name = "consensus" if reference == CONSENSUS else identity.books[reference] if reference >= 0 else None
     fair = market_fair(v, markets)
     if v.close is not None and kind == "ev":
         # The fair price for this book: from all others, with its own price as supporting evidence.
@@ -241,7 +242,8 @@ def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.D
     v, g = question.view, question.view.groups
     table = question.table[g.row[rows]]
     rejected = question.prepared.guarded.reason[rows] != 0
-    is_reference = (g.book[rows] == reference) if reference >= 0 else (v.member[g.book[rows]] != 0) & (reference == -2)
+    member = (v.member[g.book[rows]] != 0) & (reference == CONSENSUS)
+    is_reference = (g.book[rows] == reference) if reference >= 0 else member
     role = np.select(
         [np.isin(rows, legs), rejected, is_reference & (v.trusted[rows] != 0), v.offer[rows] != 0],
         ["leg", "set aside", "reference", "offer"],

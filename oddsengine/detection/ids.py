@@ -47,7 +47,17 @@ def _hashes(
     kind: np.uint64, low: Longs, high: Longs, rows: Ints, legs: int, market_ladder: Ints, threshold: Ints, book: Ints,
     side: Ints, ladders: Words, books: Words, out: Words,
 ) -> None:  # fmt: skip
-    """Hash cases with one market, or two if `high` is not empty. Legs with a negative row hash as 0."""
+    """Hash cases with one market, or two if `high` is not empty. Legs with a negative row hash as 0.
+
+    - `kind`: hash of the kind of opportunity
+    - `low`, `high` (per case): markets
+    - `rows` (cases by legs): rows of the legs
+    - `legs`: how many are hashed
+    - `market_ladder` (per market), `threshold`, `book`, `side`: as `ladder`, `threshold`, `book` and `side` of
+      `Groups`
+    - `ladders`, `books`: as `ladder` and `book` of `Hashes`
+    - `out` (per case): the hashes to write
+    """
     start = step(np.uint64(0), kind)
     for c in range(low.size):
         m = low[c]

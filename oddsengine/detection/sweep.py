@@ -10,6 +10,27 @@ reference, and pairs of lines. It may list too many candidates but never misses 
 - `edges`: each book's edge over the fair probability (+EV)
 
 Prices are after commission. The sum of a market with an outcome that no book offers is infinite.
+
+Columns of the kernels:
+
+- `markets`, `segments`, `rows`, `market`, `threshold`, `kind`, `book`, `seen`, `twin`: as in `Groups`
+- `two_sided`, `feed`: as in `Traits`
+- `net`, `reason`, `own`, `width`, `trusted`, `doubt`, `reference`, `fair`, `live`, `rank`, `weight`, `member`,
+  `weighted`, `timed`: as in `FairPrices`; `reference` is a book, `NONE` or `CONSENSUS`
+- `wanted`, `counted`, `suspects`: as in `Offers`, but `wanted` is (books, callers), 1.0 or 0.0, where a kernel serves
+  all callers at once
+- `who` (int64 per case): the caller
+- `candidates` (int64 per case): the market
+- `low`, `high` (int64 per case): markets of the first leg and of the last; equal if all legs are in one market
+- `legs` (int32, cases by outcomes): rows, padded with `NONE`
+- `live_limit`: the time since which a live leg must have been seen
+- `gap_live`, `gap_prematch`: the gaps allowed between the times of legs, microseconds
+- `two_books`: whether the legs must be at two books at least
+- `floor`: the least overround by which a consensus without weights divides
+- `width_limit`: overround above which a reference is not trusted alone
+- `least_worth` (float64 per caller): the least product of fair probability and price, 1 plus the least edge
+- `out_who`, `out_row`, `out_fair`, `out_width`, `out_gap`, `out_seen`, `out_doubt`: the columns of `Edges` to write
+- `ids` (int32), `fairs` (float64): scratch arrays for the feeds and fair probabilities of other books
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,14 +42,19 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import fused, kernel
-from oddsengine.catalog.reasons import CODES
+from oddsengine.catalog.reasons import ACCEPTED, CODES
+from oddsengine.columns import EARLIEST, LATEST, NONE
 from oddsengine.guards.verdicts import Verdicts, main_lines
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, first_gap, step
 from oddsengine.identity.table import Identity
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
+from oddsengine.pricing.close import CONSENSUS
 from oddsengine.pricing.references import FairPrices, ViewSpec, devig_method, fair_prices, view_spec
 
+_ANY_EDGE = -0.5  # a caller who asks for less gets every market with a reference
+_HALF = 50  # hundredths of a half line
+_NO_DIGITS = -1  # digits of nan
 _MANY_ROWS = 64  # longer lists of prices are sorted even for one caller
 
 
@@ -139,39 +165,47 @@ def view(
 
 @fused
 def _sweep(
-    in_market, in_ladder, wanted, edge_least, sum_most, worth_least, apart, bound, markets, segments, rows, book, net,
-    reason, kind, two_sided, threshold, fair, reference, close,
-    best, cost, total, most, sum_who, sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high,
-    pair_over, pair_under, count,
+    in_market, in_ladder, wanted, least_edge, most_sum, least_value, least_distance, bound, markets, segments, rows,
+    book, net, reason, kind, two_sided, threshold, fair, reference, close, best, cost, total, best_worth, sum_who,
+    sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high, pair_over, pair_under, count,
 ):  # fmt: skip
     """One pass for all callers: markets with a low sum of best prices or a possible edge, and pairs of lines.
 
     `wanted` (books, callers) is 1.0 or 0.0. Scratch arrays: `best` and `cost` (segments of a ladder, callers) are the
-    best prices and their inverses; `total` and `most` (callers) are the sum and the best edge of a market. `count` is
-    set to the number of candidates of each of the three kinds, including those that do not fit in the arrays.
+    best prices and their inverses; `total` and `best_worth` (callers) are the sum and the best edge of a market.
+    `count` is set to the number of candidates of each of the three kinds, including those that do not fit in the
+    arrays.
+
+    - `in_market`, `in_ladder`: as `markets` and `ladders` of `Scope`
+    - `least_edge`, `most_sum`, `least_value`, `least_distance` (per caller): thresholds: of +EV, on the sum of a
+      market, of the EV of a middle, and of the distance of its lines in hundredths
+    - `bound`: largest sum of a pair
+    - `close` (float64 per segment): the estimator's probabilities, or empty
+    - `sum_who`, `sum_market`, `sum_total`, `edge_who`, `edge_market`, `pair_who`, `pair_low`, `pair_high`,
+      `pair_over`, `pair_under`: the columns of `Candidates` to write
     """
     n_sums, n_edges, n_pairs = 0, 0, 0
     callers = wanted.shape[1]
-    pairing = False
+    any_pairs = False
     for v in range(callers):
-        pairing |= worth_least[v] < np.inf
+        any_pairs |= least_value[v] < np.inf
     for at in range(markets.size - 1):
         first, last = markets[at], markets[at + 1]
-        whole = pairing and in_ladder[at] != 0 and two_sided[kind[at]] != 0
+        has_pairs = any_pairs and in_ladder[at] != 0 and two_sided[kind[at]] != 0
         base = segments[first]
         for m in range(first, last):
-            if in_market[m] == 0 and not whole:
+            if in_market[m] == 0 and not has_pairs:
                 continue
             for s in range(segments[m], segments[m + 1]):
                 top, price = best[s - base], cost[s - base]
                 for v in range(callers):
                     top[v] = 0.0
                 for i in range(rows[s], rows[s + 1]):
-                    if reason[i] != 0:
+                    if reason[i] != ACCEPTED:
                         continue
-                    mine, x = wanted[book[i]], net[i]
+                    book_callers, x = wanted[book[i]], net[i]
                     for v in range(callers):
-                        y = x * mine[v]
+                        y = x * book_callers[v]
                         top[v] = y if y > top[v] else top[v]
                 for v in range(callers):
                     price[v] = 1.0 / top[v]
@@ -179,26 +213,26 @@ def _sweep(
                 continue
             for v in range(callers):
                 total[v] = 0.0
-                most[v] = np.inf if reference[m] == -2 else 0.0
+                best_worth[v] = np.inf if reference[m] == CONSENSUS else 0.0
             for s in range(segments[m], segments[m + 1]):
                 top, price, p = best[s - base], cost[s - base], fair[s]
                 for v in range(callers):
                     total[v] += price[v]
                     a = top[v] * p
-                    most[v] = a if a > most[v] else most[v]
+                    best_worth[v] = a if a > best_worth[v] else best_worth[v]
             for v in range(callers):
-                if total[v] <= sum_most[v]:
+                if total[v] <= most_sum[v]:
                     if n_sums < sum_who.size:
                         sum_who[n_sums] = v
                         sum_market[n_sums] = m
                         sum_total[n_sums] = total[v]
                     n_sums += 1
-                if reference[m] != -1 and (most[v] >= 1.0 + edge_least[v] or edge_least[v] <= -0.5):
+                if reference[m] != NONE and (best_worth[v] >= 1.0 + least_edge[v] or least_edge[v] <= _ANY_EDGE):
                     if n_edges < edge_who.size:
                         edge_who[n_edges] = v
                         edge_market[n_edges] = m
                     n_edges += 1
-        if not whole:
+        if not has_pairs:
             continue
         # Pairs of lines with a whole number strictly between them. If one reference has both half lines, the best
         # prices must reach the threshold with its probabilities.
@@ -211,19 +245,19 @@ def _sweep(
                 worth = np.inf
                 if reference[low] >= 0 and reference[low] == reference[high]:
                     p, q = fair[segments[low]], fair[segments[high]]
-                    if threshold[low] % 100 == 50 and threshold[high] % 100 == 50 and p >= q:
+                    if threshold[low] % 100 == _HALF and threshold[high] % 100 == _HALF and p >= q:
                         worth = 1.0 + p - q
                         if close.size > 0:  # shifted as in `tails`
                             a, b = close[segments[low]], close[segments[high]]
                             odds_p, odds_q = p / (1.0 - p), q / (1.0 - q)
-                            by = np.sqrt(a / (1.0 - a) / odds_p * (b / (1.0 - b)) / odds_q)
-                            worth = 1.0 + 1.0 / (1.0 + 1.0 / (odds_p * by)) - 1.0 / (1.0 + 1.0 / (odds_q * by))
+                            shift = np.sqrt(a / (1.0 - a) / odds_p * (b / (1.0 - b)) / odds_q)
+                            worth = 1.0 + 1.0 / (1.0 + 1.0 / (odds_p * shift)) - 1.0 / (1.0 + 1.0 / (odds_q * shift))
                             worth = np.inf if np.isnan(worth) else worth
                 for v in range(callers):
                     x = over[v] + under[v]
-                    if x > bound or threshold[high] - threshold[low] < apart[v]:
+                    if x > bound or threshold[high] - threshold[low] < least_distance[v]:
                         continue
-                    if not (worth / x - 1.0 >= worth_least[v]):
+                    if not (worth / x - 1.0 >= least_value[v]):
                         continue
                     if n_pairs < pair_who.size:
                         pair_who[n_pairs] = v
@@ -300,59 +334,67 @@ def most_implied(wants: Wants, epsilon: float) -> Floats:
 
 
 @kernel
-def _best_of(order, ends, n, ranked, book, net, wanted, seen, early, late, distinct, out):
-    """Best row of each of n lists of rows, seen within [early, late] or at an unknown time.
+def _best_of(order, ends, n, is_sorted, book, net, wanted, seen, earliest, latest, two_books, out):
+    """Best row of each of `n` lists of rows, seen within [early, late] or at an unknown time.
 
-    The lists are parts of `order`, sorted by price if `ranked`.
+    `two_books` requires at least two books. Returns the sum of 1/odds, or infinity if there is no such set.
 
-    `distinct` requires at least two books. Returns the sum of 1/odds, or infinity if there is no such set.
+    - `order`, `ends`: rows of all lists, and the offsets of each
+    - `is_sorted`: whether each is sorted by price
+    - `wanted` (uint8 per book): the books of the caller
+    - `earliest`, `latest`: times
+    - `out` (int32, n): the rows to write
     """
     total = 0.0
-    same = True
+    is_one_book = True
     for k in range(n):
-        out[k] = -1
+        out[k] = NONE
     for k in range(n):
         for i in order[ends[k] : ends[k + 1]]:
-            if wanted[book[i]] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
+            if wanted[book[i]] == 0 or (seen[i] != NO_TIME and not earliest <= seen[i] <= latest):
                 continue
             if out[k] < 0 or net[i] > net[out[k]]:
                 out[k] = i
-            if ranked:
+            if is_sorted:
                 break
         if out[k] < 0:
             return np.inf
         total += 1.0 / net[out[k]]
         if book[out[k]] != book[out[0]]:
-            same = False
-    if not distinct or not same:
+            is_one_book = False
+    if not two_books or not is_one_book:
         return total
     # All from one book: find the best replacement of one leg. Among equals, replace the last leg if the new book sorts
     # after the old one, else the earlier leg, so that the tuple of books sorts first.
-    alone = book[out[0]]
+    only_book = book[out[0]]
     least = np.inf
-    place, row = -1, -1
+    place, row = NONE, NONE
     for k in range(n):
-        other = -1
+        other_row = NONE
         for i in order[ends[k] : ends[k + 1]]:
-            if book[i] == alone or wanted[book[i]] == 0 or (seen[i] != NO_TIME and not early <= seen[i] <= late):
+            if (
+                book[i] == only_book
+                or wanted[book[i]] == 0
+                or (seen[i] != NO_TIME and not earliest <= seen[i] <= latest)
+            ):
                 continue
-            if other < 0 or net[i] > net[other]:
-                other = i
-            if ranked:
+            if other_row < 0 or net[i] > net[other_row]:
+                other_row = i
+            if is_sorted:
                 break
-        if other < 0:
+        if other_row < 0:
             continue
         t = 0.0
         for j in range(n):
-            t += 1.0 / net[other if j == k else out[j]]
-        smaller = t < least
+            t += 1.0 / net[other_row if j == k else out[j]]
+        is_better = t < least
         if t == least:
-            if book[other] > alone:
-                smaller = book[row] > alone or book[other] < alone
+            if book[other_row] > only_book:
+                is_better = book[row] > only_book or book[other_row] < only_book
             else:
-                smaller = False
-        if smaller:
-            least, place, row = t, k, other
+                is_better = False
+        if is_better:
+            least, place, row = t, k, other_row
     if place < 0:
         return np.inf
     out[place] = row
@@ -361,16 +403,19 @@ def _best_of(order, ends, n, ranked, book, net, wanted, seen, early, late, disti
 
 @kernel
 def _rank(order, first, end, net):
-    """Sort part of a list of rows by price, the best first, and rows of equal prices in their order."""
+    """Sort part of a list of rows by price, the best first, and rows of equal prices in their order.
+
+    `first` and `end` are offsets in `order`.
+    """
     gap = first_gap(end - first)
     while gap > 0:
         for k in range(first + gap, end):
             i, at = order[k], k
             while at - gap >= first:
-                other = order[at - gap]
-                if net[i] < net[other] or (net[i] == net[other] and i > other):
+                other_row = order[at - gap]
+                if net[i] < net[other_row] or (net[i] == net[other_row] and i > other_row):
                     break
-                order[at] = other
+                order[at] = other_row
                 at -= gap
             order[at] = i
         gap //= 3
@@ -378,68 +423,75 @@ def _rank(order, first, end, net):
 
 @kernel
 def _legs(
-    who, low, high, segments, rows, live, book, net, reason, wanted, seen, timed, oldest, gap_live, gap_prematch,
-    distinct, out, totals, order, ends, trial,
+    who, low, high, segments, rows, live, book, net, reason, wanted, seen, timed, live_limit, gap_live, gap_prematch,
+    two_books, out, totals, order, ends, trial,
 ):  # fmt: skip
-    """Best admissible legs of each case; if timed, seen within a gap of each other, and live ones since `oldest`.
+    """Best admissible legs of each case; if timed, seen within a gap of each other, and live ones since `live_limit`.
 
     A case is a market (low and high are equal), or the first outcome of one market and the last of another. Rows of
     equal cases, which are adjacent, are sorted by price once, and so are long lists. A case without a set has no legs.
+
+    - `out` (int32, cases by outcomes), `totals` (float64 per case): the legs to write, and the sums of their 1/odds
+    - `order`, `ends`, `trial`: scratch arrays for `_best_of`
     """
-    far = np.int64(1) << np.int64(62)
+    bound = np.int64(1) << np.int64(62)
     ends[0] = 0
-    ranked = False
+    is_sorted = False
     for c in range(low.size):
         m, z = low[c], high[c]
-        mine = wanted[who[c]]
+        wanted_books = wanted[who[c]]
         n = segments[m + 1] - segments[m] if m == z else np.int64(2)
-        again = c > 0 and low[c - 1] == m and high[c - 1] == z
-        more = c + 1 < low.size and low[c + 1] == m and high[c + 1] == z
-        if not again or (more and not ranked):
+        is_repeat = c > 0 and low[c - 1] == m and high[c - 1] == z
+        has_repeat = c + 1 < low.size and low[c + 1] == m and high[c + 1] == z
+        if not is_repeat or (has_repeat and not is_sorted):
             for k in range(n):
                 s = segments[z + 1] - 1 if k > 0 and m != z else segments[m] + k
                 j = ends[k]
                 for i in range(rows[s], rows[s + 1]):
-                    if reason[i] == 0:
+                    if reason[i] == ACCEPTED:
                         order[j] = i
                         j += 1
                 ends[k + 1] = j
-            ranked = more or ends[n] > _MANY_ROWS
-            for k in range(n if ranked else 0):
+            is_sorted = has_repeat or ends[n] > _MANY_ROWS
+            for k in range(n if is_sorted else 0):
                 _rank(order, ends[k], ends[k + 1], net)
         for k in range(out.shape[1]):
-            out[c, k] = -1
+            out[c, k] = NONE
         gap = gap_live if live[m] != 0 else gap_prematch
-        since = oldest if live[m] != 0 else -far - far
+        seen_limit = live_limit if live[m] != 0 else -bound - bound
         if not timed or live[m] == 0:
-            totals[c] = _best_of(order, ends, n, ranked, book, net, mine, seen, -far - far, far, distinct, trial)
+            totals[c] = _best_of(
+                order, ends, n, is_sorted, book, net, wanted_books, seen, -bound - bound, bound, two_books, trial
+            )
             if totals[c] == np.inf:
                 continue
-            early, late = far, -far - far
+            earliest, latest = bound, -bound - bound
             for k in range(n):
                 out[c, k] = trial[k]
                 if seen[trial[k]] != NO_TIME:
-                    early = min(early, seen[trial[k]])
-                    late = max(late, seen[trial[k]])
-            if not timed or late <= early or late - early <= gap:
+                    earliest = min(earliest, seen[trial[k]])
+                    latest = max(latest, seen[trial[k]])
+            if not timed or latest <= earliest or latest - earliest <= gap:
                 continue
             for k in range(n):
-                out[c, k] = -1
+                out[c, k] = NONE
         totals[c] = np.inf
         for first in range(n):
             s = segments[z + 1] - 1 if first > 0 and m != z else segments[m] + first
             for i in range(rows[s], rows[s + 1]):
-                if reason[i] != 0 or mine[book[i]] == 0 or seen[i] < since or seen[i] == NO_TIME:
+                if reason[i] != ACCEPTED or wanted_books[book[i]] == 0 or seen[i] < seen_limit or seen[i] == NO_TIME:
                     continue
-                late = seen[i] + gap
-                t = _best_of(order, ends, n, ranked, book, net, mine, seen, seen[i], late, distinct, trial)
-                better = t < totals[c]
+                latest = seen[i] + gap
+                t = _best_of(
+                    order, ends, n, is_sorted, book, net, wanted_books, seen, seen[i], latest, two_books, trial
+                )
+                is_better = t < totals[c]
                 if t == totals[c] and t < np.inf:
                     for k in range(n):
                         if book[trial[k]] != book[out[c, k]]:
-                            better = book[trial[k]] < book[out[c, k]]
+                            is_better = book[trial[k]] < book[out[c, k]]
                             break
-                if better:
+                if is_better:
                     totals[c] = t
                     for k in range(n):
                         out[c, k] = trial[k]
@@ -472,36 +524,40 @@ def _choose(view: Offers, who: Longs, low: Longs, high: Longs, most: int, *, dis
 
 @kernel
 def _share(
-    who, market, legs, segments, rows, book, net, reason, wanted, seen, live, timed, oldest, gap_live, gap_prematch,
+    who, market, legs, segments, rows, book, net, reason, wanted, seen, live, timed, live_limit, gap_live, gap_prematch,
     ends, out,
 ):  # fmt: skip
-    """Write the rows that share the price of each leg, and where they end."""
-    far = np.int64(9223372036854775807)
+    """Write the rows that share the price of each leg, and where they end.
+
+    - `market` (int64 per case): market of the legs
+    - `ends`, `out`: offsets by leg and case, and rows, to write
+    """
+    bound = np.int64(LATEST)
     n = 0
     for k in range(legs.shape[1]):
         for c in range(market.size):
             leg = legs[c, k]
             if leg >= 0:
-                first, last = far, -far - 1
-                for other in legs[c]:
-                    if other >= 0 and seen[other] != NO_TIME:
-                        first, last = min(first, seen[other]), max(last, seen[other])
-                playing = live[market[c]] != 0
-                gap = gap_live if playing else gap_prematch
-                begun = n
+                earliest_leg, latest_leg = bound, -bound - 1
+                for other_leg in legs[c]:
+                    if other_leg >= 0 and seen[other_leg] != NO_TIME:
+                        earliest_leg, latest_leg = min(earliest_leg, seen[other_leg]), max(latest_leg, seen[other_leg])
+                is_live = live[market[c]] != 0
+                gap = gap_live if is_live else gap_prematch
+                begin = n
                 for i in range(rows[segments[market[c]] + k], rows[segments[market[c]] + k + 1]):
-                    if net[i] != net[leg] or reason[i] != 0 or wanted[who[c], book[i]] == 0:
+                    if net[i] != net[leg] or reason[i] != ACCEPTED or wanted[who[c], book[i]] == 0:
                         continue
                     if i != leg and book[i] == book[leg]:
                         continue  # of the leg's book, only the leg
                     if timed and i != leg:
-                        early, late = first, max(last, seen[i])
+                        earliest, latest = earliest_leg, max(latest_leg, seen[i])
                         if seen[i] != NO_TIME:
-                            early = min(early, seen[i])
-                        if (late > early and late - early > gap) or (playing and seen[i] < oldest):
+                            earliest = min(earliest, seen[i])
+                        if (latest > earliest and latest - earliest > gap) or (is_live and seen[i] < live_limit):
                             continue
                     # A book with the same price under two market names counts once.
-                    if n == begun or book[out[n - 1]] != book[i]:
+                    if n == begin or book[out[n - 1]] != book[i]:
                         out[n] = i
                         n += 1
             ends[k * market.size + c + 1] = n
@@ -528,31 +584,39 @@ def sharing(view: Offers, who: Longs, market: Longs, legs: Ints) -> tuple[Longs,
 
 @kernel
 def _two_digits(probability):
-    """A number that differs if two significant digits of a probability do; ties have a number of their own."""
+    """A number that differs if two significant digits of a `probability` do; ties have a number of their own."""
     if np.isnan(probability):
-        return np.int64(-1)
+        return np.int64(_NO_DIGITS)
     millionths = np.int64(np.round(probability * 1e6))
     unit = np.int64(10000)
     while unit > 1 and millionths < 10 * unit:
         unit //= 10
-    twice = 2 * (millionths % unit)
-    return unit * (2 * (millionths // unit) + (2 if twice > unit else 1 if twice == unit else 0))
+    double_rest = 2 * (millionths % unit)
+    return unit * (2 * (millionths // unit) + (2 if double_rest > unit else 1 if double_rest == unit else 0))
 
 
 @kernel
-def _hash_shown(legs, fair, main, slot, moved, ends, sharers, out):
-    """Hash the main line, fair probabilities and sharing rows of each case; bit 0: a leg or one of these moved."""
+def _hash_shown(legs, fair, main, slot, has_moved, ends, sharers, out):
+    """Hash the main line, fair probabilities and sharing rows of each case; bit 0: a leg or one of these moved.
+
+    - `main` (uint8 per case): 1 for the main line
+    - `fair` (float64, cases by outcomes): fair probabilities
+    - `slot` (int32 per row): slot on the board
+    - `has_moved` (uint8 per row): 1 if the price moved
+    - `ends`, `sharers`: offsets and rows, as from `_share`
+    - `out` (uint64 per case): hashes
+    """
     for c in range(out.size):
         h = step(np.uint64(1), np.uint64(main[c]))
-        again = np.uint64(0)
+        any_moved = np.uint64(0)
         for k in range(legs.shape[1]):
             h = step(h, np.uint64(_two_digits(fair[c, k])))
             if legs[c, k] >= 0:
-                again |= np.uint64(moved[legs[c, k]])
+                any_moved |= np.uint64(has_moved[legs[c, k]])
             for i in range(ends[k * out.size + c], ends[k * out.size + c + 1]):
                 h = step(h, np.uint64(slot[sharers[i]]))
-                again |= np.uint64(moved[sharers[i]])
-        out[c] = h << np.uint64(1) | again
+                any_moved |= np.uint64(has_moved[sharers[i]])
+        out[c] = h << np.uint64(1) | any_moved
 
 
 def shown_hash(
@@ -566,75 +630,83 @@ def shown_hash(
 
 @kernel
 def _span(b, first, end, book, trusted, own, seen):
-    """The oldest time of a book's trusted prices in a market's rows, and the oldest and newest known times."""
-    oldest = np.int64(9223372036854775807)
-    low, high = np.int64(9223372036854775807), np.int64(-9223372036854775808)
+    """The oldest time of a book's trusted prices in a market's rows, and the oldest and newest known times.
+
+    The rows are those from `first` to `end`; `b` is the book.
+    """
+    oldest_time = np.int64(LATEST)
+    earliest, latest = np.int64(LATEST), np.int64(EARLIEST)
     for i in range(first, end):
         if book[i] == b and trusted[i] != 0 and not np.isnan(own[i]):
-            oldest = min(oldest, seen[i])
+            oldest_time = min(oldest_time, seen[i])
             if seen[i] != NO_TIME:
-                low = min(low, seen[i])
-                high = max(high, seen[i])
-    return oldest, low, high
+                earliest = min(earliest, seen[i])
+                latest = max(latest, seen[i])
+    return oldest_time, earliest, latest
 
 
 @kernel
-def _apart(s, m, judged, rows, book, own, width, trusted, reference, fair, weight, member, weighted, floor, too_wide):
-    """Fair probability of a segment of market m from its reference without the judged book; nan if none is left."""
+def _apart(
+    s, m, judged_book, rows, book, own, width, trusted, reference, fair, weight, member, weighted, floor, width_limit
+):
+    """Fair probability of a segment of market m from its reference without the judged book; nan if none is left.
+
+    `s` is the segment, `m` its market and `judged_book` the book.
+    """
     ref = reference[m]
-    if ref == -1:
+    if ref == NONE:
         return np.nan
-    if ref == judged:
+    if ref == judged_book:
         return np.nan
     if ref >= 0:
         return fair[s]
-    p, total, wide, members = 0.0, 0.0, 0.0, 0
+    p, weight_sum, width_sum, members = 0.0, 0.0, 0.0, 0
     for i in range(rows[s], rows[s + 1]):
         b = book[i]
-        if trusted[i] == 0 or np.isnan(own[i]) or b == judged or member[b] == 0:
+        if trusted[i] == 0 or np.isnan(own[i]) or b == judged_book or member[b] == 0:
             continue
         w = weight[b] if weighted else 1.0 / max(width[i], floor)
         p += w * own[i]
-        wide += w * width[i]
-        total += w
+        width_sum += w * width[i]
+        weight_sum += w
         members += 1
-    if members == 0 or (members < 2 and (not weighted or wide > too_wide * total)):
+    if members == 0 or (members < 2 and (not weighted or width_sum > width_limit * weight_sum)):
         return np.nan
-    return p / total
+    return p / weight_sum
 
 
 @kernel
 def _edges(
-    who, chosen, segments, rows, book, feed, net, reason, wanted, seen, own, width, trusted, doubt, reference, fair,
-    weight, member, counted, weighted, live, timed, oldest_live, gap_live, gap_prematch, floor, too_wide, leasts, twin,
-    market, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
+    who, candidates, segments, rows, book, feed, net, reason, wanted, seen, own, width, trusted, doubt, reference, fair,
+    weight, member, counted, weighted, live, timed, live_limit, gap_live, gap_prematch, floor, width_limit, least_worth,
+    twin, market, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
 ):  # fmt: skip
-    """Offers with an edge of at least the caller's `leasts` - 1 in the chosen markets.
+    """Offers with an edge of at least the caller's `least_worth` - 1 in some markets.
 
     For each: caller, row, fair probability, width, gap, oldest time, and whether it or its reference is doubtful.
     """
-    found = 0
-    for c in range(chosen.size):
-        m = chosen[c]
+    count = 0
+    for c in range(candidates.size):
+        m = candidates[c]
         ref = reference[m]
-        if ref == -1:
+        if ref == NONE:
             continue
-        mine, counts, least = wanted[who[c]], counted[who[c]], leasts[who[c]]
+        wanted_books, counted_books, worth_limit = wanted[who[c]], counted[who[c]], least_worth[who[c]]
         s0, s1 = segments[m], segments[m + 1]
-        oldest = oldest_live if timed and live[m] != 0 else NO_TIME
-        most_apart = gap_live if live[m] != 0 else gap_prematch
+        seen_limit = live_limit if timed and live[m] != 0 else NO_TIME
+        time_gap = gap_live if live[m] != 0 else gap_prematch
         for s in range(s0, s1):
-            begin = found
+            begin = count
             for r in range(rows[s], rows[s + 1]):
-                if reason[r] != 0 or mine[book[r]] == 0 or book[r] == ref:
+                if reason[r] != ACCEPTED or wanted_books[book[r]] == 0 or book[r] == ref:
                     continue
-                if ref >= 0 and not (fair[s] * net[r] >= least):
+                if ref >= 0 and not (fair[s] * net[r] >= worth_limit):
                     continue
-                if seen[r] < oldest:
+                if seen[r] < seen_limit:
                     continue
-                p, total, wide, members = 0.0, 0.0, 0.0, 0
-                first = seen[r]
-                unsure = doubt[r]
+                p, weight_sum, width_sum, members = 0.0, 0.0, 0.0, 0
+                oldest_time = seen[r]
+                is_doubtful = doubt[r]
                 for i in range(rows[s], rows[s + 1]):
                     b = book[i]
                     if trusted[i] == 0 or np.isnan(own[i]) or b == book[r]:
@@ -642,37 +714,37 @@ def _edges(
                     if b != ref if ref >= 0 else member[b] == 0:
                         continue
                     if timed:
-                        earliest, low, high = _span(b, rows[s0], rows[s1], book, trusted, own, seen)
+                        oldest_of_book, earliest, latest = _span(b, rows[s0], rows[s1], book, trusted, own, seen)
                         if seen[r] != NO_TIME:
-                            low, high = min(low, seen[r]), max(high, seen[r])
-                        if earliest < oldest or (high > low and high - low > most_apart):
+                            earliest, latest = min(earliest, seen[r]), max(latest, seen[r])
+                        if oldest_of_book < seen_limit or (latest > earliest and latest - earliest > time_gap):
                             continue
-                        first = min(first, earliest)
-                    unsure |= doubt[i]
+                        oldest_time = min(oldest_time, oldest_of_book)
+                    is_doubtful |= doubt[i]
                     w = 1.0
                     if ref < 0:
                         w = weight[b] if weighted else 1.0 / max(width[i], floor)
                     p += w * own[i]
-                    wide += w * width[i]
-                    total += w
+                    width_sum += w * width[i]
+                    weight_sum += w
                     members += 1
                 # A wide reference is not trusted alone, whether the consensus is the catalog's or the caller's.
-                alone = ref < 0 and members < 2 and (not weighted or wide > too_wide * total)
-                if members == 0 or alone:
+                is_alone = ref < 0 and members < 2 and (not weighted or width_sum > width_limit * weight_sum)
+                if members == 0 or is_alone:
                     continue
-                p /= total
+                p /= weight_sum
                 # Of the outcomes that settle on the same fact, the one that is least likely decides.
                 t = twin[s] if twin.size > 0 else s
                 while t != s:
                     if rows[t] < rows[t + 1]:
                         q = _apart(
                             t, market[rows[t]], book[r], rows, book, own, width, trusted, reference, fair, weight,
-                            member, weighted, floor, too_wide,
+                            member, weighted, floor, width_limit,
                         )  # fmt: skip
                         if not np.isnan(q):
                             p = min(p, q)
                     t = twin[t]
-                if not (p * net[r] >= least):
+                if not (p * net[r] >= worth_limit):
                     continue
                 if not timed:
                     for i in range(rows[s], rows[s + 1]):
@@ -680,13 +752,13 @@ def _edges(
                         if trusted[i] == 0 or np.isnan(own[i]) or b == book[r]:
                             continue
                         if b == ref if ref >= 0 else member[b] != 0:
-                            earliest, _, _ = _span(b, rows[s0], rows[s1], book, trusted, own, seen)
-                            first = min(first, earliest)
+                            oldest_of_book, _, _ = _span(b, rows[s0], rows[s1], book, trusted, own, seen)
+                            oldest_time = min(oldest_time, oldest_of_book)
                 n = 0
                 for i in range(rows[s], rows[s + 1]):
                     b = book[i]
                     f = feed[b]
-                    if np.isnan(own[i]) or counts[b] == 0 or f == feed[book[r]]:
+                    if np.isnan(own[i]) or counted_books[b] == 0 or f == feed[book[r]]:
                         continue
                     if (ref >= 0 and f == feed[ref]) or (ref < 0 and member[b] != 0):
                         continue
@@ -708,19 +780,19 @@ def _edges(
                     q = 0.5 * (fairs[(n - 1) // 2] + fairs[n // 2])
                     gap = abs(np.log(p / (1.0 - p)) - np.log(q / (1.0 - q)))
                 # One row a book: the better of its admissible prices, which stand side by side.
-                if found > begin and book[out_row[found - 1]] == book[r]:
-                    if net[out_row[found - 1]] >= net[r]:
+                if count > begin and book[out_row[count - 1]] == book[r]:
+                    if net[out_row[count - 1]] >= net[r]:
                         continue
-                    found -= 1
-                out_who[found] = who[c]
-                out_row[found] = r
-                out_fair[found] = p
-                out_width[found] = wide / total
-                out_gap[found] = gap
-                out_seen[found] = first
-                out_doubt[found] = unsure
-                found += 1
-    return found
+                    count -= 1
+                out_who[count] = who[c]
+                out_row[count] = r
+                out_fair[count] = p
+                out_width[count] = width_sum / weight_sum
+                out_gap[count] = gap
+                out_seen[count] = oldest_time
+                out_doubt[count] = is_doubtful
+                count += 1
+    return count
 
 
 class Edges(NamedTuple):
@@ -737,20 +809,30 @@ class Edges(NamedTuple):
 
 @kernel
 def _close_edges(
-    who, chosen, segments, rows, book, net, reason, wanted, suspects, outlier, seen, doubt, live, timed, oldest_live,
-    leasts, twin, fair, width, segment, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt,
+    who, candidates, segments, rows, book, net, reason, wanted, suspects, outlier, seen, doubt, live, timed, live_limit,
+    least_worth, twin, fair, width, segment, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt,
 ):  # fmt: skip
-    """Offers in the chosen markets whose edge over the estimator's fair price is at least the caller's `leasts` - 1."""
-    found = 0
-    for c in range(chosen.size):
-        m, mine, least = chosen[c], wanted[who[c]], leasts[who[c]]
-        oldest = oldest_live if timed and live[m] != 0 else NO_TIME
-        shows = outlier if suspects[who[c]] != 0 and live[m] == 0 else np.uint8(0)
+    """Offers in some markets whose edge over the estimator's fair price is at least the caller's `least_worth` - 1.
+
+    - `outlier`: code of the guard whose pre-match prices `suspects` includes
+    - `fair`, `width` (float64 per row), `segment` (float64 per segment): as `row`, `width` and `segment` of the
+      estimator's `Fair`
+    """
+    count = 0
+    for c in range(candidates.size):
+        m, wanted_books, worth_limit = candidates[c], wanted[who[c]], least_worth[who[c]]
+        seen_limit = live_limit if timed and live[m] != 0 else NO_TIME
+        allowed_reason = outlier if suspects[who[c]] != 0 and live[m] == 0 else np.uint8(ACCEPTED)
         for s in range(segments[m], segments[m + 1]):
-            begin = found
+            begin = count
             for r in range(rows[s], rows[s + 1]):
                 p = fair[r]
-                if (reason[r] != 0 and reason[r] != shows) or mine[book[r]] == 0 or np.isnan(p) or seen[r] < oldest:
+                if (
+                    (reason[r] != ACCEPTED and reason[r] != allowed_reason)
+                    or wanted_books[book[r]] == 0
+                    or np.isnan(p)
+                    or seen[r] < seen_limit
+                ):
                     continue
                 # Of the outcomes that settle on the same fact, the one that is least likely decides.
                 t = twin[s] if twin.size > 0 else s
@@ -758,17 +840,17 @@ def _close_edges(
                     if not np.isnan(segment[t]):
                         p = min(p, segment[t])
                     t = twin[t]
-                if not (p * net[r] >= least):
+                if not (p * net[r] >= worth_limit):
                     continue
                 # One row a book: the better of its prices, which stand side by side.
-                if found > begin and book[out_row[found - 1]] == book[r]:
-                    if net[out_row[found - 1]] >= net[r]:
+                if count > begin and book[out_row[count - 1]] == book[r]:
+                    if net[out_row[count - 1]] >= net[r]:
                         continue
-                    found -= 1
-                out_who[found], out_row[found], out_fair[found], out_width[found] = who[c], r, p, width[r]
-                out_gap[found], out_seen[found], out_doubt[found] = np.nan, seen[r], doubt[r]
-                found += 1
-    return found
+                    count -= 1
+                out_who[count], out_row[count], out_fair[count], out_width[count] = who[c], r, p, width[r]
+                out_gap[count], out_seen[count], out_doubt[count] = np.nan, seen[r], doubt[r]
+                count += 1
+    return count
 
 
 def _room(g: Groups, markets: Longs) -> Edges:
@@ -796,29 +878,34 @@ def edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edges:
 
 
 @kernel
-def _close_candidates(chosen, segments, rows, book, net, fair, wanted, least, most, out_who, out_market):
-    """Callers and markets in which the largest product of fair probability and price reaches the caller's `least`.
+def _close_candidates(scope, segments, rows, book, net, fair, wanted, least_worth, best_worth, out_who, out_market):
+    """Callers and markets in which the largest product of fair probability and price reaches `least_worth`.
 
     `wanted` (books, callers) is 1.0 or 0.0. Returns their number, including those that do not fit in the arrays.
+
+    - `scope` (uint8 per market): 1 if it is searched
+    - `fair` (float64 per row): the estimator's
+    - `best_worth` (float64 per caller): scratch array
+    - `out_market` (int64): markets
     """
-    found = 0
-    for m in range(chosen.size):
-        if chosen[m] == 0:
+    count = 0
+    for m in range(scope.size):
+        if scope[m] == 0:
             continue
-        most[:] = -1.0
+        best_worth[:] = -1.0
         for i in range(rows[segments[m]], rows[segments[m + 1]]):
             worth = fair[i] * net[i]
             if np.isnan(worth):
                 continue
-            mine = wanted[book[i]]
-            for v in range(most.size):
-                most[v] = max(most[v], worth * mine[v])
-        for v in range(most.size):
-            if most[v] >= least[v]:
-                if found < out_who.size:
-                    out_who[found], out_market[found] = v, m
-                found += 1
-    return found
+            book_callers = wanted[book[i]]
+            for v in range(best_worth.size):
+                best_worth[v] = max(best_worth[v], worth * book_callers[v])
+        for v in range(best_worth.size):
+            if best_worth[v] >= least_worth[v]:
+                if count < out_who.size:
+                    out_who[count], out_market[count] = v, m
+                count += 1
+    return count
 
 
 def close_candidates(view: Offers, least: Floats, markets: Bytes) -> tuple[Longs, Longs]:
@@ -863,8 +950,11 @@ def _fairest(
 
     If there is none but every outcome is offered, the best offers and their places in `out` are written to `odds` and
     `place`, market after market. Returns the number of such markets.
+
+    - `out` (float64, markets by outcomes): probabilities to write
+    - `ends` (int64): offsets of the markets in `odds`
     """
-    bare = 0
+    n_bare = 0
     at = np.int64(0)
     for c in range(markets.size):
         for k in range(out.shape[1]):
@@ -872,14 +962,14 @@ def _fairest(
         m = markets[c]
         if m < 0:
             continue
-        mine = wanted[who[c]]
+        wanted_books = wanted[who[c]]
         n = segments[m + 1] - segments[m]
-        missing, offered = False, True
+        is_incomplete, is_offered = False, True
         for k in range(n):
             s = segments[m] + k
             sum_p, sum_w, top = 0.0, 0.0, 0.0
             for i in range(rows[s], rows[s + 1]):
-                if reason[i] == 0 and mine[book[i]] != 0:
+                if reason[i] == ACCEPTED and wanted_books[book[i]] != 0:
                     top = max(top, net[i])
                 if member[book[i]] != 0 and trusted[i] != 0 and not np.isnan(own[i]):
                     w = weight[book[i]] if weighted else 1.0 / max(width[i], floor)
@@ -887,17 +977,17 @@ def _fairest(
                     sum_w += w
             if reference[m] >= 0:
                 out[c, k] = fair[s]
-            elif reference[m] == -2 and sum_w > 0.0:
+            elif reference[m] == CONSENSUS and sum_w > 0.0:
                 out[c, k] = sum_p / sum_w
-            missing = missing or np.isnan(out[c, k])
-            offered = offered and top > 0.0
+            is_incomplete = is_incomplete or np.isnan(out[c, k])
+            is_offered = is_offered and top > 0.0
             odds[at + k] = top
             place[at + k] = c * out.shape[1] + k
-        if missing and offered:
+        if is_incomplete and is_offered:
             at += n
-            bare += 1
-            ends[bare] = at
-    return bare
+            n_bare += 1
+            ends[n_bare] = at
+    return n_bare
 
 
 def market_fair(view: Offers, markets: Longs, who: Longs | None = None) -> Floats:

@@ -7,6 +7,25 @@ also the point at minus one half.
 
 With the method `close`, a ladder only gives the shape: its logits are shifted by one constant, so that their mean
 matches the estimator's.
+
+Columns of the kernels:
+
+- `markets`, `segments`, `rows`, `book`, `threshold`, `event`, `live`, `kind`: as in `Groups`
+- `net`, `reason`, `own`, `trusted`, `rank`, `reference`, `wanted`, `counted`: as in `Offers`, but `wanted` is (books,
+  callers), 1.0 or 0.0
+- `feed`: as in `Traits`
+- `role`, `period`, `full`, `sport`, `shapes`, `scales`, `tables`: as in `Forms`; the plurals are its tables by kind and
+  sport
+- `two`, `three`, `level`, `totals`: as in `Curves`
+- `who`, `ladder` (int64 per case), `points` (int64, cases by 4): caller, ladder and points of a case, hundredths,
+  ascending
+- `tail` (float64, rows by 4), `source` (uint8 per row): as in `Tails`
+- `row_of_case` (int64 per case), `first_case` (int64 per row): the row of a case, and the first case of a row
+- `book_tails` (float64, 2 by 4 by books): each book's tails of a ladder at the points, nan if unknown; by `_ANY`
+  price and by `_TRUSTED` ones
+- `column` (int64 by point): the first point that is equal, whose tail is stored
+- `ids` (int32): books with a tail at the first point, sorted
+- `close` (float64 per segment): the estimator's probabilities
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,13 +36,19 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
+from oddsengine.catalog.reasons import ACCEPTED
+from oddsengine.columns import NONE
 from oddsengine.detection.sweep import Offers, market_fair
 from oddsengine.guards.verdicts import main_markets
 from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs
 from oddsengine.identity.traits import MarketKind
 from oddsengine.maths import middle
+from oddsengine.pricing.references import UNRANKED
 
 NOWHERE, LADDER, MEDIAN, SHAPE = 0, 1, 2, 3
+_ANY, _TRUSTED = 0, 1  # first index of the tails of books
+_HALF = 50  # one half, hundredths
+_WORD_BITS = 64
 
 _MARGIN, _TWO_WAY, _THREE_WAY, _TOTAL = 1, 2, 3, 4  # values of `Forms.role`
 _ROLES = {"spread": _MARGIN, "moneyline": _TWO_WAY, "moneyline_3way": _THREE_WAY, "total": _TOTAL}
@@ -117,33 +142,37 @@ class Curves(NamedTuple):
 
 
 @kernel
-def _link(event, live, kind, markets, role, period, full, sport, level, shapes, two, three, known, totals):
-    """For each ladder of a game's margin, find the moneylines and total of its event and period; ladders by event."""
+def _link(event, live, kind, markets, role, period, full, sport, sport_level, shapes, two, three, level, totals):
+    """For each ladder of a game's margin, find the moneylines and total of its event and period; ladders by event.
+
+    - `sport_level` (float64 per sport): as `level` of `Forms`
+    - `shapes` (int64, kinds by sports): as `shape` of `Forms`
+    """
     first, n = 0, event.size
     while first < n:
         end = first + 1
         while end < n and event[end] == event[first] and live[end] == live[first]:
             end += 1
         for at in range(first, end):
-            two[at] = three[at] = totals[at] = -1
-            known[at] = np.nan
-            if role[kind[at]] != 1:
+            two[at] = three[at] = totals[at] = NONE
+            level[at] = np.nan
+            if role[kind[at]] != _MARGIN:
                 continue
             if full[kind[at]] != 0:
-                known[at] = level[sport[event[at]]]
+                level[at] = sport_level[sport[event[at]]]
             # Regulation's three ways say nothing of a margin that overtime decides, nor two ways of one that may be 0.
-            settled = not np.isnan(known[at])
-            scaled = shapes[kind[at], sport[event[at]]] == middle.SKELLAM
-            for other in range(first, end):
-                what = role[kind[other]]
-                if what < 2 or period[kind[other]] != period[kind[at]]:
+            has_level = not np.isnan(level[at])
+            is_skellam = shapes[kind[at], sport[event[at]]] == middle.SKELLAM
+            for other_ladder in range(first, end):
+                other_role = role[kind[other_ladder]]
+                if other_role < _TWO_WAY or period[kind[other_ladder]] != period[kind[at]]:
                     continue
-                if what == 2 and settled and two[at] < 0:
-                    two[at] = markets[other]
-                elif what == 3 and not settled and three[at] < 0:
-                    three[at] = markets[other]
-                elif what == 4 and scaled and totals[at] < 0:
-                    totals[at] = other
+                if other_role == _TWO_WAY and has_level and two[at] < 0:
+                    two[at] = markets[other_ladder]
+                elif other_role == _THREE_WAY and not has_level and three[at] < 0:
+                    three[at] = markets[other_ladder]
+                elif other_role == _TOTAL and is_skellam and totals[at] < 0:
+                    totals[at] = other_ladder
         first = end
 
 
@@ -159,19 +188,21 @@ def curves(g: Groups, forms: Forms) -> Curves:
 
 
 @kernel
-def _fill(held, j, segment, scale, shift, rows, books, own, trusted, ids, n):
-    """Store `scale` p + `shift` at point j for the books of a segment (fair probability p) without a tail there yet.
+def _fill(book_tails, j, segment, scale, shift, rows, book, own, trusted, ids, n):
+    """Store `scale` p + `shift` at point `j` for the books of a segment (fair probability p) without a tail there yet.
 
-    `held` is (2, 4, books): from any price, and from trusted ones. The first point determines the books, sorted in
-    `ids`; other points are stored only for these. Returns the number of books.
+    `book_tails` is (2, 4, books): from any price, and from trusted ones. The first point determines the books, sorted
+    in `ids`; other points are stored only for these. Returns the number of books.
+
+    `segment` is `NONE` if there is none; `n` is the number of books so far.
     """
     if segment < 0:
         return n
     for i in range(rows[segment], rows[segment + 1]):
         if np.isnan(own[i]):
             continue
-        b = books[i]
-        if np.isnan(held[0, 0, b]):
+        b = book[i]
+        if np.isnan(book_tails[_ANY, 0, b]):
             if j > 0:
                 continue
             k = n
@@ -181,97 +212,103 @@ def _fill(held, j, segment, scale, shift, rows, books, own, trusted, ids, n):
             ids[k] = b
             n += 1
         p = own[i] * scale + shift
-        if np.isnan(held[0, j, b]):
-            held[0, j, b] = p
-        if trusted[i] != 0 and np.isnan(held[1, j, b]):
-            held[1, j, b] = p
+        if np.isnan(book_tails[_ANY, j, b]):
+            book_tails[_ANY, j, b] = p
+        if trusted[i] != 0 and np.isnan(book_tails[_TRUSTED, j, b]):
+            book_tails[_TRUSTED, j, b] = p
     return n
 
 
 @kernel
 def _read(
-    who, ladder, points, markets, segments, rows, books, own, trusted, rank, counted, feed, threshold, two, three,
-    level, tail, source, first, of, voices, held, ids, speaks, order, spread, column,
+    who, ladder, points, markets, segments, rows, book, own, trusted, rank, counted, feed, threshold, two, three, level,
+    tail, source, first_case, row_of_case, row_speakers, book_tails, ids, speakers, order, spread, column,
 ):  # fmt: skip
     """Tails of cases (ladder, four points) from the first reference that has all four, else the books' median.
 
     A book's tail at a point is its half line there; at plus or minus one half of a margin also its moneyline, or its
-    half line on the other side of 0. `held` must be nan on entry. Equal cases of several callers should be adjacent:
-    they share a row if the same books contribute, which `voices` records. Returns the number of rows.
+    half line on the other side of 0. `book_tails` must be nan on entry. Equal cases of several callers should be
+    adjacent: they share a row if the same books contribute, which `row_speakers` records. Returns the number of rows.
+
+    Scratch arrays: `speakers` are the books of a ladder with all four tails, `row_speakers` (bits per row) those that
+    count for its callers, and `order` one book per feed, by the difference of its outer tails (`spread`).
     """
-    n, made, begin, n_voices = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    n, n_rows, begin, n_speakers = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for c in range(ladder.size):
         at = ladder[c]
-        again = c > 0 and at == ladder[c - 1]
+        is_repeat = c > 0 and at == ladder[c - 1]
         for j in range(4):
-            again = again and points[c, j] == points[c - 1, j]
-        if not again:
+            is_repeat = is_repeat and points[c, j] == points[c - 1, j]
+        if not is_repeat:
             for k in range(n):
                 for j in range(4):
-                    held[0, j, ids[k]] = held[1, j, ids[k]] = np.nan
+                    book_tails[_ANY, j, ids[k]] = book_tails[_TRUSTED, j, ids[k]] = np.nan
             n = _hold(
-                at, points[c], markets, segments, rows, books, own, trusted, threshold, two[at], three[at], level[at],
-                held, ids, column,
+                at, points[c], markets, segments, rows, book, own, trusted, threshold, two[at], three[at], level[at],
+                book_tails, ids, column,
             )  # fmt: skip
-            begin = made
-            best, chosen, n_voices = np.int32(2147483647), np.int32(-1), 0
+            begin = n_rows
+            best_rank, best_book, n_speakers = np.int32(UNRANKED), np.int32(NONE), 0
             for k in range(n):
                 b = ids[k]
-                if _falls(held, 0, column, b):
-                    speaks[n_voices] = b
-                    n_voices += 1
-                if rank[b] < best and _falls(held, 1, column, b):
-                    best, chosen = rank[b], b
-            if chosen >= 0:
-                source[made], first[made] = 1, c
+                if _falls(book_tails, _ANY, column, b):
+                    speakers[n_speakers] = b
+                    n_speakers += 1
+                if rank[b] < best_rank and _falls(book_tails, _TRUSTED, column, b):
+                    best_rank, best_book = rank[b], b
+            if best_book >= 0:
+                source[n_rows], first_case[n_rows] = LADDER, c
                 for j in range(4):
-                    tail[made, j] = held[1, column[j], chosen]
-                made += 1
-        if made > begin and source[begin] == 1:  # the same for all callers
-            of[c] = begin
+                    tail[n_rows, j] = book_tails[_TRUSTED, column[j], best_book]
+                n_rows += 1
+        if n_rows > begin and source[begin] == LADDER:  # the same for all callers
+            row_of_case[c] = begin
             continue
-        voice, bit = np.uint64(0), np.uint64(1)
-        for k in range(n_voices):
-            voice |= bit if counted[who[c], speaks[k]] != 0 else np.uint64(0)
+        bits, bit = np.uint64(0), np.uint64(1)
+        for k in range(n_speakers):
+            bits |= bit if counted[who[c], speakers[k]] != 0 else np.uint64(0)
             bit <<= np.uint64(1)
-        row = begin if n_voices <= 64 else made
-        while row < made and voices[row] != voice:
+        row = begin if n_speakers <= _WORD_BITS else n_rows
+        while row < n_rows and row_speakers[row] != bits:
             row += 1
-        of[c] = row
-        if row < made:
+        row_of_case[c] = row
+        if row < n_rows:
             continue
-        made += 1
-        voices[row], source[row], first[row] = voice, 0, c
-        found = 0
-        for k in range(n_voices):
-            b = speaks[k]
-            twin = counted[who[c], b] == 0
-            for x in range(found):
-                twin = twin or feed[order[x]] == feed[b]
-            if twin:
+        n_rows += 1
+        row_speakers[row], source[row], first_case[row] = bits, NOWHERE, c
+        n_feeds = 0
+        for k in range(n_speakers):
+            b = speakers[k]
+            is_skipped = counted[who[c], b] == 0
+            for x in range(n_feeds):
+                is_skipped = is_skipped or feed[order[x]] == feed[b]
+            if is_skipped:
                 continue
-            gap = held[0, column[0], b] - held[0, column[3], b]
-            x = found
+            gap = book_tails[_ANY, column[0], b] - book_tails[_ANY, column[3], b]
+            x = n_feeds
             while x > 0 and spread[x - 1] > gap:
                 spread[x] = spread[x - 1]
                 order[x] = order[x - 1]
                 x -= 1
             spread[x] = gap
             order[x] = b
-            found += 1
+            n_feeds += 1
         for j in range(4):
             tail[row, j] = np.nan
-        if found > 0:
-            source[row] = 2
-            low, high = order[(found - 1) // 2], order[found // 2]
+        if n_feeds > 0:
+            source[row] = MEDIAN
+            low, high = order[(n_feeds - 1) // 2], order[n_feeds // 2]
             for j in range(4):
-                tail[row, j] = 0.5 * (held[0, column[j], low] + held[0, column[j], high])
-    return made
+                tail[row, j] = 0.5 * (book_tails[_ANY, column[j], low] + book_tails[_ANY, column[j], high])
+    return n_rows
 
 
 @kernel
 def _segment(point, low, end, segments, threshold):
-    """First segment of the market of a ladder (low to end) at a point, -1 if there is none."""
+    """First segment of the market of a ladder (low to end) at a point, `NONE` if there is none.
+
+    `low` and `end` are markets, `point` is in hundredths.
+    """
     high = end
     while low < high:
         m = (low + high) // 2
@@ -279,13 +316,18 @@ def _segment(point, low, end, segments, threshold):
             low = m + 1
         else:
             high = m
-    return segments[low] if low < end and threshold[low] == point else np.int64(-1)
+    return segments[low] if low < end and threshold[low] == point else np.int64(NONE)
 
 
 @kernel
-def _hold(at, points, markets, segments, rows, books, own, trusted, threshold, two, three, level, held, ids, column):
-    """Collect each book's tails of a ladder at four points in `held`; `column` is the book's. Returns their number."""
-    settled = not np.isnan(level)
+def _hold(
+    at, points, markets, segments, rows, book, own, trusted, threshold, two, three, level, book_tails, ids, column
+):
+    """Collect each book's tails of a ladder at four points in `book_tails`. Returns the number of books.
+
+    `at` is the ladder, and `two`, `three` and `level` are its own.
+    """
+    has_level = not np.isnan(level)
     n = np.int64(0)
     for j in range(4):
         point = points[j]
@@ -293,32 +335,35 @@ def _hold(at, points, markets, segments, rows, books, own, trusted, threshold, t
         if j > 0 and point == points[j - 1]:
             column[j] = column[j - 1]
             continue
-        here = _segment(point, markets[at], markets[at + 1], segments, threshold)
-        across = _segment(-point, markets[at], markets[at + 1], segments, threshold)
-        n = _fill(held, j, here, 1.0, 0.0, rows, books, own, trusted, ids, n)
-        if abs(point) == 50 and settled:
-            shift = 0.0 if point == 50 else level
+        segment = _segment(point, markets[at], markets[at + 1], segments, threshold)
+        mirror_segment = _segment(-point, markets[at], markets[at + 1], segments, threshold)
+        n = _fill(book_tails, j, segment, 1.0, 0.0, rows, book, own, trusted, ids, n)
+        if abs(point) == _HALF and has_level:
+            shift = 0.0 if point == _HALF else level
             if two >= 0:
-                n = _fill(held, j, segments[two], 1.0 - level, shift, rows, books, own, trusted, ids, n)
-            shift = -level if point == 50 else level
-            n = _fill(held, j, across, 1.0, shift, rows, books, own, trusted, ids, n)
-        elif abs(point) == 50 and three >= 0:
+                n = _fill(book_tails, j, segments[two], 1.0 - level, shift, rows, book, own, trusted, ids, n)
+            shift = -level if point == _HALF else level
+            n = _fill(book_tails, j, mirror_segment, 1.0, shift, rows, book, own, trusted, ids, n)
+        elif abs(point) == _HALF and three >= 0:
             s = segments[three]
-            if point == 50:
-                n = _fill(held, j, s, 1.0, 0.0, rows, books, own, trusted, ids, n)
+            if point == _HALF:
+                n = _fill(book_tails, j, s, 1.0, 0.0, rows, book, own, trusted, ids, n)
             else:
-                n = _fill(held, j, s + 2, -1.0, 1.0, rows, books, own, trusted, ids, n)
+                n = _fill(book_tails, j, s + 2, -1.0, 1.0, rows, book, own, trusted, ids, n)
         if n == 0:
             break
     return n
 
 
 @kernel
-def _falls(held, which, column, b):
-    """Whether a book has all four tails and they do not increase."""
+def _falls(book_tails, origin, column, b):
+    """Whether a book has all four tails and they do not increase.
+
+    `origin` is `_ANY` or `_TRUSTED`, and `b` the book.
+    """
     last = 1.0
     for j in range(4):
-        p = held[which, column[j], b]
+        p = book_tails[origin, column[j], b]
         if not (p <= last):
             return False
         last = p
@@ -329,7 +374,7 @@ def _falls(held, which, column, b):
 def _centre(ladder, points, markets, segments, threshold, two, three, level, close, source, tail):
     """Shift the logits of each case's tails so that their mean matches the estimated closing probabilities."""
     for c in range(ladder.size):
-        if source[c] == 0:
+        if source[c] == NOWHERE:
             continue
         at, total, n = ladder[c], 0.0, 0
         for j in range(4):
@@ -337,12 +382,12 @@ def _centre(ladder, points, markets, segments, threshold, two, three, level, clo
             for m in range(markets[at], markets[at + 1]):
                 if threshold[m] == points[c, j]:
                     p = close[segments[m]]
-            if np.isnan(p) and abs(points[c, j]) == 50:
+            if np.isnan(p) and abs(points[c, j]) == _HALF:
                 if two[at] >= 0:
-                    p = close[segments[two[at]]] * (1.0 - level[at]) + (0.0 if points[c, j] == 50 else level[at])
+                    p = close[segments[two[at]]] * (1.0 - level[at]) + (0.0 if points[c, j] == _HALF else level[at])
                 elif three[at] >= 0:
                     s = segments[three[at]]
-                    p = close[s] if points[c, j] == 50 else 1.0 - close[s + 2]
+                    p = close[s] if points[c, j] == _HALF else 1.0 - close[s + 2]
             q = tail[c, j]
             if 0.0 < p < 1.0 and 0.0 < q < 1.0:
                 total += np.log(p / (1.0 - p)) - np.log(q / (1.0 - q))
@@ -374,16 +419,20 @@ def ladder_tails(view: Offers, links: Curves, who: Longs, ladder: Longs, points:
 
 
 @kernel
-def _feeds(ladder, markets, segments, rows, books, feed, reason, stamp, out):
-    """Number of feeds that quote each ladder."""
+def _feeds(ladder, markets, segments, rows, book, feed, reason, stamp, out):
+    """Number of feeds that quote each ladder.
+
+    - `stamp` (int64 per feed): scratch array, `NONE` on entry
+    - `out` (int64 per case): the numbers
+    """
     for c in range(ladder.size):
         if c > 0 and ladder[c] == ladder[c - 1]:
             out[c] = out[c - 1]
             continue
         n = 0
         for i in range(rows[segments[markets[ladder[c]]]], rows[segments[markets[ladder[c] + 1]]]):
-            f = feed[books[i]]
-            if reason[i] == 0 and stamp[f] != c:
+            f = feed[book[i]]
+            if reason[i] == ACCEPTED and stamp[f] != c:
                 stamp[f] = c
                 n += 1
         out[c] = n
@@ -399,98 +448,112 @@ def feeds(view: Offers, ladder: Longs) -> Longs:
 
 @kernel
 def _bases(
-    who, ladder, markets, segments, rows, book, net, reason, wanted, reference, threshold, event, kind, totals, known,
-    sport, shapes, scales, tables, stamp, work, mains, others, row_of, none,
-    caller, market, line, shape, scale, level, table, total_of, of_case,
+    who, ladder, markets, segments, rows, book, net, reason, wanted, reference, threshold, event, kind, totals,
+    ladder_level, sport, shapes, scales, tables, stamp, work, mains, total_mains, row_of, no_counts, caller, market,
+    line, shape, scale, level, table, total_of, row_of_case,
 ):  # fmt: skip
     """List the fits that some callers' cases need; the cases of a ladder are adjacent.
 
-    One row per ladder and main line: the main market (-1: none), its line, and the shape without the location. Callers
+    One row per ladder and main line: the main market or `NONE`, its line, and the shape without the location. Callers
     share it if a reference or the estimator prices the main line; else each has its own, since best prices differ.
-    Then follow the totals that scale Skellam margins; `total_of` is the row of a ladder's total, or -1. Returns the
-    numbers of ladder rows and of all rows. `row_of` must be -1 for every caller on entry.
+    Then follow the totals that scale Skellam margins; `total_of` is the row of a ladder's total, or `NONE`. Returns the
+    numbers of ladder rows and of all rows. `row_of` must be `NONE` for every caller on entry.
+
+    - `stamp`, `work`, `mains`, `total_mains`, `no_counts`: scratch arrays for `main_markets`; `total_mains` are the
+      main lines of the total
+    - `ladder_level` (float64 per ladder): as `level` of `Curves`
+    - `caller`, `market`, `line`, `shape`, `scale`, `level`, `table`, `total_of`: columns by row to write
+    - `row_of` (int64 per caller), `row_of_case`: the row of each caller's, and each case's, ladder
     """
-    ladders, begin, tick = 0, 0, np.int64(0)
+    n_ladders, begin, tick = 0, 0, np.int64(0)
     for c in range(ladder.size):
         at, v = ladder[c], who[c]
         if c == 0 or at != ladder[c - 1]:
-            begin = ladders
-            tick = main_markets(at, markets, segments, rows, book, net, reason, wanted, stamp, tick, work, mains, none)
+            begin = n_ladders
+            tick = main_markets(
+                at, markets, segments, rows, book, net, reason, wanted, stamp, tick, work, mains, no_counts
+            )
             if totals[at] >= 0:
                 tick = main_markets(
-                    totals[at], markets, segments, rows, book, net, reason, wanted, stamp, tick, work, others, none
-                )
+                    totals[at], markets, segments, rows, book, net, reason, wanted, stamp, tick, work, total_mains,
+                    no_counts,
+                )  # fmt: skip
             else:
-                others[:] = -1
+                total_mains[:] = NONE
         if row_of[v] < begin:
-            main, other = mains[v], others[v]
-            alike = main >= 0 and reference[main] != -1 and (other < 0 or reference[other] != -1)
+            main, total_market = mains[v], total_mains[v]
+            is_shared = main >= 0 and reference[main] != NONE and (total_market < 0 or reference[total_market] != NONE)
             row = begin
-            while row < ladders and not (alike and market[row] == main and line[row] == other):
+            while row < n_ladders and not (is_shared and market[row] == main and line[row] == total_market):
                 row += 1
-            if row == ladders:
-                total_of[row], caller[row], market[row], line[row] = at, v, main, other
-                ladders += 1
+            if row == n_ladders:
+                total_of[row], caller[row], market[row], line[row] = at, v, main, total_market
+                n_ladders += 1
             row_of[v] = row
-        of_case[c] = row_of[v]
-    n, every = 0, ladders
-    while n < every:
+        row_of_case[c] = row_of[v]
+    n, n_all = 0, n_ladders
+    while n < n_all:
         at = total_of[n]
         row = kind[at], sport[event[at]]
-        other = line[n]
+        total_market = line[n]
         line[n] = threshold[market[n]] if market[n] >= 0 else 0
-        shape[n], scale[n], table[n], level[n] = shapes[row], scales[row], tables[row], known[at]
-        total_of[n] = -1
-        if shape[n] == middle.SKELLAM and n < ladders:
+        shape[n], scale[n], table[n], level[n] = shapes[row], scales[row], tables[row], ladder_level[at]
+        total_of[n] = NONE
+        if shape[n] == middle.SKELLAM and n < n_ladders:
             if totals[at] >= 0:
-                total_of[n] = every
-                total_of[every] = totals[at]
-                caller[every] = caller[n]
-                market[every] = other
-                every += 1
+                total_of[n] = n_all
+                total_of[n_all] = totals[at]
+                caller[n_all] = caller[n]
+                market[n_all] = total_market
+                n_all += 1
             else:
                 scale[n] = np.nan
         n += 1
-    return ladders, every
+    return n_ladders, n_all
 
 
 @kernel
-def _scale(points, level, zero, known, own, tail):
+def _scale(points, level, zero, zero_source, shape_tails, tail):
     """Scale both sides of 0 of a fitted margin to the ladders' tails at plus and minus one half, `zero` (cases, 4).
 
-    `own` (cases, 2) are the shape's tails there. In a game that cannot end level, a window across 0 is nan without
-    the ladders' tails.
+    `shape_tails` (cases, 2) are the shape's tails there. In a game that cannot end level, a window across 0 is nan
+    without the ladders' tails.
+
+    `zero_source` (per case) is the source of `zero`, and `level` that of the case's ladder.
     """
     for c in range(points.shape[0]):
-        across = points[c, 0] < 0 and points[c, 3] > 0
+        spans_zero = points[c, 0] < 0 and points[c, 3] > 0
         for j in range(4):
-            if known[c] == 0:
-                if across and not np.isnan(level[c]):
+            if zero_source[c] == NOWHERE:
+                if spans_zero and not np.isnan(level[c]):
                     tail[c, j] = np.nan
             elif points[c, j] > 0:
-                tail[c, j] = tail[c, j] * zero[c, 3] / own[c, 1]
+                tail[c, j] = tail[c, j] * zero[c, 3] / shape_tails[c, 1]
             else:
-                tail[c, j] = 1.0 - (1.0 - tail[c, j]) * (1.0 - zero[c, 0]) / (1.0 - own[c, 0])
+                tail[c, j] = 1.0 - (1.0 - tail[c, j]) * (1.0 - zero[c, 0]) / (1.0 - shape_tails[c, 0])
 
 
 @kernel
-def _share(ladder, points, base, zero, first, of):
-    """Number the distinct (ladder, points, base, zero) of cases; equal ladders and points are adjacent."""
-    made, begin = 0, 0
+def _share(ladder, points, base, zero, first_case, row_of_case):
+    """Number the distinct (ladder, points, base, zero) of cases; equal ladders and points are adjacent.
+
+    Returns their number. `base` and `zero` are per case.
+    """
+    n_rows, begin = 0, 0
     for c in range(ladder.size):
-        again = c > 0 and ladder[c] == ladder[c - 1]
+        is_repeat = c > 0 and ladder[c] == ladder[c - 1]
         for j in range(4):
-            again = again and points[c, j] == points[c - 1, j]
-        if not again:
-            begin = made
+            is_repeat = is_repeat and points[c, j] == points[c - 1, j]
+        if not is_repeat:
+            begin = n_rows
         row = begin
-        while row < made and not (base[first[row]] == base[c] and zero[first[row]] == zero[c]):
+        while row < n_rows and not (base[first_case[row]] == base[c] and zero[first_case[row]] == zero[c]):
             row += 1
-        of[c] = row
-        if row == made:
-            first[row] = c
-            made += 1
-    return made
+        row_of_case[c] = row
+        if row == n_rows:
+            first_case[row] = c
+            n_rows += 1
+    return n_rows
 
 
 def by_shape(view: Offers, forms: Forms, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:

@@ -398,7 +398,8 @@ def closing_lines(
         # A single book is no consensus; without a reference, `market_fair` uses the best prices.
         speaks = (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own) & (g.side == 0)
         several = np.bincount(of[speaks], minlength=g.threshold.size) >= _MEMBERS
-        fair = np.where((v.reference >= 0) | ((v.reference == -2) & several), 0.0, np.nan)[of] + fallback
+        consensus = (v.reference == fair_close.CONSENSUS) & several
+        fair = np.where((v.reference >= 0) | consensus, 0.0, np.nan)[of] + fallback
         reference = v.reference[of]
     hashed = mix(question.hashes.ladder[g.ladder[of]], g.threshold[of].astype(np.int64), g.side.astype(np.int64))
     source = prepared.table["row"].gather(g.row).to_numpy().astype(np.int64) - 1

@@ -20,6 +20,36 @@ evaluated at the event's own minute, whose offset within the minute is derived f
 sixtieth of the events has to be re-estimated.
 
 **State.** Everything is a function of the current board except M, which is stored in `oddsengine.pricing.momentum`.
+
+Columns of the kernels:
+
+- `markets`, `segments`, `rows`, `row`, `market`, `threshold`, `live`, `book`, `side`, `outcomes`: as in `Groups`
+- `row_book`, `row_seen`: as `book` and `seen` of `Groups`
+- `feed`, `exchange`: as in `Traits`
+- `net`, `reason` (per row): price after commission, and the guards' verdict
+- `needed` (uint8): per market, as in `estimate`; in `complete`, 1 for a market whose entries are needed; in
+  `_starts`, per ladder
+- `start`, `minute` (int64 per ladder): as in `Times`
+- `own`, `sharp` (float64 per book): as in `Voters`
+- `c`: the constants of `catalog/fair.toml`
+- `v_start`, `v_book`, `v_x`, `v_total`, `v_seen`, `v_latest`, `v_changed`: the votes of a board, the columns of
+  `BookLogits`
+- `b_from`, `b_feed`, `b_x`, `b_total`, `b_seen`, `b_weight`, `b_fresh`, `b_sharp`: the ballots of a market, one per
+  feed: the market the vote is from, the feed, its logits, the sum of 1/odds, when it was last seen, its weight, its
+  weight as a fresh mover, and its weight as a sharp
+- `place` (int32 per feed): the feed's ballot, or `NONE`
+- `k`: component of the logits: 0 if there are two outcomes, else the outcome
+- `comps`: number of components
+- `same`, `n`: number of ballots from the market's own line, and of all; they come first
+- `v`, `left_out`: the ballot to leave out, or `NONE`
+- `earliest`: time before which ballots do not count
+- `oldest`: time before which votes are too old
+- `neighbour_distance`: largest distance of a neighbouring line, hundredths
+- `weight`: weight of a neighbouring line
+- `since`: the event's minute
+- `fade`: time in which a change loses its freshness, microseconds
+- `slope`: logits per point of the line, nan if unknown
+- `ordered` (float64): scratch array for sorted values
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
@@ -34,15 +64,23 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.fair import FLAGS, FairTable
-from oddsengine.catalog.reasons import CODES
+from oddsengine.catalog.reasons import ACCEPTED, CODES
+from oddsengine.columns import NONE
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words
 from oddsengine.identity.traits import MarketKind, Traits
 from oddsengine.maths.devig import devig_groups
 
 SECOND = 1_000_000
+CONSENSUS = -2
+"""The reference of a market that is a consensus, instead of a book."""
 _ROUNDING = 1e-9  # equal prices give no edge
 RANGE = 1.6448536269514722  # standard errors on each side of a 90 % range
 BITS = {name: np.uint16(1 << at) for at, name in enumerate(FLAGS)}
+_THIN, _NO_SHARP, _EARLY, _LONG, _, _, _SUSPECT, _LIVE = BITS.values()
+_LIVE_BIT = FLAGS.index("live")
+SKIP, MARKET, EVERY_ROW = 0, 1, 2  # what is needed of a market, see `estimate`
+_CENTRES = 4  # values that the median can have with at most one feed left out
+_DIRECT = 4  # tally of a mean that is computed directly
 _TOTALS = frozenset({"total"})
 _OUTLIER, _STALE = CODES["outlier"], CODES["stale"]
 _NOTHING: Floats = np.empty(0)
@@ -132,34 +170,40 @@ def voters(books: Sequence[str], table: FairTable) -> Voters:
 
 @kernel
 def complete(needed, segments, rows, book, net, reason, place, pick, entry_rows, entry_odds, entry_ends):
-    """The lowest price of every outcome, one entry per needed market and book that quotes all of its outcomes."""
+    """The lowest price of every outcome, one entry per needed market and book that quotes all of its outcomes.
+
+    - `place`, `pick`: scratch arrays by outcome: the next row, and the lowest price's row
+    - `entry_rows`, `entry_odds`: rows and prices of the entries, to write
+    - `entry_ends`: end of each entry in these, after a 0, to write
+    Returns the number of entries.
+    """
     at = np.int64(0)
     entries = 0
     for m in range(segments.size - 1):
         s0 = segments[m]
         n = segments[m + 1] - s0
-        if n < 2 or needed[m] == 0:
+        if n < 2 or needed[m] == SKIP:
             continue
         for k in range(n):
             place[k] = rows[s0 + k]
         i = rows[s0]
         while i < rows[s0 + 1]:
             b = book[i]
-            whole = True
+            is_complete = True
             for k in range(n):
-                pick[k] = -1
+                pick[k] = NONE
                 j = place[k]
                 end = rows[s0 + k + 1]
                 while j < end and book[j] < b:
                     j += 1
                 while j < end and book[j] == b:
-                    if reason[j] == 0 and (pick[k] < 0 or net[j] < net[pick[k]]):
+                    if reason[j] == ACCEPTED and (pick[k] < 0 or net[j] < net[pick[k]]):
                         pick[k] = j
                     j += 1
                 place[k] = j
                 if pick[k] < 0:
-                    whole = False
-            if whole:
+                    is_complete = False
+            if is_complete:
                 for k in range(n):
                     entry_rows[at] = pick[k]
                     entry_odds[at] = net[pick[k]]
@@ -172,31 +216,46 @@ def complete(needed, segments, rows, book, net, reason, place, pick, entry_rows,
 
 @kernel
 def _votes(
-    market, book, seen, changed, rows, odds, prob, ends, low, high, start, voter, x, total, oldest, newest, latest
+    market, book, seen, changed, rows, odds, prob, ends, low, high, start, voter, x, total, oldest_seen, latest_seen,
+    latest_change,
 ):  # fmt: skip
-    """Logits of the entries of `complete` whose sum of probabilities qualifies for a vote. Returns their number."""
+    """Logits of the entries of `complete` whose sum of probabilities qualifies for a vote. Returns their number.
+
+    - `seen`, `changed` (int64 per row): when a price was last seen, and when it changed
+    - `odds`, `prob`, `ends`: prices of the entries, their fair probabilities, and the offsets of the entries; here
+      `rows` are their rows, and `market` and `book` are per row
+    - `low`, `high`: limits on the sum of 1/odds
+    - `voter`, `x`, `total`, `oldest_seen`, `latest_seen`, `latest_change`: with `start`, the columns of `BookLogits`
+      to write
+    """
     n = 0
     m = 0
     for e in range(ends.size - 1):
         a, size = ends[e], ends[e + 1] - ends[e]
-        here = market[rows[a]]
-        while m <= here:
+        entry_market = market[rows[a]]
+        while m <= entry_market:
             start[m] = n
             m += 1
         t = 0.0
-        first, second, last = seen[rows[a]], seen[rows[a]], changed[rows[a]]
+        first_seen, last_seen, last_change = seen[rows[a]], seen[rows[a]], changed[rows[a]]
         for k in range(size):
             t += 1.0 / odds[a + k]
-            first = min(first, seen[rows[a + k]])
-            second = max(second, seen[rows[a + k]])
-            last = max(last, changed[rows[a + k]])
+            first_seen = min(first_seen, seen[rows[a + k]])
+            last_seen = max(last_seen, seen[rows[a + k]])
+            last_change = max(last_change, changed[rows[a + k]])
         if not (low <= t <= high) or np.isnan(prob[a]):
             continue
         for k in range(1 if size == 2 else size):
             x[n, k] = np.log(prob[a + k] / (1.0 - prob[a + k]))
         if size == 2:
             x[n, 0] = np.log(prob[a] / prob[a + 1])
-        voter[n], total[n], oldest[n], newest[n], latest[n] = book[rows[a]], t, first, second, last
+        voter[n], total[n], oldest_seen[n], latest_seen[n], latest_change[n] = (
+            book[rows[a]],
+            t,
+            first_seen,
+            last_seen,
+            last_change,
+        )
         n += 1
     while m < start.size:
         start[m] = n
@@ -238,13 +297,16 @@ def votes(
 
 @inlined
 def _middle(values, n):
-    """Median of the first n values, which are sorted."""
+    """Median of the first n values, which are sorted.
+
+    `values` has at least one.
+    """
     return values[n // 2] if n % 2 == 1 else 0.5 * (values[n // 2 - 1] + values[n // 2])
 
 
 @inlined
 def _middle_without(values, n, left_out):
-    """Median of the first n (at least 3) sorted values, leaving out one that equals `left_out`."""
+    """Median of the first n (at least 3) of sorted `values`, leaving out one that equals `left_out`."""
     i = (n - 1) // 2
     upper = values[i] if values[i + 1] <= left_out else values[i + 1]
     if (n - 1) % 2 == 1:
@@ -254,7 +316,10 @@ def _middle_without(values, n, left_out):
 
 @inlined
 def _insert(values, n, value):
-    """Insert a value into the first n, which are sorted."""
+    """Insert a value into the first n, which are sorted.
+
+    `values` has room for n + 1; `value` is inserted.
+    """
     k = n
     while k > 0 and values[k - 1] > value:
         values[k] = values[k - 1]
@@ -264,12 +329,14 @@ def _insert(values, n, value):
 
 @inlined
 def _add(
-    at, shift, weight, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed,
-    feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
+    at, shift, weight, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed, feed,
+    sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
 ):  # fmt: skip
     """Add the votes of one line to the ballots, one per feed.
 
-    Ballots from `mark` on come from a line at the same distance; `mark` is -1 for the market's own line.
+    Ballots from `mark` on come from a line at the same distance; `mark` is `NONE` for the market's own line.
+
+    `at` is the market; `shift` moves its logits to the market in question.
     """
     for v in range(v_start[at], v_start[at + 1]):
         f, s = feed[v_book[v]], sharp[v_book[v]]
@@ -298,15 +365,17 @@ def _add(
 
 @inlined
 def _ballots(
-    m, first, last, threshold, slope, near, weight, since, fade, oldest, comps, v_start, v_book, v_x, v_total, v_seen,
-    v_changed, feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
+    m, first, last, threshold, slope, neighbour_distance, weight, since, fade, oldest, comps, v_start, v_book, v_x,
+    v_total, v_seen, v_changed, feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
 ):  # fmt: skip
     """The votes on a market, one per feed: on its own line, else on its nearest line.
 
     Returns the number on the market's own line and the total.
+
+    `m` is the market; its ladder has those from `first` to `last`. `threshold` is in hundredths.
     """
-    left, right, at, shift, share, mark = m, m, m, 0.0, 1.0, -1
-    n, same, far, z = 0, 0, 0, 0
+    left_line, right_line, at, shift, share, mark = m, m, m, 0.0, 1.0, NONE
+    n, same, distance, z = 0, 0, 0, 0
     while True:
         n = _add(
             at, shift, share, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed,
@@ -316,38 +385,44 @@ def _ballots(
             same = n
         if np.isnan(slope):
             break
-        if at < m and z == far:  # the line at the same distance on the other side
-            right += 1
-            at, shift = right, -slope * far / 100.0
+        if at < m and z == distance:  # the line at the same distance on the other side
+            right_line += 1
+            at, shift = right_line, -slope * distance / 100.0
             continue
-        a = threshold[m] - threshold[left - 1] if left > first else near + 1
-        z = threshold[right + 1] - threshold[m] if right + 1 < last else near + 1
-        far, mark, share = min(a, z), n, weight
-        if far > near:
+        a = threshold[m] - threshold[left_line - 1] if left_line > first else neighbour_distance + 1
+        z = threshold[right_line + 1] - threshold[m] if right_line + 1 < last else neighbour_distance + 1
+        distance, mark, share = min(a, z), n, weight
+        if distance > neighbour_distance:
             break
-        if a == far:
-            left -= 1
-            at, shift = left, slope * far / 100.0
+        if a == distance:
+            left_line -= 1
+            at, shift = left_line, slope * distance / 100.0
         else:
-            right += 1
-            at, shift = right, -slope * far / 100.0
+            right_line += 1
+            at, shift = right_line, -slope * distance / 100.0
     return same, n
 
 
 @inlined
 def clip(x, limit):
-    """Limit a number to [-limit, limit]."""
+    """Limit a number to [-limit, limit].
+
+    `x` is the number, `limit` is not negative.
+    """
     return min(max(x, -limit), limit)
 
 
 @kernel
-def _tally(centre, clip, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_seen, out):
-    """Sums of weight, weighted clipped logit, freshness and fresh logit over the ballots that are not sharp."""
+def _tally(centre, limit, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_seen, out):
+    """Sums of weight, weighted clipped logit, freshness and fresh logit over the ballots that are not sharp.
+
+    `centre` is the median, from which logits are clipped by `limit`; the sums are written to `out`.
+    """
     out[0], out[1], out[2], out[3] = 0.0, 0.0, 0.0, 0.0
     for i in range(n):
         if b_sharp[i] > 0.0 or b_seen[i] < earliest:
             continue
-        y = min(max(b_x[i, k], centre - clip), centre + clip)
+        y = min(max(b_x[i, k], centre - limit), centre + limit)
         out[0] += b_weight[i]
         out[1] += b_weight[i] * y
         out[2] += b_fresh[i]
@@ -367,7 +442,10 @@ def _centre(n, k, left_out, earliest, b_x, b_sharp, b_seen, ordered):
 
 @kernel
 def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered, sums):
-    """The mean without ballot v, computed directly. Returns the mean, the fresh movers' part, and feeds on the line."""
+    """The mean without ballot v, computed directly. Returns the mean, the fresh movers' part, and feeds on the line.
+
+    `sums` is a scratch array for `_tally`.
+    """
     centre, others = _centre(same, k, v, earliest, b_x, b_sharp, b_seen, ordered)
     if others < 2:
         centre, _ = _centre(n, k, v, earliest, b_x, b_sharp, b_seen, ordered)
@@ -396,141 +474,163 @@ def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen):
 
 
 @inlined
-def _posterior(m, f, others, sharp, most, sharps, own_x, own, least, push, c):
-    """Combine the parts, in logits; nan if too few books vote."""
-    alone = np.isnan(m)
+def _posterior(m, f, others, sharp_x, sharp_weight, sharps, own_x, own, least_weight, push, c):
+    """Combine the parts, in logits; nan if too few books vote.
+
+    - `m`, `f`: the mean and the fresh movers' part
+    - `others`: number of feeds on the line
+    - `sharp_x`, `sharp_weight`, `sharps`: the sharps' mean, their largest weight and their number
+    - `own_x`, `own`: logit of the judged book (nan: none) and its weight
+    - `least_weight`: least weight of its own price
+    - `push`: the momentum's part
+    """
+    only_sharps = np.isnan(m)
     if others + sharps < c.vote_others:
         return np.nan
-    if alone:
-        m = sharp
+    if only_sharps:
+        m = sharp_x
     weight = own * c.own_weight / (c.own_base + others)
-    if most > 0.0:
-        weight = (1.0 - most) * weight + most * (c.own_sharp_alone if alone else c.own_sharp)
+    if sharp_weight > 0.0:
+        weight = (1.0 - sharp_weight) * weight + sharp_weight * (c.own_sharp_alone if only_sharps else c.own_sharp)
     fair = m + push + c.fresh_weight * clip(f, c.fresh_clip)
-    if not alone and most > 0.0:
-        fair += c.sharp_share * most * (sharp - m)
+    if not only_sharps and sharp_weight > 0.0:
+        fair += c.sharp_share * sharp_weight * (sharp_x - m)
     if not np.isnan(own_x):
-        fair += min(max(weight, least), 1.0) * clip(own_x - m, c.own_clip)
+        fair += min(max(weight, least_weight), 1.0) * clip(own_x - m, c.own_clip)
     return fair
 
 
 @kernel
 def _estimate(
-    needed, known, row, segments, rows, markets, row_book, row_seen, net, reason, live, threshold, slope, near, minute,
-    start, momentum, base_flags, v_start, v_book, v_x, v_total, v_seen, v_latest, v_changed, feed, own, sharp,
-    exchange, gross, scale, c, outlier, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
-    ordered, sorted_, tallies, centres, sharpest_, post, stamp, own_x,
-    fair, flags, counts, width, se, segment,
+    needed, estimates, row, segments, rows, markets, row_book, row_seen, net, reason, live, threshold, slope,
+    neighbour_distance, minute, start, momentum, base_flags, v_start, v_book, v_x, v_total, v_seen, v_latest, v_changed,
+    feed, own, sharp, exchange, barred, scale, c, outlier, place, b_from, b_feed, b_x, b_total, b_seen, b_weight,
+    b_fresh, b_sharp, ordered, sorted_x, tallies, centres, sharp_parts, post, stamp, own_vote, fair, flags, counts,
+    width, se, segment,
 ):  # fmt: skip
     """Fair probabilities of the needed prices; the module docstring has the formula.
 
     Scratch arrays come before the results; results of prices that are not needed are left unchanged.
+
+    - `estimates` (float64 per slot): as `known` in `estimate`
+    - `slope` (float64 per ladder): as in `KindParameters`
+    - `momentum` (float64, ladders by components), `base_flags` (uint16 per ladder): momentum, and flags of the
+      ladder's kind
+    - `barred` (uint8 per book): 1 if its prices are not judged
+    - `scale` (float64 per flag): factor of an edge
+    - `outlier`: code of the guard whose prices are judged too
+    - `sorted_x`, `tallies`, `centres`, `sharp_parts`, `post`, `stamp`, `own_vote`: scratch arrays: by component, the
+      sorted ballots, sums per possible median, these medians, and the sharps; by book, its probabilities, number of
+      others and largest sharp weight, the market these are of, and its vote
+    - `fair`, `flags`, `counts`, `width` (per row), `se` (per ladder), `segment` (per segment): the columns of `Fair`
+      to write
     """
-    never, nobody = np.int64(NO_TIME), -1
+    no_time, no_ballot = np.int64(NO_TIME), NONE
     behind = np.int64(c.vote_live_behind_s * 1e6)
     fade = c.fresh_fade_s * 1e6
     for at in range(markets.size - 1):
         hours = np.nan
-        if start[at] != never:
+        if start[at] != no_time:
             hours = (start[at] - minute[at]) / 3.6e9
-        playing = live[at] != 0
-        if not playing and not np.isnan(hours):
+        is_live = live[at] != 0
+        if not is_live and not np.isnan(hours):
             se[at] = c.close_sigma * max(hours, c.close_least_h) ** (1.0 / 3.0)
         ramp = 1.0
         if not np.isnan(hours):
             ramp = min(max((hours - c.momentum_near_h) / (c.momentum_far_h - c.momentum_near_h), 0.0), 1.0)
         kappa = c.momentum_far * ramp + c.momentum_near * (1.0 - ramp)
-        oldest = never if playing else minute[at] - np.int64(c.vote_age_s * 1e6)
+        oldest = no_time if is_live else minute[at] - np.int64(c.vote_age_s * 1e6)
         for m in range(markets[at], markets[at + 1]):
             s0 = segments[m]
             size = segments[m + 1] - s0
-            if needed[m] == 0 or size < 2:
+            if needed[m] == SKIP or size < 2:
                 continue
-            remembered = needed[m] == 1 and known.size > 0
-            for s in range(s0, s0 + size if remembered else s0):
-                segment[s] = known[row[rows[s]]] if rows[s] < rows[s + 1] else 0.0
-                remembered &= segment[s] > 0.0
-            if remembered:
+            is_remembered = needed[m] == MARKET and estimates.size > 0
+            for s in range(s0, s0 + size if is_remembered else s0):
+                segment[s] = estimates[row[rows[s]]] if rows[s] < rows[s + 1] else 0.0
+                is_remembered &= segment[s] > 0.0
+            if is_remembered:
                 continue
             segment[s0 : s0 + size] = np.nan
             if v_start[markets[at]] == v_start[markets[at + 1]]:
                 continue
             comps = 1 if size == 2 else size
             same, n = _ballots(
-                m, markets[at], markets[at + 1], threshold, slope[at], near, c.vote_neighbour_weight, minute[at], fade,
-                oldest, comps, v_start, v_book, v_x, v_total, v_seen, v_changed, feed, sharp, place, b_from, b_feed,
-                b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
+                m, markets[at], markets[at + 1], threshold, slope[at], neighbour_distance, c.vote_neighbour_weight,
+                minute[at], fade, oldest, comps, v_start, v_book, v_x, v_total, v_seen, v_changed, feed, sharp, place,
+                b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
             )  # fmt: skip
             if n == 0:
                 continue
             # Pre-match no vote is too old for only some books: sort once, and tally once per possible median.
-            soft = 0
-            overround, sharpest, newest = 0.0, 0, never
+            n_soft = 0
+            overround, n_sharp, last_seen = 0.0, 0, no_time
             for i in range(n):
-                newest = max(newest, b_seen[i])
+                last_seen = max(last_seen, b_seen[i])
                 if i < same and b_sharp[i] == 0.0:
-                    soft += 1
+                    n_soft += 1
             for i in range(same):
                 if b_sharp[i] > 0.0:
-                    sharpest += 1
+                    n_sharp += 1
             for i in range(same):
-                if sharpest == 0 or b_sharp[i] > 0.0:
+                if n_sharp == 0 or b_sharp[i] > 0.0:
                     overround += b_total[i] - 1.0
-            overround /= max(sharpest if sharpest > 0 else same, 1)
+            overround /= max(n_sharp if n_sharp > 0 else same, 1)
             for k in range(comps):
                 count = 0
                 for i in range(same):
                     if b_sharp[i] == 0.0:
-                        _insert(sorted_[k], count, b_x[i, k])
+                        _insert(sorted_x[k], count, b_x[i, k])
                         count += 1
-                for j in range(4):
+                for j in range(_CENTRES):
                     centres[k, j] = np.nan
             # The market itself, in which all books vote.
-            odd = 0.0
-            earliest = newest - behind if playing and newest != never else never
+            sum_p = 0.0
+            earliest = last_seen - behind if is_live and last_seen != no_time else no_time
             for k in range(comps):
                 mean, f, others = _mean(
-                    same, n, k, nobody, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered, tallies[k, 4]
-                )
-                x, most, sharps = _sharps(same, k, nobody, earliest, b_x, b_sharp, b_seen)
-                sharpest_[k, 0], sharpest_[k, 1], sharpest_[k, 2] = x, most, sharps
+                    same, n, k, no_ballot, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered,
+                    tallies[k, _DIRECT],
+                )  # fmt: skip
+                x, sharp_weight, sharps = _sharps(same, k, no_ballot, earliest, b_x, b_sharp, b_seen)
+                sharp_parts[k, 0], sharp_parts[k, 1], sharp_parts[k, 2] = x, sharp_weight, sharps
                 push = kappa * clip(momentum[at, k], c.momentum_clip)
-                y = _posterior(mean, f, others, x, most, sharps, np.nan, 0.0, 0.0, push, c)
+                y = _posterior(mean, f, others, x, sharp_weight, sharps, np.nan, 0.0, 0.0, push, c)
                 segment[s0 + k] = 1.0 / (1.0 + np.exp(-y))
-                odd += segment[s0 + k]
+                sum_p += segment[s0 + k]
             if comps == 1:
                 segment[s0 + 1] = 1.0 - segment[s0]
             else:
                 for k in range(comps):
-                    segment[s0 + k] /= odd
+                    segment[s0 + k] /= sum_p
             for v in range(v_start[m], v_start[m + 1]):
-                own_x[v_book[v]] = v
-            for side in range(size if needed[m] == 2 else 0):
+                own_vote[v_book[v]] = v
+            for side in range(size if needed[m] == EVERY_ROW else 0):
                 for i in range(rows[s0 + side], rows[s0 + side + 1]):
                     b = row_book[i]
-                    if (reason[i] != 0 and reason[i] != outlier) or gross[b] != 0:
+                    if (reason[i] != ACCEPTED and reason[i] != outlier) or barred[b] != 0:
                         continue
                     ballot = np.int64(place[feed[b]])
-                    if playing or stamp[b] != m:
+                    if is_live or stamp[b] != m:
                         stamp[b] = m
-                        judged = v_latest[own_x[b]] if own_x[b] >= 0 else row_seen[i]
-                        earliest = judged - behind if playing and judged != never else never
+                        judged_seen = v_latest[own_vote[b]] if own_vote[b] >= 0 else row_seen[i]
+                        earliest = judged_seen - behind if is_live and judged_seen != no_time else no_time
                         total = 0.0
                         for k in range(comps):
-                            others = soft
+                            others = n_soft
                             if ballot >= 0 and ballot < same and b_sharp[ballot] == 0.0:
                                 others -= 1
-                            if not playing and others >= 2:
-                                centre = _middle(sorted_[k], soft)
-                                if others < soft:
-                                    centre = _middle_without(sorted_[k], soft, b_x[ballot, k])
+                            if not is_live and others >= 2:
+                                centre = _middle(sorted_x[k], n_soft)
+                                if others < n_soft:
+                                    centre = _middle_without(sorted_x[k], n_soft, b_x[ballot, k])
                                 j = 0
-                                while j < 3 and centres[k, j] != centre and not np.isnan(centres[k, j]):
+                                while j < _CENTRES - 1 and centres[k, j] != centre and not np.isnan(centres[k, j]):
                                     j += 1
                                 if centres[k, j] != centre:
                                     centres[k, j] = centre
                                     _tally(
-                                        centre, c.vote_clip, n, k, b_x, b_weight, b_fresh, b_sharp, never, b_seen,
+                                        centre, c.vote_clip, n, k, b_x, b_weight, b_fresh, b_sharp, no_time, b_seen,
                                         tallies[k, j],
                                     )  # fmt: skip
                                 w, s = tallies[k, j, 0], tallies[k, j, 1]
@@ -544,53 +644,55 @@ def _estimate(
                             else:
                                 mean, f, others = _mean(
                                     same, n, k, ballot, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered,
-                                    tallies[k, 4],
+                                    tallies[k, _DIRECT],
                                 )  # fmt: skip
-                            if playing or (ballot >= 0 and b_sharp[ballot] > 0.0):
-                                x, most, sharps = _sharps(same, k, ballot, earliest, b_x, b_sharp, b_seen)
+                            if is_live or (ballot >= 0 and b_sharp[ballot] > 0.0):
+                                x, sharp_weight, sharps = _sharps(same, k, ballot, earliest, b_x, b_sharp, b_seen)
                             else:
-                                x, most, sharps = sharpest_[k, 0], sharpest_[k, 1], sharpest_[k, 2]
-                            mine = v_x[own_x[b], k] if own_x[b] >= 0 else np.nan
+                                x, sharp_weight, sharps = sharp_parts[k, 0], sharp_parts[k, 1], sharp_parts[k, 2]
+                            own_logit = v_x[own_vote[b], k] if own_vote[b] >= 0 else np.nan
                             push = kappa * clip(momentum[at, k], c.momentum_clip)
-                            least = 1.0 if exchange[b] != 0 else c.sharp_share * sharp[b]
-                            y = _posterior(mean, f, others, x, most, sharps, mine, own[b], least, push, c)
+                            least_weight = 1.0 if exchange[b] != 0 else c.sharp_share * sharp[b]
+                            y = _posterior(
+                                mean, f, others, x, sharp_weight, sharps, own_logit, own[b], least_weight, push, c
+                            )
                             post[b, k] = 1.0 / (1.0 + np.exp(-y))
                             total += post[b, k]
                         if comps > 1:
                             for k in range(comps):
                                 post[b, k] /= total
                         post[b, size] = others
-                        post[b, size + 1] = most
+                        post[b, size + 1] = sharp_weight
                     p = post[b, 0] if comps > 1 or side == 0 else 1.0 - post[b, 0]
                     if comps > 1:
                         p = post[b, side]
                     if np.isnan(p):
                         continue
-                    others, most = int(post[b, size]), post[b, size + 1]
+                    others, sharp_weight = int(post[b, size]), post[b, size + 1]
                     flag = base_flags[at]
-                    if others <= c.flags_thin_others and (most == 0.0 or others == 0):
-                        flag |= np.uint16(1)
-                    if size > 2 and most == 0.0:
-                        flag |= np.uint16(2)
+                    if others <= c.flags_thin_others and (sharp_weight == 0.0 or others == 0):
+                        flag |= _THIN
+                    if size > 2 and sharp_weight == 0.0:
+                        flag |= _NO_SHARP
                     if hours > c.flags_early_h:
-                        flag |= np.uint16(4)
+                        flag |= _EARLY
                     if net[i] >= c.flags_long_odds:
-                        flag |= np.uint16(8)
+                        flag |= _LONG
                     if reason[i] == outlier:
-                        flag |= np.uint16(64)
-                    if playing:
-                        flag |= np.uint16(128)
+                        flag |= _SUSPECT
+                    if is_live:
+                        flag |= _LIVE
                     edge = p * net[i] - 1.0
                     if edge > 0.0:
                         for bit in range(scale.size):
-                            if (flag >> bit) & 1 and (bit != 7 or edge * 100.0 < c.flags_live_below):
+                            if (flag >> bit) & 1 and (bit != _LIVE_BIT or edge * 100.0 < c.flags_live_below):
                                 edge *= scale[bit]
                         p = (1.0 + edge) / net[i]
                     fair[i], flags[i], counts[i], width[i] = p, flag, others, overround
             for v in range(v_start[m], v_start[m + 1]):
-                own_x[v_book[v]] = -1
+                own_vote[v_book[v]] = NONE
             for i in range(n):
-                place[b_feed[i]] = -1
+                place[b_feed[i]] = NONE
 
 
 def minutes(event: Words, now: int, table: FairTable) -> Longs:
@@ -668,7 +770,7 @@ def estimate(
         Per slot (`identity.groups.row`): the earlier estimate of an outcome, stored at its first row. It is reused for
         markets that need 1; 0 or nan: none. Empty: no earlier estimates.
     """
-    needed = np.full(groups.threshold.size, 2, np.uint8) if needed is None else needed
+    needed = np.full(groups.threshold.size, EVERY_ROW, np.uint8) if needed is None else needed
     g, c = groups, of.table.constants
     n, ladders = g.row.size, g.event.size
     widest, most = ballot.x.shape[1], traits.feed.size + 1
@@ -693,12 +795,15 @@ def estimate(
 
 
 @kernel
-def _remember(needed, segments, rows, row, segment, known):
-    """Store the estimates of markets at the first row of each outcome."""
+def _remember(needed, segments, rows, row, segment, estimates):
+    """Store the estimates of markets at the first row of each outcome.
+
+    - `segment` (float64 per segment), `estimates` (float64 per slot): from and to
+    """
     for m in range(segments.size - 1):
-        for s in range(segments[m], segments[m + 1] if needed[m] != 0 else segments[m]):
+        for s in range(segments[m], segments[m + 1] if needed[m] != SKIP else segments[m]):
             if rows[s] < rows[s + 1]:
-                known[row[rows[s]]] = segment[s]
+                estimates[row[rows[s]]] = segment[s]
 
 
 def remember(groups: Groups, needed: Bytes, fair: Fair, known: Floats) -> None:
@@ -713,11 +818,14 @@ def neighbours(table: FairTable) -> int:
 
 @kernel
 def _starts(needed, markets, segments, rows, start, reason, out):
-    """The earliest start among the accepted prices of each needed ladder."""
+    """The earliest start among the accepted prices of each needed ladder.
+
+    - `start`, `out` (int64 per row, per ladder): the starts
+    """
     for at in range(markets.size - 1):
         out[at] = NO_TIME
         for i in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]] if needed[at] else 0):
-            if reason[i] == 0 and start[i] != NO_TIME and (out[at] == NO_TIME or start[i] < out[at]):
+            if reason[i] == ACCEPTED and start[i] != NO_TIME and (out[at] == NO_TIME or start[i] < out[at]):
                 out[at] = start[i]
 
 
@@ -732,14 +840,19 @@ def starts(groups: Groups, start: Longs, reason: Bytes, voting: Bytes | None = N
 
 @kernel
 def _sharpest(market, book, start, voter, feed, sharp, out):
-    """The sharp with the largest weight among the votes on markets, without the judged book's feed; -2 if none."""
+    """The sharp with the largest weight among the votes on markets, without the judged book's feed.
+
+    - `market`, `book` (per price): the judged prices' markets and books
+    - `start`, `voter`: votes, as `v_start` and `v_book`
+    - `out` (int32 per price): the sharps' books, or `CONSENSUS`
+    """
     for i in range(market.size):
-        out[i] = -2
-        most = 0.0
+        out[i] = CONSENSUS
+        largest_weight = 0.0
         for v in range(start[market[i]], start[market[i] + 1]):
             b = voter[v]
-            if sharp[b] > most and feed[b] != feed[book[i]]:
-                out[i], most = b, sharp[b]
+            if sharp[b] > largest_weight and feed[b] != feed[book[i]]:
+                out[i], largest_weight = b, sharp[b]
 
 
 def sharpest(of: Estimator, ballot: BookLogits, traits: Traits, market: Longs, book: Ints) -> Ints:
@@ -751,15 +864,20 @@ def sharpest(of: Estimator, ballot: BookLogits, traits: Traits, market: Longs, b
 
 @kernel
 def _agreeing(market, book, side, net, outcomes, start, voter, x, feed, others, agree):
-    """Count the feeds other than the judged book's that vote on markets, and those at which the price has an edge."""
+    """Count the feeds other than the judged book's that vote on markets, and those at which the price has an edge.
+
+    - `market`, `book`, `side`, `net` (per price): the judged prices
+    - `start`, `voter`, `x`: votes, as `v_start`, `v_book` and `v_x`
+    - `others`, `agree` (int64 per price): the counts to write
+    """
     for i in range(market.size):
         m, others[i], agree[i] = market[i], 0, 0
         for v in range(start[m], start[m + 1]):
             f = feed[voter[v]]
-            fresh = f != feed[book[i]]
+            is_new = f != feed[book[i]]
             for u in range(start[m], v):  # only the first book of a feed counts
-                fresh = fresh and feed[voter[u]] != f
-            if fresh:
+                is_new = is_new and feed[voter[u]] != f
+            if is_new:
                 logit = x[v, side[i]] if outcomes[m] > 2 else x[v, 0] if side[i] == 0 else -x[v, 0]
                 others[i] += 1
                 agree[i] += net[i] > (1.0 + np.exp(-logit)) * (1.0 + _ROUNDING)

@@ -16,7 +16,12 @@ from oddsengine.identity.traits import Traits
 
 @kernel
 def charge(odds, book, rate, fee, net):
-    """Prices of some books after a commission on winnings, and a fee of F p (1 - p) per contract."""
+    """Prices of some books after a commission on winnings, and a fee of F p (1 - p) per contract.
+
+    - `odds`, `book` (per price): prices and the codes of their books
+    - `rate`, `fee` (per book): commission, and F
+    - `net` (per price): to write
+    """
     for i in range(odds.size):
         c, f = rate[book[i]], fee[book[i]]
         x = odds[i]

@@ -4,6 +4,22 @@ Stored per ladder: the momentum at the last sample and at the last change, both 
 line and logits at both, an entry for each logit (one if there are two outcomes). A sample is the board at the end of a
 minute in which it changed; moves since then count in full. The result does not depend on how the quotes of a minute
 were divided into batches, and time alone changes nothing that is stored.
+
+Columns of the kernels:
+
+- `keys` (uint64 per ladder): a unique hash, not 0
+- `markets`, `threshold`: as in `Groups`
+- `outcomes` (int64 per ladder): number of outcomes; two have one logit, more have one each
+- `minute` (int64 per ladder): the beginning of the event's minute, microseconds
+- `feed` (int32 per book): as in `Traits`
+- `momentum`, `slots`, `changed`, `base`, `sampled`, `start`, `n_book`, `n_line`, `n_x`: the columns of
+  `LadderSamples`; `base` is the momentum at the last sample, `sampled` its minute, and `start` the offset of the
+  ladder's books in the last three, whose second index is `_SAMPLE` or `_LATEST`
+- `s_keys`, `s_slot`: hash table of the stored ladders: key (0: free) and slot
+- `s_base`, `s_sampled`, `s_value`, `s_latest` (per slot): momentum at the last sample and its minute, and at the last
+  change and its minute
+- `s_start`, `s_size`, `s_room` (per slot): first entry, number of entries, and room
+- `p_book`, `p_line`, `p_x` (per entry): code of the book, its lines and its logits, at `_SAMPLE` and at `_LATEST`
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
@@ -13,16 +29,20 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.catalog import FairTable
-from oddsengine.columns import spans
+from oddsengine.columns import NONE, spans
 from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs, Words, checksum, mix
 from oddsengine.pricing.close import BookLogits, clip
 
 SECOND = 1_000_000
+_SAMPLE, _LATEST = 0, 1  # the two stored states of a ladder
 
 
 @kernel
 def _find(key, keys, size):
-    """Place of a key in a table of 2^k slots, or the free slot where it belongs."""
+    """Place of a `key` in a table of 2^k slots, or the free slot where it belongs.
+
+    `keys` has `size` slots; 0 is free.
+    """
     at = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
     while keys[at] != np.uint64(0) and keys[at] != key:
         at = (at + 1) & (size - 1)
@@ -31,35 +51,44 @@ def _find(key, keys, size):
 
 @kernel
 def _sample(
-    needed, keys, markets, outcomes, minute, threshold, slope, reach, v_start, v_book, v_x, feed, index, c,
-    s_keys, s_slot, s_base, s_sampled, s_value, s_latest, s_start, s_size, p_book, p_line, p_x,
-    chosen, held, spoken, lines,
-    momentum, slots, changed, base, sampled, start, n_book, n_line, n_x,
+    needed, keys, markets, outcomes, minute, threshold, slope, reach, v_start, v_book, v_x, feed, index, c, s_keys,
+    s_slot, s_base, s_sampled, s_value, s_latest, s_start, s_size, p_book, p_line, p_x, line_vote, first_entry,
+    is_previous, lines, momentum, slots, changed, base, sampled, start, n_book, n_line, n_x,
 ):  # fmt: skip
-    """Momentum of each ladder at its minute, and the state to store for ladders that changed; stores nothing itself."""
+    """Momentum of each ladder at its minute, and the state to store for ladders that changed; stores nothing itself.
+
+    - `needed` (uint8 per ladder): 0 to skip it
+    - `slope`, `reach` (per ladder): as in `KindParameters`
+    - `v_start`, `v_book`, `v_x`: votes, as `start`, `book` and `x` of `BookLogits`
+    - `index` (int32 per book): the code under which the book is stored
+    - `c`: the constants of `catalog/fair.toml`
+    - `line_vote`, `lines`, `is_previous` (per book): scratch arrays: the vote on the book's line, the line, and whether
+      it is the previous one
+    - `first_entry` (per stored book): scratch array: its first stored entry
+    """
     end = 0
     for at in range(keys.size):
         start[at] = end
-        slots[at], sampled[at], changed[at] = -1, minute[at], 0
+        slots[at], sampled[at], changed[at] = NONE, minute[at], 0
         for k in range(momentum.shape[1]):
             base[at, k], momentum[at, k] = 0.0, 0.0
         if needed[at] == 0:
             continue
         comps = outcomes[at] if outcomes[at] > 2 else 1
         place = _find(keys[at], s_keys, s_keys.size)
-        slot = s_slot[place] if s_keys[place] == keys[at] else -1
+        slot = s_slot[place] if s_keys[place] == keys[at] else NONE
         slots[at] = slot
         first = s_start[slot] if slot >= 0 else 0
         size = s_size[slot] if slot >= 0 else 0
         for e in range(first, first + size, comps):
-            held[p_book[e]] = e
+            first_entry[p_book[e]] = e
         # Each book's line: its previous one as long as that is near even money, else the most balanced.
         count = 0
         for m in range(markets[at], markets[at + 1]):
             for v in range(v_start[m], v_start[m + 1]):
                 b = v_book[v]
-                e, w = held[index[b]], chosen[b]
-                follows = e >= 0 and p_line[e, 1] == threshold[m] and abs(v_x[v, 0]) <= c.momentum_line_keep
+                e, w = first_entry[index[b]], line_vote[b]
+                follows_line = e >= 0 and p_line[e, _LATEST] == threshold[m] and abs(v_x[v, 0]) <= c.momentum_line_keep
                 if w < 0:
                     k = end + count
                     while k > end and n_book[k - 1] > b:
@@ -67,70 +96,72 @@ def _sample(
                         k -= 1
                     n_book[k] = b
                     count += 1
-                if w < 0 or follows or (spoken[b] == 0 and abs(v_x[v, 0]) < abs(v_x[w, 0])):
-                    chosen[b], lines[b] = v, threshold[m]
-                    spoken[b] = 1 if follows else 0
-        new = slot < 0
-        old = 1 if not new and minute[at] > s_latest[slot] else 0  # which of the two stored states is the sample
+                if w < 0 or follows_line or (is_previous[b] == 0 and abs(v_x[v, 0]) < abs(v_x[w, 0])):
+                    line_vote[b], lines[b] = v, threshold[m]
+                    is_previous[b] = 1 if follows_line else 0
+        is_new = slot < 0
+        state = (
+            _LATEST if not is_new and minute[at] > s_latest[slot] else _SAMPLE
+        )  # which of the two stored states is the sample
         sampled[at] = minute[at]
         decay = 1.0
-        if not new:
-            sampled[at] = s_latest[slot] if old == 1 else s_sampled[slot]
+        if not is_new:
+            sampled[at] = s_latest[slot] if state == _LATEST else s_sampled[slot]
             decay = 2.0 ** (-(minute[at] - sampled[at]) / (c.momentum_half_life_s * 1e6))
         for k in range(momentum.shape[1]):
-            base[at, k] = 0.0 if new else (s_value[slot, k] if old == 1 else s_base[slot, k])
+            base[at, k] = 0.0 if is_new else (s_value[slot, k] if state == _LATEST else s_base[slot, k])
             momentum[at, k] = 0.0
-        differs = new
+        is_changed = is_new
         feeds = 0
         for i in range(end, end + count):
             b = n_book[i]
-            v, line, e = chosen[b], lines[b], held[index[b]]
-            n_line[i, 0], n_line[i, 1] = line, line
+            v, line, e = line_vote[b], lines[b], first_entry[index[b]]
+            n_line[i, _SAMPLE], n_line[i, _LATEST] = line, line
             for k in range(comps):
-                n_x[i, 0, k], n_x[i, 1, k] = np.nan, v_x[v, k]
+                n_x[i, _SAMPLE, k], n_x[i, _LATEST, k] = np.nan, v_x[v, k]
             if e >= 0:
-                n_line[i, 0] = p_line[e, old]
+                n_line[i, _SAMPLE] = p_line[e, state]
                 for k in range(comps):
-                    n_x[i, 0, k] = p_x[e + k, old]
-                    differs |= p_x[e + k, 1] != v_x[v, k]
-                differs |= p_line[e, 1] != line
+                    n_x[i, _SAMPLE, k] = p_x[e + k, state]
+                    is_changed |= p_x[e + k, _LATEST] != v_x[v, k]
+                is_changed |= p_line[e, _LATEST] != line
             else:
-                differs = True
-            counted = False
+                is_changed = True
+            is_counted = False
             for j in range(end, i):
-                counted |= feed[n_book[j]] == feed[b]
-            if counted:
+                is_counted |= feed[n_book[j]] == feed[b]
+            if is_counted:
                 continue
             feeds += 1
             shift = 0.0
-            if line != n_line[i, 0]:
-                if np.isnan(slope[at]) or abs(line - n_line[i, 0]) > reach[at]:
+            if line != n_line[i, _SAMPLE]:
+                if np.isnan(slope[at]) or abs(line - n_line[i, _SAMPLE]) > reach[at]:
                     continue
-                shift = slope[at] * (n_line[i, 0] - line) / 100.0
+                shift = slope[at] * (n_line[i, _SAMPLE] - line) / 100.0
             for k in range(comps):
-                d = n_x[i, 1, k] + shift - n_x[i, 0, k]
+                d = n_x[i, _LATEST, k] + shift - n_x[i, _SAMPLE, k]
                 if not np.isnan(d):
                     momentum[at, k] += clip(d, c.momentum_move_clip)
         for k in range(momentum.shape[1]):
             momentum[at, k] = base[at, k] * decay + momentum[at, k] / max(feeds, 1)
         for i in range(end, end + count):
-            chosen[n_book[i]] = -1
-            spoken[n_book[i]] = 0
+            line_vote[n_book[i]] = NONE
+            is_previous[n_book[i]] = 0
             n_book[i] = index[n_book[i]]
-            held[n_book[i]] = -1
+            first_entry[n_book[i]] = NONE
         # Books that are gone: their sample stays until the minute ends.
         end += count
         for e in range(first, first + size, comps):
-            if held[p_book[e]] < 0:
+            if first_entry[p_book[e]] < 0:
                 continue
-            held[p_book[e]] = -1
-            differs |= not np.isnan(p_x[e, 1])
-            if not np.isnan(p_x[e, old]):
-                n_book[end], n_line[end, 0], n_line[end, 1] = p_book[e], p_line[e, old], p_line[e, old]
+            first_entry[p_book[e]] = NONE
+            is_changed |= not np.isnan(p_x[e, _LATEST])
+            if not np.isnan(p_x[e, state]):
+                n_book[end], n_line[end, _SAMPLE], n_line[end, _LATEST] = p_book[e], p_line[e, state], p_line[e, state]
                 for k in range(comps):
-                    n_x[end, 0, k], n_x[end, 1, k] = p_x[e + k, old], np.nan
+                    n_x[end, _SAMPLE, k], n_x[end, _LATEST, k] = p_x[e + k, state], np.nan
                 end += 1
-        changed[at] = 1 if differs else 0
+        changed[at] = 1 if is_changed else 0
     start[keys.size] = end
 
 
@@ -147,11 +178,15 @@ def _entries(keys, s_keys, s_slot, s_size):
 
 @kernel
 def _remember(
-    some, keys, slots, minute, outcomes, momentum, base, sampled, start, n_book, n_line, n_x,
-    s_keys, s_slot, s_base, s_sampled, s_value, s_latest, s_start, s_size, s_room, p_book, p_line, p_x, used, end,
+    ladders, keys, slots, minute, outcomes, momentum, base, sampled, start, n_book, n_line, n_x, s_keys, s_slot, s_base,
+    s_sampled, s_value, s_latest, s_start, s_size, s_room, p_book, p_line, p_x, used, end,
 ):  # fmt: skip
-    """Store the changes; the arrays have enough room. Returns the new numbers of ladders and entries."""
-    for at in some:
+    """Store the changes; the arrays have enough room. Returns the new numbers of ladders and entries.
+
+    - `ladders`: the ladders to store
+    - `used`, `end`: the numbers of stored ladders and entries
+    """
+    for at in ladders:
         slot = slots[at]
         if slot < 0:
             place = _find(keys[at], s_keys, s_keys.size)
@@ -170,9 +205,9 @@ def _remember(
         for i in range(n):
             e, j = s_start[slot] + i, start[at] + i // comps
             p_book[e] = n_book[j]
-            for old in range(2):
-                p_line[e, old] = n_line[j, old]
-                p_x[e, old] = n_x[j, old, i % comps]
+            for state in range(2):
+                p_line[e, state] = n_line[j, state]
+                p_x[e, state] = n_x[j, state, i % comps]
     return used, end
 
 

@@ -15,15 +15,17 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import CODES
+from oddsengine.columns import NONE
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints
 from oddsengine.identity.traits import Traits
 from oddsengine.maths.devig import DEVIG_METHODS, devig_groups
 from oddsengine.pricing import close as fair_close
-from oddsengine.pricing.close import complete
+from oddsengine.pricing.close import CONSENSUS, complete
 from oddsengine.pricing.commission import after_commission, charge
 
-_UNRANKED = np.iinfo(np.int32).max
+UNRANKED = np.iinfo(np.int32).max
+"""The rank of a book that is no reference."""
 
 
 class Reference(NamedTuple):
@@ -126,12 +128,19 @@ class FairPrices:
 
 @kernel
 def _refer(
-    needed, segments, rows, book, net, entry_rows, entry_prob, rank, member, weighted, wide, trusted,
-    own, width, reference, fair,
+    needed, segments, rows, book, net, entry_rows, entry_prob, rank, member, weighted, width_limit, trusted, own, width,
+    reference, fair,
 ):  # fmt: skip
     """Set each row's own fair probability and width, and each market's reference with its probabilities if one book.
 
     Entries are those of `complete`, grouped by market.
+
+    - `needed` (uint8 per market): 1 if its reference is needed
+    - `segments`, `rows`, `book`: as in `Groups`
+    - `net`, `trusted`, `own`, `width`, `reference`, `fair`: as in `FairPrices`; the last four are written
+    - `entry_rows`, `entry_prob`: rows of the entries and their fair probabilities
+    - `rank`, `member`, `weighted`: as in `ViewSpec`
+    - `width_limit`: overround above which one book is not the reference, but a consensus
     """
     entry = 0
     for m in range(segments.size - 1):
@@ -151,27 +160,27 @@ def _refer(
                 own[entry_rows[k]] = entry_prob[k]
                 width[entry_rows[k]] = total - 1.0
             entry += n
-        best = np.int32(2147483647)
-        chosen = np.int32(-1)
-        wider = False
+        best_rank = np.int32(UNRANKED)
+        best_book = np.int32(NONE)
+        is_wide = False
         for i in range(first, end):
             b = book[i]
-            better = member[b] != 0 if weighted else rank[b] < best
-            if better and trusted[i] != 0 and not np.isnan(own[i]):
+            is_better = member[b] != 0 if weighted else rank[b] < best_rank
+            if is_better and trusted[i] != 0 and not np.isnan(own[i]):
                 if weighted:
-                    chosen = -2
+                    best_book = CONSENSUS
                 else:
-                    best = rank[b]
-                    chosen = b
-                    wider = width[i] > wide
-        if wider:
-            chosen = -2
-        reference[m] = chosen
+                    best_rank = rank[b]
+                    best_book = b
+                    is_wide = width[i] > width_limit
+        if is_wide:
+            best_book = CONSENSUS
+        reference[m] = best_book
         for s in range(s0, s1):
             fair[s] = np.nan
-            if chosen >= 0:
+            if best_book >= 0:
                 for i in range(rows[s], rows[s + 1]):
-                    if book[i] == chosen and trusted[i] != 0 and not np.isnan(own[i]):
+                    if book[i] == best_book and trusted[i] != 0 and not np.isnan(own[i]):
                         fair[s] = own[i]
 
 
@@ -195,7 +204,7 @@ def view_spec(
     ids = [catalog.book(b).id for b in names]
     chosen = None if books is None else {catalog.book(b).id for b in books}
     wanted = np.array([chosen is None or b in chosen for b in ids], np.uint8)
-    rank = np.full(len(ids), _UNRANKED, np.int32)
+    rank = np.full(len(ids), UNRANKED, np.int32)
     weight = np.ones(len(ids))
     member = traits.consensus.copy()
     if reference.weights is not None:
@@ -217,7 +226,7 @@ def view_spec(
         weight=weight,
         member=member,
         weighted=reference.weights is not None,
-        counted=wanted | (rank < _UNRANKED),
+        counted=wanted | (rank < UNRANKED),
         rate=rate,
         fee=fee,
         charged=bool(rate.any() or fee.any()),
