@@ -8,6 +8,20 @@ because none of its rows is found.
 If closing prices are estimated, a second mark covers what an estimate depends on outside its own market: the momentum
 of the ladder, the start of the event, and the markets on neighbouring lines. It is compared for ladders in which a
 market has changed; elsewhere only time changes an estimate, and `Board.due` says when.
+
+Columns of the kernels:
+
+- `markets`, `segments`, `rows`, `row`, `market`, `side`, `threshold`, `kind`, `subject`, `ladder`, `live`, `seen`,
+  `twin`: as in `Groups`
+- `two`, `three`, `totals`: as in `Curves`
+- `reason`, `not_reference`, `doubt`: as in `Verdicts`
+- `slot`: slot of a row on the board
+- `parts` (uint32 per slot): the part of its market's mark that a row stores, 0 if none; one array for the first
+  marks and one for the second
+- `marks`, `close_marks` (uint64 per market): the first marks, and the second
+- `changed` (uint8 per market): `_CHANGED`, `_BY_TWIN` (it does not spread further) or 0
+- `ladders`, `needed` (uint8 per ladder, per market): 1 if middles are searched; if these searches need the fair
+  probabilities
 """
 
 from typing import NamedTuple
@@ -16,6 +30,8 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.board.rows import Rows
+from oddsengine.catalog.reasons import ACCEPTED
+from oddsengine.columns import EARLIEST, LATEST
 from oddsengine.detection.sweep import Scope
 from oddsengine.detection.tails import Curves
 from oddsengine.guards.verdicts import Verdicts
@@ -24,7 +40,14 @@ from oddsengine.identity.layout import UnitColumns
 from oddsengine.pricing.close import CloseInput as Estimated
 from oddsengine.pricing.close import neighbours
 
+IN_MARKETS, IN_LADDERS = 1, 2  # bits: the market of a row is searched, or its ladder for middles
 ELSEWHERE = 3  # a row that is not gathered belongs to every scope
+
+
+_CHANGED, _BY_TWIN = 1, 2  # a market has changed, or only a twin of it
+_TWO_WAY, _THREE_WAY, _TOTAL = 1, 2, 4  # bits: the markets that a ladder has beside it
+# Places of a row's bits in its hash, after those of its reason.
+_NOT_REFERENCE_AT, _DOUBT_AT, _SIDE_AT, _RECENT_AT, _SLOT_AT = 8, 9, 10, 15, 16
 
 
 class Changes(NamedTuple):
@@ -37,15 +60,21 @@ class Changes(NamedTuple):
 
 @kernel
 def _part(mark, slot):
-    """The part of a market's mark that a row stores; never 0."""
+    """The part of a market's mark that a row stores; never 0.
+
+    `mark` is the mark.
+    """
     return max(np.uint32(step(mark, np.uint64(slot)) >> np.uint64(32)), np.uint32(1))
 
 
 @kernel
-def _same(mark, row, first, end, stored):
-    """Whether all rows of a market, at least one, store parts of its mark."""
+def _same(mark, row, first, end, parts):
+    """Whether all rows of a market, at least one, store parts of its mark.
+
+    `mark` is the mark; the market's rows are those from `first` to `end`.
+    """
     for i in range(first, end):
-        if stored[row[i]] != _part(mark, row[i]):
+        if parts[row[i]] != _part(mark, row[i]):
             return False
     return first < end
 
@@ -53,29 +82,39 @@ def _same(mark, row, first, end, stored):
 @kernel
 def _mark(
     markets, segments, rows, row, side, threshold, kind, subject, live, odds_bits, seen, ids, reason, not_reference,
-    doubt, twin, two, three, totals, mark, gap, fresh, at_close, moved, begins, out, changed,
+    doubt, twin, two, three, totals, parts, gap, live_limit, with_close, price_changed, start, marks, changed,
 ):  # fmt: skip
     """Compute the marks of all markets, and find those where they differ from those of the last search.
 
     Times are included only if they can decide something: in play, or if those of a ladder are further apart than an
     opportunity allows. Of the other markets a market depends on (the lines of its ladder, a moneyline, a total, twins)
-    only the presence is included; their own rows show whether they changed. With `at_close`, the last price change
+    only the presence is included; their own rows show whether they changed. With `with_close`, the last price change
     and the start of the event are included too.
+
+    - `odds_bits` (uint64 per row): the prices
+    - `ids` (uint64 per slot): ids of the rows
+    - `gap`: gap allowed between the times of legs, microseconds
+    - `live_limit`: the time since which a live leg must have been seen
+    - `price_changed`, `start` (int64 per slot): last price change, and start of the event
     """
     for at in range(markets.size - 1):
         first, end = rows[segments[markets[at]]], rows[segments[markets[at + 1]]]
-        playing = live[at] != 0
-        timed = playing
-        if not playing:
-            low, high = np.int64(9223372036854775807), np.int64(-9223372036854775808)
+        is_live = live[at] != 0
+        is_timed = is_live
+        if not is_live:
+            earliest, latest = np.int64(LATEST), np.int64(EARLIEST)
             for i in range(first, end):
-                if reason[i] == 0 and seen[i] != NO_TIME:
-                    low, high = min(low, seen[i]), max(high, seen[i])
-            timed = high > low and high - low > gap
-        h0 = step(np.uint64(1) if timed else np.uint64(0), np.uint64(kind[at]))
+                if reason[i] == ACCEPTED and seen[i] != NO_TIME:
+                    earliest, latest = min(earliest, seen[i]), max(latest, seen[i])
+            is_timed = latest > earliest and latest - earliest > gap
+        h0 = step(np.uint64(1) if is_timed else np.uint64(0), np.uint64(kind[at]))
         h0 = step(h0, np.uint64(subject[at]))
-        beside = (1 if two[at] >= 0 else 0) | (2 if three[at] >= 0 else 0) | (4 if totals[at] >= 0 else 0)
-        h0 = step(h0, np.uint64(beside))
+        links = (
+            (_TWO_WAY if two[at] >= 0 else 0)
+            | (_THREE_WAY if three[at] >= 0 else 0)
+            | (_TOTAL if totals[at] >= 0 else 0)
+        )
+        h0 = step(h0, np.uint64(links))
         for m in range(markets[at], markets[at + 1]):
             h0 = step(h0, np.uint64(np.int64(threshold[m])))
         for m in range(markets[at], markets[at + 1]):
@@ -90,27 +129,34 @@ def _mark(
                 r = row[i]
                 bits = (
                     np.uint64(reason[i])
-                    | np.uint64(not_reference[i]) << np.uint64(8)
-                    | np.uint64(doubt[i]) << np.uint64(9)
+                    | np.uint64(not_reference[i]) << np.uint64(_NOT_REFERENCE_AT)
+                    | np.uint64(doubt[i]) << np.uint64(_DOUBT_AT)
                 )
-                bits |= np.uint64(side[i]) << np.uint64(10) | np.uint64(r) << np.uint64(16)
-                if playing and seen[i] >= fresh:
-                    bits |= np.uint64(1) << np.uint64(15)
-                time = np.uint64(seen[i]) if timed else np.uint64(0)
+                bits |= np.uint64(side[i]) << np.uint64(_SIDE_AT) | np.uint64(r) << np.uint64(_SLOT_AT)
+                if is_live and seen[i] >= live_limit:
+                    bits |= np.uint64(1) << np.uint64(_RECENT_AT)
+                time = np.uint64(seen[i]) if is_timed else np.uint64(0)
                 h = step(h ^ ids[r] ^ (time << np.uint64(7)), np.uint64(odds_bits[i]) ^ (bits << np.uint64(20)))
-                if at_close:
-                    h = step(step(h, np.uint64(moved[r])), np.uint64(begins[r]))
-            out[m] = max(h, np.uint64(1))
-            changed[m] = 0 if _same(out[m], row, a, b, mark) else 1
+                if with_close:
+                    h = step(step(h, np.uint64(price_changed[r])), np.uint64(start[r]))
+            marks[m] = max(h, np.uint64(1))
+            changed[m] = 0 if _same(marks[m], row, a, b, parts) else _CHANGED
 
 
 @kernel
 def _close_marks(
-    chosen, markets, segments, rows, row, threshold, slope, near, start, momentum_bits, marks, mark, out, changed
-):
-    """Compute the second marks of the chosen ladders; markets where they differ have changed too."""
+    chosen_ladders, markets, segments, rows, row, threshold, slope, neighbour_distance, start, momentum_bits, marks,
+    parts, close_marks, changed,
+):  # fmt: skip
+    """Compute the second marks of the chosen ladders; markets where they differ have changed too.
+
+    - `chosen_ladders` (uint8 per ladder): 1 for those to compute
+    - `slope` (float64 per ladder): logits per point of a line
+    - `neighbour_distance`: largest distance of a neighbouring line, hundredths
+    - `start` (int64 per ladder), `momentum_bits` (uint64, ladders by components): start and momentum
+    """
     for at in range(markets.size - 1):
-        if chosen[at] == 0:
+        if chosen_ladders[at] == 0:
             continue
         h0 = step(np.uint64(2), np.uint64(start[at]))
         for k in range(momentum_bits.shape[1]):
@@ -119,22 +165,25 @@ def _close_marks(
             a, b = rows[segments[m]], rows[segments[m + 1]]
             h = h0
             if not np.isnan(slope[at]):
-                for other in range(markets[at], markets[at + 1]):
-                    if other != m and abs(threshold[other] - threshold[m]) <= near:
-                        h = step(h, marks[other])
-            out[m] = max(h, np.uint64(1))
-            if not _same(out[m], row, a, b, mark):
-                changed[m] = 1
+                for other_market in range(markets[at], markets[at + 1]):
+                    if other_market != m and abs(threshold[other_market] - threshold[m]) <= neighbour_distance:
+                        h = step(h, marks[other_market])
+            close_marks[m] = max(h, np.uint64(1))
+            if not _same(close_marks[m], row, a, b, parts):
+                changed[m] = _CHANGED
 
 
 @kernel
-def _store(marks, row, market, left_out, stored):
-    """Store the marks of some markets in their rows; rows that were left out have none."""
+def _store(marks, row, market, other_slots, parts):
+    """Store the marks of some markets in their rows; rows that were left out have none.
+
+    `other_slots` are those of the rows that were left out.
+    """
     for i in range(row.size):
         if marks[market[i]] != np.uint64(0):
-            stored[row[i]] = _part(marks[market[i]], row[i])
-    for slot in left_out:
-        stored[slot] = 0
+            parts[row[i]] = _part(marks[market[i]], row[i])
+    for slot in other_slots:
+        parts[slot] = 0
 
 
 @kernel
@@ -147,25 +196,25 @@ def _spread(markets, segments, rows, market, ladder, twin, two, three, totals, c
         t = twin[s]
         while t != s:
             # A segment's market is looked up through its rows, so empty segments are skipped.
-            if rows[t] < rows[t + 1] and changed[market[rows[t]]] == 1 and rows[s] < rows[s + 1]:
+            if rows[t] < rows[t + 1] and changed[market[rows[t]]] == _CHANGED and rows[s] < rows[s + 1]:
                 m = market[rows[s]]
                 if changed[m] == 0:
-                    changed[m] = 2  # changed only through a twin: does not spread further
+                    changed[m] = _BY_TWIN
                 break
             t = twin[t]
     for at in range(markets.size - 1):
         ladders[at] = 0
         for m in range(markets[at], markets[at + 1]):
-            if changed[m] == 1:
+            if changed[m] == _CHANGED:
                 ladders[at] = 1
     for at in range(markets.size - 1):
         if ladders[at] == 0:
-            linked = two[at] >= 0 and changed[two[at]] == 1
-            linked |= three[at] >= 0 and changed[three[at]] == 1
+            is_linked = two[at] >= 0 and changed[two[at]] == _CHANGED
+            is_linked |= three[at] >= 0 and changed[three[at]] == _CHANGED
             if totals[at] >= 0:
                 for m in range(markets[totals[at]], markets[totals[at] + 1]):
-                    linked |= changed[m] == 1
-            ladders[at] = 1 if linked else 0
+                    is_linked |= changed[m] == _CHANGED
+            ladders[at] = 1 if is_linked else 0
     for m in range(changed.size):
         needed[m] = changed[m] != 0
     for at in range(markets.size - 1):
@@ -190,11 +239,15 @@ def _spread(markets, segments, rows, market, ladder, twin, two, three, totals, c
 
 
 @kernel
-def _reach(row, market, ladder, markets, ladders, reach):
-    """Per slot of a gathered row: 1 if its market is searched, plus 2 if its ladder is."""
+def _reach(row, market, ladder, is_searched, ladders, reach):
+    """Per slot of a gathered row: whether its market is searched, and its ladder.
+
+    - `is_searched` (uint8 per market): 1 if it is searched
+    - `reach` (uint8 per slot, out): `IN_MARKETS` and `IN_LADDERS`
+    """
     for i in range(row.size):
         m = market[i]
-        reach[row[i]] = (1 if markets[m] != 0 else 0) | (2 if ladders[ladder[m]] != 0 else 0)
+        reach[row[i]] = (IN_MARKETS if is_searched[m] != 0 else 0) | (IN_LADDERS if ladders[ladder[m]] != 0 else 0)
 
 
 def since_last_search(
@@ -227,13 +280,17 @@ def remember(changes: Changes, some: UnitColumns, rows: Rows) -> None:
 
 
 @kernel
-def _voting(ladder, segments, rows, searched, needed, out):
-    """Flag the ladders with a market that is searched, or that is needed and lacks an outcome."""
+def _voting(ladder, segments, rows, is_searched, needed, out):
+    """Flag the ladders with a market that is searched, or that is needed and lacks an outcome.
+
+    - `is_searched` (uint8 per market): 1 if it is searched
+    - `out` (uint8 per ladder): flags
+    """
     for m in range(ladder.size):
-        votes = searched[m] != 0
+        is_voting = is_searched[m] != 0
         for s in range(segments[m], segments[m + 1] if needed[m] != 0 else segments[m]):
-            votes |= rows[s] == rows[s + 1]
-        if votes:
+            is_voting |= rows[s] == rows[s + 1]
+        if is_voting:
             out[ladder[m]] = 1
 
 

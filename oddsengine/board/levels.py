@@ -2,6 +2,12 @@
 
 A row has its newest level in columns of its own. Earlier levels are in a record of `Levels`, which a row has only
 while one of its recent looks was at another price.
+
+Columns of the kernels:
+
+- `slot`: the row
+- `record` (int32 per slot): the row's place in `levels`, or `NONE`
+- `levels`: as `Levels`
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
@@ -11,11 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
+from oddsengine.columns import NONE, SECOND
 from oddsengine.identity.groups import Bytes, Ints, Longs
 from oddsengine.identity.layout import FLAP, LIVE
 
 EARLIER = 5  # levels of a record; with the newest one, a row has up to six
 RETURNS = 8  # returns to an earlier level in a record
+_SCALE = 65535.0  # of a probability in 16 bits
+SECONDS, _LOOKS = 65535, 255  # masks of the short numbers of seconds and looks
+_MOST_SAME = 255
 _NOT_FLAP = 255 ^ FLAP  # not ~FLAP: numpy has no negative unsigned bytes
 
 
@@ -85,75 +95,90 @@ def _free(slot, record, levels):
     """Give up a row's record."""
     levels.spare[levels.used[1]] = record[slot]
     levels.used[1] += 1
-    record[slot] = -1
+    record[slot] = NONE
 
 
 @kernel
 def look_at(
-    slot, now, before, q, level, level_time, level_look, looks, same, depth, record, flags, levels, away, back, window,
-    most, agree, returns_live,
+    slot, now, last_time, q, level, level_time, level_look, looks, same, depth, record, flags, levels, away, back,
+    window, most_looks, least_same, least_returns,
 ):  # fmt: skip
-    """Add a look at a price with probability q to the history; `before` is the time of the previous look.
+    """Add a look at a price with probability `q` to the history; `last_time` is the time of the previous look.
 
-    Sets or clears FLAP: one return to an earlier level, or in play `returns_live` of them within `most` looks. There
-    is room for another record.
+    Sets or clears FLAP: one return to an earlier level, or in play `least_returns` of them within `most_looks` looks.
+    There is room for another record.
+
+    - `now`: time of the look, microseconds
+    - `level`, `level_time`, `level_look` (per slot): the newest level, with the second and the look at which it was
+      last seen, as in `Levels`
+    - `looks` (uint8 per slot): number of looks, modulo 2^8
+    - `same` (uint8 per slot): looks in a row at the newest level, at most 255
+    - `depth` (uint8 per slot): number of levels
+    - `flags` (uint8 per slot): flags of rows
+    - `away`, `back`: distance in probability that is another price, and that is the same price
+    - `window`: seconds after which a level is dropped
+    - `most_looks`: looks after which a level is dropped
+    - `least_same`: looks at one price that clear the flag
+    - `least_returns`: returns in play that set it
     """
-    mark = np.uint16(np.int64(np.rint(q * 65535.0)))
-    second = np.uint16((now // 1_000_000) & 65535)
-    if now - before > window * 1_000_000:
+    probability = np.uint16(np.int64(np.rint(q * _SCALE)))
+    second = np.uint16((now // SECOND) & SECONDS)
+    if now - last_time > window * SECOND:
         depth[slot] = 0
-    looks[slot] = np.uint8((np.int64(looks[slot]) + 1) & 255)
+    looks[slot] = np.uint8((np.int64(looks[slot]) + 1) & _LOOKS)
     look = looks[slot]
     n = np.int64(depth[slot])
     if record[slot] >= 0:
         # Old levels are dropped at once, before the short numbers of their second and look wrap around.
         r = record[slot]
-        old = 0
-        while old < n - 1 and (
-            ((np.int64(second) - np.int64(levels.time[r, old])) & 65535) > window
-            or ((np.int64(look) - np.int64(levels.look[r, old])) & 255) > most
+        n_old = 0
+        while n_old < n - 1 and (
+            ((np.int64(second) - np.int64(levels.time[r, n_old])) & SECONDS) > window
+            or ((np.int64(look) - np.int64(levels.look[r, n_old])) & _LOOKS) > most_looks
         ):
-            old += 1
-        if old > 0:
-            for k in range(n - 1 - old):
-                levels.level[r, k] = levels.level[r, k + old]
-                levels.time[r, k] = levels.time[r, k + old]
-                levels.look[r, k] = levels.look[r, k + old]
-            n -= old
+            n_old += 1
+        if n_old > 0:
+            for k in range(n - 1 - n_old):
+                levels.level[r, k] = levels.level[r, k + n_old]
+                levels.time[r, k] = levels.time[r, k + n_old]
+                levels.look[r, k] = levels.look[r, k + n_old]
+            n -= n_old
             depth[slot] = np.uint8(n)
-        old = 0
-        while old < levels.returns[r] and ((np.int64(look) - np.int64(levels.returned[r, old])) & 255) > most:
-            old += 1
-        if old > 0:
-            for k in range(levels.returns[r] - old):
-                levels.returned[r, k] = levels.returned[r, k + old]
-            levels.returns[r] = np.uint8(levels.returns[r] - old)
+        n_old = 0
+        while (
+            n_old < levels.returns[r] and ((np.int64(look) - np.int64(levels.returned[r, n_old])) & _LOOKS) > most_looks
+        ):
+            n_old += 1
+        if n_old > 0:
+            for k in range(levels.returns[r] - n_old):
+                levels.returned[r, k] = levels.returned[r, k + n_old]
+            levels.returns[r] = np.uint8(levels.returns[r] - n_old)
         if n == 0 or (n == 1 and levels.returns[r] == 0):
             _free(slot, record, levels)
     r = record[slot]
     if n == 0:
         same[slot] = 1
     else:
-        last = level[slot]
-        if abs(np.float64(mark) - np.float64(last)) <= back * 65535.0:
-            same[slot] = np.uint8(min(np.int64(same[slot]) + 1, 255))
-            if same[slot] >= agree:
+        last_level = level[slot]
+        if abs(np.float64(probability) - np.float64(last_level)) <= back * _SCALE:
+            same[slot] = np.uint8(min(np.int64(same[slot]) + 1, _MOST_SAME))
+            if same[slot] >= least_same:
                 flags[slot] = flags[slot] & _NOT_FLAP
         else:
             same[slot] = 1
-        if mark == last:
+        if probability == last_level:
             level_time[slot] = second
             level_look[slot] = look
             return
-        low, high = np.float64(last), np.float64(last)
+        low, high = np.float64(last_level), np.float64(last_level)
         for k in range(n - 2, -1, -1):
             x = np.float64(levels.level[r, k])
-            age = (np.int64(second) - np.int64(levels.time[r, k])) & 65535
-            past = (np.int64(look) - np.int64(levels.look[r, k])) & 255
-            if age > window or past > most:
+            age = (np.int64(second) - np.int64(levels.time[r, k])) & SECONDS
+            looks_since = (np.int64(look) - np.int64(levels.look[r, k])) & _LOOKS
+            if age > window or looks_since > most_looks:
                 break
-            left = max(high - x, x - low) > away * 65535.0
-            if left and abs(np.float64(mark) - x) <= back * 65535.0:
+            is_away = max(high - x, x - low) > away * _SCALE
+            if is_away and abs(np.float64(probability) - x) <= back * _SCALE:
                 if (flags[slot] & LIVE) == 0:
                     flags[slot] = flags[slot] | FLAP
                 elif same[slot] == 1:
@@ -163,7 +188,7 @@ def look_at(
                         levels.returns[r] = np.uint8(levels.returns[r] - 1)
                     levels.returned[r, levels.returns[r]] = look
                     levels.returns[r] = np.uint8(levels.returns[r] + 1)
-                    if levels.returns[r] >= returns_live:
+                    if levels.returns[r] >= least_returns:
                         flags[slot] = flags[slot] | FLAP
                 break
             low = min(low, x)
@@ -183,10 +208,10 @@ def look_at(
                 levels.time[r, k] = levels.time[r, k + 1]
                 levels.look[r, k] = levels.look[r, k + 1]
             n -= 1
-        levels.level[r, n - 1] = last
+        levels.level[r, n - 1] = last_level
         levels.time[r, n - 1] = level_time[slot]
         levels.look[r, n - 1] = level_look[slot]
-    level[slot] = mark
+    level[slot] = probability
     level_time[slot] = second
     level_look[slot] = look
     depth[slot] = np.uint8(n + 1)

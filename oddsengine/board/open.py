@@ -4,6 +4,16 @@ A search over some units replaces what was open in the searched markets. `compar
 opportunity (new, changed, unchanged, expired) without changing anything, and `commit` applies it. Both process all
 views of a search at once. Opportunities are identified by id; if only figures change, the id and the time of first
 detection stay the same.
+
+Columns of the kernels:
+
+- `views` (per view): row of `head`, negative if suspended
+- `units` (per unit of the search): the unit
+- `head` (int32, rows by units), `heads` (int32 per unit), `following` (int32 per place): chains of places, as in
+  `OpenTable`; `heads` is a row of `head`
+- `ids`, `kinds`, `unit`, `legs`, `figures`, `shown`, `born`: the columns of `OpenTable`, per place
+- `h_id`, `h_kind`, `h_legs`, `h_figures`, `h_shown`: the columns of `Hits`
+- `ends`: as in `Difference`
 """
 
 from typing import NamedTuple
@@ -12,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
-from oddsengine.columns import grown
+from oddsengine.board.changes import IN_LADDERS, IN_MARKETS
+from oddsengine.columns import NONE, grown
 from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, Words
 
 EV, ARBITRAGE, LOW_HOLD, MIDDLE = range(4)
@@ -74,7 +85,10 @@ class Difference(NamedTuple):
 
 @kernel
 def _ends(who, unit, units, ends):
-    """Offsets of the hits of each view and unit."""
+    """Offsets of the hits of each view and unit.
+
+    `who` and `unit` (per hit) are the view and the unit.
+    """
     i = 0
     for c in range(ends.size - 1):
         ends[c] = i
@@ -86,77 +100,87 @@ def _ends(who, unit, units, ends):
 @kernel
 def _compare(
     views, units, head, following, ids, kinds, legs, figures, shown, ends, h_id, h_kind, h_legs, h_figures, h_shown,
-    reach, status, old, gone, gone_ends, touched, touched_ends,
+    reach, status, old, expired, expired_ends, touched, touched_ends,
 ):  # fmt: skip
-    """Match the hits of each view and unit with what is open there and was searched."""
-    expired, others = 0, 0
+    """Match the hits of each view and unit with what is open there and was searched.
+
+    - `reach` (uint8 per slot): which searches reached a row: `IN_MARKETS`, `IN_LADDERS`
+    - `status`, `old`, `expired`, `expired_ends`, `touched`, `touched_ends`: the columns of `Difference` to write
+    """
+    n_expired, n_touched = 0, 0
     for v in range(views.size):
-        gone_ends[v], touched_ends[v] = expired, others
+        expired_ends[v], touched_ends[v] = n_expired, n_touched
         for at in range(units.size):
             a, b = ends[v * units.size + at], ends[v * units.size + at + 1]
             for i in range(a, b):
-                status[i] = 2
-                old[i] = -1
-            p = head[views[v], units[at]] if views[v] >= 0 else -1
+                status[i] = NEW
+                old[i] = NONE
+            p = head[views[v], units[at]] if views[v] >= 0 else NONE
             while p >= 0:
                 i = a
                 while i < b and not (h_id[i] == ids[p] and h_kind[i] == kinds[p]):
                     i += 1
                 if i == b:
-                    if reach[legs[p, 0]] & (2 if kinds[p] == 3 else 1):
-                        gone[expired] = p
-                        expired += 1
+                    if reach[legs[p, 0]] & (IN_LADDERS if kinds[p] == MIDDLE else IN_MARKETS):
+                        expired[n_expired] = p
+                        n_expired += 1
                     elif reach[legs[p, 0]] != 0:
-                        touched[others] = p
-                        others += 1
+                        touched[n_touched] = p
+                        n_touched += 1
                 else:
                     old[i] = p
-                    same = True
+                    is_same = True
                     for k in range(figures.shape[1]):
                         x, y = figures[p, k], h_figures[i, k]
                         if x != y and not (np.isnan(x) and np.isnan(y)):
-                            same = False
+                            is_same = False
                     for k in range(legs.shape[1]):
                         if legs[p, k] != h_legs[i, k]:
-                            same = False
-                    status[i] = 0 if same else 1
+                            is_same = False
+                    status[i] = SAME if is_same else CHANGED
                     if kinds[p] == LOW_HOLD:
-                        same_row = shown[p] >> _ONE == h_shown[i] >> _ONE and h_shown[i] & _ONE == 0
+                        is_same_row = shown[p] >> _ONE == h_shown[i] >> _ONE and h_shown[i] & _ONE == 0
                     else:
-                        same_row = reach[legs[p, 0]] == 0
-                    if same and not same_row:
-                        touched[others] = p
-                        others += 1
+                        is_same_row = reach[legs[p, 0]] == 0
+                    if is_same and not is_same_row:
+                        touched[n_touched] = p
+                        n_touched += 1
                 p = following[p]
-    gone_ends[views.size], touched_ends[views.size] = expired, others
+    expired_ends[views.size], touched_ends[views.size] = n_expired, n_touched
 
 
 @kernel
 def _commit(
     views, units, head, following, ids, kinds, unit, legs, figures, shown, born, ends, h_id, h_kind, h_legs, h_figures,
-    h_shown, old, gone, touched, spare, spares, top, now,
+    h_shown, old, expired, touched, spare, n_spare, top, now,
 ):  # fmt: skip
-    """Remove expired, update changed and add new opportunities. Returns places ever used, and free ones."""
+    """Remove expired, update changed and add new opportunities. Returns places ever used, and free ones.
+
+    - `old`, `expired`, `touched`: as in `Difference`
+    - `spare` (int32), `n_spare`: free places, and their number
+    - `top`: places ever used
+    - `now`: time of the search, microseconds
+    """
     for p in touched:
         shown[p] = 0  # one that was not found again may show anything until it is searched
-    for i in range(gone.size):
-        unit[gone[i]] = -1
-        spare[spares] = gone[i]
-        spares += 1
+    for i in range(expired.size):
+        unit[expired[i]] = NONE
+        spare[n_spare] = expired[i]
+        n_spare += 1
     for v in range(views.size):
         row = views[v]
         if row < 0:
             continue
         for at in range(units.size):
-            last = np.int32(-1)
+            last_place = np.int32(NONE)
             p = head[row, units[at]]
             while p >= 0:
-                later = following[p]
+                next_place = following[p]
                 if unit[p] >= 0:
-                    following[p] = last
-                    last = p
-                p = later
-            head[row, units[at]] = last
+                    following[p] = last_place
+                    last_place = p
+                p = next_place
+            head[row, units[at]] = last_place
     for v in range(views.size):
         row = views[v]
         if row < 0:
@@ -165,9 +189,9 @@ def _commit(
             for i in range(ends[v * units.size + at], ends[v * units.size + at + 1]):
                 p = old[i]
                 if p < 0:
-                    if spares > 0:
-                        spares -= 1
-                        p = spare[spares]
+                    if n_spare > 0:
+                        n_spare -= 1
+                        p = spare[n_spare]
                     else:
                         p = np.int32(top)
                         top += 1
@@ -182,12 +206,15 @@ def _commit(
                 for k in range(figures.shape[1]):
                     figures[p, k] = h_figures[i, k]
                 shown[p] = h_shown[i]
-    return top, spares
+    return top, n_spare
 
 
 @kernel
 def _places(heads, following, out):
-    """Places of one view's opportunities. Returns their number, including those that do not fit in the array."""
+    """Places of one view's opportunities. Returns their number, including those that do not fit in the array.
+
+    `out` is written.
+    """
     n = 0
     for u in range(heads.size):
         p = heads[u]
@@ -201,8 +228,11 @@ def _places(heads, following, out):
 
 @kernel
 def _chain(places, unit, heads, following):
-    """Link places into chains by unit."""
-    heads[:] = -1
+    """Link places into chains by unit.
+
+    `places` are those of one view.
+    """
+    heads[:] = NONE
     for p in places:
         following[p] = heads[unit[p]]
         heads[unit[p]] = p

@@ -29,7 +29,15 @@ from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.maths.odds import even_money
 from oddsengine.tables.casts import CASTS
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import MOST_CHARACTERS, NONE_REJECTED, ODDS_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.tables.schema import (
+    MOST_CHARACTERS,
+    MOST_DECIMAL,
+    NONE_REJECTED,
+    ODDS_SCHEMA,
+    OddsError,
+    OddsTable,
+    check_odds,
+)
 
 LINKS = (
     "id", "deep_link", "sportsbook_name", "external_event_id", "market_id", "selection_id", "max_bet",
@@ -248,35 +256,43 @@ def checked(frame: pl.DataFrame) -> CheckedQuotes:
 
 
 @kernel
-def _prices(odds, american, flags, bad, mismatch):
-    """Derive missing decimal prices from American ones as `check_odds` does; mark missing prices and mismatches."""
+def _prices(odds, american, flags, is_bad, mismatch):
+    """Derive missing decimal prices from American ones as `check_odds` does; mark missing prices and mismatches.
+
+    - `odds`, `american` (float64 per row): prices, nan if missing; `odds` is completed
+    - `flags` (uint8 per row, in and out): flags of quotes
+    - `is_bad` (uint8 per row, out): 1 if the row has no valid price
+    - `mismatch`: relative difference of the two prices that is a mismatch
+    """
     for i in range(odds.size):
         d, a = odds[i], american[i]
         if np.isnan(d) and np.isnan(a):
-            if flags[i] & 2:
-                flags[i] |= np.uint8(16)
+            if flags[i] & SUSPENDED:
+                flags[i] |= np.uint8(NO_PRICE)
             else:
-                bad[i] = 1
+                is_bad[i] = 1
             continue
-        made = np.nan
+        decimal = np.nan
         if not np.isnan(a):
             if np.isinf(a):
-                bad[i] = 1
+                is_bad[i] = 1
                 continue
             if abs(a) < 100.0:
-                flags[i] |= np.uint8(4)
+                flags[i] |= np.uint8(MISMATCH)
             if a != 0.0:
-                made = (100.0 + abs(a)) / (100.0 if a > 0.0 else -a)  # as `maths.odds.american_to_decimal`, to the bit
+                decimal = (100.0 + abs(a)) / (
+                    100.0 if a > 0.0 else -a
+                )  # as `maths.odds.american_to_decimal`, to the bit
         if np.isnan(d):
             if abs(a) < 100.0:
-                bad[i] = 1
+                is_bad[i] = 1
                 continue
-            d = made
+            d = decimal
             odds[i] = d
-        elif abs(made / d - 1.0) > mismatch:
-            flags[i] |= np.uint8(4)
-        if not (d > 1.0 and d <= 1e300):
-            bad[i] = 1
+        elif abs(decimal / d - 1.0) > mismatch:
+            flags[i] |= np.uint8(MISMATCH)
+        if not (d > 1.0 and d <= MOST_DECIMAL):
+            is_bad[i] = 1
 
 
 def _unwritable(rows: Sequence[Any]) -> bool:

@@ -4,6 +4,14 @@ A price keeps its slot while it is on the board and while its removal is remembe
 looked up by *key* (the code of the term times 2^16, plus the code of the book) in a hash table with open addressing.
 `_apply` applies quotes in order and returns the effect of each; nothing else writes a price. Each row has a short
 history of the prices seen (`levels`), which sets the flag `FLAP`.
+
+Columns of the kernels:
+
+- `key`, `ids`, `odds`, `american`, `seen`, `changed`, `start`, `moved`, `renewed`, `state`, `flags`, `level`,
+  `level_time`, `level_look`, `looks`, `same`, `depth`, `record` (per slot): the columns of `Rows`; `key` is also that
+  of ids
+- `slot`, `slots`: the row, or rows
+- `table`, `by_key`, `by_id` (int32, 2^k places): hash tables: a slot, or `NONE` where free
 """
 
 from typing import NamedTuple
@@ -12,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
-from oddsengine.board.levels import Levels, full, look_at
-from oddsengine.columns import dtype_of
+from oddsengine.board.levels import SECONDS, Levels, full, look_at
+from oddsengine.columns import NONE, SECOND, dtype_of
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
 from oddsengine.identity.layout import FLAP, FREE, GONE, LIVE, MISMATCH, ON, SUSPENDED
 
@@ -153,7 +161,10 @@ def row_ids(terms: Words, books: Words) -> Words:
 
 @kernel
 def _place(key, size):
-    """Where the probe for a key begins in a table of 2^k places."""
+    """Where the probe for a key begins in a table of 2^k places.
+
+    `size` is the number of places.
+    """
     h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64(h >> np.uint64(24)) & (size - 1)
 
@@ -169,47 +180,59 @@ def _fill(slots, key, table):
 
 
 @kernel
-def _seek(wanted, key, state, table):
-    """Slot of a key, -1 if there is none. Skips places of freed rows and of slots reused for another key."""
-    at = _place(wanted, table.size)
-    while table[at] != -1:
+def _seek(wanted_key, key, state, table):
+    """Slot of a key, `NONE` if there is none. Skips places of freed rows and of slots reused for another key.
+
+    `wanted_key` is the key.
+    """
+    at = _place(wanted_key, table.size)
+    while table[at] != NONE:
         slot = table[at]
-        if key[slot] == wanted and state[slot] != FREE:
+        if key[slot] == wanted_key and state[slot] != FREE:
             return slot
         at = (at + 1) & (table.size - 1)
-    return np.int32(-1)
+    return np.int32(NONE)
 
 
 @kernel
-def _find(wanted, key, state, table, out):
-    """Slots of keys, -1 for a key without one."""
-    for i in range(wanted.size):
-        out[i] = _seek(wanted[i], key, state, table)
+def _find(wanted_keys, key, state, table, out):
+    """Slots of keys, `NONE` for a key without one.
+
+    `wanted_keys` are the keys; `out` is written.
+    """
+    for i in range(wanted_keys.size):
+        out[i] = _seek(wanted_keys[i], key, state, table)
 
 
 @kernel
-def _enter(slot, wanted, table):
-    """Insert one slot."""
-    at = _place(wanted, table.size)
-    while table[at] != -1:
+def _enter(slot, slot_key, table):
+    """Insert one slot.
+
+    `slot_key` is its key.
+    """
+    at = _place(slot_key, table.size)
+    while table[at] != NONE:
         at = (at + 1) & (table.size - 1)
     table[at] = slot
 
 
 @kernel
-def _identify(slot, wanted, ids, state, table):
-    """Give a row its id, or the next free one if another row has it, and insert it into the table of ids."""
-    h = wanted
+def _identify(slot, first_id, ids, state, table):
+    """Give a row its id, or the next free one if another row has it, and insert it into the table of ids.
+
+    `first_id` is the id to try first.
+    """
+    h = first_id
     while True:
         at = _place(np.int64(h), table.size)
-        taken = False
-        while table[at] != -1:
-            other = table[at]
-            if other != slot and ids[other] == h and state[other] != FREE:
-                taken = True
+        is_taken = False
+        while table[at] != NONE:
+            other_slot = table[at]
+            if other_slot != slot and ids[other_slot] == h and state[other_slot] != FREE:
+                is_taken = True
                 break
             at = (at + 1) & (table.size - 1)
-        if not taken:
+        if not is_taken:
             break
         h = (h ^ np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
         h = h ^ (h >> np.uint64(29))
@@ -219,32 +242,40 @@ def _identify(slot, wanted, ids, state, table):
 
 @kernel
 def _apply(
-    first, q_key, q_odds, q_american, q_seen, q_changed, q_start, q_flags, q_id, now,
-    key, ids, odds, american, seen, changed, start, moved, renewed, state, flags, level, level_time, level_look,
-    looks, same, depth, record, levels, by_key, by_id, spare, spares, top, away, back, window, most, agree,
-    returns_live, out_slot, out_what,
+    first, q_key, q_odds, q_american, q_seen, q_changed, q_start, q_flags, q_id, now, key, ids, odds, american, seen,
+    changed, start, moved, renewed, state, flags, level, level_time, level_look, looks, same, depth, record, levels,
+    by_key, by_id, spare, n_spare, top, away, back, window, most_looks, least_same, least_returns, out_slot, out_effect,
 ):  # fmt: skip
-    """Apply quotes in order, from `first` until `levels` is full; `out_what` gets the effect of each.
+    """Apply quotes in order, from `first` until `levels` is full; `out_effect` gets the effect of each.
 
     Returns the next quote, top, free slots left and rows inserted.
+
+    - `q_key`, `q_odds`, `q_american`, `q_seen`, `q_changed`, `q_start`, `q_flags`: the columns of `CodedQuotes`
+    - `q_id` (uint64 per quote): id of the row, if it is new
+    - `now`: time of the batch, microseconds
+    - `levels`, `away`, `back`, `window`, `most_looks`, `least_same`, `least_returns`: as in `look_at`
+    - `spare` (int32), `n_spare`: free slots, and their number
+    - `top`: slots ever used
+    - `out_slot` (int32 per quote): the row, or `NONE`
+    - `out_effect` (uint8 per quote): bits such as `SEEN`
     """
-    entered = 0
+    n_entered = 0
     for i in range(first, q_key.size):
         if full(levels):
-            return i, top, spares, entered
-        out_slot[i] = -1
+            return i, top, n_spare, n_entered
+        out_slot[i] = NONE
         time = now if q_seen[i] == NO_TIME else min(q_seen[i], now)
-        given = q_flags[i] & FLAGS_OF_QUOTE
-        bare = (q_flags[i] & NO_PRICE) != 0
+        quote_flags = q_flags[i] & FLAGS_OF_QUOTE
+        has_no_price = (q_flags[i] & NO_PRICE) != 0
         slot = _seek(q_key[i], key, state, by_key)
-        fresh = slot < 0
-        if fresh:
-            if bare:
-                out_what[i] = UNKNOWN
+        is_new = slot < 0
+        if is_new:
+            if has_no_price:
+                out_effect[i] = UNKNOWN
                 continue
-            if spares > 0:
-                spares -= 1
-                slot = spare[spares]
+            if n_spare > 0:
+                n_spare -= 1
+                slot = spare[n_spare]
             else:
                 slot = np.int32(top)
                 top += 1
@@ -252,11 +283,11 @@ def _apply(
             state[slot] = ON
             _enter(slot, q_key[i], by_key)
             _identify(slot, q_id[i], ids, state, by_id)
-            entered += 1
+            n_entered += 1
             looks[slot] = 0
             same[slot] = 0
             depth[slot] = 0
-            record[slot] = -1
+            record[slot] = NONE
             flags[slot] = 0
             odds[slot] = 0.0
             seen[slot] = time
@@ -264,57 +295,59 @@ def _apply(
             start[slot] = NO_TIME
         elif time < seen[slot] or (state[slot] == GONE and time < moved[slot]):
             out_slot[i] = slot
-            out_what[i] = LATE
+            out_effect[i] = LATE
             continue
         elif state[slot] == GONE:
-            if bare:
-                out_what[i] = UNKNOWN
+            if has_no_price:
+                out_effect[i] = UNKNOWN
                 continue
-            fresh = True
+            is_new = True
             state[slot] = ON
         out_slot[i] = slot
-        before = seen[slot]
-        price = odds[slot] if bare else q_odds[i]
-        what = SEEN
-        if fresh:
-            what |= NEW
+        last_time = seen[slot]
+        price = odds[slot] if has_no_price else q_odds[i]
+        effect = SEEN
+        if is_new:
+            effect |= NEW
         if price != odds[slot]:
-            what |= PRICE
-        if ((given ^ flags[slot]) & LIVE) != 0:
-            what |= LIVENESS
+            effect |= PRICE
+        if ((quote_flags ^ flags[slot]) & LIVE) != 0:
+            effect |= LIVENESS
             depth[slot] = 0  # another market: the history starts again
             flags[slot] = flags[slot] & _NOT_FLAP
-        if ((given ^ flags[slot]) & (SUSPENDED | MISMATCH | REJECTED)) != 0:
-            what |= STATUS
-        if (what & (NEW | PRICE | LIVENESS)) != 0:
-            own = time if q_changed[i] == NO_TIME else min(q_changed[i], time)
-            changed[slot] = own if own >= changed[slot] else time  # it cannot have changed before what it replaces
-        looked = time > before or price != odds[slot] or depth[slot] == 0
-        flags[slot] = (flags[slot] & _NOT_OF_QUOTE) | given
-        if not bare:
+        if ((quote_flags ^ flags[slot]) & (SUSPENDED | MISMATCH | REJECTED)) != 0:
+            effect |= STATUS
+        if (effect & (NEW | PRICE | LIVENESS)) != 0:
+            change_time = time if q_changed[i] == NO_TIME else min(q_changed[i], time)
+            changed[slot] = (
+                change_time if change_time >= changed[slot] else time
+            )  # it cannot have changed before what it replaces
+        is_look = time > last_time or price != odds[slot] or depth[slot] == 0
+        flags[slot] = (flags[slot] & _NOT_OF_QUOTE) | quote_flags
+        if not has_no_price:
             odds[slot] = q_odds[i]
             if q_american[i] != american[slot] and not (np.isnan(q_american[i]) and np.isnan(american[slot])):
-                what |= STATUS
+                effect |= STATUS
             american[slot] = q_american[i]
         if q_start[i] != NO_TIME and q_start[i] != start[slot]:
             start[slot] = q_start[i]
-            what |= STATUS
+            effect |= STATUS
         seen[slot] = time
         renewed[slot] = now
-        if (given & SUSPENDED) != 0 and depth[slot] > 0:
+        if (quote_flags & SUSPENDED) != 0 and depth[slot] > 0:
             # Suspended quotes are not looks, but without them the short seconds could wrap around unnoticed.
-            last = (time // 1_000_000 - np.int64(level_time[slot])) & 65535
-            if last > window:
+            seconds = (time // SECOND - np.int64(level_time[slot])) & SECONDS
+            if seconds > window:
                 depth[slot] = 0
-        if looked and (given & SUSPENDED) == 0:
+        if is_look and (quote_flags & SUSPENDED) == 0:
             flap = flags[slot] & FLAP
             look_at(
-                slot, time, before, 1.0 / price, level, level_time, level_look, looks, same, depth, record, flags,
-                levels, away, back, window, most, agree, returns_live,
+                slot, time, last_time, 1.0 / price, level, level_time, level_look, looks, same, depth, record, flags,
+                levels, away, back, window, most_looks, least_same, least_returns,
             )  # fmt: skip
             if (flags[slot] & FLAP) != flap:
-                what |= STATUS
-        if (what & MOVED) != 0:
+                effect |= STATUS
+        if (effect & MOVED) != 0:
             moved[slot] = now
-        out_what[i] = what
-    return q_key.size, top, spares, entered
+        out_effect[i] = effect
+    return q_key.size, top, n_spare, n_entered

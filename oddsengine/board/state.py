@@ -2,6 +2,11 @@
 
 `Board` owns the columns and is the only one that writes to them. It has prices, events and times, but no callers: which
 books a caller may see, and which opportunities are shown, is decided from what `gather` returns.
+
+Columns of the kernels:
+
+- `key`, `seen`, `start`, `state`, `flags`, `moved`, `unit` (per slot): as in `Rows`
+- `slots`: rows
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +36,8 @@ from oddsengine.board.rows import (
     row_ids,
 )
 from oddsengine.board.units import Units
-from oddsengine.catalog.reasons import CODES
+from oddsengine.catalog.reasons import ACCEPTED, CODES
+from oddsengine.columns import EARLIEST, LATEST
 from oddsengine.detection.ids import hash_text
 from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Verdicts
@@ -124,107 +130,154 @@ class EventStatuses(NamedTuple):
 
 @kernel
 def _age(
-    before, moment, u_start, u_size, pool, wake, seen, start, state, flags, moved, prematch, live, leg, silent,
-    silent_live, leave, remembered, dirty, left, freed,
+    last_moment, moment, u_start, u_size, pool, wake, seen, start, state, flags, moved, prematch_age, live_age, leg_age,
+    witness_age, witness_age_live, leave_age, memory, dirty, left_slots, freed_slots,
 ):  # fmt: skip
     """Mark units in which time alone changed something; list rows to remove and rows to forget. Returns both counts.
 
-    A limit was passed if it lies in [before, moment). `wake` is set to a unit's next limit, before which it is skipped.
+    A limit was passed if it lies in [last_moment, moment). `wake` is set to a unit's next limit, before which it is
+    skipped.
+
+    - `last_moment`, `moment`: the time of the last call, and of this one
+    - `u_start`, `u_size`, `pool`, `wake`, `dirty`: the columns of `Units`
+    - `prematch_age`, `live_age`, `leg_age`: ages at which a pre-match price, a live one and a live leg are too old;
+      microseconds, like the next ones
+    - `witness_age`, `witness_age_live`: ages at which a price is no longer a witness
+    - `leave_age`: age at which a price leaves the board
+    - `memory`: how long a removal is remembered
+    - `left_slots`, `freed_slots`: the lists to write
     """
     n_left, n_freed = 0, 0
     limits = np.empty(4, np.int64)
     for u in range(dirty.size):
         if wake[u] >= moment:
             continue
-        later = np.int64(9223372036854775807)
+        next_limit = np.int64(LATEST)
         for k in range(u_start[u], u_start[u] + u_size[u]):
             i = pool[k]
             if state[i] == GONE:
-                if moved[i] + remembered < moment:
-                    freed[n_freed] = i
+                if moved[i] + memory < moment:
+                    freed_slots[n_freed] = i
                     n_freed += 1
                 else:
-                    later = min(later, moved[i] + remembered)
+                    next_limit = min(next_limit, moved[i] + memory)
                 continue
             t = seen[i]
-            if t + leave < moment:
-                left[n_left] = i
+            if t + leave_age < moment:
+                left_slots[n_left] = i
                 n_left += 1
             if flags[i] & LIVE:
-                limits[0], limits[1], limits[2], limits[3] = t + live, t + leg, t + 2 * live, t + silent_live
+                limits[0], limits[1], limits[2], limits[3] = (
+                    t + live_age,
+                    t + leg_age,
+                    t + 2 * live_age,
+                    t + witness_age_live,
+                )
             else:
-                limits[0], limits[1], limits[2], limits[3] = t + prematch, start[i], t + 2 * prematch, t + silent
+                limits[0], limits[1], limits[2], limits[3] = (
+                    t + prematch_age,
+                    start[i],
+                    t + 2 * prematch_age,
+                    t + witness_age,
+                )
             for limit in limits:
-                if before <= limit < moment:
+                if last_moment <= limit < moment:
                     dirty[u] = 1
                 elif limit >= moment:
-                    later = min(later, limit)
-            if t + leave >= moment:
-                later = min(later, t + leave)
-        wake[u] = later
+                    next_limit = min(next_limit, limit)
+            if t + leave_age >= moment:
+                next_limit = min(next_limit, t + leave_age)
+        wake[u] = next_limit
     return n_left, n_freed
 
 
 @kernel
-def _watch(key, seen, start, state, flags, t_event, last, last_live, begins, told):
-    """For every event: when any of its prices, and any live one, was last seen; and the start by its newest price."""
+def _watch(key, seen, start, state, flags, t_event, last_seen, last_live_seen, begins, start_seen):
+    """For every event: when any of its prices, and any live one, was last seen; and the start by its newest price.
+
+    - `t_event` (int32 per term): its event
+    - `last_seen`, `last_live_seen`, `begins` (per event): to write
+    - `start_seen` (int64 per event): when the price that `begins` comes from was seen
+    """
     for i in range(seen.size):
         if state[i] != ON:
             continue
         e = t_event[key[i] >> BOOK_BITS]
-        last[e] = max(last[e], seen[i])
-        if start[i] != NO_TIME and (seen[i] > told[e] or (seen[i] == told[e] and start[i] > begins[e])):
-            told[e] = seen[i]
+        last_seen[e] = max(last_seen[e], seen[i])
+        if start[i] != NO_TIME and (seen[i] > start_seen[e] or (seen[i] == start_seen[e] and start[i] > begins[e])):
+            start_seen[e] = seen[i]
             begins[e] = start[i]
-        if flags[i] & LIVE and seen[i] > last_live[e]:
-            last_live[e] = seen[i]
+        if flags[i] & LIVE and seen[i] > last_live_seen[e]:
+            last_live_seen[e] = seen[i]
 
 
 @kernel
-def _unlisted(slots, key, state, seen, books, listed, time, out):
-    """Rows of books among `slots` that are on the board, not listed, and not seen after a time. Returns a count."""
+def _unlisted(slots, key, state, seen, books, is_listed, time, out):
+    """Rows of books among `slots` that are on the board, not listed, and not seen after a time. Returns a count.
+
+    - `books` (uint8 per book): 1 for the books in question
+    - `is_listed` (uint8 per slot): 1 for the rows that are listed
+    - `time`: microseconds
+    - `out`: the rows to write
+    """
     n = 0
     for i in range(slots.size):
         s = slots[i]
-        if state[s] == ON and books[key[s] & BOOK_MASK] and listed[s] == 0 and seen[s] <= time:
+        if state[s] == ON and books[key[s] & BOOK_MASK] and is_listed[s] == 0 and seen[s] <= time:
             out[n] = s
             n += 1
     return n
 
 
 @kernel
-def _judge(slots, verdicts, why, low, unsure, reason, rejected, not_reference, doubt, other, before):
-    """Store verdicts; list rows whose rejection changed. Returns their number."""
+def _judge(
+    slots, new_reason, new_rejected, new_not_reference, new_doubt, reason, rejected, not_reference, doubt,
+    changed_slots, old_rejected,
+):  # fmt: skip
+    """Store verdicts; list rows whose rejection changed. Returns their number.
+
+    - `new_reason`, `new_rejected`, `new_not_reference`, `new_doubt`: the verdicts of these rows; the last two may be
+      empty
+    - `reason`, `rejected`, `not_reference`, `doubt` (per slot): the stored ones
+    - `changed_slots`, `old_rejected`: the rows and their former `rejected`, to write
+    """
     n = 0
     for i in range(slots.size):
         s = slots[i]
-        if i < low.size:
-            not_reference[s], doubt[s] = low[i], unsure[i]
-        if rejected[s] != why[i]:
-            other[n], before[n] = s, rejected[s]
+        if i < new_not_reference.size:
+            not_reference[s], doubt[s] = new_not_reference[i], new_doubt[i]
+        if rejected[s] != new_rejected[i]:
+            changed_slots[n], old_rejected[n] = s, rejected[s]
             n += 1
-        reason[s], rejected[s] = verdicts[i], why[i]
+        reason[s], rejected[s] = new_reason[i], new_rejected[i]
     return n
 
 
 @kernel
 def _until(units, ladder_unit, markets, segments, rows, seen, reason, gap, until):
-    """Per unit: the oldest time of its accepted prices plus the gap; the smallest integer if they are further apart."""
+    """Per unit: the oldest time of its accepted prices plus the gap; `EARLIEST` if they are further apart.
+
+        - `units` (per unit of the search): the unit
+    - `ladder_unit` (per ladder): its place among these
+        - `markets`, `segments`, `rows`: as in `Groups`; here `seen` and `reason` are per row
+        - `gap`: gap allowed between the times of legs, microseconds
+        - `until` (int64 per unit): to write
+    """
     at = 0
     for u in range(units.size):
-        low, high = np.int64(9223372036854775807), np.int64(-9223372036854775808)
+        earliest, latest = np.int64(LATEST), np.int64(EARLIEST)
         while at < ladder_unit.size and ladder_unit[at] == u:
             for i in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]]):
-                if reason[i] == 0:
-                    low = min(low, seen[i])
-                    high = max(high, seen[i])
+                if reason[i] == ACCEPTED:
+                    earliest = min(earliest, seen[i])
+                    latest = max(latest, seen[i])
             at += 1
-        if high < low:
-            until[units[u]] = 9223372036854775807
-        elif high - low > gap:
-            until[units[u]] = -9223372036854775808
+        if latest < earliest:
+            until[units[u]] = LATEST
+        elif latest - earliest > gap:
+            until[units[u]] = EARLIEST
         else:
-            until[units[u]] = low + gap
+            until[units[u]] = earliest + gap
 
 
 class Board:

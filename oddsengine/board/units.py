@@ -2,6 +2,13 @@
 
 `layout` says which rows belong together. Its `gather` leaves a unit's list in sorted order, which makes the next sort
 faster.
+
+Columns of the kernels:
+
+- `start`, `size`, `room` (per unit), `pool`: as in `Units`
+- `units`, `new_room`: the units, and the new room of each list, 0 if it has enough
+- `slots`: rows to remove
+- `unit` (per slot): the unit of each row
 """
 
 import numpy as np
@@ -66,7 +73,10 @@ class Units:
 
 @kernel
 def _pack(start, size, room, pool, out):
-    """Copy all lists to a new pool, with an eighth of spare room each. Returns the end."""
+    """Copy all lists to a new pool, with an eighth of spare room each. Returns the end.
+
+    `out` is the new pool.
+    """
     end = np.int64(0)
     for u in range(start.size):
         if room[u] == 0:
@@ -80,16 +90,19 @@ def _pack(start, size, room, pool, out):
 
 
 @kernel
-def _widen(units, wider, start, size, room, pool, end):
-    """Move lists that need more room to the end of the pool. Returns the new end."""
+def _widen(units, new_room, start, size, room, pool, end):
+    """Move lists that need more room to the end of the pool. Returns the new end.
+
+    `end` is that of the used part of the pool.
+    """
     for at in range(units.size):
-        if wider[at] > 0:
+        if new_room[at] > 0:
             u = units[at]
             for k in range(size[u]):
                 pool[end + k] = pool[start[u] + k]
             start[u] = end
-            room[u] = wider[at]
-            end += wider[at]
+            room[u] = new_room[at]
+            end += new_room[at]
     return end
 
 

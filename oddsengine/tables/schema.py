@@ -90,7 +90,7 @@ _PRICES = ("odds_decimal", "odds_american")
 _OWN = ("row", "price_mismatch")  # columns added by the check
 _STAND_INS = {"timestamp": "last_seen_at", "probability": "odds_probability"}
 _FINITE = sys.float_info.max
-_MOST = 1e300  # decimal; larger odds have no finite American form
+MOST_DECIMAL = 1e300  # decimal; larger odds have no finite American form
 MOST_CHARACTERS = 1000
 """Maximum length of a text."""
 _SHOWN = 200  # characters of a bad value in the report
@@ -366,8 +366,8 @@ class _Faults:
         decimal = table["odds_decimal"]
         if _beyond(decimal, np.nextafter(-100.0, 0.0)):
             self.add(_american(table), "odds_decimal", _AMERICAN, "bad_price")
-        if _beyond(decimal, np.nextafter(1.0, 2.0), _MOST):
-            low = (decimal <= 1.0) | (decimal > _MOST)
+        if _beyond(decimal, np.nextafter(1.0, 2.0), MOST_DECIMAL):
+            low = (decimal <= 1.0) | (decimal > MOST_DECIMAL)
             self.add(low, "odds_decimal", "not a finite price above 1", "bad_price")
         american = table["odds_american"]
         if _beyond(american, -_FINITE, _FINITE):
@@ -378,7 +378,7 @@ class _Faults:
         field = "odds_decimal" if "odds_decimal" in self._frame.columns else "odds_american"
         self.add(none, field, "no price given", "bad_price")
         made = pl.Series(american_to_decimal(_numbers(american)), nan_to_null=True)
-        near = decimal.is_null() & ((made <= 1.0) | (made > _MOST) | made.is_null())
+        near = decimal.is_null() & ((made <= 1.0) | (made > MOST_DECIMAL) | made.is_null())
         self.add(near, "odds_american", _NO_AMERICAN, "bad_price")
 
     def table(self) -> pl.DataFrame:
