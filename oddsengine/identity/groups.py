@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine._jit import kernel
-from oddsengine.columns import NO_TIME, Bytes, Floats, Ints, Longs, Words
+from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Longs, Words
 
 _ALONE: Longs = np.empty(0, np.int64)
 _Number = TypeVar("_Number", bound=np.integer[Any])
@@ -49,14 +49,18 @@ class Groups(NamedTuple):
 
 
 @kernel
-def _intern(hashes, skip, start, found, keys, codes, out, first):
-    """Assign codes to 64-bit hashes by first appearance (-1 for skipped rows), using an empty table of 2^k slots.
+def _intern(hashes, skip, start, n_codes, keys, codes, out, first):
+    """Assign codes to 64-bit hashes by first appearance (`NONE` for skipped rows), using an empty table of 2^k slots.
 
-    Starts at row `start` with `found` distinct hashes. Returns the row at which it stopped (the end, or the row where
+    Starts at row `start` with `n_codes` distinct hashes. Returns the row at which it stopped (the end, or the row where
     the table was half full) and the number of distinct hashes by then.
+
+    - `hashes` (uint64 per row), `skip` (uint8 per row): the hashes, and 1 for rows to skip
+    - `keys`, `codes` (2^k slots): the table
+    - `out` (int32 per row), `first` (int32 per code): codes and first rows to write
     """
     size = codes.size
-    for k in range(found):
+    for k in range(n_codes):
         h = hashes[first[k]]
         at = np.int64((h * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
         while codes[at] >= 0:
@@ -65,21 +69,21 @@ def _intern(hashes, skip, start, found, keys, codes, out, first):
         codes[at] = k
     for i in range(start, hashes.size):
         if skip[i] != 0:
-            out[i] = -1
+            out[i] = NONE
             continue
         h = hashes[i]
         at = np.int64((h * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
         while codes[at] >= 0 and keys[at] != h:
             at = (at + 1) & (size - 1)
         if codes[at] < 0:
-            if found * 2 >= size:
-                return i, found
+            if n_codes * 2 >= size:
+                return i, n_codes
             keys[at] = h
-            codes[at] = found
-            first[found] = i
-            found += 1
+            codes[at] = n_codes
+            first[n_codes] = i
+            n_codes += 1
         out[i] = codes[at]
-    return hashes.size, found
+    return hashes.size, n_codes
 
 
 def intern(hashes: Words, skip: Bytes | None = None, expected: int = 0) -> tuple[Ints, Ints]:
@@ -113,7 +117,10 @@ def distinct(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
 
 @kernel
 def first_gap(n: Any) -> Any:
-    """Return the widest gap with which Shell's method sorts n values; the next ones are a third of it, down to 1."""
+    """Return the widest gap with which Shell's method sorts n values; the next ones are a third of it, down to 1.
+
+    `n` is the number of values.
+    """
     gap = 1
     while 9 * gap < n:
         gap = 3 * gap + 1
@@ -122,7 +129,10 @@ def first_gap(n: Any) -> Any:
 
 @kernel
 def step(h: Any, value: Any) -> Any:
-    """Add one number to a hash of numbers."""
+    """Add one number to a hash of numbers.
+
+    `h` is the hash so far, `value` the number.
+    """
     h = (h ^ value) * np.uint64(0x9E3779B97F4A7C15)
     h = h ^ (h >> np.uint64(29))
     h = h * np.uint64(0xBF58476D1CE4E5B9)
@@ -131,7 +141,10 @@ def step(h: Any, value: Any) -> Any:
 
 @kernel
 def _mix(h, column):
-    """Add one column to the hashes of rows; a column of size 1 is broadcast."""
+    """Add one `column` to the hashes of rows; a column of size 1 is broadcast.
+
+    `h` (uint64 per row) are the hashes, changed in place.
+    """
     for i in range(h.size):
         h[i] = step(h[i], column[i if column.size > 1 else 0])
 

@@ -6,6 +6,14 @@ what a term means as sort keys, and `gather` sorts the rows of units by them. On
 
 A unit contains the rows of one event and live flag that any guard or detector combines: the moneyline and spreads of
 one period (with its totals if the distribution of the margin depends on them), or one other kind of market.
+
+Columns of the kernels:
+
+- `slots`, `slot`: rows
+- `key`, `odds`, `seen`, `start`, `state`, `flags`, `same` (per slot): as in `PriceColumns`
+- `place`, `tie`, `book_rank`, `name_rank`, `outcomes`: as in `TermColumns`
+- `order` (int32), `high` (int64, n by 2), `low` (int64): rows of a unit in order, and their sort keys: ladder, line
+  and outcome; book and market name
 """
 
 from collections.abc import Hashable, Sequence
@@ -16,7 +24,8 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
-from oddsengine.catalog.reasons import CODES
+from oddsengine.catalog.reasons import ACCEPTED, CODES
+from oddsengine.columns import NONE
 from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs, Words, first_gap, intern
 from oddsengine.identity.traits import MarketKind
 from oddsengine.identity.twins import Rules, linked
@@ -32,8 +41,10 @@ UNREAD = 15  # side of a term whose outcome is not recognised
 # Bit fields of `pack`
 _KIND, _SUBJECT, _SIDE, _NAME, _WAYS = 44, 20, 4, 17, 8  # bits below the kind, subject, line, name and ways
 OTHER_GAME = 1 << 16  # bit of the last number: the term names another game than its event
-_SUBJECT_MASK, _SIDE_MASK, _BYTE = MOST_SUBJECTS - 1, (1 << _SIDE) - 1, 255
+_SUBJECT_MASK, SIDE_MASK, _BYTE = MOST_SUBJECTS - 1, (1 << _SIDE) - 1, 255
 _ZERO = 1 << 30  # added to thresholds, which may be negative
+_BOOK, _NAME_MASK = 32, (1 << 32) - 1  # bits below the rank of the book, and those of the name's
+_MOVES, _MOVES_OF_ROW = 64, 16  # rows moved by insertion, of a unit and for each row, before it is given up
 _LINE = 31 + _SIDE  # bits of threshold and side
 
 _MARGIN = ("moneyline", "moneyline_3way", "spread")  # families whose ladders are read together
@@ -135,7 +146,10 @@ class UnitColumns(NamedTuple):
 
 @kernel
 def enrol(slots, unit, start, size, pool):
-    """Append each slot to its unit's list, which has enough room."""
+    """Append each slot to its unit's list, which has enough room.
+
+    `unit` (per slot) is the unit of each row; `start`, `size` (per unit) and `pool` are as in `Lists`.
+    """
     for i in range(slots.size):
         u = unit[slots[i]]
         pool[start[u] + size[u]] = slots[i]
@@ -151,53 +165,71 @@ def listed(slots: Ints, unit: npt.NDArray[np.integer], units: int = 0) -> tuple[
 
 
 @inlined
-def _before(slot, h, lo, second, at, high, low, held, odds, seen, tie, key):
-    """Whether a row comes before the one at a place: by ladder, line, outcome, book, market name, price, time, text."""
-    i = held[at]
+def _before(slot, h, lo, names, at, high, low, order, odds, seen, tie, key):
+    """Whether a row comes before the one at a place: by ladder, line, outcome, book, market name, price, time, text.
+
+    `h`, `lo` and `names` are the row's own sort keys; the other row is at place `at`.
+    """
+    i = order[at]
     if h != high[at, 0]:
         return h < high[at, 0]
     if lo != high[at, 1]:
         return lo < high[at, 1]
-    if second != low[at]:
-        return second < low[at]
+    if names != low[at]:
+        return names < low[at]
     if odds[slot] != odds[i]:
         return odds[slot] < odds[i]
     if seen[slot] != seen[i]:
         return seen[slot] > seen[i]
-    mine, other = tie[key[slot] >> BOOK_BITS], tie[key[i] >> BOOK_BITS]
-    return mine < other if mine != other else key[slot] < key[i]
+    tie_slot, tie_other = tie[key[slot] >> BOOK_BITS], tie[key[i] >> BOOK_BITS]
+    return tie_slot < tie_other if tie_slot != tie_other else key[slot] < key[i]
 
 
 @kernel
-def _sort(count, high, low, held, odds, seen, tie, key):
-    """Sort the rows of a unit by Shell's method."""
+def _sort(count, high, low, order, odds, seen, tie, key):
+    """Sort the rows of a unit by Shell's method.
+
+    `count` is the number of rows.
+    """
     gap = first_gap(count)
     while gap > 0:
         for k in range(gap, count):
-            slot, h, lo, second = held[k], high[k, 0], high[k, 1], low[k]
+            slot, h, lo, names = order[k], high[k, 0], high[k, 1], low[k]
             j = k
-            while j >= gap and _before(slot, h, lo, second, j - gap, high, low, held, odds, seen, tie, key):
-                held[j] = held[j - gap]
+            while j >= gap and _before(slot, h, lo, names, j - gap, high, low, order, odds, seen, tie, key):
+                order[j] = order[j - gap]
                 high[j, 0] = high[j - gap, 0]
                 high[j, 1] = high[j - gap, 1]
                 low[j] = low[j - gap]
                 j -= gap
-            held[j] = slot
+            order[j] = slot
             high[j, 0] = h
             high[j, 1] = lo
-            low[j] = second
+            low[j] = names
         gap //= 3
 
 
 @kernel
 def _gather(
     units, u_start, u_size, pool, unit_event, unit_live, key, odds, seen, start, state, flags, same, place, tie,
-    book_rank, name_rank, outcomes, agree, c_mismatch, c_other_game, c_suspended, c_ambiguous, c_no_line,
-    high, low, held, drawn, touched,
-    row, book, name, price, time, market, side, begin, flap, confirmed, rows, segments, markets, threshold, event, live,
-    kind, subject, ladder, ladder_unit, out, why,
+    book_rank, name_rank, outcomes, least_same, mismatch_code, other_game_code, suspended_code, ambiguous_code,
+    no_line_code, high, low, order, draws, draw_books, row, book, name, price, time, market, side, begin, flap,
+    confirmed, rows, segments, markets, threshold, event, live, kind, subject, ladder, ladder_unit, out, why,
 ):  # fmt: skip
-    """Sort rows of units into flat columns with offsets. Returns counts of rows, segments, markets, ladders, out."""
+    """Sort rows of units into flat columns with offsets. Returns counts of rows, segments, markets, ladders, out.
+
+    - `units`: the units
+    - `u_start`, `u_size`, `pool`, `unit_event`, `unit_live`: the columns of `Lists`
+    - `least_same`: looks at one price that confirm it
+    - `mismatch_code`, `other_game_code`, `suspended_code`, `ambiguous_code`, `no_line_code`: codes of verdicts; the
+      first is 0 if mismatches are accepted
+    - `draws` (uint8 per book), `draw_books`: scratch arrays: what a book's moneyline quotes (`DRAW`, `MAYBE_DRAW`),
+      and the books that quote either
+    - `row`, `book`, `name`, `price`, `time`, `market`, `side`, `rows`, `segments`, `markets`, `threshold`, `event`,
+      `live`, `kind`, `subject`, `ladder`: the columns of `Groups` to write
+    - `begin`, `flap`, `confirmed`, `ladder_unit`, `out`, `why`: the other columns of `UnitColumns` to write; `begin`
+      is its `start`
+    """
     n_rows, n_segments, n_markets, n_ladders, n_out = 0, 0, 0, 0, 0
     rows[0] = 0
     segments[0] = 0
@@ -206,26 +238,26 @@ def _gather(
         u = units[at]
         a, n = u_start[u], u_size[u]
         # Books whose moneyline quotes the draw, or an outcome that is not recognised and may be the draw.
-        marks = 0
+        n_draw_books = 0
         for k in range(n):
             slot = pool[a + k]
             t = key[slot] >> BOOK_BITS
             if state[slot] == ON and (place[t, 3] >> _WAYS) & _BYTE != 0 and place[t, 3] & OTHER_GAME == 0:
-                where = place[t, 1] & _SIDE_MASK
-                if where in (1, UNREAD):
+                outcome = place[t, 1] & SIDE_MASK
+                if outcome in (DRAW, UNREAD):
                     b = key[slot] & BOOK_MASK
-                    if drawn[b] == 0:
-                        touched[marks] = b
-                        marks += 1
-                    drawn[b] |= np.uint8(DRAW) if where == 1 else np.uint8(MAYBE_DRAW)
+                    if draws[b] == 0:
+                        draw_books[n_draw_books] = b
+                        n_draw_books += 1
+                    draws[b] |= np.uint8(DRAW) if outcome == DRAW else np.uint8(MAYBE_DRAW)
         # A list is nearly sorted, since each sort leaves it so; insertion is given up for one that is not.
-        count, moves, most = 0, 0, 64 + 16 * n
-        kept = n_out
+        count, n_moves, most_moves = 0, 0, _MOVES + _MOVES_OF_ROW * n
+        first_out = n_out
         for k in range(n):
             slot = pool[a + k]
             if state[slot] != ON:
                 out[n_out] = slot
-                why[n_out] = 0
+                why[n_out] = ACCEPTED
                 n_out += 1
                 continue
             t = key[slot] >> BOOK_BITS
@@ -235,53 +267,59 @@ def _gather(
             lo = place[t, 1]
             b = key[slot] & BOOK_MASK
             if ways != 0:
-                three, where, verdict = moneyline(ways, drawn[b], lo & _SIDE_MASK, verdict, c_ambiguous, c_no_line)
-                lo = (lo & ~_SIDE_MASK) | where
-                if three:
+                is_three_way, outcome, verdict = moneyline(
+                    ways, draws[b], lo & SIDE_MASK, verdict, ambiguous_code, no_line_code
+                )
+                lo = (lo & ~SIDE_MASK) | outcome
+                if is_three_way:
                     h = place[t, 2]
             if place[t, 3] & OTHER_GAME != 0:
-                verdict = c_other_game
-            if flags[slot] & MISMATCH and c_mismatch != 0:
-                verdict = c_mismatch
+                verdict = other_game_code
+            if flags[slot] & MISMATCH and mismatch_code != ACCEPTED:
+                verdict = mismatch_code
             if flags[slot] & SUSPENDED:
-                verdict = c_suspended
-            if verdict != 0:
+                verdict = suspended_code
+            if verdict != ACCEPTED:
                 out[n_out] = slot
                 why[n_out] = verdict
                 n_out += 1
                 continue
-            second = (np.int64(book_rank[b]) << 32) | np.int64(name_rank[place[t, 3] >> _NAME])
+            names = (np.int64(book_rank[b]) << _BOOK) | np.int64(name_rank[place[t, 3] >> _NAME])
             j = count
-            while j > 0 and moves < most and _before(slot, h, lo, second, j - 1, high, low, held, odds, seen, tie, key):
-                held[j] = held[j - 1]
+            while (
+                j > 0
+                and n_moves < most_moves
+                and _before(slot, h, lo, names, j - 1, high, low, order, odds, seen, tie, key)
+            ):
+                order[j] = order[j - 1]
                 high[j, 0] = high[j - 1, 0]
                 high[j, 1] = high[j - 1, 1]
                 low[j] = low[j - 1]
                 j -= 1
-                moves += 1
-            held[j] = slot
+                n_moves += 1
+            order[j] = slot
             high[j, 0] = h
             high[j, 1] = lo
-            low[j] = second
+            low[j] = names
             count += 1
-        if moves >= most:
-            _sort(count, high, low, held, odds, seen, tie, key)
-        for k in range(marks):
-            drawn[touched[k]] = 0
+        if n_moves >= most_moves:
+            _sort(count, high, low, order, odds, seen, tie, key)
+        for k in range(n_draw_books):
+            draws[draw_books[k]] = 0
         # Store this order in the unit's list; rows that are left out go to its end.
         for k in range(count):
-            pool[a + k] = held[k]
+            pool[a + k] = order[k]
         for k in range(n - count):
-            pool[a + count + k] = out[kept + k]
-        last_ladder = np.int64(-1)
-        last_market = np.int64(-1)
+            pool[a + count + k] = out[first_out + k]
+        last_ladder = np.int64(NONE)
+        last_market = np.int64(NONE)
         segment = np.int64(0)
         for k in range(count):
-            slot = held[k]
+            slot = order[k]
             h, lo = high[k, 0], high[k, 1]
             if k == 0 or h != last_ladder:
                 last_ladder = h
-                last_market = -1
+                last_market = NONE
                 event[n_ladders] = unit_event[u]
                 live[n_ladders] = unit_live[u]
                 kind[n_ladders] = np.int32(h >> _KIND)
@@ -300,18 +338,18 @@ def _gather(
                 n_markets += 1
                 segments[n_markets] = n_segments
                 markets[n_ladders] = n_markets
-            where = np.int32(lo & _SIDE_MASK)
-            rows[segment + where + 1] += 1
+            outcome = np.int32(lo & SIDE_MASK)
+            rows[segment + outcome + 1] += 1
             row[n_rows] = slot
-            book[n_rows] = np.int32(low[k] >> 32)
-            name[n_rows] = np.int32(low[k] & 4_294_967_295)
+            book[n_rows] = np.int32(low[k] >> _BOOK)
+            name[n_rows] = np.int32(low[k] & _NAME_MASK)
             price[n_rows] = odds[slot]
             time[n_rows] = seen[slot]
             market[n_rows] = n_markets - 1
-            side[n_rows] = where
+            side[n_rows] = outcome
             begin[n_rows] = start[slot]
             flap[n_rows] = np.uint8(flags[slot] & FLAP != 0)
-            confirmed[n_rows] = same[slot] >= agree
+            confirmed[n_rows] = same[slot] >= least_same
             n_rows += 1
     for s in range(n_segments):
         rows[s + 1] += rows[s]

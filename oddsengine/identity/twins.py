@@ -64,15 +64,22 @@ def rules(kinds: Sequence[MarketKind], sports: Sequence[tuple[catalog.Sport, str
 @kernel
 def _link(
     markets, segments, threshold, event, live, kind, subject, start, r_subject, r_threshold, r_outcome, r_fact, r_twin,
-    allowed, first, last, run, twin,
+    allowed, first_segment, last_segment, run, twin,
 ):  # fmt: skip
-    """Link the twins of each event and live flag into rings: each segment points to the next, the last to the first."""
+    """Link the twins of each event and live flag into rings: each segment points to the next, the last to the first.
+
+    - `markets`, `segments`, `threshold`, `event`, `live`, `kind`, `subject`, `twin`: as in `Groups`; `twin` is
+      written
+    - `start`, `r_subject`, `r_threshold`, `r_outcome`, `r_fact`, `r_twin`, `allowed`: the columns of `Rules`
+    - `first_segment`, `last_segment`, `run` (int64 per fact): scratch arrays: the ends of a fact's ring, and the
+      first ladder of its event
+    """
     for s in range(twin.size):
         twin[s] = s
-    at_run = 0
+    run_start = 0
     for at in range(markets.size - 1):
         if at > 0 and (event[at] != event[at - 1] or live[at] != live[at - 1]):
-            at_run = at
+            run_start = at
         for r in range(start[kind[at]], start[kind[at] + 1]):
             if subject[at] != r_subject[r] or allowed[event[at], r_twin[r]] == 0:
                 continue
@@ -80,12 +87,12 @@ def _link(
                 if threshold[m] != r_threshold[r]:
                     continue
                 s, fact = segments[m] + r_outcome[r], r_fact[r]
-                if run[fact] != at_run:
-                    run[fact], first[fact] = at_run, s
+                if run[fact] != run_start:
+                    run[fact], first_segment[fact] = run_start, s
                 else:
-                    twin[last[fact]] = s
-                twin[s] = first[fact]
-                last[fact] = s
+                    twin[last_segment[fact]] = s
+                twin[s] = first_segment[fact]
+                last_segment[fact] = s
                 break
 
 

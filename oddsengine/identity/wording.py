@@ -26,7 +26,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.catalog.reasons import CODES
+from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, intern
 from oddsengine.identity.traits import MarketKind
 
@@ -459,40 +459,53 @@ def _other(side: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 @kernel
 def threshold(line, side, lined, spread, fixed):
-    """Convert a line to its market's threshold in hundredths, and whether it is valid."""
-    if fixed != -2147483648:
+    """Convert a line to its market's threshold in hundredths, and whether it is valid.
+
+    - `line`: the number
+    - `side`: outcome
+    - `lined`, `spread`: 1 if the market has lines, and if these are handicaps
+    - `fixed`: the market's own line, or `NO_LINE`
+    """
+    if fixed != NO_LINE:
         return np.int32(fixed), True
     if lined == 0:
         return np.int32(0), line == 0.0 or np.isnan(line)
     x = line * 100.0
-    near = np.rint(x)
-    if not (abs(x - near) < 1e-6) or abs(near) > 1e8:
+    hundredths = np.rint(x)
+    if not (abs(x - hundredths) < 1e-6) or abs(hundredths) > 1e8:
         return np.int32(0), False
-    return np.int32(-near if spread != 0 and side == 0 else near), True
+    return np.int32(-hundredths if spread != 0 and side == 0 else hundredths), True
 
 
+_NO_MONEYLINE, _WITH_DRAWS = 0, 2  # two-way moneylines: a wording that is none; one in a sport with draws
 DRAW, MAYBE_DRAW = 1, 2  # besides the two sides, a book quotes a draw, or something unparsed that may be one
 
 
 @kernel
-def moneyline(ways, drawn, side, verdict, c_ambiguous, c_no_line):
-    """Resolve a moneyline: whether it has a draw, its side and its verdict; `drawn` is what its book quotes.
+def moneyline(ways, draws, side, verdict, ambiguous_code, no_line_code):
+    """Resolve a moneyline: whether it has a draw, its side and its verdict; `draws` is what its book quotes.
 
     `ways` is 0 for wordings without a draw, 2 for those that are ambiguous without one.
+
+    `side` and `verdict` are those of the wording; `ambiguous_code` and `no_line_code` are codes of verdicts.
     """
-    if ways == 0:
+    if ways == _NO_MONEYLINE:
         return False, side, verdict
-    if drawn & 1:
+    if draws & DRAW:
         return True, side, verdict
-    if (ways == 2 or drawn != 0) and verdict in (0, c_no_line):
-        verdict = c_ambiguous
+    if (ways == _WITH_DRAWS or draws != 0) and verdict in (ACCEPTED, no_line_code):
+        verdict = ambiguous_code
     return False, side // 2, verdict
 
 
 @kernel
-def _thresholds(line, side, lined, spread, fixed, out, fits):
+def _thresholds(line, side, lined, spread, fixed, out, is_valid):
+    """`threshold` for many lines: `line`, `side`, `lined`, `spread` and `fixed`.
+
+    Writes the thresholds to `out`, and whether each line is valid to `is_valid`.
+    """
     for i in range(line.size):
-        out[i], fits[i] = threshold(line[i], side[i], lined[i], spread[i], fixed[i])
+        out[i], is_valid[i] = threshold(line[i], side[i], lined[i], spread[i], fixed[i])
 
 
 def thresholds(terms: TermMeanings, line: Floats, side: Sides) -> tuple[Ints, Bools]:
