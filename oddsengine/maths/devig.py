@@ -53,6 +53,16 @@ References
   the crowd to find value in a football match betting market",
   https://www.football-data.co.uk/wisdom_of_crowd_bets (odds ratio; power under the name logarithmic)
 - A. S. Householder, "The numerical treatment of a single nonlinear equation", McGraw-Hill, 1970
+
+Arguments of the kernels:
+
+- `odds`, `out` (float64 per outcome): prices, market after market, and the probabilities to write
+- `n`: number of outcomes
+- `starts` (int64 per market): where each market begins; empty if they follow each other
+- `first`, `m`: the first market of a block, and the number of its markets, at most `_LANES`
+- `cell` (float64, n by 2 by lanes): per outcome and lane, the price, later the probability; and a function of the
+  price
+- `i`: the lane
 """
 
 import math
@@ -79,6 +89,7 @@ _GREATEST = 1.7976931348623157e308  # largest finite price
 _Solver = Callable[[Floats, int, Ints, Floats], None]  # odds, outcomes, starts, out
 
 _POWER, _SHIN, _ODDS_RATIO = 0, 1, 2
+_MULTIPLICATIVE, _ADDITIVE = 0, 1  # closed forms; pairs have one for `_ODDS_RATIO`, too
 
 # log(m) = s (2 + z (G1 + z (G2 + ...))) for m in [sqrt(1/2), sqrt(2)), s = (m - 1) / (m + 1), z = s^2
 _G1, _G2, _G3, _G4 = 0.6666666666666735, 0.3999999999940942, 0.2857142874366239, 0.22222198432149792
@@ -142,20 +153,23 @@ def _write(out: Floats, n: int, starts: Ints, first: int, m: int, cell: Floats) 
 
 @fused
 def _bisect(method: int, cell: Floats, n: int, i: int) -> None:
-    """Solve lane i by bisection in log x, from cell[:, 1] into cell[:, 0]; `nan` if that fails."""
+    """Solve lane i by bisection in log x, from cell[:, 1] into cell[:, 0]; `nan` if that fails.
+
+    `method` is `_POWER`, `_SHIN` or `_ODDS_RATIO`.
+    """
     low, high, x, factor, total = 0.0, np.inf, 1.0, 2.0, 0.0
     for _ in range(_BISECTIONS):
         total = 0.0  # falls as x rises from 0 to infinity; x is k, 1 / (1 - z) or c
         for j in range(n):
-            known = cell[j, 1, i]
+            value = cell[j, 1, i]
             if method == _POWER:
-                p = math.exp(x * known)
+                p = math.exp(x * value)
             elif method == _SHIN:
                 z = 1.0 - 1.0 / x
-                r = math.sqrt(z * z + 4.0 * known / x)
-                p = 0.5 * x * (r - z) if z < 0.0 else 2.0 * known / (r + z)
+                r = math.sqrt(z * z + 4.0 * value / x)
+                p = 0.5 * x * (r - z) if z < 0.0 else 2.0 * value / (r + z)
             else:
-                p = 1.0 / (1.0 + x * known)
+                p = 1.0 / (1.0 + x * value)
             cell[j, 0, i] = p
             total += p
         if total > 1.0:
@@ -167,17 +181,20 @@ def _bisect(method: int, cell: Floats, n: int, i: int) -> None:
         else:
             x = x * factor if low > 0.0 else x / factor
             factor *= factor
-    held = abs(total - 1.0) <= _TOLERANCE
+    is_solved = abs(total - 1.0) <= _TOLERANCE
     for j in range(n):
-        held = held and cell[j, 0, i] > 0.0 and cell[j, 0, i] < 1.0
-    if not held:
+        is_solved = is_solved and cell[j, 0, i] > 0.0 and cell[j, 0, i] < 1.0
+    if not is_solved:
         for j in range(n):
             cell[j, 0, i] = np.nan
 
 
 @fused
 def _step(f: float, s0: float, s1: float, s2: float, s3: float) -> float:
-    """Householder step of order 4 towards log s0 = 0, given f close to log s0 and its moments."""
+    """Householder step of order 4 towards log s0 = 0, given f close to log s0 and its moments.
+
+    The moments are `s0`, `s1`, `s2` and `s3`; `f` is close to log s0.
+    """
     b = s2 * s0 - s1 * s1
     c = s0 * (s0 * s3 - 3.0 * s1 * s2) + 2.0 * s1 * s1 * s1
     return -f * s0 * (6.0 * s1 * s1 - 3.0 * f * b) / (6.0 * s1 * (s1 * s1 - f * b) + f * f * c)
@@ -236,7 +253,7 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                     lane[1, i] += p * L
                     lane[2, i] += p * L * L
                     lane[3, i] += p * L * L * L
-            far = 0
+            n_open = 0
             for i in range(_LANES):
                 e = lane[0, i] - 1.0
                 e = 1.0 if e > 1.0 else e
@@ -247,7 +264,7 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                 x = k if x > k else x
                 lane[5, i] = x
                 lane[6, i] = e
-                far += (e > 2.0 * _CLOSE) | (e < -2.0 * _CLOSE)
+                n_open += (e > 2.0 * _CLOSE) | (e < -2.0 * _CLOSE)
                 lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
             for j in range(n):
                 for i in range(_LANES):
@@ -255,8 +272,8 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                     p = cell[j, 0, i]
                     p += p * x * (1.0 + x * (1 / 2 + x * (1 / 6)))
                     cell[j, 0, i] = p
-                    far += (x > _CLOSE) | (x < -_CLOSE) | (p < _LEAST) | (p >= 1.0)
-            if far == 0:
+                    n_open += (x > _CLOSE) | (x < -_CLOSE) | (p < _LEAST) | (p >= 1.0)
+            if n_open == 0:
                 break
             for i in range(m):
                 for j in range(n):
@@ -298,7 +315,7 @@ def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
             for i in range(_LANES):
                 q = cell[j, 0, i]
                 cell[j, 1, i] = q * q * lane[6, i]
-        far = 0
+        n_open = 0
         for _ in range(_ROUNDS):
             for j in range(n):
                 for i in range(_LANES):
@@ -306,44 +323,44 @@ def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                     z = lane[4, i]
                     r = np.sqrt(z * z + 4.0 * (1.0 - z) * a)
                     w = 1.0 / r
-                    above = r - z if z < 0.0 else 2.0 * a
-                    below = 2.0 - 2.0 * z if z < 0.0 else r + z
-                    p = above / below
+                    numerator = r - z if z < 0.0 else 2.0 * a
+                    denominator = 2.0 - 2.0 * z if z < 0.0 else r + z
+                    p = numerator / denominator
                     u = p * (1.0 - p) * w
                     lane[0, i] += p
                     lane[1, i] -= u
                     lane[2, i] += u * w * (1.0 - 2.0 * p + (z - 2.0 * a) * w)
                     lane[3, i] += w
-            far = 0
+            n_open = 0
             for i in range(_LANES):
                 f = lane[0, i] - 1.0
                 x = -2.0 * f * lane[1, i] / (2.0 * lane[1, i] * lane[1, i] - f * lane[2, i])
                 z = lane[4, i]
                 y = z + x if z + x < 1.0 else 0.5 * (1.0 + z)
                 x *= lane[3, i]
-                done = (lane[5, i] <= _CLOSE_Z) & (lane[5, i] >= -_CLOSE_Z)  # then nothing may move any more
-                lane[4, i] = z if done else y
+                is_done = (lane[5, i] <= _CLOSE_Z) & (lane[5, i] >= -_CLOSE_Z)  # then nothing may move any more
+                lane[4, i] = z if is_done else y
                 lane[5, i] = x
                 lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
-                far += (x > _CLOSE_Z) | (x < -_CLOSE_Z)
-            if far == 0:
+                n_open += (x > _CLOSE_Z) | (x < -_CLOSE_Z)
+            if n_open == 0:
                 break
         for j in range(n):
             for i in range(_LANES):
                 a = cell[j, 1, i]
                 z = lane[4, i]
                 r = np.sqrt(z * z + 4.0 * (1.0 - z) * a)
-                above = r - z if z < 0.0 else 2.0 * a
-                below = 2.0 - 2.0 * z if z < 0.0 else r + z
-                p = above / below
+                numerator = r - z if z < 0.0 else 2.0 * a
+                denominator = 2.0 - 2.0 * z if z < 0.0 else r + z
+                p = numerator / denominator
                 cell[j, 0, i] = p
-                far += (p < _LEAST) | (p >= 1.0)
-        if far > 0:
+                n_open += (p < _LEAST) | (p >= 1.0)
+        if n_open > 0:
             for i in range(m):
-                open_ = abs(lane[5, i]) > _CLOSE_Z
+                is_open = abs(lane[5, i]) > _CLOSE_Z
                 for j in range(n):
-                    open_ = open_ or cell[j, 0, i] < _LEAST or cell[j, 0, i] >= 1.0
-                if open_:
+                    is_open = is_open or cell[j, 0, i] < _LEAST or cell[j, 0, i] >= 1.0
+                if is_open:
                     _bisect(_SHIN, cell, n, i)
         _write(out, n, starts, first, m, cell)
 
@@ -365,7 +382,7 @@ def _odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
             for i in range(_LANES):
                 d = cell[j, 0, i]
                 cell[j, 1, i] = d - 1.0 if d > 1.0 and d <= _GREATEST else np.nan
-        far = 0
+        n_open = 0
         for step in range(_ROUNDS):
             for j in range(n):
                 for i in range(_LANES):
@@ -377,7 +394,7 @@ def _odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                     lane[1, i] += p * v
                     lane[2, i] += p * v * v
                     lane[3, i] += p * v * v * v
-            far = 0
+            n_open = 0
             for i in range(_LANES):
                 e = lane[0, i] - 1.0
                 a = lane[1, i]
@@ -386,9 +403,9 @@ def _odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                 x = -0.875 if x < -0.875 else x
                 x = 7.0 if x > 7.0 else x
                 c = lane[4, i]
-                away = (x > _CLOSE) | (x < -_CLOSE)
-                far += away
-                lane[4, i] = c + c * x if away else c
+                is_open = (x > _CLOSE) | (x < -_CLOSE)
+                n_open += is_open
+                lane[4, i] = c + c * x if is_open else c
                 lane[5, i] = x
                 lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
             if step > 0:
@@ -398,10 +415,10 @@ def _odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                         x = lane[5, i] * (1.0 - p)
                         p *= 1.0 - x * (1.0 - x * (1.0 - x))
                         cell[j, 0, i] = p
-                        far += (p < _LEAST) | (p >= 1.0)
-                if far == 0:
+                        n_open += (p < _LEAST) | (p >= 1.0)
+                if n_open == 0:
                     break
-        if far > 0:
+        if n_open > 0:
             for i in range(m):
                 for j in range(n):
                     p = cell[j, 0, i]
@@ -413,29 +430,29 @@ def _odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
 
 @fused
 def _two(odds: Floats, method: int, out: Floats) -> None:
-    """Solve pairs in closed form: method 0 multiplicative, 1 additive (and Shin), 2 odds ratio."""
+    """Solve pairs in closed form: `method` is `_MULTIPLICATIVE`, `_ADDITIVE` (also Shin) or `_ODDS_RATIO`."""
     for i in range(odds.size // 2):
         a = odds[2 * i]
         b = odds[2 * i + 1]
-        if method == 0:
+        if method == _MULTIPLICATIVE:
             w = 1.0 / (a + b)
             p, q = b * w, a * w
-        elif method == 1:
+        elif method == _ADDITIVE:
             w = 0.5 * (1.0 / a - 1.0 / b)
             p, q = 0.5 + w, 0.5 - w
         else:
             w = np.sqrt((a - 1.0) / (b - 1.0))
             p = 1.0 / (1.0 + w)
             q = w * p
-        valid = (a > 1.0) & (a <= _GREATEST) & (b > 1.0) & (b <= _GREATEST)
-        valid &= (p > 0.0) & (p < 1.0) & (q > 0.0) & (q < 1.0)
-        out[2 * i] = p if valid else np.nan
-        out[2 * i + 1] = q if valid else np.nan
+        is_valid = (a > 1.0) & (a <= _GREATEST) & (b > 1.0) & (b <= _GREATEST)
+        is_valid &= (p > 0.0) & (p < 1.0) & (q > 0.0) & (q < 1.0)
+        out[2 * i] = p if is_valid else np.nan
+        out[2 * i + 1] = q if is_valid else np.nan
 
 
 @fused
 def _plain(odds: Floats, n: int, starts: Ints, method: int, out: Floats) -> None:
-    """Solve n outcomes in closed form: method 0 multiplicative, 1 additive."""
+    """Solve n outcomes in closed form: `method` is `_MULTIPLICATIVE` or `_ADDITIVE`."""
     cell = np.empty((n, 1, _LANES))  # per outcome: odds, then probability
     lane = np.empty((3, _LANES))  # sum of q, then what is taken off; factor; `nan` where there is no answer
     markets = starts.size if starts.size > 0 else odds.size // n
@@ -452,8 +469,8 @@ def _plain(odds: Floats, n: int, starts: Ints, method: int, out: Floats) -> None
                 lane[0, i] += q
         for i in range(_LANES):
             total = lane[0, i]
-            lane[0, i] = (total - 1.0) / n if method == 1 else 0.0
-            lane[1, i] = 1.0 if method == 1 else 1.0 / total
+            lane[0, i] = (total - 1.0) / n if method == _ADDITIVE else 0.0
+            lane[1, i] = 1.0 if method == _ADDITIVE else 1.0 / total
             lane[2, i] = 0.0
         for j in range(n):
             for i in range(_LANES):

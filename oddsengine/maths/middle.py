@@ -61,6 +61,21 @@ J. R. Statist. Soc. 109 (1946), https://doi.org/10.2307/2981372. H. Stern, "On t
 football game", The American Statistician 45 (1991), https://doi.org/10.1080/00031305.1991.10475798 (the
 Normal margin). M. J. Maher, "Modelling association football scores", Statistica Neerlandica 36 (1982),
 https://doi.org/10.1111/j.1467-9574.1982.tb00782.x (Poisson goals).
+
+Arguments of the kernels:
+
+- `shape`, `scale`, `level`, `location` (per row): the shape, such as `POISSON`, and its numbers; level is nan if not
+  given
+- `weights` (per number): those of a Normal margin; (tables, numbers) where `table` is the row of each
+- `table` (per row): a row of `weights`
+- `home`, `away`, `mean`: means of the two teams' numbers, and of a number
+- `prob`: the chance of over, fair and with pushes left out
+- `points` (rows by n): half points, hundredths
+- `odds`: decimal price
+- `k`, `x`, `line`: the number, the argument, and a line in hundredths
+- `over_line`, `under_line` (per middle, hundredths), `over_odds`, `under_odds`: the two bets
+- `low`, `high`, `d1`, `d2`: those of one middle
+- `tail` (rows by 4): P(X > point) at the points of `window`
 """
 
 import math
@@ -96,6 +111,7 @@ _MEAN_MOST = 700.0  # exp(-mean) stays a normal float
 _SCALES_MOST = 30.0  # the farthest location of a Normal margin, in scales
 _ROUNDING = 1e-12  # how far a tail may rise and still count as level
 _NOTHING = 1e-18  # a term of a sum that no longer matters
+_QUARTER, _HALF, _THREE_QUARTERS = 25, 50, 75  # fractions of a line, hundredths
 _ROOT2 = math.sqrt(2.0)
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 
@@ -105,67 +121,70 @@ def _count(mean: float, ratio: float, k: int) -> tuple[float, float]:
     """P(X > k) and P(X = k), X negative binomial with variance `ratio` times the mean."""
     if k < 0:
         return 1.0, 0.0
-    extra = ratio - 1.0
-    if extra > 0.0:
-        mass = math.exp(-mean * math.log1p(extra) / extra)
+    excess = ratio - 1.0
+    if excess > 0.0:
+        mass = math.exp(-mean * math.log1p(excess) / excess)
     else:
         mass = math.exp(-mean)
-    upto = mass
+    cumulative = mass
     for x in range(k):
-        mass *= (mean + x * extra) * (1.0 / (ratio * (x + 1)))
-        upto += mass
+        mass *= (mean + x * excess) * (1.0 / (ratio * (x + 1)))
+        cumulative += mass
         if mass < _NOTHING and x > mean:
             mass = 0.0
             break
-    return max(0.0, 1.0 - upto), mass
+    return max(0.0, 1.0 - cumulative), mass
 
 
 @kernel
 def _skellam(home: float, away: float, k: int) -> tuple[float, float]:
     """P(X > k) and P(X = k), X the difference of Poisson numbers with these two means."""
-    there = math.exp(-away)  # P(away number = j)
-    here = 0.0  # P(home number = k + j)
-    upto = 0.0  # P(home number <= k + j)
+    away_mass = math.exp(-away)  # P(away number = j)
+    home_mass = 0.0  # P(home number = k + j)
+    home_cumulative = 0.0  # P(home number <= k + j)
     if k >= 0:
-        here = math.exp(-home)
-        upto = here
+        home_mass = math.exp(-home)
+        home_cumulative = home_mass
         for x in range(k):
-            here *= home * (1.0 / (x + 1))
-            upto += here
+            home_mass *= home * (1.0 / (x + 1))
+            home_cumulative += home_mass
     tail = 0.0
     mass = 0.0
     j = 0
     i = k
-    while there > _NOTHING or j <= away:
+    while away_mass > _NOTHING or j <= away:
         if i == 0 and k < 0:
-            here = math.exp(-home)
-            upto = here
-        tail += there * (1.0 - upto)
-        mass += there * here
+            home_mass = math.exp(-home)
+            home_cumulative = home_mass
+        tail += away_mass * (1.0 - home_cumulative)
+        mass += away_mass * home_mass
         j += 1
         i += 1
-        there *= away * (1.0 / j)
+        away_mass *= away * (1.0 / j)
         if i > 0:
-            here *= home * (1.0 / i)
-            upto += here
+            home_mass *= home * (1.0 / i)
+            home_cumulative += home_mass
     return tail, mass
 
 
 @kernel
 def _skellam_level(home: float, away: float, level: float, k: int) -> tuple[float, float]:
-    """P(X > k) and P(X = k) after P(X = 0) is set to `level` and the difference is given to +1 and -1."""
+    """P(X > k) and P(X = k) after P(X = 0) is set to `level` and the difference is given to +1 and -1.
+
+    `home` and `away` are means.
+    """
     if k < -1 or k > 1:
         return _skellam(home, away, k)
-    above, zero = _skellam(home, away, 0 * k)  # a literal 0 would be compiled as a second kernel
-    share = above / (1.0 - zero)
+    tail_above, mass_at_zero = _skellam(home, away, 0 * k)  # a literal 0 would be compiled as a second kernel
+    share = tail_above / (1.0 - mass_at_zero)
     if k == 0:
         return share * (1.0 - level), level
     tail, mass = _skellam(home, away, k)
     if k == 1:
-        mass += (zero - level) * share
+        mass += (mass_at_zero - level) * share
     else:
         tail = level + share * (1.0 - level)
-        mass += (zero - level) * (1.0 - share)
+        mass += (mass_at_zero - level) * (1.0 - share)
     if mass < 0.0:
         return math.nan, math.nan
     return tail, mass
@@ -183,17 +202,17 @@ def _margin(location: float, scale: float, level: float, weights: Floats, k: int
     last = weights.size - 1
     while math.isnan(weights[last]):
         last -= 1
-    half = 0.5 / (scale * scale)
-    zero = _DENSITY / scale * math.exp(-location * location * half)
-    above = _upper((last + 0.5 - location) / scale)
-    below = _upper((last + 0.5 + location) / scale)
-    total = above + below  # of all numbers but 0
-    tail = above
+    precision = 0.5 / (scale * scale)
+    zero = _DENSITY / scale * math.exp(-location * location * precision)
+    mass_above = _upper((last + 0.5 - location) / scale)
+    mass_below = _upper((last + 0.5 + location) / scale)
+    total = mass_above + mass_below  # of all numbers but 0
+    tail = mass_above
     mass = 0.0
-    change = math.exp(-2.0 * half)
+    change = math.exp(-2.0 * precision)
     for side in (1, -1):
         density = zero
-        ratio = math.exp((2.0 * side * location - 1.0) * half)
+        ratio = math.exp((2.0 * side * location - 1.0) * precision)
         for m in range(1, last + 1):
             density *= ratio
             ratio *= change
@@ -208,17 +227,17 @@ def _margin(location: float, scale: float, level: float, weights: Floats, k: int
         tail = _upper((k + 0.5 - location) / scale)
         mass = _upper((k - 0.5 - location) / scale) - tail
     elif k < -last:
-        beyond = _upper((location - k - 0.5) / scale)
-        tail += below - beyond
-        mass = beyond - _upper((location - k + 0.5) / scale)
+        tail_beyond = _upper((location - k - 0.5) / scale)
+        tail += mass_below - tail_beyond
+        mass = tail_beyond - _upper((location - k + 0.5) / scale)
     if math.isnan(level):
         level = zero / (total + zero)
-    rest = (1.0 - level) / total
+    factor = (1.0 - level) / total
     if k == 0:
-        return tail * rest, level
+        return tail * factor, level
     if k < 0:
-        return tail * rest + level, mass * rest
-    return tail * rest, mass * rest
+        return tail * factor + level, mass * factor
+    return tail * factor, mass * factor
 
 
 @kernel
@@ -250,9 +269,12 @@ def _possible(shape: int, scale: float) -> bool:
 
 @kernel
 def _deviate(prob: float) -> float:
-    """Approximate the Normal quantile to 5e-4, Abramowitz and Stegun (1964) 26.2.23."""
-    small = min(prob, 1.0 - prob)
-    t = math.sqrt(-2.0 * math.log(small))
+    """Approximate the Normal quantile to 5e-4, Abramowitz and Stegun (1964) 26.2.23.
+
+    `prob` is the probability.
+    """
+    lesser = min(prob, 1.0 - prob)
+    t = math.sqrt(-2.0 * math.log(lesser))
     z = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)))
     return z if prob > 0.5 else -z
 
@@ -260,19 +282,19 @@ def _deviate(prob: float) -> float:
 @kernel
 def _fit_one(shape: int, scale: float, level: float, weights: Floats, line: int, prob: float) -> float:
     """Solve for the location where the two-way chance of over `line` (hundredths) is `prob`."""
-    part = line % 100
-    if part % 25 != 0 or not 0.0 < prob < 1.0:
+    fraction = line % 100
+    if fraction % _QUARTER != 0 or not 0.0 < prob < 1.0:
         return math.nan
     k = line // 100
-    added = 0.0
-    back = 0.5
-    if part == 75:
+    push_won = 0.0
+    push_returned = 0.5
+    if fraction == _THREE_QUARTERS:
         k += 1
-        added = 0.5
-    elif part == 0:
-        back = 1.0
-    elif part == 50:
-        back = 0.0
+        push_won = 0.5
+    elif fraction == 0:
+        push_returned = 1.0
+    elif fraction == _HALF:
+        push_returned = 0.0
 
     z = _deviate(prob)
     if shape in (POISSON, NEGATIVE_BINOMIAL):
@@ -295,25 +317,25 @@ def _fit_one(shape: int, scale: float, level: float, weights: Floats, line: int,
     if not low < guess < high:
         guess = 0.5 * (low + high)
 
-    wanted = math.log(prob / (1.0 - prob))
+    target = math.log(prob / (1.0 - prob))
     slope = _DENSITY * math.exp(-0.5 * z * z) / (prob * (1.0 - prob) * spread)
     x = guess
-    last_x = 0.0
-    last_miss = 0.0
+    previous_x = 0.0
+    previous_miss = 0.0
     for step in range(_STEPS):
         tail, mass = _tail_mass(shape, x, scale, level, weights, k)
-        won = tail + added * mass
-        lost = 1.0 - back * mass - won
-        if math.isnan(won):
+        win = tail + push_won * mass
+        loss = 1.0 - push_returned * mass - win
+        if math.isnan(win):
             return math.nan
-        if lost <= 0.0:
+        if loss <= 0.0:
             miss = math.inf
-        elif won <= 0.0:
+        elif win <= 0.0:
             miss = -math.inf
         else:
-            miss = math.log(won / lost) - wanted
-        if step > 0 and abs(last_miss - miss) > 0.0:
-            slope = (miss - last_miss) / (x - last_x)
+            miss = math.log(win / loss) - target
+        if step > 0 and abs(previous_miss - miss) > 0.0:
+            slope = (miss - previous_miss) / (x - previous_x)
         move = x - miss / slope
         if abs(miss) <= _TOL:
             return min(max(move, low), high)
@@ -321,8 +343,8 @@ def _fit_one(shape: int, scale: float, level: float, weights: Floats, line: int,
             high = x
         else:
             low = x
-        last_x = x
-        last_miss = miss
+        previous_x = x
+        previous_miss = miss
         if step >= _SECANT or not low < move < high:
             move = 0.5 * (low + high)
         x = move
@@ -372,12 +394,12 @@ def _tail(
         elif shape[i] == MARGIN:
             low = -_SCALES_MOST * scale[i]
             high = _SCALES_MOST * scale[i]
-        known = _possible(shape[i], scale[i]) and low <= location[i] <= high
+        has_answer = _possible(shape[i], scale[i]) and low <= location[i] <= high
         for j in range(points.shape[1]):
             out[i, j] = math.nan
             if j > 0 and points[i, j] == points[i, j - 1]:
                 out[i, j] = out[i, j - 1]
-            elif known and points[i, j] % 100 == 50:
+            elif has_answer and points[i, j] % 100 == _HALF:
                 out[i, j] = _tail_mass(
                     shape[i], location[i], scale[i], level[i], weights[table[i]], points[i, j] // 100
                 )[0]
@@ -394,20 +416,20 @@ def _gross(distance: int, odds: float) -> float:
 @kernel
 def _expected(low: int, high: int, d1: float, d2: float, tail: Floats) -> tuple[float, float]:
     """Probability of the window and expected value of over `low` and under `high`; nan if the tails are unusable."""
-    part1, part2 = low % 100, high % 100
-    inside = tail[0 if part1 == 75 else 1] - tail[3 if part2 == 25 else 2]
+    fraction1, fraction2 = low % 100, high % 100
+    window = tail[0 if fraction1 == _THREE_QUARTERS else 1] - tail[3 if fraction2 == _QUARTER else 2]
     push1 = tail[0] - tail[1]
     push2 = tail[2] - tail[3]
-    if not (inside >= -_ROUNDING and push1 >= -_ROUNDING and push2 >= -_ROUNDING):
+    if not (window >= -_ROUNDING and push1 >= -_ROUNDING and push2 >= -_ROUNDING):
         return math.nan, math.nan
-    won1 = tail[1] + (0.5 * push1 if part1 == 75 else 0.0)
-    won2 = 1.0 - tail[2] + (0.5 * push2 if part2 == 25 else 0.0)
-    back1 = push1 if part1 == 0 else 0.5 * push1
-    back2 = push2 if part2 == 0 else 0.5 * push2
+    win1 = tail[1] + (0.5 * push1 if fraction1 == _THREE_QUARTERS else 0.0)
+    win2 = 1.0 - tail[2] + (0.5 * push2 if fraction2 == _QUARTER else 0.0)
+    return1 = push1 if fraction1 == 0 else 0.5 * push1
+    return2 = push2 if fraction2 == 0 else 0.5 * push2
     s = 1.0 / d1 + 1.0 / d2
     w1 = 1.0 / (d1 * s)
     w2 = 1.0 / (d2 * s)
-    return max(0.0, inside), w1 * (won1 * d1 + back1) + w2 * (won2 * d2 + back2) - 1.0
+    return max(0.0, window), w1 * (win1 * d1 + return1) + w2 * (win2 * d2 + return2) - 1.0
 
 
 @kernel
@@ -423,7 +445,12 @@ def _evaluate(over_line: Integers, under_line: Integers, over_odds: Floats, unde
         d2 = under_odds[i]
         first = low // 100 + 1
         last = -(-high // 100) - 1
-        if first > last or low % 25 != 0 or high % 25 != 0 or not (1.0 < d1 < math.inf and 1.0 < d2 < math.inf):
+        if (
+            first > last
+            or low % _QUARTER != 0
+            or high % _QUARTER != 0
+            or not (1.0 < d1 < math.inf and 1.0 < d2 < math.inf)
+        ):
             continue
         s = 1.0 / d1 + 1.0 / d2
         w1 = 1.0 / (d1 * s)
@@ -444,7 +471,10 @@ def _promising(
     over_line: Integers, under_line: Integers, over_odds: Floats, under_odds: Floats, tail: Floats, of: Integers,
     least: Floats, out: Integers,
 ) -> int:  # fmt: skip
-    """Indices of middles worth at least `least`, and of those that cannot lose; `of` is the row of `tail` (rows, 4)."""
+    """Indices of middles worth at least `least`, and of those that cannot lose; `of` is the row of `tail` (rows, 4).
+
+    `least` is per middle; the indices are written to `out`. Returns their number.
+    """
     n = 0
     for i in range(of.size):
         d1, d2 = over_odds[i], under_odds[i]
@@ -462,10 +492,10 @@ def points(over_line: Integers, under_line: Integers) -> Integers:
     for i in range(over_line.size):
         for k in range(2):
             line = over_line[i] if k == 0 else under_line[i]
-            part = line % 100
-            whole = line - part + (100 if part == 75 else 0)
-            out[i, 2 * k] = line if part == 50 else whole - 50
-            out[i, 2 * k + 1] = line if part == 50 else whole + 50
+            fraction = line % 100
+            base = line - fraction + (100 if fraction == _THREE_QUARTERS else 0)
+            out[i, 2 * k] = line if fraction == _HALF else base - _HALF
+            out[i, 2 * k + 1] = line if fraction == _HALF else base + _HALF
     return out
 
 

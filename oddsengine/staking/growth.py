@@ -136,11 +136,17 @@ def _moments(
     """Return growth; write its gradient, weighted tilted means (nodes, bets), and same-game parts of minus the Hessian.
 
     Minus the Hessian between games is the product of `tilted` with itself.
+
+    - `stakes` (per bet): fractions of the bankroll
+    - `prob` (per scenario): probabilities; `scenario` and `bet` are the offsets of the games' scenarios and bets
+    - `gains`, `gain_at`: gains of a unit on each bet in each scenario, game by game, and where each game begins
+    - `nodes`, `step`: nodes of the integral, and its step
+    - `slope` (per bet), `hessian` (bets by bets), `tilted` (nodes by bets): to write
     """
     games = scenario.size - 1
-    won = np.empty(prob.size)  # X of each scenario
-    first = np.empty(prob.size)  # weight of a scenario's gains in the gradient
-    second = np.empty(prob.size)  # the same in the Hessian
+    game_gain = np.empty(prob.size)  # X of each scenario
+    slope_weight = np.empty(prob.size)  # weight of a scenario's gains in the gradient
+    hessian_weight = np.empty(prob.size)  # the same in the Hessian
     share = np.empty(prob.size)
     for g in range(games):
         n = bet[g + 1] - bet[g]
@@ -149,8 +155,8 @@ def _moments(
             x = 0.0
             for j in range(n):
                 x += stakes[bet[g] + j] * gains[at + j]
-            won[s] = x
-            first[s] = second[s] = 0.0
+            game_gain[s] = x
+            slope_weight[s] = hessian_weight[s] = 0.0
     growth = 0.0
     for k in range(nodes.size):
         t = nodes[k]
@@ -159,10 +165,10 @@ def _moments(
             top = -1e300
             for s in range(scenario[g], scenario[g + 1]):
                 if prob[s] > 0.0:
-                    top = max(top, -t * won[s])
+                    top = max(top, -t * game_gain[s])
             total = 0.0
             for s in range(scenario[g], scenario[g + 1]):
-                share[s] = prob[s] * np.exp(-t * won[s] - top) if prob[s] > 0.0 else 0.0
+                share[s] = prob[s] * np.exp(-t * game_gain[s] - top) if prob[s] > 0.0 else 0.0
                 total += share[s]
             for s in range(scenario[g], scenario[g + 1]):
                 share[s] /= total
@@ -181,8 +187,8 @@ def _moments(
                 tilted[k, bet[g] + j] = 0.0
             for s in range(scenario[g], scenario[g + 1]):
                 p = share[s]
-                first[s] += weight * p
-                second[s] += weight * t * p
+                slope_weight[s] += weight * p
+                hessian_weight[s] += weight * t * p
                 at = gain_at[g] + (s - scenario[g]) * n
                 for j in range(n if games > 1 else 0):
                     tilted[k, bet[g] + j] += root * p * gains[at + j]
@@ -196,8 +202,8 @@ def _moments(
             at = gain_at[g] + (s - scenario[g]) * n
             for i in range(n):
                 r = gains[at + i]
-                slope[bet[g] + i] += first[s] * r
-                w = second[s] * r
+                slope[bet[g] + i] += slope_weight[s] * r
+                w = hessian_weight[s] * r
                 if w != 0.0:
                     for j in range(i + 1):
                         hessian[bet[g] + i, bet[g] + j] += w * gains[at + j]
@@ -212,6 +218,12 @@ def _solve(bet: Longs, own: Floats, tilted: Floats, diagonal: Floats, rows: Floa
     """Solve (minus the Hessian + diagonal + rows^T rows) x = side for each side, in place, by Cholesky in `a`.
 
     The libraries behind numpy start threads for a matrix of this size, which wait for each other on a busy machine.
+
+    - `bet`: offsets of the games' bets
+    - `own`: same-game parts of minus the Hessian, and `tilted`: the means of which it is the product between games
+    - `diagonal` (per bet), `rows` (any by bets): added
+    - `a` (bets by bets): scratch array
+    - `sides` (any by bets): the sides, replaced by the solutions
     """
     n = diagonal.size
     for g in range(bet.size - 1):
@@ -239,12 +251,12 @@ def _solve(bet: Longs, own: Floats, tilted: Floats, diagonal: Floats, rows: Floa
         inverse = 1.0 / root
         for j in range(k, n):
             a[k, j] *= inverse
-        upper = a[k]
+        pivot_row = a[k]
         for i in range(k + 1, n):
-            x = upper[i]
+            x = pivot_row[i]
             if x != 0.0:
                 for j in range(i, n):
-                    a[i, j] -= x * upper[j]
+                    a[i, j] -= x * pivot_row[j]
     for side in range(sides.shape[0]):
         y = sides[side]
         for i in range(n):

@@ -279,7 +279,10 @@ def _of_markets(
 
 @kernel
 def _law(log_weight: Floats, x: Floats, conditions: Floats, p: Floats) -> float:
-    """Write the distribution with multipliers `x` to `p`; returns the log of the sum of its weights, with the ridge."""
+    """Write the distribution with multipliers `x` to `p`; returns the log of the sum of its weights, with the ridge.
+
+    `log_weight` (per scenario) and `conditions` (markets by scenarios) are the logs of w_c, and f_mc.
+    """
     top, total, ridge = -np.inf, 0.0, 0.0
     for s in range(p.size):
         p[s] = log_weight[s]
@@ -298,11 +301,14 @@ def _law(log_weight: Floats, x: Floats, conditions: Floats, p: Floats) -> float:
 
 @kernel
 def _tilt(weight: Floats, conditions: Floats) -> Floats:
-    """`tilt`, by Newton's method with step halving."""
+    """`tilt`, by Newton's method with step halving.
+
+    `weight` (per scenario) is w_c, `conditions` (markets by scenarios) f_mc. Returns probabilities.
+    """
     n, size = conditions.shape
     log_weight = np.where(weight > 0.0, np.log(weight), -np.inf)
-    x, p, ahead, ahead_p = np.zeros(n), np.empty(size), np.zeros(n), np.empty(size)
-    mean, slope, step, bend = np.empty(n), np.empty(n), np.empty(n), np.empty((n, n))
+    x, p, next_x, next_p = np.zeros(n), np.empty(size), np.zeros(n), np.empty(size)
+    mean, slope, step, hessian = np.empty(n), np.empty(n), np.empty(n), np.empty((n, n))
     value = _law(log_weight, x, conditions, p)
     for _ in range(_NEWTON):
         steepest = 0.0
@@ -319,41 +325,41 @@ def _tilt(weight: Floats, conditions: Floats) -> Floats:
                 total = 0.0
                 for s in range(size):
                     total += conditions[k, s] * p[s] * conditions[j, s]
-                bend[k, j] = total - mean[k] * mean[j]
-            bend[k, k] += _RIDGE
+                hessian[k, j] = total - mean[k] * mean[j]
+            hessian[k, k] += _RIDGE
         for k in range(n):  # Cholesky: positive definite because of the ridge
             for j in range(k + 1):
-                total = bend[k, j]
+                total = hessian[k, j]
                 for i in range(j):
-                    total -= bend[k, i] * bend[j, i]
-                bend[k, j] = np.sqrt(max(total, 1e-3 * _RIDGE)) if j == k else total / bend[j, j]
+                    total -= hessian[k, i] * hessian[j, i]
+                hessian[k, j] = np.sqrt(max(total, 1e-3 * _RIDGE)) if j == k else total / hessian[j, j]
             total = slope[k]
             for i in range(k):
-                total -= bend[k, i] * step[i]
-            step[k] = total / bend[k, k]
+                total -= hessian[k, i] * step[i]
+            step[k] = total / hessian[k, k]
         for k in range(n - 1, -1, -1):
             for i in range(k + 1, n):
-                step[k] -= bend[i, k] * step[i]
-            step[k] /= bend[k, k]
-        far, gain = 0.0, 0.0
+                step[k] -= hessian[i, k] * step[i]
+            step[k] /= hessian[k, k]
+        largest_change, gain = 0.0, 0.0
         for s in range(size):
-            moved = 0.0
+            change = 0.0
             for k in range(n):
-                moved += step[k] * conditions[k, s]
-            far = max(far, abs(moved))
+                change += step[k] * conditions[k, s]
+            largest_change = max(largest_change, abs(change))
         for k in range(n):
             gain += slope[k] * step[k]
-        part = min(1.0, _FAR / far)
+        share = min(1.0, _FAR / largest_change)
         while True:
             for k in range(n):
-                ahead[k] = x[k] - part * step[k]
-            new = _law(log_weight, ahead, conditions, ahead_p)
-            if new <= value - 1e-4 * part * gain or part < 1e-10:
+                next_x[k] = x[k] - share * step[k]
+            next_value = _law(log_weight, next_x, conditions, next_p)
+            if next_value <= value - 1e-4 * share * gain or share < 1e-10:
                 break
-            part *= 0.5
-        gained, value = value - new, new
-        x[:], p[:] = ahead, ahead_p
-        if gained < _GAINED and part < 1.0:
+            share *= 0.5
+        improvement, value = value - next_value, next_value
+        x[:], p[:] = next_x, next_p
+        if improvement < _GAINED and share < 1.0:
             break  # contradictory conditions: no further improvement
     return p
 

@@ -46,12 +46,14 @@ _PerMarket = Callable[[Floats, Longs], Floats]  # prices market by market and of
 
 
 @kernel
-def _cut(hashes: Words, market: Ints, first: Longs, again: Ints) -> tuple[int, int]:
-    """Number the markets of rows by first appearance of their hash, and return the first row of each.
+def _cut(hashes: Words, market: Ints, first: Longs, late_rows: Ints) -> tuple[int, int]:
+    """Number the markets of rows by first appearance of their hash, and return the `first` row of each.
 
-    Rows that continue a market after other rows go into `again`. Returns the number of markets and of such rows.
+    Rows that continue a market after other rows go into `late_rows`. Returns the number of markets and of such rows.
     Without room for `market`, stops at the first such row. A table entry has half of a hash and, below it, a market
     number from 1.
+
+    `hashes` are those of the rows.
     """
     n, runs = hashes.size, 1
     for i in range(1, n):
@@ -60,36 +62,36 @@ def _cut(hashes: Words, market: Ints, first: Longs, again: Ints) -> tuple[int, i
     while size < 4 * runs:
         size *= 2
     table, low = np.zeros(size, np.uint64), np.uint64(0xFFFFFFFF)
-    markets, repeated, m = 0, 0, np.int32(0)
+    markets, n_late, m = 0, 0, np.int32(0)
     for i in range(n):
         if i == 0 or hashes[i] != hashes[i - 1]:
-            mixed = hashes[i] * np.uint64(0x9E3779B97F4A7C15)
-            at = np.int64(mixed >> np.uint64(20)) & (size - 1)
+            mixed_hash = hashes[i] * np.uint64(0x9E3779B97F4A7C15)
+            at = np.int64(mixed_hash >> np.uint64(20)) & (size - 1)
             while True:
                 entry = table[at]
                 if entry == np.uint64(0):
                     first[markets] = i
                     m = np.int32(markets)
                     markets += 1
-                    table[at] = (mixed & ~low) | np.uint64(markets)
+                    table[at] = (mixed_hash & ~low) | np.uint64(markets)
                     break
                 k = np.int64(entry & low) - 1
-                if (entry ^ mixed) <= low and hashes[first[k]] == hashes[i]:
+                if (entry ^ mixed_hash) <= low and hashes[first[k]] == hashes[i]:
                     if not market.size:
                         return markets, 1
-                    again[repeated] = i
-                    repeated += 1
+                    late_rows[n_late] = i
+                    n_late += 1
                     m = np.int32(k)
                     break
                 at = (at + 1) & (size - 1)
         if market.size:
             market[i] = m
-    return markets, repeated
+    return markets, n_late
 
 
 @kernel
 def _layout(market: Ints, rows: Longs, offsets: Longs) -> None:
-    """Sort rows by market into `rows`, keeping their order, and write `offsets` (initially zeros)."""
+    """Sort rows by `market` into `rows`, keeping their order, and write `offsets` (initially zeros)."""
     for m in market:
         offsets[m + 1] += 1
     for m in range(1, offsets.size):
@@ -128,15 +130,18 @@ def _markets(keys: Sequence[pl.Series], hashes: Words | None = None) -> tuple[Lo
 
 @kernel
 def _decimal(prices: Floats) -> Floats:
-    """Convert to decimal odds, nan if invalid, including American odds."""
-    american = False
+    """Convert to decimal odds, nan if invalid, including American odds.
+
+    `prices` may be American from -100 on, and then also from 100.
+    """
+    is_american = False
     for x in prices:
-        american |= x <= -100.0
+        is_american |= x <= -100.0
     out = np.empty_like(prices)
     for i in range(prices.size):
         x = prices[i]
-        valid = x > 1.0 and x < np.inf and not (american and x >= 100.0 and x == np.round(x))
-        out[i] = x if valid else np.nan
+        is_valid = x > 1.0 and x < np.inf and not (is_american and x >= 100.0 and x == np.round(x))
+        out[i] = x if is_valid else np.nan
     return out
 
 

@@ -9,42 +9,54 @@ import numpy as np
 from oddsengine._jit import kernel
 from oddsengine.columns import NO_TIME, SECOND, Longs
 
+_MINUS, _COLON, _POINT, _ZERO, _T, _Z = b"-:.0TZ"
+
 
 @kernel
 def _write(micros, out):
-    """Write times as 27 characters: 2026-02-08T18:00:00.000000Z."""
+    """Write times as 27 characters: 2026-02-08T18:00:00.000000Z.
+
+    `micros` are microseconds since 1970; `out` (uint8, n by 27) is written.
+    """
     for i in range(micros.size):
-        days, rest = micros[i] // 86_400_000_000, micros[i] % 86_400_000_000
+        days, micros_of_day = micros[i] // 86_400_000_000, micros[i] % 86_400_000_000
         # Days to a date by eras of 400 years that begin in March: H. Hinnant, "chrono-Compatible Low-Level Date
         # Algorithms", 2013, https://howardhinnant.github.io/date_algorithms.html
         z = days + 719_468
         era = z // 146_097
-        doe = z - era * 146_097
-        yoe = (doe - doe // 1460 + doe // 36_524 - doe // 146_096) // 365
-        doy = doe - (365 * yoe + yoe // 4 - yoe // 100)
-        mp = (5 * doy + 2) // 153
-        month = mp + 3 if mp < 10 else mp - 9
-        parts = (yoe + era * 400 + (1 if month <= 2 else 0), month, doy - (153 * mp + 2) // 5 + 1)
-        ends, marks = (4, 7, 10), (45, 45, 84)
+        day_of_era = z - era * 146_097
+        year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+        day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+        month_from_march = (5 * day_of_year + 2) // 153
+        month = month_from_march + 3 if month_from_march < 10 else month_from_march - 9
+        parts = (
+            year_of_era + era * 400 + (1 if month <= 2 else 0),
+            month,
+            day_of_year - (153 * month_from_march + 2) // 5 + 1,
+        )
+        ends, marks = (4, 7, 10), (_MINUS, _MINUS, _T)
         for k in range(3):
             _digits(out, i, ends[k], 4 if k == 0 else 2, parts[k])
             out[i, ends[k]] = marks[k]
-        second = rest // 1_000_000
+        second = micros_of_day // SECOND
         _digits(out, i, 13, 2, second // 3600)
         _digits(out, i, 16, 2, second // 60 % 60)
         _digits(out, i, 19, 2, second % 60)
-        _digits(out, i, 26, 6, rest % 1_000_000)
-        out[i, 13] = 58
-        out[i, 16] = 58
-        out[i, 19] = 46
-        out[i, 26] = 90
+        _digits(out, i, 26, 6, micros_of_day % SECOND)
+        out[i, 13] = _COLON
+        out[i, 16] = _COLON
+        out[i, 19] = _POINT
+        out[i, 26] = _Z
 
 
 @kernel
 def _digits(out, row, end, count, number):
-    """Write the digits of a number so that they end before a position."""
+    """Write the digits of a number so that they end before a position.
+
+    `row` of `out` is written; `count` is the number of digits, `end` the position and `number` the number.
+    """
     for k in range(count):
-        out[row, end - 1 - k] = 48 + number % 10
+        out[row, end - 1 - k] = _ZERO + number % 10
         number //= 10
 
 
