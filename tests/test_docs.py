@@ -289,6 +289,16 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert not anchor or anchor in slugs(found), f"{path.name}: {target} is none of {sorted(slugs(found))}"
 
 
+_PATH = re.compile(r"`((?:benchmarks|deploy|docs|notebooks|oddsengine|scripts|service|tests)/[\w./-]*\w)")
+_MADE = {"oddsengine/__pycache__", "oddsengine/kernels"}
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=_named)
+def test_files_that_are_named_exist(path: Path) -> None:
+    told = set(_PATH.findall(path.read_text(encoding="utf-8"))) - _MADE
+    assert not [name for name in told if not (ROOT / name).exists()]
+
+
 def test_every_page_is_in_the_index() -> None:
     index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
     for path in PAGES[1:]:
