@@ -23,7 +23,7 @@ from msgspec import structs
 import oddsengine
 from oddsengine.commands import cli
 from oddsengine.sources import KINDS, FeedSettings
-from oddsengine_cli import parser
+from oddsengine_cli import COMMANDS, parser
 from oddsengine_service import settings
 from oddsengine_service.routing import ENDPOINTS
 
@@ -289,6 +289,16 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert not anchor or anchor in slugs(found), f"{path.name}: {target} is none of {sorted(slugs(found))}"
 
 
+_PATH = re.compile(r"`((?:benchmarks|deploy|docs|notebooks|oddsengine|scripts|service|tests)/[\w./-]*\w)")
+_MADE = {"oddsengine/__pycache__", "oddsengine/kernels"}
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=_named)
+def test_files_that_are_named_exist(path: Path) -> None:
+    told = set(_PATH.findall(path.read_text(encoding="utf-8"))) - _MADE
+    assert not [name for name in told if not (ROOT / name).exists()]
+
+
 def test_every_page_is_in_the_index() -> None:
     index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
     for path in PAGES[1:]:
@@ -304,7 +314,7 @@ def test_every_endpoint_is_in_a_page() -> None:
 
 
 def test_every_setting_is_in_its_table() -> None:
-    text = {name: (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("service", "feeds")}
+    text = {name: (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("service", "feeds", "feed_kinds")}
 
     def table(page: str, heading: str) -> dict[str, str]:
         part = text[page].partition(f"\n{heading}\n")[2].partition("\n#")[0]
@@ -316,7 +326,7 @@ def test_every_setting_is_in_its_table() -> None:
     assert table("feeds", "## Common settings") == {name: default for name, default in shared.items() if name != "name"}
     for name, kind_ in KINDS.items():
         own = {field: default for field, default in _defaults(kind_.settings).items() if shared.get(field) != default}
-        assert table("feeds", f"### `{name}`") == own, name
+        assert table("feed_kinds", f"## `{name}`") == own, name
 
 
 def _defaults(kind: Any) -> dict[str, str]:
@@ -334,7 +344,7 @@ def _plain(field: Any) -> str:
 def test_dependencies_are_listed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     needed = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
-    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Dependencies\n")[2].partition("\n## ")[0]
+    section = (ROOT / "docs/install.md").read_text(encoding="utf-8").partition("\n## Dependencies\n")[2]
     listed = [name for cell in re.findall(r"^\| ([^|]*) \| \S", section, re.MULTILINE) for name in cell.split(", ")]
     names = {re.split(r"[<>=;\[ ]", one)[0] for one in needed} - {"oddsengine"}
     assert sorted(name for name in listed if name not in ("package", "---")) == sorted(names)
@@ -346,6 +356,51 @@ def test_every_guard_is_in_its_page() -> None:
     assert [name for name in told if name in oddsengine.GUARDS] == list(oddsengine.GUARDS)
 
 
+def test_every_extra_is_listed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    section = (ROOT / "docs/install.md").read_text(encoding="utf-8").partition("\n## Extras\n")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE)
+    assert {*listed, "dev", "test-all", "bench"} == set(project["optional-dependencies"])
+
+
+def test_every_public_name_is_in_the_page_of_the_api() -> None:
+    cells = re.findall(r"^\| (`[^|]*) \|", (ROOT / "docs/api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    told = [name for cell in cells for name in re.findall(r"`(\w+)", cell)]
+    assert sorted(told) == sorted(set(oddsengine.__all__) - {"__version__"})
+
+
+def test_every_command_is_in_its_page() -> None:
+    cells = re.findall(r"^\| (`[^|]*) \|", (ROOT / "docs/cli.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(name for cell in cells for name in re.findall(r"`(\w+)`", cell)) == sorted(COMMANDS)
+
+
+def test_the_figures_of_the_introduction(capsys: pytest.CaptureFixture[str]) -> None:
+    """Arbitrages of the sample board, with guards and without, by the command that the README names."""
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    pattern = r"`(oddsengine scan --sample [^`]+)` lists (\d+) arbitrages; .*? lists (\d+), of which (\d+)"
+    found = re.search(pattern, text)
+    assert found is not None
+    command, every, real, among = found.groups()
+    ids = []
+    for options in (shlex.split(command)[1:], shlex.split(command.replace("--guards none", ""))[1:]):
+        assert cli.main([*options, "--format", "json", "--limit", "0"]) == 0
+        ids.append({row["id"] for row in json.loads(capsys.readouterr().out)["arbitrage"]})
+    assert (len(ids[0]), len(ids[1]), len(ids[0] & ids[1])) == (int(every), int(real), int(among))
+
+
+def test_the_benchmarks_that_are_named_exist() -> None:
+    commands = re.findall(r"`python (benchmarks/[^`]+)`", " ".join((ROOT / "README.md").read_text("utf-8").split()))
+    assert len(commands) >= 2
+    for command in commands:
+        script, *arguments = shlex.split(command)
+        text = (ROOT / script).read_text(encoding="utf-8")
+        assert all(f'"{word}"' in text for word in arguments if not word.isdigit()), command
+
+
 def test_pages_are_short() -> None:
-    for path in PAGES[1:]:
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= 200, path.name
+    """Lines of tables and of code may be longer: they cannot be broken."""
+    for path in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 200, path.name
+        long = [line for line in _FENCE.sub("", text).splitlines() if len(line) > 140 and line[0] != "|"]
+        assert not long, f"{path.name}: {long}"

@@ -18,7 +18,7 @@ def format_time(time: datetime | None) -> str | None:
     Examples
     --------
     >>> from datetime import UTC
-    >>> moment(datetime(2026, 2, 8, 18, 30, tzinfo=UTC))
+    >>> format_time(datetime(2026, 2, 8, 18, 30, tzinfo=UTC))
     '2026-02-08T18:30:00.000000Z'
     """
     return None if time is None else time.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

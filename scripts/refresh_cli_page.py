@@ -1,6 +1,6 @@
-"""Run the commands in the README and insert their output: `python scripts/refresh_readme.py`.
+"""Run the commands on the page of the command line and insert their output: `python scripts/refresh_cli_page.py`.
 
-The times in the summaries stay as they are; `tests/test_readme.py` compares everything else.
+The times in the summaries stay as they are; `tests/test_docs.py` compares everything else.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from pathlib import Path
 from oddsengine.commands import output, price, scan
 from oddsengine.commands.cli import main
 
-README = Path(__file__).parent.parent / "README.md"
+PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 WIDTH = 100  # of the terminal that the examples show
 _TIME = re.compile(r"\d+\.\d\d s$", re.MULTILINE)
 
@@ -28,12 +28,12 @@ def _fresh(block: re.Match[str]) -> str:
 
 
 def refresh() -> None:
-    """Rewrite the README."""
+    """Rewrite the page."""
     for module in (scan, price, output):
         vars(module)["terminal"] = lambda: WIDTH
-    text = README.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     pattern = r"^```console\n\$ (?P<command>oddsengine [^\n]*)\n(?P<shown>.*?)^```$"
-    README.write_text(re.sub(pattern, _fresh, text, flags=re.MULTILINE | re.DOTALL), encoding="utf-8")
+    PAGE.write_text(re.sub(pattern, _fresh, text, flags=re.MULTILINE | re.DOTALL), encoding="utf-8")
 
 
 if __name__ == "__main__":
