@@ -24,7 +24,7 @@ from oddsengine_service.keys import KeyStore
 from oddsengine_service.limits import Limits
 from oddsengine_service.metrics import Histogram
 from oddsengine_service.past import Past
-from oddsengine_service.records import Records
+from oddsengine_service.records import Records, RecordWriter
 from oddsengine_service.splits import Splits
 from oddsengine_service.tiers import TIERS, Tier
 from oddsengine_service.views import Views
@@ -33,7 +33,6 @@ from oddsengine_service.wire.splits import SplitsGiven
 if TYPE_CHECKING:
     from oddsengine_service.alerts import Alerts
     from oddsengine_service.feeds.status import Feeds
-    from oddsengine_service.scale.bettors import SharedRecords
     from oddsengine_service.stream.hub import StreamHub
 
 VERSION = "v1"
@@ -125,7 +124,7 @@ class Node(Writer):
         self.feeds: Feeds | None = None
         self.alerts: Alerts  # set for a node that serves requests
         self.records = Records()  # of API keys; in memory unless a data folder is configured
-        self.shared_records: SharedRecords | None = None  # set if another process stores records
+        self.shared_records: RecordWriter | None = None  # set if another process stores records
         self.stream: StreamHub | None = None  # created for the first subscriber
         self.stream_settings: dict[str, Any] = {}
         self.closing = threading.Event()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Set
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -49,6 +49,16 @@ class RecordChange(msgspec.Struct, array_like=True, frozen=True):
     name: str
     body: bytes | None = None
     event: str | None = None
+
+
+class RecordWriter(Protocol):
+    """Another process that stores the records."""
+
+    async def current(self) -> None:
+        """Wait for everything stored by now."""
+
+    async def forward(self, endpoint: Any, context: Any) -> Any:
+        """Have the writer execute a request; its changes are visible here afterwards."""
 
 
 class Records:
