@@ -80,7 +80,7 @@ AREAS: dict[str, tuple[float, tuple[str, ...]]] = {
 }
 """Share of the places, and files. Of the kernels' files only compiled functions, of the others all functions."""
 
-_BOARD = "live/rows live/reading live/live_review live/engine"
+_BOARD = "live/rows live/reading live/interruption live/views board/quotes live/engine"
 _SERVICE = "service/oddsengine_service"
 _WIRE = (
     "service/contract/wire service/make_examples service/routes/odds service/routes/opportunities service/stream/stream"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from naive import futures as naive
 from support.forking import ran
 
+import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
@@ -764,3 +765,13 @@ for _ in range(100):
 written.set()
 """
     assert ran(code).returncode == 0  # a deadlock of the GIL ends only by the time that this may take
+
+
+def test_futures_know_no_stranger_either() -> None:
+    odds = pl.DataFrame(
+        {"sportsbook": "corner_shop", "league": "nba", "market": "To make the playoffs 2026-27", "subject": "Spurs",
+         "selection": ["Yes", "No"], "odds_decimal": [1.5, 2.7]}
+    )  # fmt: skip
+    assert oe.find_futures(odds, books=["corner_shop"], sharp=["pinnacle"]).odds.height == 2
+    with pytest.raises(ValueError, match=r"^sharp: no prices of pinacle; the books are corner_shop$"):
+        oe.find_futures(odds, sharp=["pinacle"])

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from live.test_live_review import interrupted
+from live.test_interruption import interrupted
 from naive.identity import other_games as twin
 from support.hazards import Row
 from support.rows import MOMENT, Rows, aside, ask, moneyline, reason, row, table, total, whatever_is_found

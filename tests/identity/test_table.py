@@ -4,10 +4,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+from detection.test_parameters import arbs
 from support.rows import (
     AWAY,
     HOME,
     LA_LIGA,
+    MOMENT,
     NHL,
     Rows,
     aside,
@@ -25,6 +27,7 @@ from support.rows import (
     total,
 )
 
+import oddsengine as oe
 from oddsengine import find_all, find_arbitrage, find_ev, find_low_hold, find_middles
 
 SCHALKE: dict[str, Any] = dict(
@@ -511,3 +514,81 @@ def test_a_table_has_as_many_books_as_a_key_can_hold() -> None:
     one = pl.DataFrame(table(row("a", "point_spread", HOME, 2.0, -2.5))).drop("sportsbook")
     with pytest.raises(OverflowError, match=r"too many books: .* is number 65,537, a board takes up to 65,536"):
         find_ev(books.join(one, how="cross"))
+
+
+UTAH: dict[str, Any] = dict(sport="hockey", league="nhl", home_team="Utah Mammoth", away_team="Boston Bruins")
+SOCCER: dict[str, Any] = dict(event_id="x", league="b", home_team="FC Schalke 04", away_team="Hannover 96")
+
+
+@pytest.mark.parametrize("sport", ["soccer", "Soccer", " SOCCER", "association football", "soccer_epl"])
+def test_a_sport_is_found_however_it_is_written(sport: str) -> None:
+    words: dict[str, Any] = dict(SOCCER, sport=sport)
+    board = table(
+        row("betmgm", "moneyline", "FC Schalke 04", 2.2, **words),
+        row("betmgm", "moneyline", "Hannover 96", 1.8, **words),
+        row("caesars", "moneyline", "FC Schalke 04", 1.8, **words),
+        row("caesars", "moneyline", "Hannover 96", 2.2, **words),
+    )
+    with nothing("4 of 4 rows are rejected: ambiguous_moneyline 4"):
+        assert arbs(board).height == 0
+    assert set(oe.rejected(board, now=MOMENT)["guard"]) == {"ambiguous_moneyline"}
+
+
+def test_a_moneyline_with_a_misspelt_team_names_the_selection_that_was_not_recognised() -> None:
+    board = table(
+        row("betmgm", "moneyline", "Los Angeles Lakers", 2.2),
+        row("betmgm", "moneyline", "Bostn Celtcs", 1.8),
+        row("caesars", "moneyline", "Los Angeles Lakers", 2.1),
+    )
+    reasons = {(book, text): (guard, why) for book, text, guard, why in oe.rejected(board, now=MOMENT).select(
+        "sportsbook", "selection", "guard", "reason").rows()}  # fmt: skip
+    assert reasons == {
+        ("betmgm", "Los Angeles Lakers"): (
+            "ambiguous_moneyline", "the book's other selection is neither team, and may be the draw: 'Bostn Celtcs'",
+        ),
+        ("betmgm", "Bostn Celtcs"): ("unknown_outcome", "the selection is not an outcome of the market"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("spelling", ["DraftKings", "dk", "draftkings "])
+def test_two_spellings_of_a_book_are_one_book(spelling: str) -> None:
+    with nothing("4 of 4 rows are rejected: duplicate_outcome 4"):
+        assert arbs(table(moneyline("draftkings", 2.1, 1.8), moneyline(spelling, 1.8, 2.1))).height == 0
+
+
+@pytest.mark.parametrize(
+    "draw", [dict(selection="Unentschieden"), dict(selection="Draw", is_live="maybe"), dict(selection="Draw", odds=0.5)]
+)
+def test_a_draw_that_does_not_read_makes_no_two_way_moneyline(draw: dict[str, Any]) -> None:
+    home, away = UTAH["home_team"], UTAH["away_team"]
+    words: dict[str, Any] = {**UTAH, **draw}
+    rows = [
+        row("betmgm", "moneyline", home, 2.5, **UTAH),
+        row("betmgm", "moneyline", words.pop("selection"), words.pop("odds", 4.2), **words),
+        row("caesars", "moneyline", away, 1.8, **UTAH),
+        row("caesars", "moneyline", home, 2.0, **UTAH),
+    ]
+    frame = pl.DataFrame([r | {"is_live": str(r["is_live"]).lower()} for r in rows], infer_schema_length=None)
+    assert arbs(frame).height == 0
+
+
+def test_a_number_in_a_name_is_not_its_line() -> None:
+    words: dict[str, Any] = dict(SOCCER, sport="soccer")
+    board = table(
+        row("a1", "asian_handicap", "FC Schalke 04 -0.5", 2.1, -0.5, selection_type="away", **words),
+        row("b1", "asian_handicap", "Hannover 96 +0.5", 2.1, 0.5, selection_type="home", **words),
+    )
+    with nothing("2 of 2 rows are rejected: side_conflict 2"):
+        assert arbs(board).height == 0
+    assert set(oe.rejected(board, now=MOMENT)["guard"]) == {"side_conflict"}
+
+
+@pytest.mark.parametrize("first", [0.5, 1.9])
+def test_markets_where_the_teams_are_named_best_by_a_row_without_a_price(first: float) -> None:
+    board = table(
+        row("betmgm", "point_spread", HOME, first, -3.5, home_team=" "),
+        row("betmgm", "total_points", "Over", 1.9, 220.5, home_team="Boston Basketball"),
+        row("caesars", "point_spread", HOME, 0.5, -3.5),
+        row("caesars", "point_spread", "Los Angeles Lakers", 0.5, 3.5),
+    )
+    assert oe.markets(board, now=MOMENT)["event_id"].to_list() == ["e"]

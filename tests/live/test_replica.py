@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live.test_live_review import ARB, NOW, interrupted, quote
+from live.test_interruption import ARB, NOW, interrupted, quote
 from support.effort import less, some
 from support.stream_running import turned
 

@@ -95,9 +95,10 @@ def node() -> None:
         return
     Node(oe.Engine(), None, None).warm()  # type: ignore[arg-type]
     serve = "from oddsengine.commands.cli import main; raise SystemExit(main(['serve', '--demo', '--port', '0']))"
+    python = [sys.executable, *(["-I"] if sys.flags.isolated else [])]  # the package that this process has
     with (
         TemporaryFile("w+") as log,
-        subprocess.Popen([sys.executable, "-c", serve], stdout=subprocess.PIPE, stderr=log, text=True) as server,
+        subprocess.Popen([*python, "-c", serve], stdout=subprocess.PIPE, stderr=log, text=True) as server,
     ):
         try:
             assert server.stdout is not None

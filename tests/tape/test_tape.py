@@ -25,9 +25,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from live.test_interruption import ARB, NOW
 from support import effort
 from support.forking import CLI, PIPE, python, ran
 
+import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import STATUSES, Batch
@@ -1279,3 +1281,25 @@ def test_constants_that_change_are_on_the_tape(world: Given, tmp_path: Path) -> 
     mine = engine_for(Tape(tmp_path), fair=engine.fair)
     assert replayed(tmp_path, mine) != said
     assert mine.fair is engine.fair
+
+
+def test_numbers_of_other_kinds_can_be_recorded(tmp_path: Path) -> None:
+    engine, writer = oe.resume(tmp_path)
+    numbers: dict[str, Any] = dict(
+        min_ev=np.float32(1.0), sharp={"pinnacle": np.int64(2)}, commission={"a": np.float32(0.01)}
+    )
+    with writer:
+        engine.view(**numbers)
+        engine.step(ARB, NOW)
+    assert oe.replay(oe.Tape(tmp_path)).state_hash() == engine.state_hash()
+    assert oe.replay(tmp_path).state_hash() == oe.replay(str(tmp_path)).state_hash() == engine.state_hash()
+
+
+def test_a_tape_begun_without_steps_forgets_the_guards_of_its_first_engine(tmp_path: Path) -> None:
+    _, writer = oe.resume(tmp_path, oe.Engine(guards=["stale"]))
+    writer.close()
+    engine, writer = oe.resume(tmp_path, oe.Engine())
+    with writer:
+        engine.step(ARB, NOW)
+    assert oe.Tape(tmp_path).without == ()
+    assert oe.replay(oe.Tape(tmp_path)).state_hash() == engine.state_hash()

@@ -1,4 +1,4 @@
-"""Defects that a reader found, each kept as the smallest board that showed it."""
+"""Parameters of the finders: what they may be, and what a caller's choice does."""
 
 from types import MappingProxyType
 from typing import Any
@@ -11,80 +11,14 @@ from support.rows import HOME, MOMENT, moneyline, nothing, row, table, total
 import oddsengine as oe
 from oddsengine.detection.sweep import Wants
 
-NHL: dict[str, Any] = dict(sport="hockey", league="nhl", home_team="Utah Mammoth", away_team="Boston Bruins")
-SOCCER: dict[str, Any] = dict(event_id="x", league="b", home_team="FC Schalke 04", away_team="Hannover 96")
-
 
 def arbs(board: pl.DataFrame, **words: Any) -> pl.DataFrame:
     return oe.find_arbitrage(board, now=MOMENT, **words)
 
 
-@pytest.mark.parametrize("sport", ["soccer", "Soccer", " SOCCER", "association football", "soccer_epl"])
-def test_a_sport_is_found_however_it_is_written(sport: str) -> None:
-    words: dict[str, Any] = dict(SOCCER, sport=sport)
-    board = table(
-        row("betmgm", "moneyline", "FC Schalke 04", 2.2, **words),
-        row("betmgm", "moneyline", "Hannover 96", 1.8, **words),
-        row("caesars", "moneyline", "FC Schalke 04", 1.8, **words),
-        row("caesars", "moneyline", "Hannover 96", 2.2, **words),
-    )
-    with nothing("4 of 4 rows are rejected: ambiguous_moneyline 4"):
-        assert arbs(board).height == 0
-    assert set(oe.rejected(board, now=MOMENT)["guard"]) == {"ambiguous_moneyline"}
-
-
-def test_a_moneyline_with_a_misspelt_team_names_the_selection_that_was_not_recognised() -> None:
-    board = table(
-        row("betmgm", "moneyline", "Los Angeles Lakers", 2.2),
-        row("betmgm", "moneyline", "Bostn Celtcs", 1.8),
-        row("caesars", "moneyline", "Los Angeles Lakers", 2.1),
-    )
-    reasons = {(book, text): (guard, why) for book, text, guard, why in oe.rejected(board, now=MOMENT).select(
-        "sportsbook", "selection", "guard", "reason").rows()}  # fmt: skip
-    assert reasons == {
-        ("betmgm", "Los Angeles Lakers"): (
-            "ambiguous_moneyline", "the book's other selection is neither team, and may be the draw: 'Bostn Celtcs'",
-        ),
-        ("betmgm", "Bostn Celtcs"): ("unknown_outcome", "the selection is not an outcome of the market"),
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("spelling", ["DraftKings", "dk", "draftkings "])
-def test_two_spellings_of_a_book_are_one_book(spelling: str) -> None:
-    with nothing("4 of 4 rows are rejected: duplicate_outcome 4"):
-        assert arbs(table(moneyline("draftkings", 2.1, 1.8), moneyline(spelling, 1.8, 2.1))).height == 0
-
-
 def test_caller_may_spell_a_book_as_they_like() -> None:
     board = table(moneyline("Pinnacle", 1.95, 1.95), moneyline("FanDuel", 2.1, 1.8))
     assert oe.find_ev(board, books=["fanduel"], sharp="PINNACLE", now=MOMENT)["sportsbook"].to_list() == ["FanDuel"]
-
-
-@pytest.mark.parametrize(
-    "draw", [dict(selection="Unentschieden"), dict(selection="Draw", is_live="maybe"), dict(selection="Draw", odds=0.5)]
-)
-def test_a_draw_that_does_not_read_makes_no_two_way_moneyline(draw: dict[str, Any]) -> None:
-    home, away = NHL["home_team"], NHL["away_team"]
-    words: dict[str, Any] = {**NHL, **draw}
-    rows = [
-        row("betmgm", "moneyline", home, 2.5, **NHL),
-        row("betmgm", "moneyline", words.pop("selection"), words.pop("odds", 4.2), **words),
-        row("caesars", "moneyline", away, 1.8, **NHL),
-        row("caesars", "moneyline", home, 2.0, **NHL),
-    ]
-    frame = pl.DataFrame([r | {"is_live": str(r["is_live"]).lower()} for r in rows], infer_schema_length=None)
-    assert arbs(frame).height == 0
-
-
-def test_a_number_in_a_name_is_not_its_line() -> None:
-    words: dict[str, Any] = dict(SOCCER, sport="soccer")
-    board = table(
-        row("a1", "asian_handicap", "FC Schalke 04 -0.5", 2.1, -0.5, selection_type="away", **words),
-        row("b1", "asian_handicap", "Hannover 96 +0.5", 2.1, 0.5, selection_type="home", **words),
-    )
-    with nothing("2 of 2 rows are rejected: side_conflict 2"):
-        assert arbs(board).height == 0
-    assert set(oe.rejected(board, now=MOMENT)["guard"]) == {"side_conflict"}
 
 
 def test_the_cap_of_a_middle_is_the_callers() -> None:
@@ -158,11 +92,6 @@ def test_parameters_that_mean_nothing_are_errors_and_no_empty_list(words: dict[s
             oe.Engine(**engine).view(**words)
 
 
-def test_a_view_may_be_kept_by_any_truth_value() -> None:
-    nothing: Any = None
-    assert oe.Engine().view(keep=nothing).kept == 0
-
-
 def test_thresholds_that_have_a_number_need_one() -> None:
     board = table(moneyline("a", 2.1, 1.8), moneyline("b", 1.8, 2.1))
     for find, name in (
@@ -188,24 +117,3 @@ def test_numbers_of_numpy_are_numbers() -> None:
 def test_row_numbers_that_repeat_are_made_anew() -> None:
     frame = table(moneyline("a", 0.5, 0.5), moneyline("b", 1.9, 1.9)).with_columns(row=pl.lit(1, pl.UInt32))
     assert oe.rejected(frame)["row"].to_list() == [1, 2]
-
-
-def test_futures_know_no_stranger_either() -> None:
-    odds = pl.DataFrame(
-        {"sportsbook": "corner_shop", "league": "nba", "market": "To make the playoffs 2026-27", "subject": "Spurs",
-         "selection": ["Yes", "No"], "odds_decimal": [1.5, 2.7]}
-    )  # fmt: skip
-    assert oe.find_futures(odds, books=["corner_shop"], sharp=["pinnacle"]).odds.height == 2
-    with pytest.raises(ValueError, match=r"^sharp: no prices of pinacle; the books are corner_shop$"):
-        oe.find_futures(odds, sharp=["pinacle"])
-
-
-@pytest.mark.parametrize("first", [0.5, 1.9])
-def test_markets_where_the_teams_are_named_best_by_a_row_without_a_price(first: float) -> None:
-    board = table(
-        row("betmgm", "point_spread", HOME, first, -3.5, home_team=" "),
-        row("betmgm", "total_points", "Over", 1.9, 220.5, home_team="Boston Basketball"),
-        row("caesars", "point_spread", HOME, 0.5, -3.5),
-        row("caesars", "point_spread", "Los Angeles Lakers", 0.5, 3.5),
-    )
-    assert oe.markets(board, now=MOMENT)["event_id"].to_list() == ["e"]
