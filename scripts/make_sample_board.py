@@ -167,14 +167,6 @@ def price(book: Book, odds: float) -> tuple[float | None, float | None]:
     return float(round(exact / step) * step), None
 
 
-def decimal_of(row: Row) -> float:
-    """Return decimal odds of a row in either format."""
-    american = row["odds_american"]
-    if row["odds_decimal"] is not None:
-        return float(row["odds_decimal"])
-    return float(1 + american / 100 if american > 0 else 1 - 100 / american)
-
-
 def reprice(row: Row, odds: float) -> None:
     """Change the price of a row, in its book's format."""
     row["odds_american"], row["odds_decimal"] = price(BOOKS[row["sportsbook"]], odds)

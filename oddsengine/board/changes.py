@@ -187,7 +187,7 @@ def _store(marks, row, market, other_slots, parts):
 
 
 @kernel
-def _spread(markets, segments, rows, market, ladder, twin, two, three, totals, changed, ladders, needed):
+def _spread(markets, rows, market, twin, two, three, totals, changed, ladders, needed):
     """Add the twins of changed markets, and find the ladders whose tails depend on changed markets.
 
     `needed` is set to 1 for the markets whose fair probabilities these searches use.
@@ -328,7 +328,7 @@ def scope(some: UnitColumns, changed: Bytes, curves: Curves) -> Scope:
     g, n = some.groups, some.groups.threshold.size
     out = Scope(changed.copy(), np.empty(g.event.size, np.uint8), np.empty(n, np.uint8))
     _spread(
-        g.markets, g.segments, g.rows, g.market, g.ladder, g.twin, curves.two, curves.three, curves.totals,
+        g.markets, g.rows, g.market, g.twin, curves.two, curves.three, curves.totals,
         out.markets, out.ladders, out.fair,
     )  # fmt: skip
     return out

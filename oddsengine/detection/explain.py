@@ -233,7 +233,7 @@ def _explanation(question: Question, kind: str, opportunity: dict[str, Any], mar
         devig_method(v.method),
         fair_,
         _prices(question, rows, legs, reference),
-        _passed_over(question, markets, rows, legs),
+        _passed_over(question, rows, legs),
     )
 
 
@@ -271,7 +271,7 @@ def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.D
     return frame.sort("line", "outcome", "net_odds", descending=[False, False, True], nulls_last=True)
 
 
-def _passed_over(question: Question, markets: Longs, rows: Longs, legs: Ints) -> pl.DataFrame:
+def _passed_over(question: Question, rows: Longs, legs: Ints) -> pl.DataFrame:
     """List rejected prices of the market, and better ones that could not be used."""
     g, prepared = question.view.groups, question.prepared
     table = question.table
