@@ -3,7 +3,7 @@
 A price keeps its slot while it is on the board and while its removal is remembered; then the slot is reused. Prices are
 looked up by *key* (the code of the term times 2^16, plus the code of the book) in a hash table with open addressing.
 `_apply` applies quotes in order and returns the effect of each; nothing else writes a price. Each row has a short
-history of the prices seen (`levels`), which sets the flag `FLAP`.
+history of the prices seen (`flap`), which sets the flag `FLAP`.
 
 Columns of the kernels:
 
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
-from oddsengine.board.levels import SECONDS, Levels, full, look_at
+from oddsengine.board.flap import SECONDS, Levels, full, look_at
 from oddsengine.columns import NONE, SECOND, dtype_of
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
 from oddsengine.identity.layout import FLAP, FREE, GONE, LIVE, MISMATCH, ON, SUSPENDED
@@ -60,13 +60,13 @@ class Rows:
     mark: npt.NDArray[np.uint32]  # of what its market depended on at the last search; see `changes`
     close_mark: npt.NDArray[np.uint32]  # of what its estimate depended on outside its market
     close: Floats  # estimated closing probability of its outcome then; see `pricing.close.remember`
-    level: npt.NDArray[np.uint16]  # newest price level, a probability in 65535ths; see `levels`
+    level: npt.NDArray[np.uint16]  # newest price level, a probability in 65535ths; see `flap`
     level_time: npt.NDArray[np.uint16]  # second at which it was last seen, modulo 2^16
     level_look: Bytes  # number of that look, modulo 2^8
     looks: Bytes  # number of looks, modulo 2^8
     same: Bytes  # consecutive looks at the same price, up to 255
     depth: Bytes  # levels in use
-    record: Ints  # place of the earlier levels in `levels`, -1 if there are none
+    record: Ints  # place of the earlier levels in `flap`, -1 if there are none
 
     def __init__(self, room: int = 1024) -> None:
         for name, dtype in COLUMNS.items():

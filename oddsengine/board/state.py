@@ -19,7 +19,7 @@ from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.board.changes import ELSEWHERE, reach
 from oddsengine.board.facts import Facts
-from oddsengine.board.levels import Levels
+from oddsengine.board.flap import Levels
 from oddsengine.board.names import Names
 from oddsengine.board.rows import (
     COLUMNS,

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from oddsengine.board.levels import Levels
+from oddsengine.board.flap import Levels
 from oddsengine.board.rows import COLUMNS
 from oddsengine.board.state import EventNotice
 from oddsengine.live.engine import DelayedEngine, Engine

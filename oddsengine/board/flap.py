@@ -1,4 +1,4 @@
-"""Price levels: the latest prices of a row, which show whether it keeps leaving a price and returning to it.
+"""Flapping: the latest prices of a row, its levels, show whether it keeps leaving a price and returning to it.
 
 A row has its newest level in columns of its own. Earlier levels are in a record of `Levels`, which a row has only
 while one of its recent looks was at another price.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.effort import some
 
-from oddsengine.board.levels import EARLIER
+from oddsengine.board.flap import EARLIER
 from oddsengine.board.rows import Rows
 from oddsengine.board.state import Batch
 from oddsengine.live import snapshot
