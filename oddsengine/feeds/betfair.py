@@ -97,7 +97,7 @@ class _Message(msgspec.Struct):
     errorMessage: str | None = None  # noqa: N815
 
 
-class _Named(msgspec.Struct):
+class _NamedItem(msgspec.Struct):
     id: str = ""
     name: str = ""
 
@@ -109,18 +109,18 @@ class _RunnerName(msgspec.Struct):
 
 class _Catalogue(msgspec.Struct):
     marketId: Name  # noqa: N815
-    event: _Named | None = None
-    competition: _Named | None = None
+    event: _NamedItem | None = None
+    competition: _NamedItem | None = None
     runners: list[_RunnerName] = []
 
 
-class _Answer(msgspec.Struct):
+class _CatalogueResult(msgspec.Struct):
     result: list[_Catalogue]
 
 
 _message = msgspec.json.Decoder(_Message)
 _catalogues = msgspec.json.Decoder(list[_Catalogue])
-_answer = msgspec.json.Decoder(_Answer)
+_answer = msgspec.json.Decoder(_CatalogueResult)
 
 
 class _MarketState(NamedTuple):

@@ -20,7 +20,7 @@ _SOURCE = "the interface"
 _NOTHING = Payload()
 
 
-class _State(msgspec.Struct):
+class _GameStateRow(msgspec.Struct):
     home_score: int | None = None
     away_score: int | None = None
     game_period: str | None = None
@@ -47,7 +47,7 @@ def read_states(data: bytes) -> Payload:
     if not isinstance(sports, dict):
         raise FeedError(f"not a payload of {_SOURCE}: it has no game states")
     refused: Counter[str] = Counter()
-    states: dict[str, _State] = {}
+    states: dict[str, _GameStateRow] = {}
     for events in sports.values():
         states |= _states(events, refused)
     return Payload(refused=refused, scores=_readings(states))
@@ -67,7 +67,7 @@ class GameStates:
     """
 
     def __init__(self) -> None:
-        self._states: dict[str, _State] = {}
+        self._states: dict[str, _GameStateRow] = {}
 
     def read(self, event: str, data: bytes) -> Payload:
         """Parse one event of the stream; events of other channels return nothing.
@@ -94,17 +94,17 @@ class GameStates:
         return Payload(scores=_readings(self._states))
 
 
-def _states(events: Any, refused: Counter[str]) -> dict[str, _State]:
+def _states(events: Any, refused: Counter[str]) -> dict[str, _GameStateRow]:
     states = {}
     for event, state in events.items() if isinstance(events, dict) else ():
         try:
-            states[event] = msgspec.convert(state, _State)
+            states[event] = msgspec.convert(state, _GameStateRow)
         except msgspec.ValidationError:
             refused["a game state that is not valid"] += 1
     return states
 
 
-def _readings(states: Mapping[str, _State]) -> list[ScoreReading]:
+def _readings(states: Mapping[str, _GameStateRow]) -> list[ScoreReading]:
     out = []
     for event, state in states.items():
         if not state.stale:

@@ -38,7 +38,7 @@ FORMATS: Mapping[str, Callable[[float], float] | None] = {
 """Conversion of each `odds_format` to decimal odds; American odds are kept."""
 
 
-class _Named(msgspec.Struct):
+class _Reference(msgspec.Struct):
     id: Text | None = None
     name: Text | None = None
 
@@ -67,16 +67,16 @@ class _Fixture(msgspec.Struct):
     start_date: Time = None
     home_team_display: Text | None = None
     away_team_display: Text | None = None
-    home_competitors: list[_Named] = []
-    away_competitors: list[_Named] = []
+    home_competitors: list[_Reference] = []
+    away_competitors: list[_Reference] = []
     status: Text | None = None
     is_live: bool | None = None
-    sport: _Named | None = None
-    league: _Named | None = None
+    sport: _Reference | None = None
+    league: _Reference | None = None
     odds: list[_Row] = []
 
 
-class _Answer(msgspec.Struct):
+class _Fixtures(msgspec.Struct):
     data: list[_Fixture]
 
 
@@ -99,7 +99,7 @@ class _Changes(msgspec.Struct):
 
 
 _FIXTURES = Level(_Fixture, "a fixture", "odds", Level(_Row, "a price"))
-_answer = msgspec.json.Decoder(_Answer)
+_answer = msgspec.json.Decoder(_Fixtures)
 _frame = msgspec.json.Decoder(_Frame)
 _changes = msgspec.json.Decoder(_Changes)
 _NOTHING = Payload()
@@ -297,9 +297,9 @@ def _read(decoder: Any, data: bytes, level: Level, refused: Counter[str]) -> Any
 
 def _game(fixture: _Fixture) -> Game:
     """Return the game of a fixture, with catalog names where possible."""
-    named = fixture.sport or _Named()
+    named = fixture.sport or _Reference()
     sport = catalog.sport(named.id or named.name or "").id
-    where = fixture.league or _Named()
+    where = fixture.league or _Reference()
     sides = [
         field or (competitors[0].name if competitors else None) or ""
         for field, competitors in (

@@ -5,7 +5,7 @@ compared in `names` (teams) and `persons`, starts in `schedule`; `overrides` par
 has the measured quality.
 """
 
-from oddsengine.matching.matcher import THRESHOLD, Decision, Match, Matcher, Quarantined
+from oddsengine.matching.matcher import THRESHOLD, Decision, Match, Matcher, QuarantinedGame
 from oddsengine.matching.overrides import OverrideError, Overrides, parse_overrides
 from oddsengine.matching.persons import Player, match_player
 from oddsengine.matching.placing import PlayerNames, Price, placed_quotes, price_of
@@ -20,7 +20,7 @@ __all__ = [
     "Player",
     "PlayerNames",
     "Price",
-    "Quarantined",
+    "QuarantinedGame",
     "match_player",
     "parse_overrides",
     "placed_quotes",

@@ -39,7 +39,7 @@ class Match(NamedTuple):
     new: bool = False  # first game of its event
 
 
-class Quarantined(NamedTuple):
+class QuarantinedGame(NamedTuple):
     source: str
     game: Game
     match: Match
@@ -112,10 +112,10 @@ class Matcher:
         entries = self._index.entries
         return [(*key, self._match_of(entries[key])) for key in changed if key in entries]
 
-    def quarantined(self) -> list[Quarantined]:
+    def quarantined(self) -> list[QuarantinedGame]:
         """Return all quarantined games by feed and id."""
         waiting = (e for e in self._index.entries.values() if e.head.event is None and e.decree != NEVER)
-        return [Quarantined(e.key[0], e.game, self._match_of(e)) for e in sorted(waiting, key=lambda e: e.key)]
+        return [QuarantinedGame(e.key[0], e.game, self._match_of(e)) for e in sorted(waiting, key=lambda e: e.key)]
 
     def events(self) -> dict[str, MatchedEvent]:
         return dict(self._index.events)

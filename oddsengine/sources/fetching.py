@@ -111,7 +111,7 @@ class _Reports:
         self.changed.set()
 
 
-class _Prices:
+class _SourcePrices:
     """The prices of one source after all payloads: later ones replace and remove earlier ones."""
 
     def __init__(self) -> None:
@@ -307,7 +307,7 @@ def _sport(kind: str, text: str) -> str:
 
 async def _read_all(
     fetchers: Mapping[str, Source], timeout: float, progress: Progress | None
-) -> dict[str, tuple[_Prices, SourceReport]]:
+) -> dict[str, tuple[_SourcePrices, SourceReport]]:
     """Read all sources, or raise the error of the first that fails; the others are stopped."""
     tasks = {name: asyncio.create_task(_read(name, fetcher, timeout, progress)) for name, fetcher in fetchers.items()}
     try:
@@ -319,9 +319,11 @@ async def _read_all(
     return {name: task.result() for name, task in tasks.items()}
 
 
-async def _read(name: str, fetcher: Source, timeout: float, progress: Progress | None) -> tuple[_Prices, SourceReport]:
+async def _read(
+    name: str, fetcher: Source, timeout: float, progress: Progress | None
+) -> tuple[_SourcePrices, SourceReport]:
     """Run a fetcher until it has delivered all that there is at first."""
-    prices, count = _Prices(), 0
+    prices, count = _SourcePrices(), 0
 
     async def take(payload: Payload) -> None:
         nonlocal count
@@ -370,7 +372,7 @@ def _error(name: str, failure: Failure, fetcher: Source) -> FetchError:
     return FetchError(name, failure.kind, f"{failure}{advice} ({url})")
 
 
-def _common(prices: Mapping[str, _Prices], reports: Mapping[str, SourceReport]) -> list[dict[str, Any]]:
+def _common(prices: Mapping[str, _SourcePrices], reports: Mapping[str, SourceReport]) -> list[dict[str, Any]]:
     """Match the games of several sources, and return their quotes under common ids."""
     matcher, players = Matcher(), PlayerNames()
     for name, own in prices.items():

@@ -242,7 +242,7 @@ class InterfacePages(_Upstream):
 _CUT = "the upstream lists no more rows than this by offset: ask for fewer sports, leagues or books"
 
 
-class _Listing(NamedTuple):
+class _OddsList(NamedTuple):
     """All pages of a list."""
 
     payloads: list[Payload]
@@ -254,7 +254,7 @@ class _Listing(NamedTuple):
 
 async def _list(
     feed: InterfaceSettings, web: Web, receiver: Receiver, path: str, query: dict[str, str | int]
-) -> _Listing:
+) -> _OddsList:
     """Fetch all pages, by cursor if there is one, otherwise by offset."""
     base: dict[str, str | int] = {**_filters(feed), **query, "limit": _PAGE}
     place: dict[str, str | int] = {}
@@ -270,4 +270,6 @@ async def _list(
             place = {"offset": page.next_offset}
         else:
             first, payloads = pages[0], [page.payload for page in pages]
-            return _Listing(payloads, first.server_time or requested_at, first.since_clamped, first.seen, page.has_more)
+            return _OddsList(
+                payloads, first.server_time or requested_at, first.since_clamped, first.seen, page.has_more
+            )

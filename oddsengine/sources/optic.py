@@ -25,13 +25,13 @@ _MOST_PAGES = 100
 Rows = list[tuple[str, str | int | float | bool | None]]
 
 
-class _Listed(msgspec.Struct):
+class _FixturePage(msgspec.Struct):
     data: list[msgspec.Raw] = []
     page: int = 1
     total_pages: int = 1
 
 
-_listed = msgspec.json.Decoder(_Listed)
+_listed = msgspec.json.Decoder(_FixturePage)
 
 
 class OpticSource:

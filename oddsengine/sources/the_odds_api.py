@@ -44,12 +44,12 @@ SPORT_KEYS = {
 """Its names of the leagues that are asked for most, by our ids."""
 
 
-class _Coming(msgspec.Struct):
+class _ListedEvent(msgspec.Struct):
     id: str
     commence_time: datetime
 
 
-_coming = msgspec.json.Decoder(list[_Coming])
+_coming = msgspec.json.Decoder(list[_ListedEvent])
 
 
 class TheOddsApiSource:
@@ -63,7 +63,7 @@ class TheOddsApiSource:
         american = False if self._format == "decimal" else None
         self._reader = TheOddsApi(american=american, markets=(*feed.markets, *feed.props))
         self._scores = ScoresParser()
-        self._coming: dict[str, list[_Coming]] = {}
+        self._coming: dict[str, list[_ListedEvent]] = {}
         self._due: dict[str, float] = {}
         self._requested_at: dict[str, float] = {}
         self._backoffs: dict[str, Backoff] = {}
@@ -133,7 +133,7 @@ class TheOddsApiSource:
         """List the events of a sport, which is free."""
         answer = await self._get(web, f"/v4/sports/{sport}/events", {})
 
-        def parse() -> list[_Coming]:
+        def parse() -> list[_ListedEvent]:
             try:
                 return _coming.decode(answer.body)
             except msgspec.MsgspecError as error:

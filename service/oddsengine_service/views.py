@@ -167,7 +167,7 @@ def _named(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-class OpenSet:
+class OpenRows:
     """The open opportunities of a view at one update."""
 
     def __init__(self, number: int, now: datetime, view: View) -> None:
@@ -195,7 +195,7 @@ class _ReadView:
         self.read_at = time.monotonic()
         self.lock = threading.Lock()
         self.view: View | None = None
-        self.opened: OpenSet | None = None
+        self.opened: OpenRows | None = None
         self.closed = False
 
 
@@ -213,7 +213,7 @@ class Views:
     def __len__(self) -> int:
         return len(self._places)
 
-    def at(self, board: Engine, books: frozenset[str] | None, account: str = "", **wanted: Any) -> OpenSet:
+    def at(self, board: Engine, books: frozenset[str] | None, account: str = "", **wanted: Any) -> OpenRows:
         """The open opportunities of the view over some books; `wanted` as for `Engine.view`.
 
         The default method is that of the node, or power if a reference is given.
@@ -260,14 +260,14 @@ class Views:
 
     def _read(
         self, place: _ReadView, board: Engine, books: frozenset[str] | None, wanted: Mapping[str, Any]
-    ) -> OpenSet:
+    ) -> OpenRows:
         opened = place.opened
         if opened is not None and opened.number == board.number:  # another thread read it meanwhile
             return opened
         if place.view is None:
             place.view = board.view(books, **wanted, wider=True)
         with board.reading(place.view) as shown:
-            place.opened = OpenSet(shown.number, shown.now or datetime.fromtimestamp(0, UTC), place.view)
+            place.opened = OpenRows(shown.number, shown.now or datetime.fromtimestamp(0, UTC), place.view)
         return place.opened
 
     def _close(self, place: _ReadView) -> None:

@@ -15,7 +15,7 @@ from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import TheOddsApiSettings
 from oddsengine_service.clock import Clock
 from oddsengine_service.feeds.build import source
-from oddsengine_service.feeds.hub import Hub, Unmapped
+from oddsengine_service.feeds.hub import Hub, UnmappedMarket
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.status import Track
 from oddsengine_service.node import Writer
@@ -24,7 +24,7 @@ from oddsengine_service.settings import Settings, SettingsError
 STATE, CHECKED = "feeds.json", "feeds-checked.json"  # of a run, and of the last check
 
 
-class Checked(NamedTuple):
+class FeedCheck(NamedTuple):
     """Result of checking a feed."""
 
     name: str
@@ -34,7 +34,7 @@ class Checked(NamedTuple):
     events: int
     quotes: int
     books: tuple[str, ...]
-    unmapped: tuple[Unmapped, ...]
+    unmapped: tuple[UnmappedMarket, ...]
     notes: tuple[str, ...]
 
     def cells(self) -> list[str]:
@@ -56,10 +56,10 @@ def quarantine(settings: Settings, secrets: Secrets) -> PayloadQuarantine:
     )
 
 
-def check(settings: Settings, environ: Mapping[str, str], seconds: float) -> list[Checked]:
+def check(settings: Settings, environ: Mapping[str, str], seconds: float) -> list[FeedCheck]:
     """Check all feeds concurrently, with a time limit for each."""
 
-    async def everything() -> list[Checked]:
+    async def everything() -> list[FeedCheck]:
         secrets = Secrets()
         with secrets.out_of_logs():
             tries = [_try(settings, feed, environ, secrets, seconds) for feed in settings.feeds.values()]
@@ -70,13 +70,13 @@ def check(settings: Settings, environ: Mapping[str, str], seconds: float) -> lis
 
 async def _try(
     settings: Settings, feed: FeedSettings, environ: Mapping[str, str], secrets: Secrets, seconds: float
-) -> Checked:
+) -> FeedCheck:
     if isinstance(feed, TheOddsApiSettings):
         feed = msgspec.structs.replace(feed, props=())  # would use too many credits for a check
     try:
         made = source(settings, feed, environ, secrets)
     except SettingsError as error:
-        return Checked(feed.name, feed.kind, "down", str(error), 0, 0, (), (), ())
+        return FeedCheck(feed.name, feed.kind, "down", str(error), 0, 0, (), (), ())
     clock = None if KINDS[feed.kind].historical else Clock().now
     hub = Hub(Writer(Engine()), Matcher(), clock=clock, payloads=quarantine(settings, secrets))
     track = hub.add(feed)
@@ -94,7 +94,7 @@ async def _try(
         await hub.close()
 
 
-def _seen(hub: Hub, track: Track, feed: FeedSettings, settings: Settings, made: Any, *, in_time: bool) -> Checked:
+def _seen(hub: Hub, track: Track, feed: FeedSettings, settings: Settings, made: Any, *, in_time: bool) -> FeedCheck:
     (status,) = hub.statuses()
     notes = []
     if not in_time and status.status in ("ok", "starting"):
@@ -111,30 +111,30 @@ def _seen(hub: Hub, track: Track, feed: FeedSettings, settings: Settings, made: 
         notes.append("books not in the catalog: " + ", ".join(sorted(track.unknown)))
     if track.refused:
         notes.append("left out: " + ", ".join(f"{why} {n:,}" for why, n in track.refused.most_common()))
-    return Checked(
+    return FeedCheck(
         feed.name, feed.kind, status.status, status.reason, status.events, status.quotes, status.books,
         tuple(hub.unmapped()), tuple(notes),
     )  # fmt: skip
 
 
-def unmapped_in(checked: Sequence[Checked]) -> list[Unmapped]:
+def unmapped_in(checked: Sequence[FeedCheck]) -> list[UnmappedMarket]:
     """Return market names that are not in the catalog, most frequent first."""
     return sorted((one for each in checked for one in each.unmapped), key=lambda one: (-one.times, one))
 
 
-def store(settings: Settings, checked: Sequence[Checked]) -> None:
+def store(settings: Settings, checked: Sequence[FeedCheck]) -> None:
     """Store the unknown market names for `unmapped_of`, if the data folder can be written."""
     path = Path(settings.data.folder) / CHECKED
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.write_bytes(msgspec.json.encode(_State(unmapped_in(checked))))
+        path.write_bytes(msgspec.json.encode(_StoredCheck(unmapped_in(checked))))
 
 
-class _State(msgspec.Struct):
-    unmapped: list[Unmapped] = []
+class _StoredCheck(msgspec.Struct):
+    unmapped: list[UnmappedMarket] = []
 
 
-def unmapped_of(settings: Settings) -> list[Unmapped]:
+def unmapped_of(settings: Settings) -> list[UnmappedMarket]:
     """Return market names of the last run or check that were not in the catalog, most frequent first.
 
     Raises `SettingsError` if there was none.
@@ -144,7 +144,7 @@ def unmapped_of(settings: Settings) -> list[Unmapped]:
         checked = path.with_name(CHECKED)
         if checked.exists() and not (path.exists() and path.stat().st_mtime_ns > checked.stat().st_mtime_ns):
             path = checked
-        return msgspec.json.decode(path.read_bytes(), type=_State).unmapped
+        return msgspec.json.decode(path.read_bytes(), type=_StoredCheck).unmapped
     except FileNotFoundError:
         raise SettingsError(f"{path}: no data yet; run `oddsengine serve` or `oddsengine feeds check` first") from None
     except (OSError, msgspec.MsgspecError) as error:

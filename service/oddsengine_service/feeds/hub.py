@@ -35,7 +35,7 @@ from oddsengine.matching import (
     OverrideError,
     Overrides,
     PlayerNames,
-    Quarantined,
+    QuarantinedGame,
     parse_overrides,
     placed_quotes,
 )
@@ -81,7 +81,7 @@ class MessageThrottle:
         return True
 
 
-class Unmapped(NamedTuple):
+class UnmappedMarket(NamedTuple):
     """A market name that is not in the catalog."""
 
     source: str
@@ -99,16 +99,16 @@ class SourceGame:
     books: set[str] = field(default_factory=set)  # with prices under that id
 
 
-class _Applied(NamedTuple):
+class _AppliedPayload(NamedTuple):
     events: set[str]  # events of the source that are matched
     doubtful: set[str]
     quotes: int
     books: set[str]
     refused: Counter[str]  # by reason
 
-    def plus(self, other: "_Applied") -> "_Applied":
+    def plus(self, other: "_AppliedPayload") -> "_AppliedPayload":
         """Both parts of a payload."""
-        return _Applied(
+        return _AppliedPayload(
             self.events | other.events, self.doubtful | other.doubtful, self.quotes + other.quotes,
             self.books | other.books, self.refused + other.refused,
         )  # fmt: skip
@@ -282,11 +282,11 @@ class Hub:
         track.events |= applied.events
         track.doubtful = (track.doubtful - applied.events) | applied.doubtful
 
-    async def _applied(self, source: str, payload: Payload) -> _Applied:
+    async def _applied(self, source: str, payload: Payload) -> _AppliedPayload:
         """Apply a payload in one turn of the writer, or in several if it is large."""
         track, games = self.tracks[source], list(_listed(payload).values())
         games.sort(key=lambda game: game.id)
-        applied: _Applied | None
+        applied: _AppliedPayload | None
         games, applied = await self._writer.written(self._at_once, source, payload, games)
         if applied is not None:
             return applied
@@ -296,12 +296,12 @@ class Hub:
         known, ours = await self._writer.written(self._events_of, source, payload)
         parts, quoted = await asyncio.to_thread(_divided, payload, known, ours, self._most_quotes)
         track.behind = sum(len(part.games) for part in parts)
-        done: list[_Applied] = []
+        done: list[_AppliedPayload] = []
         for part in parts[:-1]:
             done.append(await self._writer.written(self._apply, source, part, (), payload))
             track.behind -= len(part.games)
         done.append(await self._writer.written(self._apply_last, source, parts[-1], payload, quoted))
-        return reduce(_Applied.plus, done)
+        return reduce(_AppliedPayload.plus, done)
 
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
         """Save a body that failed to parse."""
@@ -448,7 +448,9 @@ class Hub:
         if moved:
             self._step((), {"complete": moved})
 
-    def _at_once(self, source: str, payload: Payload, games: Sequence[Game]) -> tuple[Sequence[Game], _Applied | None]:
+    def _at_once(
+        self, source: str, payload: Payload, games: Sequence[Game]
+    ) -> tuple[Sequence[Game], _AppliedPayload | None]:
         """Apply a payload if that takes one turn; otherwise begin to match its games, and return the others."""
         self._make_room(source, payload)
         left = self._match_some(source, games)
@@ -493,7 +495,7 @@ class Hub:
 
     def _apply_last(
         self, source: str, part: Payload, payload: Payload, quoted: Iterable[tuple[str, str]]
-    ) -> _Applied:  # fmt: skip
+    ) -> _AppliedPayload:  # fmt: skip
         """Apply the last part of a payload, and remove its complete books from events where it does not quote them."""
         books = {catalog.book(book).id for book, event in payload.complete if event is None}
         board = self.engine.rejected_by("stale").select("sportsbook", "event_id") if books else pl.DataFrame()
@@ -508,7 +510,7 @@ class Hub:
 
     def _apply(
         self, source: str, payload: Payload, gone: Sequence[tuple[str, str]] = (), whole: Payload | None = None
-    ) -> _Applied:
+    ) -> _AppliedPayload:
         """Apply a payload, or a part of `whole`; `gone` are books and our events without prices."""
         games = self._games_of(source, payload)
         ours, doubtful = self._matched(source, games)
@@ -539,7 +541,7 @@ class Hub:
         self._rows.learn(source, quotes)
         books = {str(quote["sportsbook"]) for quote in (*payload.quotes, *payload.futures)}
         why = Counter([*update.rejected["guard"], *refused])
-        return _Applied(set(ours), doubtful, len(quotes) + len(payload.futures), books, why)
+        return _AppliedPayload(set(ours), doubtful, len(quotes) + len(payload.futures), books, why)
 
     def _score(self, source: str, payload: Payload, ours: Mapping[str, str], games: Mapping[str, Game]) -> None:
         """Report the state of a source's games, under our events and their home and away teams."""
@@ -622,14 +624,14 @@ class Hub:
     def books(self) -> list[BookStatus]:
         return books_of(list(self.tracks.values()), self.now())
 
-    def quarantined(self) -> list[Quarantined]:
+    def quarantined(self) -> list[QuarantinedGame]:
         """Return quarantined games; call it only while nothing is being written."""
         return self._matcher.quarantined()
 
-    def unmapped(self) -> list[Unmapped]:
+    def unmapped(self) -> list[UnmappedMarket]:
         """Return market names that are not in the catalog, most frequent first."""
         names = [
-            Unmapped(track.name, book, market, times)
+            UnmappedMarket(track.name, book, market, times)
             for track in self.tracks.values()
             for (book, market), times in track.unmapped.items()
         ]

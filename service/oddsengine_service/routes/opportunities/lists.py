@@ -20,7 +20,7 @@ from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.routes.opportunities.download import download
 from oddsengine_service.routes.opportunities.filters import matching, ordered
 from oddsengine_service.tiers import book_above, books_of
-from oddsengine_service.views import Bools, OpenSet, OpportunityTable
+from oddsengine_service.views import Bools, OpenRows, OpportunityTable
 from oddsengine_service.wire.games import Standing, state_of
 from oddsengine_service.wire.numbers import exact, format_time
 from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHoldPage, MiddlePage, decorated
@@ -121,7 +121,7 @@ def reference(context: Context, unknown: dict[str, list[str]]) -> tuple[bool, st
     return True, book.id
 
 
-def opened(context: Context, kind: OpportunityKind, books: frozenset[str] | None, **view: Any) -> OpenSet:
+def opened(context: Context, kind: OpportunityKind, books: frozenset[str] | None, **view: Any) -> OpenRows:
     """The open opportunities of a kind in the view of a request."""
     return context.node.views.at(context.board, books, context.caller.account, kinds=(kind.name,), **view)
 
