@@ -30,6 +30,8 @@ class BuildWithKernels(build_py):
 
     def run(self) -> None:
         """Build as setuptools does, and make the kernels in the result."""
+        if not self.editable_mode:  # what an earlier build left would be packed too
+            shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
         if not KERNELS or self.editable_mode:
             return
@@ -43,6 +45,7 @@ class BuildWithKernels(build_py):
         env = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, "-m", "oddsengine.commands.prebuild", str(folder)]
         if subprocess.run(command, env=env, cwd=folder, check=False).returncode:
+            shutil.rmtree(folder)
             print("oddsengine: the wheel has no kernels; they are compiled on first use", file=sys.stderr)
 
 
