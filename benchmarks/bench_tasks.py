@@ -19,9 +19,9 @@ import polars as pl
 from distributed import Client, LocalCluster
 
 import oddsengine as oe
-from oddsengine.commands.cli import main as command
 from oddsengine.simulate import World
 from oddsengine.tape import TapeWriter
+from oddsengine_cli import main as command
 
 
 def record(folder: Path, seed: int, minutes: float) -> int:

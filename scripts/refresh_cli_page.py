@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 
 from oddsengine.commands import output, price, scan
-from oddsengine.commands.cli import main
+from oddsengine_cli import main
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 WIDTH = 100  # of the terminal that the examples show

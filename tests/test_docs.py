@@ -21,7 +21,7 @@ import pytest
 from msgspec import structs
 
 import oddsengine
-from oddsengine.commands import cli
+import oddsengine_cli as cli
 from oddsengine.sources import KINDS, FeedSettings
 from oddsengine_cli import COMMANDS, parser
 from oddsengine_service import settings

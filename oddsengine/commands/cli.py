@@ -18,9 +18,6 @@ from oddsengine.history.clv import GROUPINGS
 from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine.tables.files import reason_of
 from oddsengine.tape import SYNC
-from oddsengine_cli import main
-
-__all__ = ["main", "prepare", "run"]
 
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
 _PRICES = """prices are decimal (1.87), American with their sign (+150, -110) or fractional (5/2, evens);
@@ -545,7 +542,3 @@ def _reason(error: ValueError | OSError) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return printable(f"{error.filename}: {reason_of(error)}")
     return printable(re.sub(r" \(os error \d+\)", "", " ".join(str(error).split())))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

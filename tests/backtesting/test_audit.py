@@ -15,12 +15,12 @@ from naive.devig import power
 from support.effort import less, some
 
 import oddsengine as oe
+import oddsengine_cli as cli
 from oddsengine import catalog
 from oddsengine.backtesting.fitting import collect, fit
 from oddsengine.backtesting.formats import read_history
 from oddsengine.backtesting.picture import reliability
 from oddsengine.backtesting.reporting import cell, clustered_mean, clustered_slope
-from oddsengine.commands import cli
 from oddsengine.commands.audit import toml
 
 BOOKS = ("fanduel", "draftkings", "betmgm", "caesars", "bovada", "mybookie", "betonline", "lowvig")

@@ -11,8 +11,8 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.catalog import CatalogError
 from oddsengine.catalog.reasons import GUARDS, MAIN_THRESHOLDS, enabled, thresholds_of
-from oddsengine.commands.cli import main
 from oddsengine.tape import TapeWriter, replay
+from oddsengine_cli import main
 
 
 def test_a_caller_changes_a_threshold() -> None:

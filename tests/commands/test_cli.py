@@ -31,12 +31,11 @@ from oddsengine import (
     write_table,
 )
 from oddsengine.commands import output
-from oddsengine.commands.cli import main
 from oddsengine.commands.layout import Column, table, width_of
 from oddsengine.commands.report import csv_text, format_time, plain
 from oddsengine.detection.results import bet
 from oddsengine.tables.sample import SAMPLE_BOARD
-from oddsengine_cli import COMMANDS
+from oddsengine_cli import COMMANDS, main
 
 Run = Callable[..., tuple[int, str, str]]
 

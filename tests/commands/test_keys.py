@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support.forking import CLI, PIPE, python, ran
 
-from oddsengine.commands.cli import main
+from oddsengine_cli import main
 from oddsengine_service.keys import KeyStore, KeyTerms
 
 Run = Callable[..., tuple[int, str, str]]

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from support.service_running import running
 
-from oddsengine.commands import cli
+import oddsengine_cli as cli
 from oddsengine.tables.sample import SAMPLE_BOARD
 
 pytest.importorskip("textual")

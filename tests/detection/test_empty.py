@@ -10,9 +10,9 @@ import pytest
 from support.rows import MOMENT, NBA, moneyline, nothing, row, table, total
 
 import oddsengine as oe
-from oddsengine.commands.cli import main
 from oddsengine.live.engine import Engine
 from oddsengine.tables.sample import SAMPLE_BOARD
+from oddsengine_cli import main
 
 FINDERS = (oe.find_ev, oe.find_arbitrage, oe.find_low_hold, oe.find_middles, oe.find_all)
 INVALID = table(*(row(book, "total_points", "Over", 0.5, 220.5, **NBA) for book in "abc"))

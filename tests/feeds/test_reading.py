@@ -18,8 +18,8 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from oddsengine import OddsError, find_all, find_ev, read_odds
-from oddsengine.commands.cli import main
 from oddsengine.tables.sample import SAMPLE_BOARD
+from oddsengine_cli import main
 
 HEADER = "sportsbook,event_id,market_type,selection,odds_decimal,line,deep_link"
 OVER = "a,e,total_points,Over,1.95,210.5,"

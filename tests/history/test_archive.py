@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 from oddsengine import Backtest, Strategy, backtest, replay, scan_history
-from oddsengine.commands.cli import main
 from oddsengine.history.archive import Archive, ArchiveError, archived, moves, rows_of, write
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeWriter
+from oddsengine_cli import main
 from oddsengine_service.archiving import NodeArchive
 from oddsengine_service.server import build
 from oddsengine_service.settings import ArchiveSettings, SettingsError, load

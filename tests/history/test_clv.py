@@ -18,7 +18,6 @@ from support.effort import less
 
 from oddsengine import catalog
 from oddsengine.board.open import EV, NEW
-from oddsengine.commands.cli import main
 from oddsengine.history.closing import LAST_S, ClosingRecorder
 from oddsengine.history.closing_consensus import Vote, close_logit
 from oddsengine.history.clv import BETS_SCHEMA, REPORT_SCHEMA, clv, means, report
@@ -28,6 +27,7 @@ from oddsengine.maths.devig import devig
 from oddsengine.simulate import World
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import TapeWriter
+from oddsengine_cli import main
 from oddsengine_service.closing import FILE, ClosingError, Closings, opened
 from oddsengine_service.past import Past
 from oddsengine_service.scale.closings import PendingClosings, store

@@ -12,8 +12,8 @@ from support.handler_calls import NoKeys, ask, found
 import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.backtesting.formats import read_history
-from oddsengine.commands.cli import main
 from oddsengine.live.engine import Engine
+from oddsengine_cli import main
 from oddsengine_service.endpoints import Answer
 from oddsengine_service.fair import Calibrator, table_file, table_in_force
 from oddsengine_service.log import Log

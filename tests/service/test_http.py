@@ -40,8 +40,8 @@ from support.service_running import (
     without_main_lines,
 )
 
+import oddsengine_cli as cli
 from oddsengine import catalog
-from oddsengine.commands import cli
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.pool import THREADS
 from oddsengine_service.routing import ENDPOINTS
@@ -918,7 +918,7 @@ def _health(origin: str) -> str:
 @pytest.mark.exhaustive
 def test_the_command_as_a_person_runs_it(tmp_path: Path) -> None:
     """Its three lines work as they are pasted, a signal ends it well, and it leaves nothing behind."""
-    run = "from oddsengine.commands.cli import main; raise SystemExit(main())"
+    run = "from oddsengine_cli import main; raise SystemExit(main())"
     command = [sys.executable, "-c", run, "serve", "--demo", "--port", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:

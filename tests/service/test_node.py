@@ -17,7 +17,7 @@ from support.effort import less, some
 from support.forking import CLI, PIPE, Forked, python
 from support.service_running import METRICS_TOKEN, PATIENCE_S, Running
 
-from oddsengine.commands.cli import main
+from oddsengine_cli import main
 from oddsengine_service.healthcheck import FILE
 from oddsengine_service.lock import lock_folder
 from oddsengine_service.server import serve

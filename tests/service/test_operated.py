@@ -23,8 +23,8 @@ from support.effort import less, some
 from support.forking import CLI, PIPE, Forked, python
 from support.service_running import PATIENCE_S, until
 
-from oddsengine.commands.cli import main
 from oddsengine.tape import Tape
+from oddsengine_cli import main
 
 COMMAND = [sys.executable, "-c", CLI]
 OWN = '[books.corner_shop]\nname = "Corner Shop"\nregions = ["UK"]\nrequires_tier = "pro"\n'

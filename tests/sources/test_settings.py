@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from support.local_servers import Answering, Request, game, http, new_hub, now, prices, running, until
 
-from oddsengine.commands.cli import main
 from oddsengine.sources.documents import football_data, table
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.retry import Backoff
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import FootballDataSettings, InterfaceSettings, TableSettings, TheOddsApiSettings
+from oddsengine_cli import main
 from oddsengine_service.feeds.hub import Hub, MessageThrottle
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.status import Track

@@ -24,7 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Self
 
-CLI = "from oddsengine.commands.cli import main; raise SystemExit(main())"
+CLI = "from oddsengine_cli import main; raise SystemExit(main())"
 PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 _TESTS = Path(__file__).parents[1]
 _IMPORTS = (

@@ -94,7 +94,7 @@ def node() -> None:
     except ImportError:
         return
     Node(oe.Engine(), None, None).warm()  # type: ignore[arg-type]
-    serve = "from oddsengine.commands.cli import main; raise SystemExit(main(['serve', '--demo', '--port', '0']))"
+    serve = "from oddsengine_cli import main; raise SystemExit(main(['serve', '--demo', '--port', '0']))"
     python = [sys.executable, *(["-I"] if sys.flags.isolated else [])]  # the package that this process has
     with (
         TemporaryFile("w+") as log,

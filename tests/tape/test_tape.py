@@ -33,7 +33,6 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import STATUSES, Batch
-from oddsengine.commands.cli import main
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.identity.wording import WORDING, Wording
@@ -44,6 +43,7 @@ from oddsengine.progress import line
 from oddsengine.simulate import World
 from oddsengine.simulate.desks import DEFAULT_BOOKS
 from oddsengine.tape import Tape, TapeError, TapeStep, TapeWriter, engine_for, play, replay, resume
+from oddsengine_cli import main
 
 START = datetime(2026, 2, 7, 18, 0, tzinfo=UTC)
 SMALL = {"block_rows": 400, "block_s": 4.0, "sync": "never"}

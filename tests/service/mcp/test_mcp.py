@@ -13,8 +13,8 @@ import pytest
 from support.effort import some
 from support.service_running import PATIENCE_S, Running
 
-from oddsengine.commands.cli import main
 from oddsengine.maths.devig import devig
+from oddsengine_cli import main
 from oddsengine_service.mcp.tools import BY_NAME, MOST_BYTES, MOST_ROWS, TOOLS
 from oddsengine_service.tiers import TIERS
 

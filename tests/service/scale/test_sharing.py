@@ -16,7 +16,7 @@ import pytest
 from service.scale.test_log import link_to
 from support.nats_running import Servers, servers, wait_for
 
-from oddsengine.commands.cli import main
+from oddsengine_cli import main
 from oddsengine_service.keys import KeysError, KeyStore, KeyTerms, StoreError
 from oddsengine_service.limits import Limits, Usage, UsageCounts
 from oddsengine_service.scale.link import LogConnection
