@@ -94,6 +94,15 @@ def test_shows_what_is_stored(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_what_it_imports_exists(path: Path) -> None:
+    """Also for notebooks that only `make test-all` runs."""
+    code = "\n".join(cell["source"] for cell in read(path).cells if cell["cell_type"] == "code")
+    imports = re.findall(r"^(?:from|import) oddsengine.*$", code, re.MULTILINE)
+    assert imports
+    exec("\n".join(imports), {})
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_is_fit_to_be_stored(path: Path) -> None:
     notebook = read(path)
     nbformat.validate(notebook)
