@@ -58,7 +58,7 @@ class Connections:
         self._open: dict[str, int] = {}
         self._total = 0
         self._stalled, self._unread = stalled, unread
-        self.written: set[ResponseWriter] = set()  # connections whose responses may not have been read
+        self.written: dict[ResponseWriter, None] = {}  # connections whose responses may not have been read, oldest first
         self._logged: dict[str, tuple[int, float]] = {}  # by event: how often since it was logged, and when that was
 
     def enter(self, address: str) -> None:
@@ -91,7 +91,7 @@ class Connections:
         for writer in tuple(self.written):
             size = writer.transport.get_write_buffer_size()
             if not size:
-                self.written.discard(writer)
+                self.written.pop(writer, None)
                 continue
             left = unsent(writer.transport)
             if writer.left < 0 or left < writer.left:
@@ -123,7 +123,7 @@ class Connections:
                 total -= size
 
     def _cut(self, writer: ResponseWriter, reason: str) -> None:
-        self.written.discard(writer)
+        self.written.pop(writer, None)
         address, account = writer.payers
         self._report("unread response closed", address=address, account=account, reason=reason)
         writer.transport.abort()

@@ -84,7 +84,7 @@ class Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
-        self._connections.written.discard(self)
+        self._connections.written.pop(self, None)
         if self._counted:
             self._counted = False
             self._connections.leave(self._address)
@@ -189,7 +189,7 @@ class Protocol(HttpToolsProtocol):
         """Check later that the response is read, unless it is a stream."""
         if not self._answering.scope["path"].startswith(self.app.stream_path):
             self._written, self.left = self._answering, -1
-            self._connections.written.add(self)
+            self._connections.written[self] = None
 
     def on_response_complete(self) -> None:
         """For a while, wait for the rest of a body whose request has been answered."""
@@ -253,7 +253,7 @@ class Protocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._stop()
-        self._connections.written.discard(self)
+        self._connections.written.pop(self, None)
         self._head = self._body = False
         super().handle_websocket_upgrade()
         if self._counted:
