@@ -58,7 +58,7 @@ class Connections:
         self._open: dict[str, int] = {}
         self._total = 0
         self._stalled, self._unread = stalled, unread
-        self.written: dict[ResponseWriter, None] = {}  # connections whose responses may not have been read, oldest first
+        self.written: dict[ResponseWriter, None] = {}  # connections that may not have read a response, oldest first
         self._logged: dict[str, tuple[int, float]] = {}  # by event: how often since it was logged, and when that was
 
     def enter(self, address: str) -> None:

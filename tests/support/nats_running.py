@@ -14,6 +14,7 @@ from urllib.request import urlopen
 
 import nats
 import pytest
+from nats.js.errors import NotFoundError
 from support.effort import pause
 from support.forking import with_parent
 
@@ -105,6 +106,20 @@ class Servers(list[Server]):
                 await client.close()
 
         asyncio.run(ask())
+
+    def snapshots(self) -> int:
+        """How many snapshots they hold."""
+
+        async def ask() -> int:
+            client = await nats.connect(self.urls)
+            try:
+                return len(await (await client.jetstream().object_store("snapshots")).list())
+            except NotFoundError:
+                return 0
+            finally:
+                await client.close()
+
+        return asyncio.run(ask())
 
     def leader(self, stream: str = "board-main") -> Server:
         """The server that leads a stream."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import zstandard
+from numpy.typing import NDArray
 
 from oddsengine.feeds.scores import ScoreReading
 from oddsengine.futures import FuturesField
@@ -130,16 +131,21 @@ def _plain(step: BatchStep) -> list[Any]:
     ]  # fmt: skip
 
 
+def _array(data: bytes, dtype: str) -> NDArray[Any]:
+    """A copy, because kernels would be compiled once more for an array that cannot be written to."""
+    return np.frombuffer(data, dtype).copy()
+
+
 def _step(plain: list[Any]) -> BatchStep:
     number, now, wordings, books, columns, links, removed, complete, events, rejected = plain
-    quoted = CodedQuotes(*(np.frombuffer(c, dtype) for c, dtype in zip(columns, _DTYPES, strict=True)))
+    quoted = CodedQuotes(*map(_array, columns, _DTYPES))
     deep_links: list[str | None] = [None] * quoted.key.size
     for at, link in links.items():
         deep_links[at] = link
     return BatchStep(
         number,
         Batch(
-            now, [tuple(wording) for wording in wordings], books, quoted, deep_links, np.frombuffer(removed, "<u8"),
+            now, [tuple(wording) for wording in wordings], books, quoted, deep_links, _array(removed, "<u8"),
             [tuple(pair) for pair in complete], [tuple(event) for event in events], rejected,
         ),
     )  # fmt: skip

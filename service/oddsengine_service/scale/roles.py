@@ -213,13 +213,18 @@ class Member(Collector):
         self._target = bounds.last
 
     async def _snapshots(self, born: int, first: int) -> list[Snapshot]:
-        """The newest snapshot, and the newest older by the largest delay, so that delayed boards start complete."""
+        """The newest snapshot, and the newest older by the largest delay, so that delayed boards start complete.
+
+        Without an older one they start from the first message, if the log still has it, and so does the board.
+        """
         newest = await self.board.load(lambda about: fits(about, born, first), opened)
         if newest is None:
             return []
         old = int(newest[0]["now"]) - LEAST_AGE_S * 1e6
         older = await self.board.load(lambda about: fits(about, born, first, old), opened)
-        return [newest] if older is None else [newest, older]
+        if older is None:
+            return [newest] if first > 1 else []
+        return [newest, older]
 
     # ---- following ----
 
