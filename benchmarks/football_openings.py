@@ -54,7 +54,7 @@ def fair_openings(opening: Mapping[str, Game]) -> dict[tuple[str, str], dict[str
             market_type=pl.lit("moneyline_3way"),
         )  # fmt: skip
         rated = oe.find_ev(board, min_ev=-100.0, include=("suspect",))
-        columns = ["game_id", "sportsbook", "selection_type", "fair_probability"]
+        columns = ["event_id", "sportsbook", "selection_type", "fair_probability"]
         for game, book, side, prob in rated.select(columns).iter_rows():
             found.setdefault((game, book), {})[side] = prob
     return found

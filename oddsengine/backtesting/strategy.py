@@ -42,6 +42,7 @@ from oddsengine.staking.outcomes import profits, settled
 from oddsengine.staking.stakes import bet_table, kelly_portfolio
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame, to_polars
+from oddsengine.tables.schema import OddsError, successors
 
 TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "placed_at": TIME,
@@ -173,9 +174,9 @@ class Strategy:
         if self.sports is not None:
             keep &= pl.col("sport").is_in(self.sports)
         if self.markets is not None:
-            keep &= pl.col("market").is_in(self.markets)
+            keep &= pl.col("market_type").is_in(self.markets)
         if self.max_hours is not None:
-            keep &= (pl.col("start_time") - pl.col("detected_at")).dt.total_seconds() <= self.max_hours * 3600.0
+            keep &= (pl.col("event_start_time") - pl.col("detected_at")).dt.total_seconds() <= self.max_hours * 3600.0
         return ev.filter(keep)
 
     def stakes(self, chosen: pl.DataFrame, bankroll: float, start: float) -> Floats:
@@ -275,12 +276,23 @@ class Trader:
         self._scores[event_id] = (home_score, away_score)
 
     def _decide(self, now: int) -> int:
-        chosen = self.strategy.choose(self.view.opportunities(["ev"]).ev)
+        try:
+            chosen = self.strategy.choose(self.view.opportunities(["ev"]).ev)
+        except pl.exceptions.ColumnNotFoundError as error:
+            name = str(error).partition('"')[2].partition('"')[0]
+            raise OddsError(f"a strategy chose by a column that +EV prices lack: {error}{successors(name)}") from None
         if not chosen.height:
             return 0
         keys = list(
             chosen.select(
-                "game_id", "market", "market_segment", "player_name", "team_side", "selection_type", "line", "is_live"
+                "event_id",
+                "market_type",
+                "market_segment",
+                "player_name",
+                "team_side",
+                "selection_type",
+                "line",
+                "is_live",
             ).iter_rows()
         )
         fresh = []
@@ -299,7 +311,7 @@ class Trader:
             money = min(stake, *(each for each in (most, row["max_bet"]) if each is not None), self.cash)
             if self.strategy.max_event is not None:
                 on_event = (*self._open, *self._waiting)
-                used = sum(o.row["stake"] for o in on_event if o.row["event_id"] == row["game_id"])
+                used = sum(o.row["stake"] for o in on_event if o.row["event_id"] == row["event_id"])
                 money = min(money, self.strategy.max_event - used)
             money = float(np.floor(money / step + 1e-9) * step)
             if not money > 0.0:
@@ -364,11 +376,11 @@ def _trade(row: Mapping[str, Any], stake: float, now: int) -> dict[str, Any]:
     same = ("sport", "league", "home_team", "away_team", "is_live", "player_name", "team_side", "selection",
             "selection_type", "line", "sportsbook", "odds_decimal", "net_odds", "fair_probability", "push_probability",
             "odds_id", "market_segment")  # fmt: skip
-    start = row["start_time"]
+    start = row["event_start_time"]
     return {
         "placed_at": moments_of(np.array([now], np.int64)).to_list()[0],
-        "event_id": row["game_id"],
-        "market_type": row["market"],
+        "event_id": row["event_id"],
+        "market_type": row["market_type"],
         "event_start_time": start,
         "ev": row["ev_percentage"] / 100.0,
         "stake": stake,

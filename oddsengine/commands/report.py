@@ -23,7 +23,7 @@ from oddsengine.tables.spreadsheets import safe_text
 Row = Mapping[str, Any]
 Cells = list[list[str]]  # the rows of one result
 
-_DIGITS = {"american": 2, "odds_american": 2, "no_vig_odds": 2}
+_DIGITS = {"odds_american": 2, "no_vig_odds": 2}
 _NOTES = {
     "POTENTIALLY_STALE_ODDS": "ageing",
     "LIVE_STALE_ODDS": "ageing",
@@ -85,9 +85,9 @@ def _notes(row: Row, *more: str) -> str:
     return ", ".join([*words, *(word for word in more if word)])
 
 
-def _market(row: Row, name: str) -> str:
+def _market(row: Row) -> str:
     period = row.get("market_segment")
-    text = str(row[name])
+    text = str(row["market_type"])
     return text if not period or period == "full_game" or period in text else f"{period} {text}"
 
 
@@ -96,7 +96,7 @@ def _ev(row: Row) -> Cells:
     sisters = row["shared_feed"]
     return [
         [
-            _percent(row["ev_percentage"]), row["sportsbook"], row["game"], _market(row, "market"),
+            _percent(row["ev_percentage"]), row["sportsbook"], row["event_name"], _market(row),
             bet(row["selection"], row["line"], row["player_name"], total_team(row)),
             format_american(row["odds_american"]), decimal(row["odds_decimal"]),
             "" if fair is None else decimal(1.0 / fair),
@@ -109,7 +109,7 @@ def _ev(row: Row) -> Cells:
 
 
 def _arbitrage(row: Row) -> Cells:
-    first = [_percent(row["profit_percent"]), row["event_name"], _market(row, "market_type")]
+    first = [_percent(row["profit_percent"]), row["event_name"], _market(row)]
     last = [age(row["oldest_odds_age_seconds"]), _notes(row), row["id"]]
     return [
         [
@@ -121,14 +121,14 @@ def _arbitrage(row: Row) -> Cells:
 
 
 def _low_hold(row: Row) -> Cells:
-    first = [_percent(row["hold_percentage"]), row["event_name"], _market(row, "market_type")]
+    first = [_percent(row["hold_percentage"]), row["event_name"], _market(row)]
     last = [age(row["oldest_odds_age_seconds"]), _notes(row), row["id"]]
     sides = [row[name] for name in ("side1", "side2", "side3") if row[name] is not None]
     return [
         [
             *first, bet(side["selection"], side["line"], row["player_name"], total_team(row)), " ".join(side["books"]),
-            format_american(side["odds"]["american"]), decimal(side["odds"]["decimal"]),
-            _percent(None if side["odds"]["fair_probability"] is None else side["odds"]["fair_probability"] * 100.0),
+            format_american(side["odds_american"]), decimal(side["odds_decimal"]),
+            _percent(None if side["fair_probability"] is None else side["fair_probability"] * 100.0),
             *last,
         ]
         for side in sides
@@ -142,13 +142,13 @@ def _middle(row: Row) -> Cells:
     first = [
         _percent(row["expected_value"]), _percent(row["middle_probability"] * 100.0, 1),
         f"{_percent(row['worst_case_loss'], 1)}/{row['best_case_profit']:+.0f}", row["event_name"],
-        _market(row, "market_type"),
+        _market(row),
     ]  # fmt: skip
     last = [window, _percent(row["quality_score"], 0), row["probability_source"], age(row["odds_age_seconds"])]
     return [
         [
-            *first, bet(side["selection"], side["line"], row["player_name"], total_team(row)), side["book"],
-            format_american(side["odds"]["american"]), decimal(side["odds"]["decimal"]),
+            *first, bet(side["selection"], side["line"], row["player_name"], total_team(row)), side["sportsbook"],
+            format_american(side["odds_american"]), decimal(side["odds_decimal"]),
             _percent(side["stake_percent"]), *last, _notes(row), row["id"],
         ]
         for side in (row["side1"], row["side2"])

@@ -18,7 +18,7 @@ from oddsengine.detection.finders import find_all, rejected
 from oddsengine.feeds.reading import read_odds
 from oddsengine.live.engine import Engine
 from oddsengine.maths.odds import format_american
-from oddsengine.tables.schema import OddsWarning
+from oddsengine.tables.schema import RENAMED, OddsWarning
 from oddsengine.tape import Tape, engine_for, play
 
 KINDS = {"ev": "+EV", "arbitrage": "Arbitrage", "low_hold": "Low hold", "middles": "Middles"}
@@ -128,14 +128,22 @@ class NodeSource:
 
     def snapshot(self) -> OpenLists:
         """Return the first 200 opportunities of each kind."""
-        kinds = {kind: self._data(f"/opportunities/{path}{self._books}&limit=200") for kind, path in _PATHS.items()}
-        return OpenLists(str(self._client.base_url), kinds)
+        lists = {kind: self._data(f"/opportunities/{path}{self._books}&limit=200") for kind, path in _PATHS.items()}
+        return OpenLists(str(self._client.base_url), {kind: list(map(_own, rows)) for kind, rows in lists.items()})
 
     def prices(self, event: str) -> Rows:
         return [row for rows in self._data(f"/odds/comparison?event={event}").values() for row in rows]
 
 
 # ---- rows ----
+
+
+def _own(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a node with the names of a result frame."""
+    out = {RENAMED.get(name, name): value for name, value in row.items()}
+    if isinstance(odds := out.pop("odds", None), Mapping):
+        out |= {"odds_american": odds["american"], "odds_decimal": odds["decimal"]}
+    return {name: _own(value) if isinstance(value, Mapping) else value for name, value in out.items()}
 
 
 def legs(kind: str, row: Mapping[str, Any]) -> list[tuple[str, str, float]]:
@@ -146,20 +154,19 @@ def legs(kind: str, row: Mapping[str, Any]) -> list[tuple[str, str, float]]:
         return [(leg["selection"], leg["sportsbook"], leg["odds_american"]) for leg in row["legs"]]
     sides = [row[name] for name in ("side1", "side2", "side3") if row.get(name)]
     return [
-        (side["selection"], side.get("book") or ", ".join(side["books"]), side["odds"]["american"]) for side in sides
+        (side["selection"], side.get("sportsbook") or ", ".join(side["books"]), side["odds_american"]) for side in sides
     ]
 
 
 def cells(kind: str, row: Mapping[str, Any]) -> tuple[str, ...]:
     bets = "\n".join(f"{selection} {format_american(odds)} {book}" for selection, book, odds in legs(kind, row))
-    game, market = row.get("game") or row.get("event_name") or "", row.get("market") or row.get("market_type") or ""
     fair: tuple[str, ...] = ()
     if kind == "ev":
         low, high = row.get("ev_low"), row.get("ev_high")
         by = "the close" if row.get("reference") == "close" else row["sharp_book"]
         fair = by, "" if low is None else f"{low:.1f} to {high:.1f} %"
-    when = "in play" if row["is_live"] else str(row.get("start_time") or "")[:16].replace("T", " ")
-    return f"{row[_VALUES[kind]]:.2f} %", bets, game, market, *fair, when
+    when = "in play" if row["is_live"] else str(row.get("event_start_time") or "")[:16].replace("T", " ")
+    return f"{row[_VALUES[kind]]:.2f} %", bets, row["event_name"], row["market_type"], *fair, when
 
 
 def fits(row: Sequence[str], words: Sequence[str]) -> bool:
@@ -311,7 +318,7 @@ class WatchApp(App[None]):
         scroll = table.scroll_y
         table.clear()
         for row, text in rows:
-            self._events[row["id"]] = row.get("event_id") or row.get("game_id") or ""
+            self._events[row["id"]] = row["event_id"]
             good = (row[_VALUES[kind]] > 0) == (kind != "low_hold")
             value = Text(text[0], "bold green" if good else "bold", justify="right")
             table.add_row(value, *map(Text, text[1:]), key=row["id"], height=max(1, text[1].count("\n") + 1))

@@ -35,11 +35,11 @@ def published_ids(question: Question, hits: Cases) -> pl.Series:
 
 def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
     """Build result rows, ordered by descending profit."""
-    v = question.view
+    v, schema = question.view, board.extended(ARBITRAGE_SCHEMA, question.prepared.extra)
     limits = v.limits
     hits = hits.only(np.flatnonzero(~over_cap(question, hits)))
     if not hits.market.size:
-        return board.empty(ARBITRAGE_SCHEMA)
+        return board.empty(schema)
     ident, profit = published_ids(question, hits), 1.0 / hits.legs.total - 1.0
     order = np.lexsort((np.argsort(np.argsort(ident.to_list())), -100.0 * profit))
     hits, ident, profit = hits.only(order), ident[order], profit[order]
@@ -74,13 +74,13 @@ def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
         "unconfirmed": doubt,
         "ev_available": available,
         "ev_percentage": board.nullable(np.where(available, edge * 100.0, np.nan)),
-        "devig_book": question.labels.books[
+        "sharp_book": question.labels.books[
             np.where(available, board.references(question, market, best), board.NOBODY)
         ],
         "legs": _legs(question, legs),
         **facts,
     }
-    return board.frame(columns, ARBITRAGE_SCHEMA, base)
+    return board.frame(columns, schema, base)
 
 
 def _edge(question: Question, market: Longs, legs: BestPrices) -> tuple[Floats, Longs]:
@@ -109,7 +109,7 @@ def _legs(question: Question, legs: BestPrices) -> pl.Series:
             "net_odds": v.net[row],
             "implied_probability": share,
             "stake_percent": 100.0 * share / legs.total[case],
-            "timestamp": base["last_seen_at"],
+            "last_seen_at": base["last_seen_at"],
             "odds_id": base["id"],
         },
         LEG,

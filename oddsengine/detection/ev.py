@@ -55,14 +55,14 @@ def over_cap(search: Search, hits: EvPrices) -> Bools:
 
 def build_rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.DataFrame:
     """Build result rows, ordered by descending edge."""
-    v = question.view
+    v, schema = question.view, board.extended(EV_SCHEMA, question.prepared.extra)
     keep = ~over_cap(question, hits)
     if max_ev is not None:
         keep &= hits.edge <= max_ev / 100.0 + question.epsilon
     order = np.lexsort((hits.id, -100.0 * hits.edge))
     hits = hits.only(order[keep[order]])
     if not hits.row.size:
-        return board.empty(EV_SCHEMA)
+        return board.empty(schema)
     edge, percent, net = hits.edge, hits.edge * 100.0, v.net[hits.row]
     market = v.groups.market[hits.row].astype(np.int64)
     live = v.live[market] != 0
@@ -81,19 +81,14 @@ def build_rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.D
     else:
         chance = close.confidence
     columns: dict[str, Any] = {
-        "game": facts["event_name"],
         "id": ids.hexadecimal(hits.id),
-        "game_id": facts["event_id"],
         "ev_percentage": percent,
-        "ev_percent": percent,
         "no_vig_odds": board.nullable(decimal_to_american(1.0 / hits.fair)),
         "fair_probability": hits.fair,
         "market_width": hits.width * 100.0,
         "devig_method": board.repeated("power" if close else v.method, edge.size),
         "sharp_book": sharp_book,
-        "devig_book": sharp_book,
         "selection_type": board.sides(question, hits.row),
-        "market": facts["market_type"],
         "line": board.row_lines(question, hits.row),
         "confidence_score": chance,
         "kelly_percent": kelly(hits.fair, net),
@@ -120,7 +115,7 @@ def build_rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.D
         **({} if close is None else close.columns),
         **facts,
     }
-    return board.frame(columns, EV_SCHEMA, base)
+    return board.frame(columns, schema, base)
 
 
 class _Close(NamedTuple):

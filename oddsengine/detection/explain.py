@@ -62,8 +62,8 @@ class Explanation:
     def __str__(self) -> str:
         """Format the explanation as plain text."""
         row = self.opportunity
-        event = row.get("event_name") or row.get("game")
-        market = row.get("market_type") or row.get("market")
+        event = row["event_name"]
+        market = row["market_type"]
         figure = {
             "ev": lambda: f"EV {row['ev_percentage']:.2f} %, Kelly stake {row['kelly_percent'] * 100.0:.2f} %",
             "arbitrage": lambda: f"profit {row['profit_percent']:.2f} %",

@@ -8,7 +8,7 @@ import polars as pl
 from oddsengine.detection import ids
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
-from oddsengine.detection.results import HOLD_ODDS, HOLD_SIDE, LOW_HOLD_SCHEMA
+from oddsengine.detection.results import HOLD_SIDE, LOW_HOLD_SCHEMA
 from oddsengine.detection.search import Cases, Search, cases
 from oddsengine.detection.sweep import break_even, market_fair, sharing, shown_hash, unconfirmed
 from oddsengine.guards.verdicts import main_lines
@@ -24,9 +24,9 @@ def find_hits(search: Search) -> Cases:
 
 def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
     """Build result rows, ordered by ascending hold."""
+    v, schema = question.view, board.extended(LOW_HOLD_SCHEMA, question.prepared.extra)
     if not hits.market.size:
-        return board.empty(LOW_HOLD_SCHEMA)
-    v = question.view
+        return board.empty(schema)
     hold = np.maximum(hits.legs.total - 1.0, 0.0) * 100.0
     order = np.lexsort((hits.legs.id, hold))
     _, market, legs = hits.only(order)
@@ -56,7 +56,7 @@ def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
         "unconfirmed": doubt,
         **facts,
     }
-    return board.frame(columns, LOW_HOLD_SCHEMA, base)
+    return board.frame(columns, schema, base)
 
 
 def _placed(sides: pl.Series, case: Longs, here: Bools, cases: int) -> pl.Series:
@@ -66,28 +66,24 @@ def _placed(sides: pl.Series, case: Longs, here: Bools, cases: int) -> pl.Series
         return sides.slice(at[0], cases)
     place = np.full(cases, sides.len())
     place[case[at]] = at
-    return pl.concat([sides, board.repeated(None, 1, HOLD_SIDE)])[place]
+    return pl.concat([sides, board.repeated(None, 1, sides.dtype)])[place]
 
 
 def _sides(question: Question, row: Ints, fair: Floats, leg: Longs, sharers: Ints) -> pl.Series:
     """Build each leg: its price and every book that offers it."""
     base, shared = question.facts(row), question.facts(sharers)
-    texts = {name: shared[name] for name in ("sportsbook", "deep_link", "id", "max_bet")}
+    texts = {name: shared[name] for name in ("sportsbook", "deep_link", "id", "max_bet", "row")}
     links = pl.struct("sportsbook", "deep_link").filter(pl.col("deep_link").is_not_null())
-    lists = board.grouped(leg, texts, row.size, "sportsbook", links.alias("deep_links"), "id", "max_bet")
-    odds = {
-        "american": base["odds_american"],
-        "decimal": base["odds_decimal"],
-        "implied_probability": 1.0 / question.view.net[row],
-        "fair_probability": board.nullable(fair),
-    }
+    lists = board.grouped(leg, texts, row.size, "sportsbook", links.alias("deep_links"), "id", "max_bet", "row")
     sides = {
         "books": lists["sportsbook"],
         "line": board.row_lines(question, row),
-        "odds": board.structs(odds, HOLD_ODDS),
+        "implied_probability": 1.0 / question.view.net[row],
+        "fair_probability": board.nullable(fair),
         "deep_links": lists["deep_links"],
         "odds_ids": lists["id"],
         "max_bets": lists["max_bet"],
+        "rows": lists["row"],
     }
     return board.structs(sides, HOLD_SIDE, base)
 

@@ -9,7 +9,7 @@ from oddsengine.columns import spans
 from oddsengine.detection import ids, tails
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
-from oddsengine.detection.results import MIDDLE_ODDS, MIDDLE_SIDE, MIDDLES_SCHEMA
+from oddsengine.detection.results import MIDDLE_SIDE, MIDDLES_SCHEMA
 from oddsengine.detection.search import BestPrices, Search
 from oddsengine.detection.sweep import Offers, ages, break_even, market_fair, pair_legs, unconfirmed
 from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, distinct
@@ -168,9 +168,9 @@ def doubted(search: Search, hits: Middles) -> Bools:
 def build_rows(question: Question, hit: Middles) -> pl.DataFrame:
     """Build result rows, best quality first."""
     hit = hit.only(np.flatnonzero(~over_cap(question, hit)))
+    v, schema = question.view, board.extended(MIDDLES_SCHEMA, question.prepared.extra)
     if not hit.low.size:
-        return board.empty(MIDDLES_SCHEMA)
-    v = question.view
+        return board.empty(schema)
     g = v.groups
     limits = v.limits
     trust = np.array([0.0, limits.quality_source_ladder, limits.quality_source_median, limits.quality_source_shape])
@@ -220,7 +220,7 @@ def build_rows(question: Question, hit: Middles) -> pl.DataFrame:
         "unconfirmed": doubt,
         **facts,
     }
-    return board.frame(columns, MIDDLES_SCHEMA, base)
+    return board.frame(columns, schema, base)
 
 
 def _sides(question: Question, hit: Middles) -> pl.Series:
@@ -237,16 +237,10 @@ def _sides(question: Question, hit: Middles) -> pl.Series:
     if alone.any():
         # Without the other side of this line, use the price less its share of the pair's hold.
         fair = np.where(alone, np.minimum(share / np.maximum(total, 1.0), share), fair)
-    odds = {
-        "american": base["odds_american"],
-        "decimal": base["odds_decimal"],
-        "probability": share,
-        "fair_probability": fair,
-    }
     sides = {
-        "book": base["sportsbook"],
         "line": board.row_lines(question, row),
-        "odds": board.structs(odds, MIDDLE_ODDS),
+        "implied_probability": share,
+        "fair_probability": fair,
         "stake_percent": 100.0 * share / total,
         "odds_age_seconds": board.nullable(ages(v.now, v.groups.seen[row])),
         "odds_id": base["id"],

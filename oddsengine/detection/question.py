@@ -30,16 +30,19 @@ from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.references import CLOSE, METHODS, book_list, close_input
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame
-from oddsengine.tables.schema import OddsTable, check_odds
+from oddsengine.tables.schema import ODDS_SCHEMA, OddsTable, check_odds
 from oddsengine.tables.timestamps import micros
 
 _SHOWN = {
     "sportsbook", "event_id", "sport", "league", "home_team", "away_team", "market_type", "selection", "odds_american",
     "odds_decimal", "event_start_time", "last_seen_at", "deep_link", "player_name", "external_event_id",
-    "market_id", "selection_id", "id", "max_bet",
+    "market_id", "selection_id", "id", "max_bet", "row",
 }  # fmt: skip
+_LAST = 4  # columns of a frame before which those of the input stand
+_OURS = {*ODDS_SCHEMA, "row", "price_mismatch", "row_id", "momentum"}  # columns of a checked table that nobody added
 Sharp = str | Sequence[str] | Mapping[str, float] | None
 Bools = npt.NDArray[np.bool_]
+Schema = Mapping[str, Any]
 CONSENSUS, NOBODY = -2, -1
 """Places in `Labels.books`."""
 _TEAM_SIDES = pl.Series([None, "home", "away"])
@@ -53,10 +56,15 @@ class PreparedTable(NamedTuple):
     guarded: Verdicts
     off: frozenset[int]
     shown: pl.DataFrame  # the table with the ids that results show
+    extra: Schema  # columns that the schema does not have, which results keep
 
 
 class RowColumns(Protocol):
-    """Columns of some rows, by name."""
+    """Columns of some rows, by name; `extra` are those that the schema of odds tables does not have."""
+
+    @property
+    def extra(self) -> Schema:
+        """Dtypes by name."""
 
     def __getitem__(self, name: str, /) -> pl.Series:
         """One column."""
@@ -65,8 +73,8 @@ class RowColumns(Protocol):
 class TableRows:
     """Columns of some rows of a table."""
 
-    def __init__(self, table: pl.DataFrame, rows: Ints) -> None:
-        self._table, self._rows = table, pl.Series(rows.astype(np.uint32))
+    def __init__(self, table: pl.DataFrame, rows: Ints, extra: Schema) -> None:
+        self._table, self._rows, self.extra = table, pl.Series(rows.astype(np.uint32)), extra
 
     def __getitem__(self, name: str) -> pl.Series:
         return self._table.get_column(name)[self._rows]
@@ -85,7 +93,7 @@ class Question(Search):
 
     def facts(self, rows: Ints | Longs) -> RowColumns:
         """Return what the table says about rows of the groups, in the columns that results show."""
-        return TableRows(self.prepared.shown, self.view.groups.row[rows])
+        return TableRows(self.prepared.shown, self.view.groups.row[rows], self.prepared.extra)
 
     @cached_property
     def labels(self) -> "Labels":
@@ -180,7 +188,8 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
         seen = times(table, "last_seen_at")
         moment = int(seen.max())
     shown = table.with_columns(id=table["row_id"]) if "row_id" in table.columns else table  # the ids of a live board
-    return PreparedTable(table, identity, guard(table, identity, off, moment, limits), off, shown)
+    extra = {name: dtype for name, dtype in table.schema.items() if name not in _OURS}
+    return PreparedTable(table, identity, guard(table, identity, off, moment, limits), off, shown, extra)
 
 
 def references(question: Question, market: Longs, row: Ints | Longs) -> Longs:
@@ -421,7 +430,7 @@ def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str,
         "home_team": home,
         "away_team": away,
         "sport": _sports(facts["sport"]),
-        "start_time": facts["event_start_time"],
+        "event_start_time": facts["event_start_time"],
         "market_type": labels.market_type[at],
         "market_segment": labels.period[at],
         "stat_category": labels.stat[at],
@@ -437,7 +446,25 @@ def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str,
 _DTYPES = {"d": pl.Float64, "?": pl.Boolean, "l": pl.Int64}  # of arrays
 
 
-def frame(columns: Mapping[str, Any], schema: Mapping[str, Any], facts: RowColumns | None = None) -> pl.DataFrame:
+def extended(schema: Schema, extra: Schema) -> Schema:
+    """A schema with columns of the input where it has a row: in the frame itself, or in legs and sides."""
+    if not extra:
+        return schema
+    own = list(schema.items())
+    if "row" in schema:
+        own[-_LAST:-_LAST] = [(name, dtype) for name, dtype in extra.items() if name not in schema]
+    return {name: _extended(dtype, extra) for name, dtype in own}
+
+
+def _extended(dtype: Any, extra: Schema) -> Any:
+    if isinstance(dtype, pl.List):
+        return pl.List(_extended(dtype.inner, extra))
+    if isinstance(dtype, pl.Struct) and "row" in (fields := dict(dtype)):
+        return pl.Struct({**fields, **{name: of for name, of in extra.items() if name not in fields}})
+    return dtype
+
+
+def frame(columns: Mapping[str, Any], schema: Schema, facts: RowColumns | None = None) -> pl.DataFrame:
     """Columns in the order of a schema; missing ones are what the table says (`facts`), else null.
 
     Columns are Series of the right type, or arrays and lists of values.
@@ -447,7 +474,8 @@ def frame(columns: Mapping[str, Any], schema: Mapping[str, Any], facts: RowColum
     for name, dtype in schema.items():
         column = columns.get(name)
         if column is None:
-            column = facts[name] if facts is not None and name in _SHOWN else _null(dtype).new_from_index(0, n)
+            known = facts is not None and (name in _SHOWN or name in facts.extra)
+            column = facts[name] if facts is not None and known else _null(dtype).new_from_index(0, n)
         elif isinstance(column, np.ndarray) and _DTYPES.get(column.dtype.char) is dtype:
             column = pl.Series(column)
         elif not isinstance(column, pl.Series):
@@ -456,7 +484,7 @@ def frame(columns: Mapping[str, Any], schema: Mapping[str, Any], facts: RowColum
     return pl.DataFrame(made, schema=list(schema))
 
 
-def empty(schema: Mapping[str, Any]) -> pl.DataFrame:
+def empty(schema: Schema) -> pl.DataFrame:
     """A frame without rows."""
     return _empty(tuple(schema.items())).clone()
 
@@ -473,7 +501,8 @@ def _null(dtype: Any) -> pl.Series:
 
 def structs(columns: Mapping[str, Any], dtype: pl.Struct, facts: RowColumns | None = None) -> pl.Series:
     """A column of structs from columns of their fields, as `frame`."""
-    return frame(columns, dict(dtype), facts).to_struct()
+    own = dtype if facts is None else _extended(dtype, facts.extra)
+    return frame(columns, dict(own), facts).to_struct()
 
 
 def sides(question: Question, rows: Ints) -> pl.Series:

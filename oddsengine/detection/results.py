@@ -1,5 +1,7 @@
-"""Columns of all result frames: published fields first, then additional ones; and bets in words.
+"""Columns of all result frames, and bets in words.
 
+Columns have the names of the input's where they are the same. Polars prints the first four and the last four columns of
+a frame, so these say what to bet and why; the input's own columns, which results keep, stand before the last four.
 Percentages and American odds are named as such; nothing is rounded (that happens in output).
 """
 
@@ -13,66 +15,66 @@ _TIME = pl.Datetime("us", "UTC")
 TEXTS = pl.List(pl.String)
 
 EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "id": pl.String,
-    "game_id": pl.String,
-    "external_event_id": pl.String,
-    "selection_id": pl.String,
-    "ev_percentage": pl.Float64,
-    "odds_american": pl.Float64,
-    "odds_decimal": pl.Float64,
-    "no_vig_odds": pl.Float64,
-    "fair_probability": pl.Float64,
-    "market_width": pl.Float64,
-    "devig_method": pl.String,
-    "sharp_book": pl.String,
+    "event_name": pl.String,
     "selection": pl.String,
-    "market": pl.String,
     "line": pl.Float64,
     "sportsbook": pl.String,
-    "game": pl.String,
-    "sport": pl.String,
-    "league": pl.String,
-    "home_team": pl.String,
-    "away_team": pl.String,
-    "start_time": _TIME,
-    "is_live": pl.Boolean,
-    "confidence_score": pl.Float64,
-    "kelly_percent": pl.Float64,
-    "book_count": pl.Int64,
-    "arb_available": pl.Boolean,
-    "arb_profit": pl.Float64,
-    "is_player_prop": pl.Boolean,
-    "player_name": pl.String,
-    "stat_category": pl.String,
-    "possibly_stale": pl.Boolean,
-    "oldest_odds_age_seconds": pl.Float64,
-    "warnings": TEXTS,
-    "detected_at": _TIME,
-    # Deprecated names of the above, and additional columns.
-    "ev_percent": pl.Float64,
-    "devig_book": pl.String,
-    "team_side": pl.String,
-    "market_segment": pl.String,
-    "selection_type": pl.String,
+    "odds_american": pl.Float64,
     "net_odds": pl.Float64,
+    "player_name": pl.String,
+    "event_start_time": _TIME,
+    "is_live": pl.Boolean,
+    "fair_probability": pl.Float64,
+    "no_vig_odds": pl.Float64,
+    "kelly_percent": pl.Float64,
+    "max_bet": pl.Float64,  # of the price, as its book or feed has it
+    "confidence_score": pl.Float64,
+    "warnings": TEXTS,
     "push_probability": pl.Float64,
     "ev_per_stake": pl.Float64,
-    "is_alternate_line": pl.Boolean,
-    "shared_feed": TEXTS,
-    "odds_id": pl.String,  # row of the price
-    "unconfirmed": pl.Boolean,
-    # Of the fair price at the close; null with another reference.
+    # The reference.
     "reference": pl.String,  # "close", else the book or "consensus"
+    "sharp_book": pl.String,
+    "devig_method": pl.String,
+    "market_width": pl.Float64,
+    "book_count": pl.Int64,
+    # Of the fair price at the close; null with another reference.
     "ev_vs_sharp": pl.Float64,
     "ev_low": pl.Float64,
     "ev_high": pl.Float64,
     "ev_error": pl.Float64,  # standard error of the EV at the close, in percent
     "prob_positive": pl.Float64,
-    "flags": TEXTS,
     "kelly_shrunk": pl.Float64,
+    "flags": TEXTS,
     "independent_books": pl.Int64,  # feeds with complete prices on the line, without the row's own
     "agreeing_books": pl.Int64,  # those whose own prices give the row a positive EV
-    "max_bet": pl.Float64,  # of the price, as its book or feed has it
+    # Of the price and its market.
+    "possibly_stale": pl.Boolean,
+    "oldest_odds_age_seconds": pl.Float64,
+    "unconfirmed": pl.Boolean,
+    "shared_feed": TEXTS,
+    "arb_available": pl.Boolean,
+    "arb_profit": pl.Float64,
+    "selection_type": pl.String,
+    "team_side": pl.String,
+    "market_segment": pl.String,
+    "stat_category": pl.String,
+    "is_player_prop": pl.Boolean,
+    "is_alternate_line": pl.Boolean,
+    "sport": pl.String,
+    "league": pl.String,
+    "home_team": pl.String,
+    "away_team": pl.String,
+    "detected_at": _TIME,
+    "id": pl.String,
+    "event_id": pl.String,
+    "odds_id": pl.String,  # row of the price
+    "external_event_id": pl.String,
+    "selection_id": pl.String,
+    "market_type": pl.String,
+    "odds_decimal": pl.Float64,
+    "ev_percentage": pl.Float64,
+    "row": pl.UInt32,
 }
 
 LEG = pl.Struct(
@@ -86,143 +88,123 @@ LEG = pl.Struct(
         "net_odds": pl.Float64,
         "implied_probability": pl.Float64,
         "stake_percent": pl.Float64,
-        "timestamp": _TIME,
+        "last_seen_at": _TIME,
         "external_event_id": pl.String,
         "selection_id": pl.String,
         "market_id": pl.String,
         "odds_id": pl.String,
         "max_bet": pl.Float64,
+        "row": pl.UInt32,
     }
 )
 
 ARBITRAGE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "id": pl.String,
-    "event_id": pl.String,
     "event_name": pl.String,
-    "sport": pl.String,
-    "league": pl.String,
     "market_type": pl.String,
     "line": pl.Float64,
     "profit_percent": pl.Float64,
     "implied_total": pl.Float64,
-    "is_live": pl.Boolean,
-    "start_time": _TIME,
-    "is_alternate_line": pl.Boolean,
-    "possibly_stale": pl.Boolean,
-    "oldest_odds_age_seconds": pl.Float64,
+    "player_name": pl.String,
     "warnings": TEXTS,
     "game_state": pl.Struct({"period": pl.String, "clock": pl.String, "score_home": pl.Int64, "score_away": pl.Int64}),
     "ev_available": pl.Boolean,
     "ev_percentage": pl.Float64,
-    "devig_book": pl.String,
-    "is_player_prop": pl.Boolean,
-    "player_name": pl.String,
-    "stat_category": pl.String,
-    "legs": pl.List(LEG),
-    "detected_at": _TIME,
-    "home_team": pl.String,
-    "away_team": pl.String,
+    "sharp_book": pl.String,
+    "book_count": pl.Int64,
+    "possibly_stale": pl.Boolean,
+    "oldest_odds_age_seconds": pl.Float64,
+    "unconfirmed": pl.Boolean,
     "team_side": pl.String,
     "market_segment": pl.String,
-    "book_count": pl.Int64,
-    "unconfirmed": pl.Boolean,
+    "stat_category": pl.String,
+    "is_player_prop": pl.Boolean,
+    "is_alternate_line": pl.Boolean,
+    "sport": pl.String,
+    "league": pl.String,
+    "home_team": pl.String,
+    "away_team": pl.String,
+    "detected_at": _TIME,
+    "id": pl.String,
+    "event_id": pl.String,
+    "event_start_time": _TIME,
+    "is_live": pl.Boolean,
+    "legs": pl.List(LEG),
 }
 
 _LINKS = pl.List(pl.Struct({"sportsbook": pl.String, "deep_link": pl.String}))
-
-HOLD_ODDS = pl.Struct(
-    {
-        "american": pl.Float64,
-        "decimal": pl.Float64,
-        "implied_probability": pl.Float64,
-        "fair_probability": pl.Float64,
-    }
-)
 
 HOLD_SIDE = pl.Struct(
     {
         "selection": pl.String,
         "books": TEXTS,
         "line": pl.Float64,
-        "odds": HOLD_ODDS,
+        "odds_american": pl.Float64,
+        "odds_decimal": pl.Float64,
+        "implied_probability": pl.Float64,
+        "fair_probability": pl.Float64,
         "deep_links": _LINKS,
         "odds_ids": TEXTS,  # in the order of `books`
         "max_bets": pl.List(pl.Float64),  # likewise
+        "rows": pl.List(pl.UInt32),  # likewise
+        "row": pl.UInt32,  # the price that `selection` and other columns of the input are of
     }
 )
 
 LOW_HOLD_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "id": pl.String,
-    "event_id": pl.String,
     "event_name": pl.String,
-    "sport": pl.String,
-    "league": pl.String,
     "market_type": pl.String,
     "line": pl.Float64,
+    "hold_percentage": pl.Float64,
+    "player_name": pl.String,
+    "event_start_time": _TIME,
+    "is_live": pl.Boolean,
+    "warnings": TEXTS,
+    "possibly_stale": pl.Boolean,
+    "oldest_odds_age_seconds": pl.Float64,
+    "unconfirmed": pl.Boolean,
+    "team_side": pl.String,
+    "market_segment": pl.String,
+    "stat_category": pl.String,
+    "is_player_prop": pl.Boolean,
+    "is_alternate_line": pl.Boolean,
+    "sport": pl.String,
+    "league": pl.String,
     "home_team": pl.String,
     "away_team": pl.String,
-    "start_time": _TIME,
-    "hold_percentage": pl.Float64,
-    "is_live": pl.Boolean,
+    "detected_at": _TIME,
+    "id": pl.String,
+    "event_id": pl.String,
     "all_books": TEXTS,
     "side1": HOLD_SIDE,
     "side2": HOLD_SIDE,
     "side3": HOLD_SIDE,
-    "detected_at": _TIME,
-    "is_alternate_line": pl.Boolean,
-    "is_player_prop": pl.Boolean,
-    "player_name": pl.String,
-    "stat_category": pl.String,
-    "team_side": pl.String,
-    "market_segment": pl.String,
-    "oldest_odds_age_seconds": pl.Float64,
-    "possibly_stale": pl.Boolean,
-    "warnings": TEXTS,
-    "unconfirmed": pl.Boolean,
 }
-
-MIDDLE_ODDS = pl.Struct(
-    {
-        "american": pl.Float64,
-        "decimal": pl.Float64,
-        "probability": pl.Float64,
-        "fair_probability": pl.Float64,
-    }
-)
 
 MIDDLE_SIDE = pl.Struct(
     {
-        "book": pl.String,
+        "sportsbook": pl.String,
         "selection": pl.String,
         "line": pl.Float64,
-        "odds": MIDDLE_ODDS,
+        "odds_american": pl.Float64,
+        "odds_decimal": pl.Float64,
+        "implied_probability": pl.Float64,
+        "fair_probability": pl.Float64,
         "stake_percent": pl.Float64,
         "odds_age_seconds": pl.Float64,
         "deep_link": pl.String,
         "odds_id": pl.String,
         "max_bet": pl.Float64,
+        "row": pl.UInt32,
     }
 )
 
 MIDDLES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "id": pl.String,
-    "event_id": pl.String,
     "event_name": pl.String,
-    "sport": pl.String,
-    "league": pl.String,
     "market_type": pl.String,
-    "side1": MIDDLE_SIDE,
-    "side2": MIDDLE_SIDE,
     "middle_size": pl.Float64,
-    "middle_numbers": pl.List(pl.Int64),
-    "middle_probability": pl.Float64,
     "expected_value": pl.Float64,
-    "quality_score": pl.Float64,
-    "detected_at": _TIME,
-    # Not part of the stream.
-    "home_team": pl.String,
-    "away_team": pl.String,
-    "start_time": _TIME,
+    "player_name": pl.String,
+    "event_start_time": _TIME,
     "is_live": pl.Boolean,
     "worst_case_loss": pl.Float64,
     "best_case_profit": pl.Float64,
@@ -230,14 +212,25 @@ MIDDLES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "is_guaranteed_profit": pl.Boolean,
     "key_numbers": pl.List(pl.Int64),
     "probability_source": pl.String,
+    "quality_score": pl.Float64,
     "odds_age_seconds": pl.Float64,
-    "is_player_prop": pl.Boolean,
-    "player_name": pl.String,
-    "stat_category": pl.String,
-    "team_side": pl.String,
-    "market_segment": pl.String,
     "warnings": TEXTS,
     "unconfirmed": pl.Boolean,
+    "team_side": pl.String,
+    "market_segment": pl.String,
+    "stat_category": pl.String,
+    "is_player_prop": pl.Boolean,
+    "sport": pl.String,
+    "league": pl.String,
+    "home_team": pl.String,
+    "away_team": pl.String,
+    "detected_at": _TIME,
+    "id": pl.String,
+    "event_id": pl.String,
+    "middle_numbers": pl.List(pl.Int64),
+    "middle_probability": pl.Float64,
+    "side1": MIDDLE_SIDE,
+    "side2": MIDDLE_SIDE,
 }
 
 REJECTED_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,16 @@ from oddsengine.catalog.reasons import CODES
 from oddsengine.detection import arbitrage, ev, low_hold, middles
 from oddsengine.detection.finders import Opportunities
 from oddsengine.detection.ids import Hashes, hexadecimal
-from oddsengine.detection.question import PreparedTable, Question, Sharp, chosen_method, empty, included, some_of
+from oddsengine.detection.question import (
+    PreparedTable,
+    Question,
+    Sharp,
+    chosen_method,
+    empty,
+    included,
+    repeated,
+    some_of,
+)
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.detection.search import Cases, Search
 from oddsengine.detection.sweep import Offers, Scope, Wants, offers, unconfirmed
@@ -153,8 +162,11 @@ class BoardRows:
 
     columns: Columns
     at: Longs
+    extra: ClassVar[Mapping[str, Any]] = {}
 
     def __getitem__(self, name: str) -> pl.Series:
+        if name == "row":  # of no table
+            return repeated(None, self.at.size, pl.UInt32)
         return self.columns.column(name, self.at)
 
 
@@ -290,7 +302,7 @@ class View:
         # All that the board says is copied: steps go on.
         seen = fair_prices(some.groups, traits, guarded, mine, off, board=estimated)
         common = _common(offers(seen, [mine]), [self], Scope.everything(some.groups), hashes, shapes, off)
-        prepared = PreparedTable(None, identity, guarded, off, None)  # type: ignore[arg-type]
+        prepared = PreparedTable(None, identity, guarded, off, None, {})  # type: ignore[arg-type]
         question = LiveQuestion(**common, prepared=prepared, known=known, slots=slots)
         makers = (_ev_rows, *map(_case_rows, (arbitrage, low_hold, middles)))
         first, second, third, fourth = (

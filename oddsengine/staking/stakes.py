@@ -20,9 +20,8 @@ from oddsengine.maths.kelly import kelly
 from oddsengine.staking.growth import GameColumns, StakeLimits, best_stakes, growth, shrink, whole_steps
 from oddsengine.staking.outcomes import factors, profits
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds, successors
 
-_NAMES = {"game_id": "event_id", "market": "market_type"}  # columns of `find_ev` and their names in odds tables
 _ADDED = ("stake", "stake_fraction", "kelly_fraction", "left_out")
 _MONEYLINE = catalog.family_name("moneyline_3way", catalog.FULL_GAME, "soccer")
 
@@ -196,9 +195,11 @@ def _left_out(frame: pl.DataFrame) -> pl.Series:
 
 def bet_table(frame: pl.DataFrame, at: Longs | None = None) -> OddsTable:
     """Convert bets, one per row, to an odds table; raise if one is invalid. `at` numbers them in messages, from 0."""
-    named = frame.rename({a: b for a, b in _NAMES.items() if a in frame.columns and b not in frame.columns})
-    columns = [name for name in named.columns if name in ODDS_SCHEMA]
-    table = check_odds(named.select(columns).with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32)))
+    columns = [name for name in frame.columns if name in ODDS_SCHEMA]
+    try:
+        table = check_odds(frame.select(columns).with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32)))
+    except OddsError as error:
+        raise OddsError(f"{error}{successors(*frame.columns)}") from None
     # Assume that the book of a three-way bet quotes the draw, even if there is no bet on it.
     names = table.select(pl.col("sport", "league").fill_null("")).iter_rows()
     with_draw = pl.Series([catalog.sport(sport).can_draw(league) for sport, league in names], dtype=pl.Boolean)
@@ -372,7 +373,7 @@ def arbitrage_plan(
     if {"legs", "market_type"} - set(arbs.columns):
         raise OddsError(
             "arbs must be a result of find_arbitrage, with the columns legs and market_type, "
-            f"got {', '.join(arbs.columns) or 'no columns'}"
+            f"got {', '.join(arbs.columns) or 'no columns'}{successors(*arbs.columns)}"
         )
     waiting: dict[int, list[dict[str, Any]]] = {row: legs or [] for row, legs in enumerate(arbs["legs"].to_list())}
     books = {row: [catalog.book(leg["sportsbook"]).id for leg in legs] for row, legs in waiting.items()}

@@ -27,8 +27,6 @@ class OpportunityKind(NamedTuple):
     high: pl.Expr
     sorts: Mapping[str, Sort]
     bounds: Sequence[tuple[str, str, str]]  # columns with the parameters for their lower and upper limits
-    event: str = "event_id"
-    market: str = "market_type"
     names: tuple[str, ...] = ("event_name",)  # columns that `q` searches in addition to the player
     age: str = "oldest_odds_age_seconds"
     alternate: str | None = "is_alternate_line"
@@ -36,13 +34,13 @@ class OpportunityKind(NamedTuple):
 
 
 def _sides(*sides: str) -> tuple[pl.Expr, pl.Expr]:
-    prices = [american_of(pl.col(side).struct.field("odds").struct.field("american")) for side in sides]
+    prices = [american_of(pl.col(side).struct.field("odds_american")) for side in sides]
     return pl.min_horizontal(prices), pl.max_horizontal(prices)
 
 
 _LEGS = pl.col("legs").list.eval(american_of(pl.element().struct.field("odds_american"))).list
 _PRICE = american_of(pl.col("odds_american"))
-_START = {"start_time": Sort("start_time"), "time": Sort("start_time")}
+_START = {"start_time": Sort("event_start_time"), "time": Sort("event_start_time")}
 _PLACE = {"sport": Sort("sport"), "market": Sort("market_type")}
 _CONFIDENCE, _KELLY, _BOOKS = Sort("confidence_score"), Sort("kelly_percent"), Sort("book_count")
 
@@ -61,7 +59,7 @@ KINDS: Mapping[str, OpportunityKind] = {
                 ("market_width", "", "max_hold"), ("kelly_percent", "min_kelly", "max_kelly"),
                 ("confidence_score", "min_confidence", "max_confidence"),
             ),
-            event="game_id", market="market", names=("game", "selection"),
+            names=("event_name", "selection"),
         ),
         OpportunityKind(
             "arbitrage", "arb", ARBITRAGE, "profit_percent", _LEGS.min(), _LEGS.max(),

@@ -228,7 +228,7 @@ def test_json_is_the_library_s_answer_rounded(run: Run) -> None:
         assert list(document[name][0]) == frame.columns
     first = document["ev"][0]
     assert first["ev_percentage"] == round(found.ev["ev_percentage"][0], 4)
-    assert re.fullmatch(r"2026-10-\d\dT\d\d:\d\d:\d\dZ", first["start_time"])
+    assert re.fullmatch(r"2026-10-\d\dT\d\d:\d\d:\d\dZ", first["event_start_time"])
     assert isinstance(document["low_hold"][0]["side1"]["deep_links"], dict)
     assert "-0.0" not in re.findall(r"-0\.0+\b", out)
 

@@ -106,12 +106,14 @@ def test_a_low_hold_explained() -> None:
 
 def test_a_middle_explained() -> None:
     odds = table(spread("a", -3.5, 1.9, None), spread("b", -6.5, None, 1.85), spread("pinnacle", -4.5, 1.9, 2.0))
-    row = next(m for m in ask(find_middles, odds) if (m["side1"]["book"], m["side2"]["book"]) == ("a", "b"))
+    row = next(m for m in ask(find_middles, odds) if (m["side1"]["sportsbook"], m["side2"]["sportsbook"]) == ("a", "b"))
     told = explain(odds, row["id"], now=MOMENT)
     assert told.kind == "middle"
     assert {(book, role) for (book, _), role in roles(told).items()} == {("a", "leg"), ("b", "leg")}
     assert told.opportunity["middle_numbers"] == [4, 5, 6]
-    assert stakes(told) == pytest.approx({side["book"]: side["stake_percent"] for side in (row["side1"], row["side2"])})
+    assert stakes(told) == pytest.approx(
+        {side["sportsbook"]: side["stake_percent"] for side in (row["side1"], row["side2"])}
+    )
     assert "-3.5 at a, odds 1.9, stake" in str(told)
     assert "+6.5 at b, odds 1.85, stake" in str(told)
 

@@ -170,7 +170,7 @@ def check_low_hold(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
     engine = tabulate(
         (
             (row["event_id"], row["is_live"], size_of(row["line"]),
-             order((tuple(sorted(row[side]["books"])), round(row[side]["odds"]["decimal"], 9))
+             order((tuple(sorted(row[side]["books"])), round(row[side]["odds_decimal"], 9))
                    for side in ("side1", "side2", "side3") if row[side] is not None)),
             (row["hold_percentage"],),
         )
@@ -211,7 +211,7 @@ def check_ev(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
         slow.append((key, figures))
     engine = []
     for row in found:
-        key = (row["game_id"], row["is_live"], size_of(row["line"]), row["sportsbook"], row["sharp_book"],
+        key = (row["event_id"], row["is_live"], size_of(row["line"]), row["sportsbook"], row["sharp_book"],
                round(row["odds_decimal"], 9))  # fmt: skip
         confidence = 0.0 if key in untimed else row["confidence_score"]
         engine.append(
@@ -226,7 +226,7 @@ def check_middles(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
     engine: dict[Hashable, list[dict[str, Any]]] = defaultdict(list)
     for row in found:
         sides = (row["side1"], row["side2"])
-        legs = [(side["book"], round(side["odds"]["decimal"], 9), side["line"]) for side in sides]
+        legs = [(side["sportsbook"], round(side["odds_decimal"], 9), side["line"]) for side in sides]
         engine[row["event_id"], order(legs)].append(row)
     slow: dict[Hashable, list[Any]] = defaultdict(list)
     for middle in twin.middles:

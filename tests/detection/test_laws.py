@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from support.boards import BOOKS, COLUMNS, MARKETS, build, frame, meant
+from support.boards import BOOKS, COLUMNS, MARKETS, build, frame, meant, unnumbered
 from support.effort import less
 from support.hazards import HAZARDS, NOW, SECOND, Row
 from support.rows import (
@@ -73,7 +73,7 @@ def everything(odds: pl.DataFrame, **words: Any) -> dict[str, pl.DataFrame]:
 
 def alike(first: dict[str, pl.DataFrame], second: dict[str, pl.DataFrame]) -> None:
     for kind in KINDS:
-        left, right = (frames[kind].sort("id") for frames in (first, second))
+        left, right = (unnumbered(frames[kind]).sort("id") for frames in (first, second))
         assert left.equals(right), (kind, left, right)
 
 
@@ -90,7 +90,7 @@ def test_the_order_of_rows_changes_nothing(plan: Plan, seed: int, guarded: bool)
     words = {} if guarded else OPEN
     first, second = everything(frame(rows), **words), everything(frame(mixed), **words)
     for kind in KINDS:
-        assert first[kind].equals(second[kind]), kind
+        assert unnumbered(first[kind]).equals(unnumbered(second[kind])), kind
 
 
 @few
@@ -143,7 +143,7 @@ def test_a_view_with_its_reference_outside(plan: Plan, data: st.DataObject) -> N
     offered = {leg["sportsbook"] for arb in found["arbitrage"]["legs"].to_list() for leg in arb}
     assert offered <= books
     for side in ("side1", "side2"):
-        assert {m["book"] for m in found["middles"][side].to_list()} <= books
+        assert {m["sportsbook"] for m in found["middles"][side].to_list()} <= books
 
 
 @few
@@ -189,7 +189,7 @@ def test_fair_probabilities_of_a_market_sum_to_one(plan: Plan, method: str) -> N
     assume(rows)
     found = find_low_hold(frame(rows), guards=[], max_hold=30.0, method=method, now=MOMENT)
     for low in found.iter_rows(named=True):
-        fair = [low[side]["odds"]["fair_probability"] for side in ("side1", "side2", "side3") if low[side]]
+        fair = [low[side]["fair_probability"] for side in ("side1", "side2", "side3") if low[side]]
         if method == "worst_case":
             assert None in fair or sum(fair) <= 1.0 + 1e-9
         else:
@@ -246,19 +246,19 @@ def test_every_result_says_what_it_is(plan: Plan) -> None:
     found = everything(frame(rows), **OPEN)
     for e in found["ev"].iter_rows(named=True):
         p, d = e["fair_probability"], e["net_odds"]
-        assert e["ev_percentage"] == e["ev_percent"] == pytest.approx((p * d - 1.0) * 100.0)
+        assert e["ev_percentage"] == pytest.approx((p * d - 1.0) * 100.0)
         assert e["kelly_percent"] == pytest.approx(max(0.0, (p * d - 1.0) / (d - 1.0)))
         assert oddsengine.american_to_decimal(e["no_vig_odds"]) == pytest.approx(1.0 / p)
-        assert e["sharp_book"] == e["devig_book"] != e["sportsbook"]
+        assert e["sharp_book"] != e["sportsbook"]
         assert 0.0 <= e["confidence_score"] <= 100.0
         push = e["push_probability"] or 0.0
         assert 0.0 <= push < 1.0
         assert e["ev_per_stake"] == pytest.approx(e["ev_percentage"] * (1.0 - push))
     for m in found["middles"].iter_rows(named=True):
-        assert m["side1"]["book"] != m["side2"]["book"]
+        assert m["side1"]["sportsbook"] != m["side2"]["sportsbook"]
         assert m["middle_numbers"]
         assert m["middle_size"] > 0.0
-        total_ = m["side1"]["odds"]["probability"] + m["side2"]["odds"]["probability"]
+        total_ = m["side1"]["implied_probability"] + m["side2"]["implied_probability"]
         assert m["worst_case_loss"] == pytest.approx((1.0 / total_ - 1.0) * 100.0)
         assert m["worst_case_loss"] >= -20.0 - 1e-6
         best = (2.0 / total_ - 1.0) * 100.0
@@ -381,10 +381,10 @@ def test_fields_of_an_edge() -> None:
     )  # fmt: skip
     value = ask(find_ev, odds, method="power")[0]
     expected = dict(
-        game_id="e", ev_percentage=5.0, odds_american=110.0, odds_decimal=2.1, no_vig_odds=100.0, fair_probability=0.5,
+        event_id="e", ev_percentage=5.0, odds_american=110.0, odds_decimal=2.1, no_vig_odds=100.0, fair_probability=0.5,
         market_width=(2.0 / 1.95 - 1.0) * 100.0, devig_method="power", sharp_book="pinnacle", selection="Over",
-        selection_type="over", market="total_points", line=220.5, sportsbook="a", sport="basketball", league="nba",
-        game="Los Angeles Lakers @ Boston Celtics", is_live=False, kelly_percent=0.05 / 1.1, book_count=3,
+        selection_type="over", market_type="total_points", line=220.5, sportsbook="a", sport="basketball", league="nba",
+        event_name="Los Angeles Lakers @ Boston Celtics", is_live=False, kelly_percent=0.05 / 1.1, book_count=3,
         arb_available=True, arb_profit=(1.0 / (1.0 / 2.1 + 1.0 / 1.95) - 1.0) * 100.0, is_player_prop=False,
         possibly_stale=True, oldest_odds_age_seconds=90.0, warnings=["POTENTIALLY_STALE_ODDS"], push_probability=0.0,
         ev_per_stake=5.0, is_alternate_line=False, shared_feed=[], market_segment="full_game", net_odds=2.1,
@@ -564,7 +564,7 @@ def test_an_alternate_line_is_not_the_line_most_books_quote() -> None:
 def between(odds: pl.DataFrame, **words: Any) -> list[dict[str, Any]]:
     """The middles of a's over, or home, and b's under, or away."""
     found = ask(find_middles, odds, guards=[], **words)
-    return [m for m in found if (m["side1"]["book"], m["side2"]["book"]) == ("a", "b")]
+    return [m for m in found if (m["side1"]["sportsbook"], m["side2"]["sportsbook"]) == ("a", "b")]
 
 
 def test_a_middle_needs_a_whole_number_between_and_two_books() -> None:
@@ -839,15 +839,15 @@ _TIME = pl.Datetime("us", "UTC")
 _TEXTS = pl.List(pl.String)
 
 EV: dict[str, Any] = dict(
-    id=_T, game_id=_T, external_event_id=_T, selection_id=_T, ev_percentage=_F, odds_american=_F,
+    id=_T, event_id=_T, external_event_id=_T, selection_id=_T, ev_percentage=_F, odds_american=_F,
     odds_decimal=_F, no_vig_odds=_F, fair_probability=_F, market_width=_F, devig_method=_T, sharp_book=_T,
-    selection=_T, market=_T, line=_F, sportsbook=_T, game=_T, sport=_T, league=_T, home_team=_T, away_team=_T,
-    start_time=_TIME, is_live=_B, confidence_score=_F, kelly_percent=_F, book_count=_I, arb_available=_B,
+    selection=_T, market_type=_T, line=_F, sportsbook=_T, event_name=_T, sport=_T, league=_T, home_team=_T,
+    away_team=_T, event_start_time=_TIME, is_live=_B, confidence_score=_F, kelly_percent=_F, book_count=_I, arb_available=_B,
     arb_profit=_F, is_player_prop=_B, player_name=_T, stat_category=_T, possibly_stale=_B,
     oldest_odds_age_seconds=_F, warnings=_TEXTS, detected_at=_TIME,
 )  # fmt: skip
 OUR_EV: dict[str, Any] = dict(
-    ev_percent=_F, devig_book=_T, team_side=_T, market_segment=_T, selection_type=_T, net_odds=_F,
+    row=pl.UInt32, team_side=_T, market_segment=_T, selection_type=_T, net_odds=_F,
     push_probability=_F, ev_per_stake=_F, is_alternate_line=_B, shared_feed=_TEXTS, odds_id=_T,
     unconfirmed=_B,
     reference=_T, ev_vs_sharp=_F, ev_low=_F, ev_high=_F, ev_error=_F, prob_positive=_F, flags=_TEXTS, kelly_shrunk=_F,
@@ -855,32 +855,33 @@ OUR_EV: dict[str, Any] = dict(
 )  # fmt: skip
 ARBITRAGE: dict[str, Any] = dict(
     id=_T, event_id=_T, event_name=_T, sport=_T, league=_T, market_type=_T, line=_F, profit_percent=_F,
-    implied_total=_F, is_live=_B, start_time=_TIME, is_alternate_line=_B, possibly_stale=_B,
+    implied_total=_F, is_live=_B, event_start_time=_TIME, is_alternate_line=_B, possibly_stale=_B,
     oldest_odds_age_seconds=_F, warnings=_TEXTS, game_state=("period", "clock", "score_home", "score_away"),
     ev_available=_B, ev_percentage=_F, is_player_prop=_B, player_name=_T, stat_category=_T,
     legs=["sportsbook", "selection", "odds_american", "odds_decimal", "implied_probability", "stake_percent",
-    "timestamp", "external_event_id", "selection_id", "market_id"], detected_at=_TIME,
+    "last_seen_at", "external_event_id", "selection_id", "market_id", "row"], detected_at=_TIME,
 )  # fmt: skip
 OUR_ARBITRAGE: dict[str, Any] = dict(
     home_team=_T, away_team=_T, team_side=_T, market_segment=_T, book_count=_I,
-    unconfirmed=_B, devig_book=_T,
+    unconfirmed=_B, sharp_book=_T,
 )  # fmt: skip
-MIDDLE_SIDE = ("book", "selection", "line", "odds", "stake_percent", "odds_age_seconds", "deep_link")
+PRICE = ("odds_american", "odds_decimal", "implied_probability", "fair_probability", "row")
+MIDDLE_SIDE = ("sportsbook", "selection", "line", *PRICE, "stake_percent", "odds_age_seconds", "deep_link")
 MIDDLES: dict[str, Any] = dict(
     id=_T, event_id=_T, event_name=_T, sport=_T, league=_T, market_type=_T, side1=MIDDLE_SIDE,
     side2=MIDDLE_SIDE, middle_size=_F, middle_numbers=pl.List(_I), middle_probability=_F, expected_value=_F,
     quality_score=_F, detected_at=_TIME,
 )  # fmt: skip
 OUR_MIDDLES: dict[str, Any] = dict(
-    home_team=_T, away_team=_T, start_time=_TIME, is_live=_B, worst_case_loss=_F, best_case_profit=_F,
+    home_team=_T, away_team=_T, event_start_time=_TIME, is_live=_B, worst_case_loss=_F, best_case_profit=_F,
     break_even_percent=_F, is_guaranteed_profit=_B, key_numbers=pl.List(_I), probability_source=_T,
     odds_age_seconds=_F, is_player_prop=_B, player_name=_T, stat_category=_T, team_side=_T,
     market_segment=_T, warnings=_TEXTS, unconfirmed=_B,
 )  # fmt: skip
-HOLD_SIDE = ("selection", "books", "line", "odds", "deep_links")
+HOLD_SIDE = ("selection", "books", "line", *PRICE, "rows", "deep_links")
 LOW_HOLD: dict[str, Any] = dict(
     id=_T, event_id=_T, event_name=_T, sport=_T, league=_T, market_type=_T, line=_F, home_team=_T,
-    away_team=_T, start_time=_TIME, hold_percentage=_F, is_live=_B, all_books=_TEXTS, side1=HOLD_SIDE,
+    away_team=_T, event_start_time=_TIME, hold_percentage=_F, is_live=_B, all_books=_TEXTS, side1=HOLD_SIDE,
     side2=HOLD_SIDE, detected_at=_TIME,
 )  # fmt: skip
 OUR_LOW_HOLD: dict[str, Any] = dict(
@@ -919,11 +920,45 @@ def test_frames_have_the_published_fields_and_ours(kind: str, rows: list[Row | R
         has_fields(found.schema[name], wanted)
 
 
-def test_odds_of_sides_have_their_fields() -> None:
-    found = everything(table(*a_bit_of_all()), guards=[], min_middle_ev=None)
-    for kind, side, probability in (("middles", "side1", "probability"), ("low_hold", "side2", "implied_probability")):
-        odds = found[kind][side].struct.field("odds").struct.fields
-        assert set(odds) == {"american", "decimal", probability, "fair_probability"}
+@pytest.mark.parametrize("rows", [[], a_bit_of_all()])
+def test_rows_legs_and_sides_join_back_and_keep_the_columns_of_the_input(rows: list[Row | Rows]) -> None:
+    given = table(*rows)
+    odds = given.with_columns(note=pl.int_range(pl.len()).cast(pl.String), id=pl.lit("own"), kelly_percent=1.0)
+    odds = odds.with_columns(pl.Series("tags", [[at] for at in range(odds.height)], dtype=pl.List(pl.Int64)))
+    found = everything(odds, guards=[], min_middle_ev=None)
+    plain = everything(given, guards=[], min_middle_ev=None)
+    ev = found["ev"]
+    assert ev.columns[-6:] == ["note", "tags", "market_type", "odds_decimal", "ev_percentage", "row"]
+    assert ev.drop("note", "tags", "odds_id").equals(plain["ev"].drop("odds_id"))  # a name that results have is theirs
+    legs = [ev, found["arbitrage"].explode("legs").drop_nulls("legs")["legs"].struct.unnest()]
+    for kind, sides in (("low_hold", ("side1", "side2", "side3")), ("middles", ("side1", "side2"))):
+        legs += [found[kind][side].drop_nulls().struct.unnest() for side in sides]
+    for each in legs:
+        assert each.schema["note"] == pl.String
+        joined = each.join(odds.with_row_index("row", 1), on="row", suffix="_given", maintain_order="left")
+        assert joined.height == each.height
+        for name in ("selection", "odds_decimal", "note", "tags"):
+            assert joined[name].equals(joined[f"{name}_given"])
+        assert "sportsbook" not in each.columns or joined["sportsbook"].equals(joined["sportsbook_given"])
+    for side in found["low_hold"]["side1"].to_list():
+        assert [odds["sportsbook"][at - 1] for at in side["rows"]] == side["books"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_printed_result_says_what_to_bet(kind: str) -> None:
+    with pl.Config(tbl_width_chars=400, tbl_cols=8):
+        said = str(everything(table(*a_bit_of_all()), guards=[], min_middle_ev=None)[kind])
+    figure = {"ev": "ev_percentage", "arbitrage": "profit_percent", "low_hold": "hold_percentage"}
+    assert all(f" {name} " in said for name in ("event_name", "market_type", figure.get(kind, "expected_value")))
+
+
+def test_an_earlier_name_of_a_column_names_its_successor() -> None:
+    odds = table(total("a", 220.5, 2.1, 1.75), total("b", 220.5, 1.75, 2.1))
+    bets = find_ev(odds, sharp="b", guards=[])
+    with pytest.raises(oddsengine.OddsError, match=r"'game_id' is now 'event_id'"):
+        oddsengine.kelly_portfolio(bets.rename({"event_id": "game_id"}))
+    with pytest.raises(oddsengine.OddsError, match=r"'market' is now 'market_type'"):
+        oddsengine.arbitrage_plan(find_arbitrage(odds).rename({"market_type": "market"}), bankroll=100)
 
 
 def test_props_carry_player_and_stat() -> None:
@@ -978,9 +1013,9 @@ def test_a_leg_of_a_middle_whose_other_side_nobody_quotes() -> None:
     (found,) = (
         each
         for each in ask(find_middles, odds, min_ev=None)
-        if {each["side1"]["book"], each["side2"]["book"]} == {"a", "b"}
+        if {each["side1"]["sportsbook"], each["side2"]["sportsbook"]} == {"a", "b"}
     )
     share = {1.9: 1.0 / 1.9, 1.95: 1.0 / 1.95}
     for side in (found["side1"], found["side2"]):
-        d, fair = side["odds"]["decimal"], side["odds"]["fair_probability"]
+        d, fair = side["odds_decimal"], side["fair_probability"]
         assert fair == pytest.approx(share[d] / max(sum(share.values()), 1.0))

@@ -330,7 +330,9 @@ def test_a_leg_of_a_middle_may_be_as_generous_as_its_kind_of_market(gap: float, 
     """Of a prop by 0.41, where a main line allows 0.30."""
     ladder = [prop(book, "A", 20.5, 1.9, 1.9) + prop(book, "A", 23.5, 2.5, 1.54) for book in "bcde"]
     board = table(prop("a", "A", 20.5, odds_at(-gap), None), *ladder)
-    assert [row["side1"]["book"] for row in ask(find_middles, board, min_ev=None, guards=["ev_cap"])] == ["a"] * shown
+    assert [row["side1"]["sportsbook"] for row in ask(find_middles, board, min_ev=None, guards=["ev_cap"])] == [
+        "a"
+    ] * shown
 
 
 def test_what_rests_on_a_doubtful_reference_is_unconfirmed() -> None:
@@ -386,7 +388,7 @@ def test_of_two_close_prices_the_lower_stays(gap: float, kept: bool) -> None:
     board = table(twice, total("b", 220.5, 1.8, 1.98))
     assert aside(board) == ({0: "duplicate_outcome"} if kept else dict.fromkeys((0, 1), "duplicate_outcome"))
     found = ask(find_low_hold, board, max_hold=10.0)
-    assert found[0]["side1"]["odds"]["decimal"] == (2.0 if kept else 1.8)
+    assert found[0]["side1"]["odds_decimal"] == (2.0 if kept else 1.8)
 
 
 def test_one_price_of_each_of_two_books_is_no_duplicate() -> None:

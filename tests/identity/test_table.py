@@ -477,7 +477,7 @@ def test_quarter_lines_and_pushes_in_middles() -> None:
     fields = {**LA_LIGA, "market": "total_goals"}
     board = table(total("a", 2.0, 1.6, None, **fields), total("b", 3.25, None, 1.6, **fields),
                   total("pinnacle", 2.5, 1.95, 1.95, **fields))  # fmt: skip
-    (middle,) = [m for m in ask(find_middles, board) if m["side1"]["book"] == "a"]
+    (middle,) = [m for m in ask(find_middles, board) if m["side1"]["sportsbook"] == "a"]
     assert middle["middle_numbers"] == [3]
     assert middle["middle_size"] == 1.25
 

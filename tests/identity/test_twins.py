@@ -39,7 +39,7 @@ def edges(board: list[Row]) -> dict[tuple[str, str, str], float]:
     frames = find_ev(odds, method="power", min_ev=-90.0, now=NOW), view.opportunities().ev
     table, live = (
         {
-            (row["sportsbook"], row["market"], row["selection_type"]): round(row["ev_percentage"], 6)
+            (row["sportsbook"], row["market_type"], row["selection_type"]): round(row["ev_percentage"], 6)
             for row in frame.iter_rows(named=True)
         }
         for frame in frames

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live.test_engine import KINDS, SEEDS, WIDE, apply, few, same_frames, tape
 from polars.testing import assert_frame_equal
-from support.boards import build
+from support.boards import build, unnumbered
 from support.hazards import HAZARDS, NOW, SECOND, Row
 from support.live_strategies import PAUSES, Feed, Step, feed, moment, row_ids
 from support.rows import whatever_is_found
@@ -64,7 +64,7 @@ def same(ours: ReadState, theirs: ReadState, *, detected: bool = True) -> None:
     assert ours.ids == theirs.ids
     assert ours.found.set_aside == theirs.found.set_aside
     for kind in KINDS:
-        frames = [getattr(each.found, kind).sort("id") for each in (ours, theirs)]
+        frames = [unnumbered(getattr(each.found, kind)).sort("id") for each in (ours, theirs)]
         frames = frames if detected else [frame.drop("detected_at") for frame in frames]
         assert_frame_equal(*frames, check_exact=True)
 

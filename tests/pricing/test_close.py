@@ -473,9 +473,9 @@ def test_middles_and_low_holds_take_their_fair_probabilities_from_the_close() ->
     fair = {int(t): float(v.close.segment[v.groups.segments[m]]) for m, t in enumerate(v.groups.threshold)}
     held = oddsengine.find_low_hold(odds, max_hold=20.0, now=NOW, guards=[])
     for row in held.to_dicts():
-        over = row["side1"]["odds"]["fair_probability"]
+        over = row["side1"]["fair_probability"]
         assert over == pytest.approx(fair[round(row["line"] * 100.0)])
-        assert over + row["side2"]["odds"]["fair_probability"] == pytest.approx(1.0)
+        assert over + row["side2"]["fair_probability"] == pytest.approx(1.0)
     assert held.height == 3
     points = np.array([[750, 750, 850, 850], [750, 750, 950, 950]])
     links, some = tails.curves(v.groups, question.forms), np.zeros(2, np.int64)
@@ -491,7 +491,7 @@ def test_middles_and_low_holds_take_their_fair_probabilities_from_the_close() ->
     for row in middles.to_dicts():
         for side, sign in (("side1", 1), ("side2", -1)):
             over = fair[round(row[side]["line"] * 100.0)]
-            assert row[side]["odds"]["fair_probability"] == pytest.approx(over if sign > 0 else 1.0 - over)
+            assert row[side]["fair_probability"] == pytest.approx(over if sign > 0 else 1.0 - over)
     assert middles.height
 
 

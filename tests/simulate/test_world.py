@@ -71,7 +71,7 @@ class Board:
 
 def parts(row: Row, market: str) -> tuple[str, str, str, float | None]:
     """What `World` asks of a bet, out of a result row or one of its legs."""
-    return row.get("game_id") or row["event_id"], market, row["selection"], row.get("line")
+    return row["event_id"], market, row["selection"], row.get("line")
 
 
 def clustered(values: list[tuple[Any, float]]) -> tuple[float, float]:
@@ -365,7 +365,7 @@ def honest(seed: int) -> Seen:
         for row in shown.ev.filter(pl.col("ev_percentage") >= FLAGGED).iter_rows(named=True):
             key = row["id"], can_judge(row, world.now, prices)
             if key not in bets:
-                bets[key] = row, world.chances(*parts(row, row["market"])).returns(row["net_odds"])
+                bets[key] = row, world.chances(*parts(row, row["market_type"])).returns(row["net_odds"])
         surebets |= {(row["id"], row["profit_percent"]): row for row in shown.arbitrage.iter_rows(named=True)}
         hunt.look(true_markets(world), markets_of(world, shown.arbitrage))
     world.finish()
@@ -380,14 +380,14 @@ def honest(seed: int) -> Seen:
 
 def can_judge(row: Row, now: datetime, prices: Prices) -> bool:
     """Whether a +EV row's reference is recent, and in play no older than the price that it judges."""
-    age = (now - prices.seen_at(Leg(row["sportsbook"], *parts(row, row["market"])))).total_seconds()
+    age = (now - prices.seen_at(Leg(row["sportsbook"], *parts(row, row["market_type"])))).total_seconds()
     newer = bool(row["oldest_odds_age_seconds"] < age + 1e-3)
     return not row["possibly_stale"] and (not row["is_live"] or newer)
 
 
 def settled_bet(seed: int, world: World, row: Row, true: float) -> Bet:
-    realised = world.settle(row["net_odds"], *parts(row, row["market"]))
-    return Bet((seed, row["game_id"]), row["is_live"], row["ev_per_stake"] / 100.0, true, realised)
+    realised = world.settle(row["net_odds"], *parts(row, row["market_type"]))
+    return Bet((seed, row["event_id"]), row["is_live"], row["ev_per_stake"] / 100.0, true, realised)
 
 
 def settled_surebet(world: World, row: Row) -> float:
@@ -441,7 +441,7 @@ def test_true_arbitrages_are_found() -> None:
 def opportunities(shown: oe.Opportunities) -> Iterator[tuple[str, list[tuple[Leg, float]]]]:
     """Everything that is shown: its kind, and all the prices it rests on."""
     for row in shown.ev.iter_rows(named=True):
-        yield "ev", [(Leg(row["sportsbook"], *parts(row, row["market"])), row["odds_decimal"])]
+        yield "ev", [(Leg(row["sportsbook"], *parts(row, row["market_type"])), row["odds_decimal"])]
     for row in shown.arbitrage.iter_rows(named=True):
         yield (
             "arbitrage",
@@ -455,10 +455,10 @@ def opportunities(shown: oe.Opportunities) -> Iterator[tuple[str, list[tuple[Leg
             yield (
                 kind,
                 [
-                    (Leg(book, *parts(row | side, row["market_type"])), side["odds"]["decimal"])
+                    (Leg(book, *parts(row | side, row["market_type"])), side["odds_decimal"])
                     for side in (row["side1"], row["side2"], row.get("side3"))
                     if side
-                    for book in side.get("books", [side.get("book")])
+                    for book in side.get("books", [side.get("sportsbook")])
                 ],
             )
 

@@ -355,3 +355,19 @@ def frame(rows: Sequence[Row]) -> pl.DataFrame:
     return table.with_columns(pl.from_epoch(name, time_unit="us").dt.replace_time_zone("UTC") for name in times).select(
         list(COLUMNS)
     )
+
+
+def unnumbered(found: pl.DataFrame) -> pl.DataFrame:
+    """A result without the positions of its prices in the input: a live board has none."""
+    return found.select(
+        _unnumbered(pl.col(name), dtype).alias(name) for name, dtype in found.schema.items() if name != "row"
+    )
+
+
+def _unnumbered(column: pl.Expr, dtype: Any) -> pl.Expr:
+    if isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct):
+        return column.list.eval(_unnumbered(pl.element(), dtype.inner))
+    if isinstance(dtype, pl.Struct):
+        fields = [column.struct.field(field.name) for field in dtype.fields if field.name not in ("row", "rows")]
+        return pl.when(column.is_not_null()).then(pl.struct(fields))
+    return column

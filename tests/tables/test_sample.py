@@ -67,12 +67,7 @@ def legs_of_arbitrages(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def legs_of_middles(frame: pl.DataFrame) -> pl.DataFrame:
-    sides = [
-        frame.select("event_id", pl.col(side).struct.unnest()).with_columns(
-            sportsbook="book", odds_decimal=pl.col("odds").struct.field("decimal")
-        )
-        for side in ("side1", "side2")
-    ]
+    sides = [frame.select("event_id", pl.col(side).struct.unnest()) for side in ("side1", "side2")]
     return pl.concat(sides)
 
 
@@ -81,7 +76,7 @@ def legs_of_low_holds(frame: pl.DataFrame) -> pl.DataFrame:
         frame.filter(pl.col(side).struct.field("selection").is_not_null())
         .select("event_id", pl.col(side).struct.unnest())
         .select("event_id", "selection", "line", pl.col("books").list.first().alias("sportsbook"),
-                odds_decimal=pl.col("odds").struct.field("decimal"))
+                "odds_decimal")
         for side in ("side1", "side2", "side3")
     ]  # fmt: skip
     return pl.concat(sides)
@@ -133,7 +128,7 @@ def test_only_planted_middles(found: Opportunities, table: OddsTable) -> None:
 
 
 def test_every_edge_is_true(found: Opportunities, table: OddsTable) -> None:
-    rows = priced(found.ev.rename({"game_id": "event_id"}), table)
+    rows = priced(found.ev, table)
     worth = rows["true_probability"] * rows["odds_decimal"] - 1.0
     assert worth.min() > -0.005  # type: ignore[operator]
     assert not rows["planted"].fill_null("").str.starts_with("hazard").any()

@@ -171,8 +171,8 @@ def _opportunities(name: str, table: pl.DataFrame) -> Iterator[Opportunity]:
     raw, steady = kind.encoding.with_prints(table)
     about = table.select(
         pl.col(kind.value).alias("value"), kind.low.alias("low"), kind.high.alias("high"),
-        pl.col(kind.event).alias("event"), pl.col("sport", "league").fill_null(""),
-        pl.col(kind.market).alias("market"), "is_live",
+        pl.col("event_id").alias("event"), pl.col("sport", "league").fill_null(""),
+        pl.col("market_type").alias("market"), "is_live",
     )  # fmt: skip
     columns = [
         map(sys.intern, column) if column.dtype == pl.String else column.to_list() for column in about

@@ -109,8 +109,11 @@ def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> l
         return source
     if isinstance(source, np.ndarray):
         return _numbers(name, source)
-    column = frame[source]
     kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    nested = [one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)]
+    if nested and source not in frame.columns:  # of columns beside it
+        return list(_rows(nested[0], frame, f"{path}.", own))
+    column = frame[source]
     if float in kinds:
         return _numbers(name, column.to_numpy())
     if name in _TIMES:
@@ -127,7 +130,7 @@ def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> l
         if name in _BOOK_LISTS:
             return [list(map(book_id, each)) for each in lists]
         return [each or [] for each in lists] if column.null_count() else lists
-    if nested := [one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)]:
+    if nested:
         if column.null_count() == len(column):
             return [None] * len(column)
         return _with_nulls(_rows(nested[0], _present(column).struct.unnest(), f"{path}.", own), column)

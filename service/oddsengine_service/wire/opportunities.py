@@ -78,7 +78,16 @@ class Ev(msgspec.Struct, frozen=True):
 
 
 EV = RowEncoding(
-    Ev, lambda *_: {"ev_percent": "ev_percentage", "devig_book": "sharp_book", "odds_decimal_net": "net_odds"}
+    Ev,
+    lambda *_: {
+        "game_id": "event_id",
+        "game": "event_name",
+        "market": "market_type",
+        "start_time": "event_start_time",
+        "ev_percent": "ev_percentage",
+        "devig_book": "sharp_book",
+        "odds_decimal_net": "net_odds",
+    },
 )
 
 
@@ -148,10 +157,16 @@ def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame) -> Own:
     ends = frame["legs"].list.len().to_numpy().astype(np.int64).cumsum()
     stake = np.round(flat(frame["legs"]).struct.unnest()["stake_percent"].to_numpy(), 4)
     stake[ends - 1] = 100.0 - (np.add.reduceat(stake, np.r_[0, ends[:-1]]) - stake[ends - 1])
-    return {"ev_percent": "ev_percentage", "legs.stake_percent": stake}
+    return {
+        "start_time": "event_start_time", "ev_percent": "ev_percentage", "devig_book": "sharp_book",
+        "legs.timestamp": "last_seen_at", "legs.stake_percent": stake,
+    }  # fmt: skip
 
 
 ARBITRAGE = RowEncoding(Arbitrage, _arbitrage)
+
+
+_PRICE_OF_SIDE = {"side.odds.american": "odds_american", "side.odds.decimal": "odds_decimal"}
 
 
 class HoldOdds(msgspec.Struct, frozen=True):
@@ -215,7 +230,8 @@ def _low_hold(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     urls = [{book_id(link["sportsbook"]): link["deep_link"] for link in some} for some in links]
     return {
         "confidence": 100.0 * np.exp(-age / fades), "odds_age_seconds": "oldest_odds_age_seconds",
-        "game_state": [None] * frame.height, "side.odds.probability": "implied_probability",
+        "game_state": [None] * frame.height, "start_time": "event_start_time", **_PRICE_OF_SIDE,
+        "side.odds.probability": "implied_probability",
         "side.odds_ids": [dict(zip(*pair, strict=True)) for pair in zip(books, ids, strict=True)],
         "side.max_bets": [
             {book: rounded(most) for book, most in zip(*pair, strict=True) if most is not None}
@@ -301,12 +317,16 @@ def _middle(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     """
     numbers, keys = frame["middle_numbers"].to_list(), frame["key_numbers"].to_list()
     chances, teams = frame["middle_probability"].to_list(), frame["team_side"].to_list()
-    implied = sides["odds"].struct.unnest()["probability"].to_numpy().reshape(2, -1)
+    implied = sides["implied_probability"].to_numpy().reshape(2, -1)
     stake = np.round(sides["stake_percent"][: frame.height].to_numpy(), 4)
     sure, worst = frame["is_guaranteed_profit"].to_numpy(), frame["worst_case_loss"].to_numpy()
     names = zip(teams, frame["home_team"].to_list(), frame["away_team"].to_list(), strict=True)
     return {
         "roi_percentage": "expected_value",
+        "start_time": "event_start_time",
+        **_PRICE_OF_SIDE,
+        "side.book": "sportsbook",
+        "side.odds.probability": "implied_probability",
         "guaranteed_roi": np.where(sure, worst, np.nan),
         "key_number_probability": np.array([
             0.0 if not key else chance if set(inside) <= set(key) else np.nan
@@ -318,7 +338,7 @@ def _middle(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
         "side.stake_percent": np.concatenate([stake, 100.0 - stake]),
         "side.deep_link": [
             url or home_page(book_id(book))
-            for url, book in zip(sides["deep_link"].to_list(), sides["book"].to_list(), strict=True)
+            for url, book in zip(sides["deep_link"].to_list(), sides["sportsbook"].to_list(), strict=True)
         ],
     }  # fmt: skip
 

@@ -32,11 +32,15 @@ SIX = {"odds_decimal", "decimal", "fair_probability", "implied_probability", "pr
 AMERICAN = {"odds_american", "no_vig_odds", "american"}
 BOOKS = {"sportsbook", "book"}
 OTHER_NAMES = {
-    "ev": {"ev_percent": "ev_percentage", "devig_book": "sharp_book", "odds_decimal_net": "net_odds"},
-    "arbitrage": {"ev_percent": "ev_percentage"},
-    "low_hold": {"odds_age_seconds": "oldest_odds_age_seconds"},
-    "middles": {"roi_percentage": "expected_value"},
-}
+    "ev": {"ev_percent": "ev_percentage", "devig_book": "sharp_book", "odds_decimal_net": "net_odds",
+           "game_id": "event_id", "game": "event_name", "market": "market_type", "start_time": "event_start_time"},
+    "arbitrage": {"ev_percent": "ev_percentage", "devig_book": "sharp_book", "start_time": "event_start_time",
+                  "timestamp": "last_seen_at"},
+    "low_hold": {"odds_age_seconds": "oldest_odds_age_seconds", "start_time": "event_start_time"},
+    "middles": {"roi_percentage": "expected_value", "start_time": "event_start_time"},
+}  # fmt: skip
+OF_SIDES = {"book": "sportsbook", "american": "odds_american", "decimal": "odds_decimal",
+            "probability": "implied_probability"}  # fmt: skip
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=6)
 WORDS = ("draftkings", "Nikola Jokić", 'a "b"\\\n\u2028', "", "home", "away", "\x00\x1f")
 NUMBERS = (-100.0, -0.00001, 1e-6, 112.125, 0.0, 3.0, 1e6)
@@ -45,7 +49,7 @@ STRUCTS: list[type[msgspec.Struct]] = [*(kind.encoding.struct for kind in KINDS.
 NEVER_NULL = {
     "sportsbook", "book", "net_odds", "id", "side1", "side2", "odds", "legs", "books", "all_books", "odds_ids",
     "deep_links", "deep_link", "max_bets", "warnings", "middle_numbers", "key_numbers", "worst_case_loss",
-    "stake_percent",
+    "stake_percent", "row", "rows", "each",
     *(field.name for one in STRUCTS for field in msgspec.structs.fields(one) if field.type in (float, int, bool)),
 } | {"american", "decimal", "implied_probability", "probability", "line", "fair_probability"}  # fmt: skip
 NULLABLE = {"line": {"ev", "arbitrage", "low_hold"}, "fair_probability": {"ev", "low_hold"}}
@@ -70,7 +74,7 @@ def value(rng: random.Random, kind: str, name: str, dtype: Any) -> Any:
         return [value(rng, kind, inner, dtype.inner) for _ in range(count)]
     if dtype == pl.Float64:
         return rng.choice((*NUMBERS, rng.uniform(-1e4, 1e4), rng.random()))
-    if dtype == pl.Int64:
+    if dtype.is_integer():
         return rng.randint(0, 9)
     if dtype == pl.Boolean:
         return rng.random() < 0.5
@@ -129,7 +133,7 @@ def own(kind: str, row: Mapping[str, Any]) -> dict[str, Any]:
             "key_number_probability": (
                 0.0 if not keys else row["middle_probability"] if set(inside) <= set(keys) else None
             ),
-            "market_overround": 100.0 * (sum(side["odds"]["probability"] for side in sides) - 1.0),
+            "market_overround": 100.0 * (sum(side["implied_probability"] for side in sides) - 1.0),
             "is_team_total": row["team_side"] is not None,
             "team_name": row[f"{row['team_side']}_team"] if row["team_side"] in ("home", "away") else None,
         }
@@ -161,14 +165,14 @@ def field_of(name: str, kind: Any, row: Mapping[str, Any], value: Any, other: Ma
         links = {book: own.get(book) or home(book) for book in books}
         return {book: link for book, link in links.items() if link}
     if name == "deep_link":
-        return value or home(row["book"])
-    if name == "probability" and "implied_probability" in row:  # of low holds: another name of it
-        value = row["implied_probability"]
+        return value or home(row["sportsbook"])
     nested = [one for one in (*kinds, *get_args(kind)) if isinstance(one, type) and issubclass(one, msgspec.Struct)]
+    if name == "odds":
+        return fields(nested[0], row, other)
     if nested and value is not None:
         if isinstance(value, list):
             return [fields(nested[0], each, other) for each in value]
-        return fields(nested[0], value, {})
+        return fields(nested[0], value, OF_SIDES if name.startswith("side") else {})
     if name in ("books", "all_books"):
         return [catalog.book(book).id for book in value]
     if value is None:
@@ -239,9 +243,9 @@ def test_numbers_that_are_not_finite_are_null() -> None:
 
 def test_a_low_hold_of_two_outcomes_has_no_third_side() -> None:
     assert LowHold.__struct_fields__[-1] == "game_state"
-    odds = {"american": 100.0, "decimal": 2.0, "implied_probability": 0.5, "fair_probability": None}
+    odds = {"odds_american": 100.0, "odds_decimal": 2.0, "implied_probability": 0.5, "fair_probability": None}
     of_books = {"books": ["b"], "deep_links": [], "odds_ids": ["1"], "max_bets": [None]}
-    side = {"selection": "a", "line": 0.0, "odds": odds, **of_books}
+    side = {"selection": "a", "line": 0.0, **odds, **of_books}
     row = dict.fromkeys(LOW_HOLD_SCHEMA) | {"is_live": False, "side1": side, "side2": side, "all_books": ["b"]}
     (raw,) = KINDS["low_hold"].encoding.raw(pl.DataFrame([row], schema=LOW_HOLD_SCHEMA))
     found = msgspec.json.decode(raw)
@@ -255,8 +259,8 @@ def test_a_low_hold_of_two_outcomes_has_no_third_side() -> None:
 ])  # fmt: skip
 def test_the_probability_of_key_numbers(inside: list[int], keys: list[int], chance: float | None) -> None:
     """That of the middle where all its numbers are key numbers; of some alone nobody says it."""
-    odds = {"american": 100.0, "decimal": 2.0, "probability": 0.5, "fair_probability": 0.5}
-    side = {"book": "b", "selection": "a", "line": 1.5, "odds": odds, "stake_percent": 50.0}
+    odds = {"odds_american": 100.0, "odds_decimal": 2.0, "implied_probability": 0.5, "fair_probability": 0.5}
+    side = {"sportsbook": "b", "selection": "a", "line": 1.5, **odds, "stake_percent": 50.0}
     row = dict.fromkeys(MIDDLES_SCHEMA) | {"middle_probability": 0.125, "side1": side, "side2": side}
     frame = pl.DataFrame([row | {"middle_numbers": inside, "key_numbers": keys}], schema=MIDDLES_SCHEMA)
     (raw,) = KINDS["middles"].encoding.raw(frame)
@@ -265,9 +269,9 @@ def test_the_probability_of_key_numbers(inside: list[int], keys: list[int], chan
 
 @pytest.mark.parametrize("share", [33.333349, 12.345651])
 def test_the_stakes_of_a_middle_sum_to_100(share: float) -> None:
-    odds = {"american": 100.0, "decimal": 2.0, "probability": 0.5, "fair_probability": 0.5}
+    odds = {"odds_american": 100.0, "odds_decimal": 2.0, "implied_probability": 0.5, "fair_probability": 0.5}
     sides = [
-        {"book": "b", "selection": "a", "line": 1.5, "odds": odds, "stake_percent": percent}
+        {"sportsbook": "b", "selection": "a", "line": 1.5, **odds, "stake_percent": percent}
         for percent in (share, 100.0 - share)
     ]
     row = dict.fromkeys(MIDDLES_SCHEMA) | {"side1": sides[0], "side2": sides[1], "key_numbers": []}

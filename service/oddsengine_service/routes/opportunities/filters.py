@@ -33,10 +33,10 @@ def matching(table: OpportunityTable, query: Mapping[str, Any], kind: Opportunit
         _where(table, columns, meant, query[name]) for name, columns, meant in _MEANINGS if query.get(name) is not None
     ]
     if query.get("market") is not None:
-        columns = ("sport", kind.market, *kind.distinct_by)
+        columns = ("sport", "market_type", *kind.distinct_by)
         parts.append(_where(table, columns, values.in_markets, query["market"]))
     if query.get("event") is not None:
-        coded = table.coded(kind.event)
+        coded = table.coded("event_id")
         parts.append(coded.where([value in query["event"] for value in coded.values]))
     if query.get("q") is not None:
         names = [_where(table, (name,), values.containing, query["q"]) for name in (*kind.names, "player_name")]
@@ -48,7 +48,7 @@ def matching(table: OpportunityTable, query: Mapping[str, Any], kind: Opportunit
         parts.append(table.flags(kind.alternate) != query["is_main_line"])
     if query.get("max_odds_age") is not None:  # an unknown age fails the condition
         parts.append(table.numbers(kind.age) <= query["max_odds_age"])
-    start = table.times("start_time")
+    start = table.times("event_start_time")
     for name in ("date", "date_range"):
         if query.get(name) is not None:
             begin, end = filters.span(query[name], now)

@@ -184,7 +184,7 @@ def rows_of(context: Context, kind: OpportunityKind, table: OpportunityTable, pl
     stateless = table.stateless(places)
     if not (state or refs or games or stateless):
         return rows
-    events = table.coded(kind.event)
+    events = table.coded("event_id")
     for at, place in enumerate(places):
         game = state_of(games.get(events.values[events.codes[place]]))
         if state or refs or game is not None or place in stateless:
@@ -231,7 +231,7 @@ def _ev_view(context: Context, unknown: dict[str, list[str]]) -> dict[str, Any] 
 
 
 def _ev_meta(_: Context, listing: MatchingRows) -> dict[str, Any]:
-    counted = {"by_sportsbook": "sportsbook", "by_sport": "sport", "by_market": "market"}
+    counted = {"by_sportsbook": "sportsbook", "by_sport": "sport", "by_market": "market_type"}
     return {"last_update": format_time(listing.now), "summary": listing.summary("ev", "ev_percentage", **counted)}
 
 

@@ -59,7 +59,7 @@ def _summed(table: OpportunityTable | None, places: Longs) -> MiddlesSummary:
     value = table.numbers("expected_value")[places]
     best = int(places[int(value.argmax())])
     books: dict[str, int] = {}
-    for side in ("side1.book", "side2.book"):
+    for side in ("side1.sportsbook", "side2.sportsbook"):
         for book, n in table.coded(side).counts(places).items():
             ident = catalog.book(book).id
             books[ident] = books.get(ident, 0) + n
