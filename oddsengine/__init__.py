@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from oddsengine.backtesting.scan import SCAN_SCHEMA
     from oddsengine.backtesting.strategy import TRADES_SCHEMA, Backtest, Strategy, Trader, backtest
     from oddsengine.backtesting.tearsheet import tear_sheet, write_tear_sheet
+    from oddsengine.commands.show import show
     from oddsengine.compiling.compilation import compile_kernels
     from oddsengine.compiling.loading import load_kernels
     from oddsengine.detection.explain import Explanation, explain
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         find_middles,
         markets,
         rejected,
+        why,
     )
     from oddsengine.detection.question import prepare
     from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
@@ -140,8 +142,10 @@ __all__ = [
     "resume",
     "round_stakes",
     "scan_history",
+    "show",
     "source",
     "tear_sheet",
+    "why",
     "write_table",
     "write_tear_sheet",
 ]
@@ -152,12 +156,13 @@ _MODULES = {
     "backtesting.scan": "SCAN_SCHEMA",
     "backtesting.strategy": "Backtest Strategy TRADES_SCHEMA Trader backtest",
     "backtesting.tearsheet": "tear_sheet write_tear_sheet",
+    "commands.show": "show",
     "compiling.compilation": "compile_kernels",
     "compiling.loading": "load_kernels",
     "detection.explain": "Explanation explain",
     "detection.fair": "FAIR_COLUMNS",
     "detection.finders": (
-        "Opportunities fair find_all find_arbitrage find_ev find_low_hold find_middles markets rejected"
+        "Opportunities fair find_all find_arbitrage find_ev find_low_hold find_middles markets rejected why"
     ),
     "detection.question": "prepare",
     "detection.results": "ARBITRAGE_SCHEMA EV_SCHEMA LOW_HOLD_SCHEMA MIDDLES_SCHEMA",

@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from oddsengine.commands.layout import Column
+from oddsengine.commands.layout import table as text_table
 from oddsengine.detection.results import bet, number, total_team
 from oddsengine.maths.odds import format_american
 from oddsengine.tables.spreadsheets import safe_text
@@ -251,6 +252,18 @@ MARKETS = Report(
     _markets,
 )  # fmt: skip
 KINDS = {"ev": EV, "arb": ARBITRAGE, "low-hold": LOW_HOLD, "middles": MIDDLES}
+
+
+def table_text(
+    report: Report, frame: pl.DataFrame, rows: int, width: int | None, *, bold: bool = False, more: str = ""
+) -> str:
+    """Format a frame with a title; `more` is what shows all of the `rows` if it has fewer."""
+    title = f"{report.title} ({rows:,})"
+    if not frame.height:
+        return title + "\nnone"
+    groups = [report.cells(row) for row in frame.iter_rows(named=True)]
+    left = [f"... and {rows - frame.height:,} more; {more} shows all"] if rows > frame.height else []
+    return "\n".join([title, *text_table(report.columns, groups, width, bold=bold), *left])
 
 
 # ---- values ----

@@ -14,9 +14,8 @@ from typing import Any
 import polars as pl
 
 from oddsengine.catalog.reasons import GUARDS, NAMES
-from oddsengine.commands.layout import table as text_table
 from oddsengine.commands.output import bold, echo, notice, terminal, wrapped, write
-from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, format_time, records
+from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, format_time, records, table_text
 from oddsengine.detection.books import absent, refused
 from oddsengine.detection.empty import no_valid_row
 from oddsengine.detection.explain import explain
@@ -190,18 +189,11 @@ def _show(
         frame = next(iter(cut.values()))
         write(csv_text(records(frame), frame.columns), arguments.output)
     else:
-        parts = [_table(report, frame, results[report].height, bool(arguments.output)) for report, frame in cut.items()]
+        width, strong = (None, False) if arguments.output else (terminal(), bold())
+        parts = [
+            table_text(report, frame, results[report].height, width, bold=strong, more="--limit 0")
+            for report, frame in cut.items()
+        ]
         write("\n\n".join([*parts, wrapped(summary)]) + "\n", arguments.output)
         return
     print(wrapped(summary), file=sys.stderr)
-
-
-def _table(report: Report, frame: pl.DataFrame, height: int, to_file: bool) -> str:  # noqa: FBT001
-
-    title = f"{report.title} ({height:,})"
-    if not frame.height:
-        return title + "\nnone"
-    groups = [report.cells(row) for row in frame.iter_rows(named=True)]
-    lines = text_table(report.columns, groups, None if to_file else terminal(), bold=bold() and not to_file)
-    more = height - frame.height
-    return "\n".join([title, *lines, *([f"... and {more:,} more; --limit 0 shows all"] if more else [])])

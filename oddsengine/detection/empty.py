@@ -1,8 +1,14 @@
-"""Why a search found nothing, in one sentence: the input is unusable, or there is no fair price to compare with."""
+"""Why a search found nothing, in one sentence.
+
+The input is unusable, or there is no fair price to compare with; otherwise the best prices are not good enough.
+"""
 
 from dataclasses import replace
 
-from oddsengine.detection import ev
+import polars as pl
+
+from oddsengine.columns import SECOND
+from oddsengine.detection import arbitrage, ev
 from oddsengine.detection.question import Question, set_aside
 from oddsengine.detection.sweep import Wants
 from oddsengine.pricing.references import CLOSE
@@ -35,10 +41,30 @@ def _rejections(question: Question) -> tuple[int, int, str]:
     if not lost:
         return rows, 0, ""
     most = sorted(counts.items(), key=lambda count: -count[1])[:3]
-    listed = ", ".join(f"{name} {count:,}" for name, count in most)
-    moment = question.moment()
-    as_of = f"; ages are those at {moment:%Y-%m-%dT%H:%M:%SZ}" if most[0][0] == "stale" and moment else ""
-    return rows, lost, f"{listed}{as_of}"
+    old = most[0][0] == "stale" and 2 * lost >= rows
+    counts_ = [f"{name} {count:,}{_too_old(question) if name == 'stale' else ''}" for name, count in most]
+    return rows, lost, ", ".join(counts_) + (_of_days(question) if old else "")
+
+
+def _too_old(question: Question) -> str:
+    moment, limits = question.moment(), question.view.limits
+    if moment is None:
+        return ""
+    live = f", {limits.stale_live_s:g} s in play," if question.table["is_live"].any() else ""
+    return f" (older than {limits.stale_prematch_s / 60.0:g} minutes{live} at {moment:%Y-%m-%dT%H:%M:%SZ})"
+
+
+def _of_days(question: Question) -> str:
+    """Say that prices of several days are no board."""
+    seen = question.table["last_seen_at"].drop_nulls().cast(pl.Int64)
+    first, last = seen.quantile(0.01), seen.quantile(0.99)
+    days = 0.0 if first is None or last is None else (last - first) / (86_400.0 * SECOND)
+    if days < 1.0:
+        return ""
+    return (
+        f"; prices over {days:.0f} days are a history, not a board: backtest, audit and scan_history read it, and a "
+        "filter on last_seen_at leaves one moment"
+    )
 
 
 def no_fair_price(question: Question, sharp: object, option: str = "sharp") -> str:
@@ -59,9 +85,28 @@ def no_fair_price(question: Question, sharp: object, option: str = "sharp") -> s
             "no fair price: +EV compares a price with at least two other books that quote the whole market, and no "
             f"usable price here has them; {option} names a reference instead{also}"
         )
+    wide = f", with a hold of at most {100.0 * v.limits.reference_wide:g} %"
     if sharp is not None:
-        return f"no fair price: no usable price here is in a market that a {option} book quotes in full{also}"
+        return f"no fair price: no usable price here is in a market that a {option} book quotes in full{wide}{also}"
     return (
-        "no fair price: no usable price here is in a market that a sharp book of the catalog quotes in full; "
+        f"no fair price: no usable price here is in a market that a sharp book of the catalog quotes in full{wide}; "
         f"{option} names a reference{also}"
     )
+
+
+def best_found(question: Question) -> str:
+    """Say how many rows are usable, and how good the best price and the best arbitrage are."""
+    rows, lost, listed = _rejections(question)
+    said = f"{rows - lost:,} of {rows:,} rows are usable{f' (rejected: {listed})' if lost else ''}"
+    cap = 100.0 * question.view.limits.arbitrage_cap
+    everything = Wants.from_thresholds(min_ev=-100.0, min_profit=-99.0, max_profit=cap)
+    most = replace(question, wants=everything)
+    hits = ev.find_hits(most)
+    edge = hits.edge[~ev.over_cap(most, hits)]
+    if edge.size:
+        said += f"; the best price has an EV of {100.0 * edge.max():.2f} %"
+    arbs = arbitrage.find_hits(most)
+    total = arbs.legs.total[~arbitrage.over_cap(most, arbs)]
+    if total.size:
+        said += f"; all outcomes of a market, at the best prices of two books or more, pay {100.0 / total.min():.2f} %"
+    return said

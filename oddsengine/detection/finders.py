@@ -439,6 +439,55 @@ def why_no_ev(
     return empty.unusable(question) or empty.no_fair_price(question, sharp, option)
 
 
+def why(
+    odds: IntoFrame,
+    *,
+    books: Iterable[str] | None = None,
+    sharp: Sharp = None,
+    method: str | None = None,
+    commission: Commission = None,
+    guards: Guards = None,
+    now: datetime | None = None,
+) -> str:
+    """Say why a finder finds nothing, or little, in a table.
+
+    Parameters
+    ----------
+    odds
+        Prices, one per row; see `ODDS_SCHEMA`.
+    books, sharp, method, commission, guards, now
+        As given to the finder; see `find_ev`.
+
+    Returns
+    -------
+    str
+        The sentence of the finders' `OddsWarning`, if no row is valid, if guards reject nearly all, or if no price has
+        a fair price to compare with. Otherwise how many rows are usable, and how good the best prices are. `rejected`
+        lists the rejected rows with their reasons.
+
+    Examples
+    --------
+    >>> odds = pl.DataFrame(
+    ...     {
+    ...         "event_id": "e1",
+    ...         "market_type": "total_points",
+    ...         "sportsbook": ["pinnacle", "pinnacle", "fanduel", "fanduel"],
+    ...         "selection": ["Over", "Under", "Over", "Under"],
+    ...         "line": 220.5,
+    ...         "odds_decimal": [1.95, 1.95, 2.0, 1.9],
+    ...     }
+    ... )
+    >>> why(odds, sharp="pinnacle").split("; ")[:2]
+    ['4 of 4 rows are usable', 'the best price has an EV of 0.00 %']
+    >>> why(odds).partition(":")[0]
+    'no fair price'
+    """
+    chosen = {"books": books, "sharp": sharp, "method": method, "commission": commission, "guards": guards, "now": now}
+    return why_no_ev(odds, **chosen) or empty.best_found(  # type: ignore[arg-type]
+        board.ask(prepare(odds, guards, now), books, sharp, method, commission, Wants.from_thresholds())
+    )
+
+
 def rejected(
     odds: IntoFrame,
     *,

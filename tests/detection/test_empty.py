@@ -33,7 +33,7 @@ def test_every_row_is_invalid(find: Any) -> None:
 @pytest.mark.parametrize("find", FINDERS[:2], ids=lambda find: find.__name__)
 def test_nearly_all_are_stale(find: Any) -> None:
     moment = f"{MOMENT:%Y-%m-%dT%H:%M:%SZ}"
-    with nothing(f"32 of 34 rows are rejected: stale 32; ages are those at {moment}"):
+    with nothing(rf"32 of 34 rows are rejected: stale 32 \(older than 10 minutes at {moment}\)$"):
         find(stale(), now=MOMENT)
     with nothing("34 of 34 rows are rejected: stale 34"):
         find(stale(), now=MOMENT + timedelta(hours=1))
@@ -53,13 +53,36 @@ def test_two_books_have_no_fair_price() -> None:
         oe.find_ev(TWO_BOOKS, sharp="pinnacle")
 
 
+def test_why_is_the_sentence_of_the_warning() -> None:
+    for odds, words in ((INVALID, {}), (stale(), {"now": MOMENT}), (TWO_BOOKS, {}), (TWO_BOOKS, {"sharp": "pinnacle"})):
+        with pytest.warns(oe.OddsWarning) as said:
+            oe.find_ev(odds, **words)
+        assert [str(each.message) for each in said] == [oe.why(odds, **words)]
+
+
+def test_why_without_a_reason_says_how_good_the_best_prices_are() -> None:
+    said = oe.why(TWO_BOOKS, sharp="fanduel")
+    edge = oe.find_ev(TWO_BOOKS, sharp="fanduel", min_ev=-100)["ev_percentage"][0]
+    profit = oe.find_arbitrage(TWO_BOOKS, min_profit=-99)["profit_percent"][0]
+    assert said.startswith("4 of 4 rows are usable; ")
+    assert f"EV of {edge:.2f} %" in said
+    assert f"pay {100 + profit:.2f} %" in said
+    assert oe.why(TWO_BOOKS.clear()) == "0 of 0 rows are usable"
+
+
+def test_prices_of_days_are_a_history() -> None:
+    days = [TWO_BOOKS.with_columns(pl.col("last_seen_at") - timedelta(days=day)) for day in range(12)]
+    assert "prices over 11 days are a history, not a board: backtest" in oe.why(pl.concat(days))
+    assert "history" not in oe.why(pl.concat([TWO_BOOKS, days[9][:3]]), sharp="fanduel")
+
+
 def test_rejected_rows_are_counted() -> None:
     """A book that quotes the market, but whose rows are rejected, does not quote it in full."""
     wrong = table(moneyline("draftkings", 1.70, 2.22), moneyline("pinnacle", 1.68, 2.24))
     first = pl.col("selection") == wrong["selection"][2]
     misspelt = pl.when((pl.col("sportsbook") == "pinnacle") & first).then(pl.lit("Somebody Else"))
     wrong = wrong.with_columns(misspelt.otherwise("selection").alias("selection"), selection_type=None)
-    with nothing(r"quotes in full; \d of 4 rows are rejected: "):
+    with nothing(r"quotes in full, .* 5 %; \d of 4 rows are rejected: "):
         oe.find_ev(wrong, sharp="pinnacle")
 
 

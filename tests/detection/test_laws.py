@@ -842,8 +842,8 @@ EV: dict[str, Any] = dict(
     id=_T, event_id=_T, external_event_id=_T, selection_id=_T, ev_percentage=_F, odds_american=_F,
     odds_decimal=_F, no_vig_odds=_F, fair_probability=_F, market_width=_F, devig_method=_T, sharp_book=_T,
     selection=_T, market_type=_T, line=_F, sportsbook=_T, event_name=_T, sport=_T, league=_T, home_team=_T,
-    away_team=_T, event_start_time=_TIME, is_live=_B, confidence_score=_F, kelly_percent=_F, book_count=_I, arb_available=_B,
-    arb_profit=_F, is_player_prop=_B, player_name=_T, stat_category=_T, possibly_stale=_B,
+    away_team=_T, event_start_time=_TIME, is_live=_B, confidence_score=_F, kelly_percent=_F, book_count=_I,
+    arb_available=_B, arb_profit=_F, is_player_prop=_B, player_name=_T, stat_category=_T, possibly_stale=_B,
     oldest_odds_age_seconds=_F, warnings=_TEXTS, detected_at=_TIME,
 )  # fmt: skip
 OUR_EV: dict[str, Any] = dict(

@@ -1,0 +1,59 @@
+"""The short view says what `oddsengine scan` says, of any result, and only of results."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import oddsengine as oe
+from oddsengine.tables.sample import SAMPLE_BOARD
+from oddsengine_cli import main
+
+ODDS = oe.read_odds(SAMPLE_BOARD)
+FOUND = oe.find_all(ODDS)
+
+
+def test_it_is_the_table_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scan", "--sample", "--limit", "0"]) == 0
+    assert str(oe.show(FOUND, rows=0)) == capsys.readouterr().out.rpartition("\n\n")[0]
+
+
+@pytest.mark.parametrize(("name", "at"), [("ev", 0), ("arbitrage", 1), ("low_hold", 2), ("middles", 3)])
+def test_each_kind_is_recognised(name: str, at: int) -> None:
+    frame = getattr(FOUND, name)
+    whole = str(oe.show(FOUND, rows=3)).split("\n\n")
+    for given in (frame, frame.lazy(), frame.to_pandas(), frame.to_arrow()):
+        assert str(oe.show(given, rows=3)) == whole[at]
+    empty = str(oe.show(frame.clear()))
+    assert empty.endswith(" (0)\nnone")
+    assert f"... and {frame.height - 2:,} more; rows=0 shows all" in str(oe.show(frame, rows=2))
+
+
+def test_markets_and_rejected_rows() -> None:
+    assert str(oe.show(oe.markets(ODDS))).startswith("Markets (")
+    assert str(oe.show(oe.rejected(ODDS))).startswith("Rejected rows (")
+
+
+def test_a_notebook_shows_the_same_cells_escaped() -> None:
+    first = FOUND.ev.head(1).with_columns(sportsbook=pl.lit("<b>&"))
+    html = oe.show(first)._repr_html_()
+    assert '<td style="text-align: left">&lt;b&gt;&amp;</td>' in html
+    assert "<b>&" not in html
+    assert f"{first['ev_percentage'].item():.2f}</td>" in html
+    assert first["id"].item() not in html  # ids are in the frame
+    assert oe.show(FOUND, rows=1)._repr_html_().count("<table>") == 4
+    assert "<p>none</p>" in oe.show(first.clear())._repr_html_()
+
+
+def test_what_is_no_result(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"needs a result of find_ev, .* got the columns id, sportsbook, "):
+        oe.show(ODDS)
+    with pytest.raises(ValueError, match=r"lacks 'line'"):
+        oe.show(FOUND.ev.drop("line"))
+    with pytest.raises(ValueError, match=r"'game' is now 'event_name'"):
+        oe.show(FOUND.ev.select(game="event_name"))
+    with pytest.raises(TypeError, match=r"result: .* got pathlib.PosixPath"):
+        oe.show(tmp_path)  # type: ignore[arg-type]
+    for rows in (-1, 1.5, None):
+        with pytest.raises(ValueError, match="rows must be a whole number"):
+            oe.show(FOUND.ev, rows=rows)  # type: ignore[arg-type]
