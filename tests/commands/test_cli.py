@@ -119,7 +119,7 @@ def test_devig_shows_all_methods(run: Run) -> None:
 def test_devig_says_where_there_is_no_answer(run: Run) -> None:
     status, out, _ = run("devig", "1.01", "1.01", "100.5", "--all-methods")
     assert status == 0
-    assert "no solution for these prices: additive, worst_case" in out
+    assert "no solution for these prices: additive, goto, worst_case" in out
     _, out, _ = run("devig", "1.01", "1.01", "100.5", "--method", "additive", "--format", "json")
     assert json.loads(out)["outcomes"][0]["fair_probability"] is None
 
