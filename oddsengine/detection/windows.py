@@ -128,9 +128,9 @@ def middle_probability(
     >>> middle_probability("nfl", "spread", -2.5, 3.5).round(4).item()  # a win by exactly 3
     0.0895
     >>> middle_probability("nba", "total", [220.5, 220.5], [222.5, 224.5], prob=0.52, at=221.5).round(4).tolist()
-    [0.0436, 0.0869]
+    [0.0435, 0.087]
     >>> middle_probability("soccer", "spread", -0.5, 1.5, expected_total=2.7).round(4).item()
-    0.2303
+    0.2523
     """
     return middle_value(
         sport, market_type, line1, line2, 2.0, 2.0, prob=prob, at=at, league=league, expected_total=expected_total
