@@ -84,7 +84,7 @@ def test_a_method_is_the_same_everywhere(method: Any, name: str) -> None:
 
 
 def test_no_blend_has_the_close() -> None:
-    with pytest.raises(ValueError, match="a blend must be of .*, got 'close'"):
+    with pytest.raises(ValueError, match=r"a blend must be of .*, got 'close'"):
         oe.find_ev(table(moneyline("c", 2.2, 1.7)), method={"close": 1.0, "shin": 1.0})
     with pytest.raises(ValueError, match=r"method must be one of .*, close .or an alias.*, got 'guess'"):
         oe.find_ev(table(moneyline("c", 2.2, 1.7)), method="guess")
