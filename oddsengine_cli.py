@@ -20,6 +20,10 @@ COMMANDS = {
     "devig": "fair probabilities of one market",
     "kelly": "Kelly stakes as fractions of a bankroll",
     "stakes": "stakes with the same payout for every outcome",
+    "parlay": "price and EV of independent legs together, with or without a boost",
+    "hedge": "stakes on the other side of an open bet",
+    "free-bet": "what is kept of a free bet by hedging it",
+    "middle": "probability and EV of a middle from its two lines",
     "record": "apply batches of prices and record them to a tape",
     "replay": "replay a tape",
     "archive": "write tapes as Parquet, a Delta table that polars, DuckDB, Dask and Spark read",
@@ -45,6 +49,9 @@ _EXAMPLES = """examples:
   oddsengine devig 1.87 2.05 --method shin
   oddsengine kelly --prob 0.55 --odds +100 --fraction 0.5 --bankroll 1000
   oddsengine stakes 2.10 2.05 --total 100 --step 5
+  oddsengine parlay +150 -110 --probs 42%,53% --boost 30
+  oddsengine hedge +300 -120 --stake 50
+  oddsengine middle nfl spread -2.5 +3.5 --odds -108,-110
   oddsengine record day.tape --simulate 7 --seconds 120 --hazards
   oddsengine replay day.tape --speed 10 --updates -
 """

@@ -12,7 +12,8 @@ from oddsengine import _moved
 from oddsengine._installation import __version__
 from oddsengine.catalog.reasons import GUARDS
 from oddsengine.maths.arbitrage import arbitrage_stakes, hold, round_stakes
-from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
+from oddsengine.maths.calculators import boost, free_bet, hedge, parlay
+from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, devig, devig_groups
 from oddsengine.maths.kelly import kelly, kelly_exclusive
 from oddsengine.maths.odds import (
     american_to_decimal,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     )
     from oddsengine.detection.question import prepare
     from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
+    from oddsengine.detection.windows import middle_probability
     from oddsengine.feeds.reading import read_odds
     from oddsengine.futures import FUTURES_SCHEMA, Futures, FuturesBoard, FuturesField, find_futures
     from oddsengine.live.engine import Engine
@@ -69,6 +71,7 @@ _moved.install()
 __all__ = [
     "ARBITRAGE_SCHEMA",
     "COVER_SCHEMA",
+    "DEVIG_ALIASES",
     "DEVIG_METHODS",
     "EV_SCHEMA",
     "FAIR_COLUMNS",
@@ -106,6 +109,7 @@ __all__ = [
     "arbitrage_stakes",
     "audit",
     "backtest",
+    "boost",
     "calibrate",
     "check_odds",
     "compile_kernels",
@@ -127,12 +131,16 @@ __all__ = [
     "flatten",
     "format_fractional",
     "fractional_to_decimal",
+    "free_bet",
+    "hedge",
     "hold",
     "kelly",
     "kelly_exclusive",
     "kelly_portfolio",
     "load_kernels",
     "markets",
+    "middle_probability",
+    "parlay",
     "parse_fractional",
     "prepare",
     "probability_to_decimal",
@@ -166,6 +174,7 @@ _MODULES = {
     ),
     "detection.question": "prepare",
     "detection.results": "ARBITRAGE_SCHEMA EV_SCHEMA LOW_HOLD_SCHEMA MIDDLES_SCHEMA",
+    "detection.windows": "middle_probability",
     "feeds.reading": "read_odds",
     "futures": "FUTURES_SCHEMA Futures FuturesBoard FuturesField find_futures",
     "live.engine": "Engine",

@@ -373,7 +373,7 @@ def test_every_public_name_is_in_the_page_of_the_api() -> None:
 
 def test_every_command_is_in_its_page() -> None:
     cells = re.findall(r"^\| (`[^|]*) \|", (ROOT / "docs/cli.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(name for cell in cells for name in re.findall(r"`(\w+)`", cell)) == sorted(COMMANDS)
+    assert sorted(name for cell in cells for name in re.findall(r"`([\w-]+)`", cell)) == sorted(COMMANDS)
 
 
 def test_the_figures_of_the_introduction(capsys: pytest.CaptureFixture[str]) -> None:

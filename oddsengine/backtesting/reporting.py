@@ -15,6 +15,7 @@ from oddsengine.backtesting.shown import collect_shown
 from oddsengine.catalog.fair import FLAGS
 from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import NO_TIME, Floats
+from oddsengine.maths.devig import Method
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape
 
@@ -98,7 +99,7 @@ def _text(value: float | None) -> str:
 def audit(
     history: Any,
     *,
-    method: str | None = None,
+    method: Method | None = None,
     sharp: Any = None,
     books: Iterable[str] | None = None,
     guards: Guards = None,

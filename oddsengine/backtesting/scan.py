@@ -31,6 +31,7 @@ from oddsengine.identity.groups import Bytes, Floats, Longs, Words
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
+from oddsengine.maths.devig import Method
 from oddsengine.progress import ticking
 from oddsengine.tables.casts import TIME
 
@@ -262,7 +263,7 @@ def scan_history(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str | None = None,
+    method: Method | None = None,
     kinds: Iterable[str] = KINDS,
     min_ev: float = 0.0,
     min_profit: float = 0.5,

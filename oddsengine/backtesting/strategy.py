@@ -37,6 +37,7 @@ from oddsengine.history.clv import means
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.maths import scoring
+from oddsengine.maths.devig import Method
 from oddsengine.progress import ticking
 from oddsengine.staking.outcomes import profits, settled
 from oddsengine.staking.stakes import bet_table, kelly_portfolio
@@ -128,7 +129,7 @@ class Strategy:
 
     books: tuple[str, ...] | None = None
     sharp: Sharp = None
-    method: str | None = None
+    method: Method | None = None
     commission: Mapping[str, float] | None = None
     min_ev: float = 2.0
     max_ev: float | None = None

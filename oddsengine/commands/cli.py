@@ -22,6 +22,7 @@ from oddsengine.tape import SYNC
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
 _PRICES = """prices are decimal (1.87), American with their sign (+150, -110) or fractional (5/2, evens);
 a whole number of 100 or more without a sign is ambiguous and rejected: write 110.0 or +110"""
+_METHODS = f"{', '.join(DEVIG_METHODS)}, or weights such as shin=0.5,power=0.5"
 
 
 # ---- argument types ----
@@ -180,7 +181,7 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="fair price for +EV: close (default), estimated for the close from at least two other "
         "books, or the reference with its margin removed by one of "
-        f"{', '.join(DEVIG_METHODS)} (power with --sharp)",
+        f"{_METHODS} (power with --sharp)",
     )
     ask.add_argument("--commission", type=_rates, metavar="BOOK=RATE", help="share of winnings, 0.02 for 2 %%")
 
@@ -234,7 +235,7 @@ def _add_devig(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=price.devig_command)
     parser.add_argument("odds", nargs="+", metavar="PRICE", help="one price for each outcome")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--method", default="power", metavar="NAME", help=f"{', '.join(DEVIG_METHODS)} (default power)")
+    which.add_argument("--method", default="power", metavar="NAME", help=f"{_METHODS} (default power)")
     which.add_argument("--all-methods", action="store_true", help="all of them side by side")
     _add_format(parser, "json", "csv")
 
@@ -257,6 +258,78 @@ def _add_stakes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("odds", nargs="+", metavar="PRICE", help="the best price of each outcome")
     parser.add_argument("--total", type=_number, default=100.0, help="total stake (default 100)")
     parser.add_argument("--step", type=_number, help="round stakes to multiples of this, maximising the worst case")
+    parser.add_argument("--limits", metavar="MAX,MAX", help="maximum stake on each outcome; inf for none")
+    _add_format(parser, "json", "csv")
+
+
+def _add_sides(parser: argparse.ArgumentParser) -> None:
+    """Add the two prices of a hedge."""
+    parser.epilog = _PRICES
+    parser.add_argument("odds", metavar="PRICE", help="price of the bet")
+    parser.add_argument("against", metavar="AGAINST", help="price of the other side")
+    parser.add_argument(
+        "--commission", type=_number, default=0.0, metavar="RATE",
+        help="share of winnings that the book of the other side keeps, 0.02 for 2 %% (default 0)",
+    )  # fmt: skip
+    _add_format(parser, "json", "csv")
+
+
+def _add_parlay(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Combine independent legs. Legs of one game are not independent."
+    parser.epilog = _PRICES
+    parser.set_defaults(run=price.parlay_command)
+    parser.add_argument("odds", nargs="+", metavar="PRICE", help="the price of each leg")
+    parser.add_argument("--probs", metavar="P,P", help="fair probabilities of the legs")
+    parser.add_argument(
+        "--boost",
+        type=_percent,
+        default=0.0,
+        metavar="PCT",
+        help="boost of the parlay's winnings in percent, such as 30",
+    )
+    parser.add_argument("--stake", type=_positive, metavar="MONEY", help="show what it pays")
+    parser.add_argument(
+        "--max-extra", type=_positive, metavar="MONEY", help="maximum that the boost adds to the winnings of --stake"
+    )
+    _add_format(parser, "json", "csv")
+
+
+def _add_hedge(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Stakes on the other side of an open bet, for equal profit and for no loss."
+    parser.set_defaults(run=price.hedge_command)
+    parser.add_argument(
+        "--stake", type=_positive, default=100.0, metavar="MONEY", help="stake of the bet (default 100)"
+    )
+    _add_sides(parser)
+
+
+def _add_free_bet(parser: argparse.ArgumentParser) -> None:
+    parser.description = "What is kept of a free bet by hedging it."
+    parser.set_defaults(run=price.free_bet_command)
+    parser.add_argument("--amount", type=_positive, default=100.0, metavar="MONEY", help="the free bet (default 100)")
+    parser.add_argument("--returned", action="store_true", help="its stake is paid back with the winnings")
+    _add_sides(parser)
+
+
+_LINES = """lines are as books write them: of over and under (220.5 222.5), or of one team and the other (-2.5 +3.5)"""
+
+
+def _add_middle(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Probability that two bets on one number both win, from the distribution of scores in a sport."
+    parser.epilog = f"{_LINES}; {_PRICES}"
+    parser.set_defaults(run=price.middle_command)
+    parser.add_argument("sport", metavar="SPORT", help="a sport or league, such as basketball or nfl")
+    parser.add_argument("market", metavar="MARKET", help="total, spread, or another market type with a line")
+    parser.add_argument("line1", type=_number, metavar="LINE", help="line of the first bet")
+    parser.add_argument("line2", type=_number, metavar="LINE", help="line of the second bet")
+    parser.add_argument("--prob", default="0.5", metavar="P", help="fair, of the first bet at --at (default 0.5)")
+    parser.add_argument("--at", type=_number, metavar="LINE", help="line of --prob (default: half way between them)")
+    parser.add_argument("--league", default="", metavar="NAME", help="league with its own distribution, such as ncaaf")
+    parser.add_argument(
+        "--expected-total", type=_positive, metavar="N", help="expected sum of both sides, for spreads of goals or runs"
+    )
+    parser.add_argument("--odds", metavar="PRICE,PRICE", help="prices of the two bets: show stakes and EV")
+    parser.add_argument("--total", type=_positive, default=100.0, metavar="MONEY", help="total stake (default 100)")
     _add_format(parser, "json", "csv")
 
 
@@ -343,8 +416,8 @@ def _add_audit(parser: argparse.ArgumentParser) -> None:
     _add_history(parser)
     parser.add_argument(
         "--method",
-        choices=(*DEVIG_METHODS, "close"),
-        help="method for fair prices (default: close, or power with --sharp)",
+        metavar="NAME",
+        help=f"method for fair prices: close (default), or {_METHODS} (power with --sharp)",
     )
     parser.add_argument(
         "--sharp",
@@ -500,7 +573,8 @@ def _add_compile(parser: argparse.ArgumentParser) -> None:
 
 _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "scan": _add_scan, "explain": _add_explain, "markets": _add_markets, "devig": _add_devig, "kelly": _add_kelly,
-    "stakes": _add_stakes, "record": _add_record, "replay": _add_replay, "archive": _add_archive,
+    "stakes": _add_stakes, "parlay": _add_parlay, "hedge": _add_hedge, "free-bet": _add_free_bet,
+    "middle": _add_middle, "record": _add_record, "replay": _add_replay, "archive": _add_archive,
     "compact": _add_compact, "clv": _add_clv, "audit": _add_audit, "calibrate": _add_calibrate, "feeds": _add_feeds,
     "serve": _add_serve, "mcp": _add_mcp, "watch": _add_watch, "keys": _add_keys, "catalog": _add_catalog,
     "compile": _add_compile,

@@ -18,6 +18,7 @@ from oddsengine.detection.question import Question, Sharp, prepare
 from oddsengine.detection.results import bet, total_team
 from oddsengine.detection.sweep import Wants, ages, market_fair
 from oddsengine.identity.groups import Ints, Longs
+from oddsengine.maths.devig import Method
 from oddsengine.pricing.close import CONSENSUS
 from oddsengine.pricing.references import devig_method
 from oddsengine.tables.schema import OddsTable
@@ -111,7 +112,7 @@ def explain(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str | None = None,
+    method: Method | None = None,
     max_profit: float | None = 10.0,
     commission: Commission = None,
     guards: Guards = None,

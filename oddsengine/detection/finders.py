@@ -37,6 +37,7 @@ from oddsengine.detection.question import PreparedTable, Question, Sharp, prepar
 from oddsengine.detection.results import MARKETS_SCHEMA, REJECTED_SCHEMA
 from oddsengine.detection.sweep import Wants
 from oddsengine.guards.verdicts import main_lines
+from oddsengine.maths.devig import Method
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import OddsError, OddsTable, OddsWarning
 
@@ -73,7 +74,7 @@ def find_ev(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str | None = None,
+    method: Method | None = None,
     min_ev: float = 0.0,
     max_ev: float | None = None,
     commission: Commission = None,
@@ -101,8 +102,8 @@ def find_ev(
         (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. References need not be in `books`.
     method
         What +EV is measured against: "close", the fair price at the close estimated from all other books, or one of
-        `DEVIG_METHODS`, with which the reference is de-vigged. None, the default, is "close", or "power" if `sharp` is
-        given.
+        `DEVIG_METHODS`, an alias or a blend such as ``{"shin": 0.5, "power": 0.5}``, with which the reference is
+        de-vigged. None, the default, is "close", or "power" if `sharp` is given.
     commission
         Rates on winnings by book, fractions below 1 such as 0.02, replacing the catalog's; None, the default, uses the
         catalog.
@@ -160,7 +161,7 @@ def find_arbitrage(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str | None = None,
+    method: Method | None = None,
     min_profit: float = 0.5,
     max_profit: float | None = 10.0,
     commission: Commission = None,
@@ -215,7 +216,7 @@ def find_low_hold(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str | None = None,
+    method: Method | None = None,
     max_hold: float = 2.0,
     commission: Commission = None,
     guards: Guards = None,
@@ -265,7 +266,7 @@ def find_middles(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str | None = None,
+    method: Method | None = None,
     min_size: float = 0.0,
     min_ev: float | None = None,
     max_profit: float | None = 10.0,
@@ -326,7 +327,7 @@ def find_all(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str | None = None,
+    method: Method | None = None,
     min_ev: float = 0.0,
     max_ev: float | None = None,
     min_profit: float = 0.5,
@@ -428,7 +429,7 @@ def why_no_ev(
     *,
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
-    method: str | None = None,
+    method: Method | None = None,
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,
@@ -492,7 +493,7 @@ def rejected(
     odds: IntoFrame,
     *,
     sharp: Sharp = None,
-    method: str | None = None,
+    method: Method | None = None,
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,
@@ -575,7 +576,7 @@ def fair(
     odds: IntoFrame | PreparedTable,
     *,
     sharp: Sharp = None,
-    method: str | None = None,
+    method: Method | None = None,
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,

@@ -26,8 +26,9 @@ from oddsengine.detection.tails import forms
 from oddsengine.guards.verdicts import Verdicts, guard
 from oddsengine.identity.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
 from oddsengine.identity.table import Identity, identify, times
+from oddsengine.maths.devig import Method, method_name
 from oddsengine.pricing import close as fair_close
-from oddsengine.pricing.references import CLOSE, METHODS, book_list, close_input
+from oddsengine.pricing.references import CLOSE, book_list, close_input
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsTable, check_odds
@@ -206,19 +207,19 @@ def references(question: Question, market: Longs, row: Ints | Longs) -> Longs:
 
 
 def ask(
-    prepared: PreparedTable, books: Iterable[str] | None, sharp: Sharp, method: str | None,
+    prepared: PreparedTable, books: Iterable[str] | None, sharp: Sharp, method: Method | None,
     commission: Mapping[str, float] | None, wants: Wants, *, include: Iterable[str] = (),
     fair: catalog.FairTable | None = None,
 ) -> Question:  # fmt: skip
     """Resolve one caller's parameters against a prepared board; `fair` as in `Engine`."""
-    method, more = chosen_method(method, sharp), included(include)
+    name, more = chosen_method(method, sharp), included(include)
     wanted = book_list(books)
     identity = prepared.identity
     naming.check(identity.books, wanted, sharp, commission)
     event = event_hashes(prepared)
-    read_ = estimated(prepared, event, fair) if method == CLOSE else None
+    read_ = estimated(prepared, event, fair) if name == CLOSE else None
     looked = view(
-        identity, prepared.guarded, prepared.off, wanted, sharp, method, commission, suspects="suspect" in more,
+        identity, prepared.guarded, prepared.off, wanted, sharp, name, commission, suspects="suspect" in more,
         board=read_,
     )  # fmt: skip
     return Question(
@@ -235,17 +236,16 @@ def ask(
 INCLUDED = ("suspect",)
 
 
-def chosen_method(method: str | None, sharp: Sharp) -> str:
-    """Validate a method; None is `close`, or `power` if a reference is given."""
+def chosen_method(method: Method | None, sharp: Sharp) -> str:
+    """Resolve a method to its name; None is `close`, or `power` if a reference is given."""
     if method is None:
         return CLOSE if sharp is None else "power"
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
-    if method == CLOSE and sharp is not None:
+    name = method_name(method, (CLOSE,))
+    if name == CLOSE and sharp is not None:
         raise ValueError(
             f"sharp cannot be combined with the method {CLOSE!r}, which uses all other books, got {sharp!r}"
         )
-    return method
+    return name
 
 
 def included(include: Iterable[str]) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ _SHAPES = {
 
 
 @lru_cache(maxsize=1 << 14)
-def _form(family: str, sport: str, league: str, fraction: float) -> tuple[int, float, tuple[float, ...]]:
+def form(family: str, sport: str, league: str, fraction: float) -> tuple[int, float, tuple[float, ...]]:
     """Shape, scale and weights for the number that a family's line divides; the scale is nan without a shape."""
     shape = catalog.shape(family, sport, league)
     if shape is None or not fraction > 0:
@@ -112,7 +112,7 @@ def forms(kinds: Sequence[MarketKind], sports: Iterable[tuple[catalog.Sport, str
     tables: dict[tuple[float, ...], int] = {(): 0}
     for row, kind in enumerate(kinds):
         for (sport_id, league), column in columns.items():
-            shape[row, column], scale[row, column], weights = _form(kind.family, sport_id, league, kind.fraction)
+            shape[row, column], scale[row, column], weights = form(kind.family, sport_id, league, kind.fraction)
             table[row, column] = tables.setdefault(weights, len(tables))
     weight = np.full((len(tables), 1 + max(map(len, tables))), np.nan)
     weight[:, 0] = 1.0

@@ -13,7 +13,7 @@ from oddsengine.futures.board import FuturesBoard
 from oddsengine.futures.evaluation import REASONS, Evaluation, evaluate
 from oddsengine.futures.fields import FuturesField
 from oddsengine.futures.identity import price_id
-from oddsengine.maths.devig import DEVIG_METHODS
+from oddsengine.maths.devig import Method, method_name
 from oddsengine.pricing.references import Reference, book_list
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame, to_polars
@@ -50,7 +50,8 @@ class Futures(NamedTuple):
 
 def find_futures(
     odds: IntoFrame, *, fields: Sequence[FuturesField] = (), books: Collection[str] | None = None,
-    sharp: str | Sequence[str] | None = None, method: str = "power", now: datetime | None = None, outliers: bool = True,
+    sharp: str | Sequence[str] | None = None, method: Method = "power", now: datetime | None = None,
+    outliers: bool = True,
 ) -> Futures:  # fmt: skip
     """Find fair prices, holds and arbitrages of futures with complete fields.
 
@@ -65,7 +66,7 @@ def find_futures(
     sharp
         A reference book, or several in order of preference; None is the catalog's sharp books.
     method
-        One of `DEVIG_METHODS`.
+        One of `DEVIG_METHODS`, an alias, or weights of several, as in `oddsengine.devig`.
     now
         Time at which ages are evaluated; None is the newest time in the table.
     outliers
@@ -89,8 +90,7 @@ def find_futures(
     >>> found.odds.filter(sportsbook="fanduel").select("selection", pl.col("ev_percentage").round(2)).rows()
     [('No', -23.18), ('Yes', 7.39)]
     """
-    if method not in DEVIG_METHODS:
-        raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
+    name = method_name(method)
     named = book_list(books)
     if isinstance(sharp, Mapping):
         raise ValueError(f"sharp must be a book or books in order of preference, got {sharp!r}")
@@ -101,7 +101,7 @@ def find_futures(
     book_ids = None if named is None else {catalog.book(book).id for book in named}
     preferred = None if sharp is None else [catalog.book(book).id for book in Reference.parse(sharp).order]
     sheets = [board.sheets[id_] for id_ in sorted(board.sheets)]
-    judged = [evaluate(sheet, micros(moment), book_ids, preferred, method, outliers=outliers) for sheet in sheets]
+    judged = [evaluate(sheet, micros(moment), book_ids, preferred, name, outliers=outliers) for sheet in sheets]
     prices = pl.concat([prices_of(one, board) for one in judged]) if judged else pl.DataFrame(schema=PRICES_SCHEMA)
     return Futures(
         pl.DataFrame([market_row(one) for one in judged], schema=MARKETS_SCHEMA, orient="row"), prices,

@@ -12,13 +12,16 @@ additive        p_i = q_i - (B - w) / n             none
 power           p_i = q_i ** k                      k > 0; the sum falls from n to 0 as k grows
 odds_ratio      p_i = 1 / (1 + c (d_i - 1))         c > 0; the sum falls from n to 0 as c grows
 logarithmic     the same as odds_ratio
-worst_case      the least of the above, outcome by outcome; the sum is at most w
+goto            p_i = q_i - c sqrt(1 - q_i)         c = (B - w) / sum sqrt(1 - q_i)
+probit          p_i = Phi(Phi^-1(q_i) - s)          s; the sum falls from n to 0 as s grows
+worst_case      the least of multiplicative, additive, power and odds_ratio, outcome by outcome; the sum is at most w
+a blend         the weighted mean of methods
 ==============  ==================================  =================================================
 
 `shin` models one winner and is `nan` for more. Prices that sum to exactly w are returned unchanged.
 
 The whole field is `nan` for an invalid price, fewer contestants than w + 1, a probability outside (0, 1)
-(multiplicative and additive, with strong favourites and many places), or a solver that does not converge.
+(multiplicative, additive and goto, with strong favourites and many places), or a solver that does not converge.
 
 Reference: the methods are those of `oddsengine.maths.devig`. Deriving probabilities of a place from those of a win is
 another problem: D. A. Harville, "Assigning probabilities to the outcomes of multi-entry competitions", Journal of the
@@ -26,13 +29,15 @@ American Statistical Association 68, 1973,
 https://doi.org/10.1080/01621459.1973.10482425.
 """
 
+import math
 from collections.abc import Callable
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from oddsengine.identity.groups import Floats
-from oddsengine.maths.devig import DEVIG_METHODS, devig
+from oddsengine.maths.devig import Method, blend_weights, devig, method_name
 
 _WIDEST = 600.0  # bracket, in the logarithm of the unknown
 _BISECTIONS = 200  # enough to reach one unit in the last place
@@ -58,6 +63,21 @@ def _odds_ratio(odds: Floats, places: int) -> Floats:
     return _solved(lambda c: 1.0 / (1.0 + c * (odds - 1.0)), places)
 
 
+def _goto(odds: Floats, places: int) -> Floats:
+    q, error = 1.0 / odds, np.sqrt((odds - 1.0) / odds)
+    return np.asarray(q - (q.sum() - places) / error.sum() * error)
+
+
+def _probit(odds: Floats, places: int) -> Floats:
+    quantile = NormalDist().inv_cdf
+    scores = [quantile(1.0 / d) if d > 2.0 else -quantile((d - 1.0) / d) for d in odds.tolist()]
+
+    def at(x: float) -> Floats:
+        return np.array([0.5 * math.erfc((math.log(x) - score) / math.sqrt(2.0)) for score in scores])
+
+    return _solved(at, places)
+
+
 def _solved(at: Callable[[float], Floats], places: int) -> Floats:
     """Bisect the logarithm of the unknown; the sum decreases with it."""
     low, high = -_WIDEST, _WIDEST
@@ -78,11 +98,11 @@ def _worst_case(odds: Floats, places: int) -> Floats:
 _PLAIN = (_multiplicative, _additive, _power, _odds_ratio)
 _SOLVERS: dict[str, Callable[[Floats, int], Floats]] = {
     "multiplicative": _multiplicative, "additive": _additive, "power": _power, "odds_ratio": _odds_ratio,
-    "logarithmic": _odds_ratio, "worst_case": _worst_case,
+    "logarithmic": _odds_ratio, "goto": _goto, "probit": _probit, "worst_case": _worst_case,
 }  # fmt: skip
 
 
-def fair(odds: npt.ArrayLike, places: int = 1, method: str = "power") -> Floats:
+def fair(odds: npt.ArrayLike, places: int = 1, method: Method = "power") -> Floats:
     """Return the fair probabilities of one whole field.
 
     Parameters
@@ -91,8 +111,8 @@ def fair(odds: npt.ArrayLike, places: int = 1, method: str = "power") -> Floats:
         Decimal odds of every contestant.
     places : int
         Number of winners.
-    method : str
-        One of `DEVIG_METHODS`.
+    method : str or mapping
+        One of `DEVIG_METHODS`, an alias, or weights of several.
 
     Returns
     -------
@@ -113,17 +133,20 @@ def fair(odds: npt.ArrayLike, places: int = 1, method: str = "power") -> Floats:
     >>> fair([1.4, 1.6, 2.2, 3.5], places=2, method="shin").tolist()
     [nan, nan, nan, nan]
     """
-    if method not in DEVIG_METHODS:
-        raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
+    name = method_name(method)
     if places < 1:
         raise ValueError(f"places must be at least 1, got {places}")
     prices = np.asarray(odds, np.float64)
     if prices.ndim != 1:
         raise ValueError(f"odds must be 1-D, one field, got {prices.ndim}-D")
     if places == 1:
-        return devig(prices, method)
+        return devig(prices, name)
     none = np.full(prices.size, np.nan)
-    if method not in _SOLVERS or prices.size <= places or not ((prices > 1.0) & (prices < np.inf)).all():
+    if prices.size <= places or not ((prices > 1.0) & (prices < np.inf)).all():
         return none
-    probs = _SOLVERS[method](prices, places)
-    return probs if ((probs > 0.0) & (probs < 1.0)).all() else none
+    weights = blend_weights(name)
+    total, probs = math.fsum(weights.values()), np.zeros(prices.size)
+    for each, weight in weights.items():
+        part = _SOLVERS[each](prices, places) if each in _SOLVERS else none
+        probs += weight / total * np.where(((part > 0.0) & (part < 1.0)).all(), part, none)
+    return probs

@@ -29,6 +29,7 @@ from oddsengine.identity.groups import Groups, mix
 from oddsengine.identity.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update, hexadecimal
+from oddsengine.maths.devig import Method
 from oddsengine.maths.odds import decimal_to_american
 from oddsengine.pricing import close as fair_close
 from oddsengine.query.values import league_id, sport_id, team_names
@@ -151,7 +152,7 @@ class ClosingRecorder:
     a job: in the service in order, in a thread of its own.
     """
 
-    def __init__(self, engine: Engine, store: Store, run: Run = at_once, *, method: str | None = None) -> None:
+    def __init__(self, engine: Engine, store: Store, run: Run = at_once, *, method: Method | None = None) -> None:
         self.engine, self.store, self._run = engine, store, run
         self._view = engine.view(method=method, keep=True)
         self._mirror = _Mirror()

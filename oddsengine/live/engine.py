@@ -44,6 +44,7 @@ from oddsengine.live import replica
 from oddsengine.live.replica import ReadState, Replica, Write
 from oddsengine.live.update import Update, ViewChange
 from oddsengine.live.view import View, ViewKey, search
+from oddsengine.maths.devig import Method
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.momentum import LadderSamples, Memory
@@ -665,7 +666,7 @@ class Engine:
         self,
         books: Iterable[str] | None = None,
         sharp: Sharp = None,
-        method: str | None = None,
+        method: Method | None = None,
         *,
         commission: Mapping[str, float] | None = None,
         min_ev: float = 0.0,

@@ -53,6 +53,7 @@ from oddsengine.identity.groups import Ints, Longs, Words
 from oddsengine.identity.layout import BOOK_BITS, UnitColumns
 from oddsengine.identity.table import Identity
 from oddsengine.live.replica import ReadState
+from oddsengine.maths.devig import Method
 from oddsengine.pricing.references import (
     CLOSE,
     FairPrices,
@@ -85,12 +86,12 @@ class ViewKey(NamedTuple):
 
     @classmethod
     def from_parameters(
-        cls, books: Iterable[str] | None, sharp: Sharp, method: str | None,
+        cls, books: Iterable[str] | None, sharp: Sharp, method: Method | None,
         commission: Mapping[str, float] | None, kinds: Iterable[str] = KINDS, include: Iterable[str] = (), /,
         **limits: float | None,
     ) -> "ViewKey":  # fmt: skip
         """Validate the parameters of `Engine.view`."""
-        method = chosen_method(method, sharp)
+        resolved = chosen_method(method, sharp)
         named, by_book = book_list(books), commission_rates(commission)
         some = _kinds(kinds)
         Reference.parse(sharp)
@@ -109,7 +110,7 @@ class ViewKey(NamedTuple):
         chosen = None if named is None else tuple(sorted({catalog.book(book).id for book in named}))
         rates = tuple(sorted(by_book.items()))
         plain = {name: None if value is None else float(value) for name, value in limits.items()}
-        return cls(chosen, fixed, method, rates, kinds=some, include=included(include), **plain)  # type: ignore[arg-type]
+        return cls(chosen, fixed, resolved, rates, kinds=some, include=included(include), **plain)  # type: ignore[arg-type]
 
     @property
     def shared(self) -> tuple[Any, ...]:

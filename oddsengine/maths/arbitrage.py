@@ -80,15 +80,17 @@ def hold(odds: ArrayLike) -> Floats:
     return np.asarray((1.0 / _prices(odds)).sum(axis=-1) - 1.0)
 
 
-def arbitrage_stakes(odds: ArrayLike, total: ArrayLike) -> Floats:
-    """Return stakes with equal payouts.
+def arbitrage_stakes(odds: ArrayLike, total: ArrayLike, limits: ArrayLike = np.inf) -> Floats:
+    """Return stakes with equal payouts, the largest within limits.
 
     Parameters
     ----------
     odds : array_like of float
         Decimal odds; the outcomes of a market are along the last axis.
     total : array_like of float
-        Total stake, 0 or more: one number, or one per market.
+        Maximum sum of stakes, 0 or more: one number, or one per market. Without limits it is reached.
+    limits : array_like of float
+        Maximum stake: one number, or one per outcome.
 
     Returns
     -------
@@ -99,13 +101,21 @@ def arbitrage_stakes(odds: ArrayLike, total: ArrayLike) -> Floats:
     --------
     >>> arbitrage_stakes([2.10, 2.05], 100.0).round(2).tolist()
     [49.4, 50.6]
+    >>> arbitrage_stakes([2.10, 2.05], 100.0, limits=[20.0, 500.0]).round(2).tolist()
+    [20.0, 20.49]
     """
     implied = 1.0 / _prices(odds)
     shares = implied / implied.sum(axis=-1, keepdims=True)
     money = np.asarray(total, dtype=np.float64)
     if (money < 0.0).any():
         raise ValueError(f"total must be 0 or more, got {money.min():g}")
-    return np.asarray(money[..., None] * shares)
+    most = np.asarray(limits, dtype=np.float64)
+    if not (most >= 0.0).all():
+        raise ValueError(f"limits must be 0 or more, got {most.tolist()}")
+    stakes = np.asarray(money[..., None] * shares)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        part = np.where(stakes > most, most / stakes, 1.0).min(axis=-1, keepdims=True)
+    return np.asarray(stakes * part)
 
 
 def round_stakes(odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLike = np.inf) -> WholeStakes:

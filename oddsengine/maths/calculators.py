@@ -1,5 +1,7 @@
 """Calculators: hedges, free bets, boosts, parlays and middles. Odds d are decimal, after commission; s is a stake.
 
+A commission c on the winnings of the other side, as exchanges charge, turns its odds h into 1 + (h - 1) (1 - c) first.
+
 **Hedge.** With a bet of s at d and the other side at h, staking s d / h gives both results the same profit,
 
     profit = s d - s - s d / h
@@ -9,7 +11,8 @@ and staking s / (h - 1) loses nothing if the other side wins, with the remaining
 **Free bet.** Its stake F is not returned with the winnings (or is, with `returned`). Hedged with H = F (d - 1) / h, or
 F d / h, it earns F (d - 1) - H whatever happens; as a share of F, that is its conversion.
 
-**Boost.** Winnings are raised by a share b of at most 3: d' = 1 + (d - 1) (1 + b).
+**Boost.** Winnings are raised by a share b of at most 3: d' = 1 + (d - 1) (1 + b). With a maximum M of what a boost
+adds to the winnings of a stake s, d' = d + min((d - 1) b, M / s).
 
 **Parlay.** Odds multiply, and so do probabilities of independent legs. Legs of one game are not independent.
 
@@ -47,8 +50,8 @@ class Parlay(NamedTuple):
     """A parlay."""
 
     odds: float
-    prob: float
-    ev: float  # per unit staked
+    prob: float | None  # None without probabilities of the legs
+    ev: float | None  # per unit staked
 
 
 class MiddleStakes(NamedTuple):
@@ -67,6 +70,12 @@ def _checked(**odds: float) -> None:
             raise ValueError(f"{name} must be decimal odds above 1, got {value}")
 
 
+def _money(**amounts: float) -> None:
+    for name, value in amounts.items():
+        if not (value >= 0.0 and isfinite(value)):
+            raise ValueError(f"{name} must be a finite amount of 0 or more, got {value}")
+
+
 def _chance(prob: float, name: str = "prob") -> float:
     """Check a probability."""
     probabilities(prob, name)
@@ -75,8 +84,37 @@ def _chance(prob: float, name: str = "prob") -> float:
     return prob
 
 
-def hedge(stake: float, odds: float, against: float) -> Hedge:
-    """Hedge an open bet.
+def _charged(odds: float, commission: float) -> float:
+    """Odds after a commission on winnings."""
+    if not 0.0 <= commission < 1.0:
+        raise ValueError(f"commission must be from 0 to below 1, 0.02 for 2 %, got {commission:g}")
+    return 1.0 + (odds - 1.0) * (1.0 - commission) if commission else odds
+
+
+def hedge(stake: float, odds: float, against: float, *, commission: float = 0.0) -> Hedge:
+    """Hedge an open bet: stakes on the other side for equal profit, and for no loss.
+
+    Parameters
+    ----------
+    stake : float
+        Stake of the open bet.
+    odds : float
+        Its decimal odds.
+    against : float
+        Decimal odds of the other side.
+    commission : float
+        Share of winnings that the book of the other side keeps, 0.02 for 2 %.
+
+    Returns
+    -------
+    Hedge
+        `stake` and `profit`, the same whichever side wins; and `no_loss_stake`, with which the other side's win costs
+        nothing, and `no_loss_profit`, what then remains if the open bet wins. A profit below 0 is a loss.
+
+    Raises
+    ------
+    ValueError
+        For odds that are not above 1, a stake below 0, or a commission outside 0 to 1.
 
     Examples
     --------
@@ -86,12 +124,38 @@ def hedge(stake: float, odds: float, against: float) -> Hedge:
     Hedge(stake=150.0, profit=50.0, no_loss_stake=100.0, no_loss_profit=100.0)
     """
     _checked(odds=odds, against=against)
-    other, least = stake * odds / against, stake / (against - 1.0)
+    _money(stake=stake)
+    net = _charged(against, commission)
+    other, least = stake * odds / net, stake / (net - 1.0)
     return Hedge(other, stake * odds - stake - other, least, stake * (odds - 1.0) - least)
 
 
-def free_bet(amount: float, odds: float, against: float, *, returned: bool = False) -> FreeBet:
-    """Hedge a free bet; with `returned`, its stake is returned with the winnings.
+def free_bet(amount: float, odds: float, against: float, *, returned: bool = False, commission: float = 0.0) -> FreeBet:
+    """Hedge a free bet: what is kept of it whichever side wins.
+
+    Parameters
+    ----------
+    amount : float
+        The free bet.
+    odds : float
+        Decimal odds at which it is placed. Long odds keep more of it.
+    against : float
+        Decimal odds of the other side.
+    returned : bool
+        Whether its stake is paid back with the winnings. Mostly it is not.
+    commission : float
+        Share of winnings that the book of the other side keeps, 0.02 for 2 %.
+
+    Returns
+    -------
+    FreeBet
+        `stake` on the other side, `profit`, the same whichever side wins, and `conversion`, the profit as a share of
+        the free bet.
+
+    Raises
+    ------
+    ValueError
+        For odds that are not above 1, an amount below 0, or a commission outside 0 to 1.
 
     Examples
     --------
@@ -99,40 +163,101 @@ def free_bet(amount: float, odds: float, against: float, *, returned: bool = Fal
     FreeBet(stake=320.0, profit=80.0, conversion=0.8)
     """
     _checked(odds=odds, against=against)
+    _money(amount=amount)
+    net = _charged(against, commission)
     paid = amount * (odds if returned else odds - 1.0)
-    other = paid / against
-    profit = min(paid - other, other * (against - 1.0))
+    other = paid / net
+    profit = min(paid - other, other * (net - 1.0))
     share = odds if returned else odds - 1.0
-    return FreeBet(other, profit, share * (against - 1.0) / against)
+    return FreeBet(other, profit, share * (net - 1.0) / net)
 
 
-def boost(odds: float, share: float) -> float:
-    """Return odds with winnings raised by a share, 0.5 for 50 %.
+def boost(odds: float, share: float, *, stake: float | None = None, max_extra: float | None = None) -> float:
+    """Return odds with winnings raised by a share.
+
+    Parameters
+    ----------
+    odds : float
+        Decimal odds before the boost; of a parlay, those of the whole parlay.
+    share : float
+        The boost, 0.5 for 50 %.
+    stake : float, optional
+        Stake of the bet, which `max_extra` needs.
+    max_extra : float, optional
+        Maximum that the boost adds to the winnings, in money.
+
+    Returns
+    -------
+    float
+        Decimal odds. `kelly` and the EV, ``prob * odds - 1``, follow from them.
+
+    Raises
+    ------
+    ValueError
+        For odds that are not above 1, a share outside 0 to 3, or `max_extra` without a stake above 0.
 
     Examples
     --------
     >>> boost(2.0, 0.5)
     2.5
+    >>> boost(5.0, 0.5, stake=100, max_extra=50)  # the boost is worth 200, but at most 50
+    5.5
     """
     _checked(odds=odds)
     if not 0.0 <= share <= MOST_BOOST:
         raise ValueError(f"share must be from 0 to {MOST_BOOST:g}, 0.5 for a boost of 50 %, got {share:g}")
-    return 1.0 + (odds - 1.0) * (1.0 + share)
+    if stake is not None:
+        _money(stake=stake)
+    if max_extra is None:
+        return 1.0 + (odds - 1.0) * (1.0 + share)
+    _money(max_extra=max_extra)
+    if not stake:
+        raise ValueError(f"max_extra is an amount of money and needs a stake above 0, got {stake}")
+    return odds + min((odds - 1.0) * share, max_extra / stake)
 
 
-def parlay(odds: Sequence[float], probs: Sequence[float]) -> Parlay:
-    """Combine independent legs.
+def parlay(odds: Sequence[float], probs: Sequence[float] | None = None) -> Parlay:
+    """Combine independent legs: all of them have to win.
+
+    Legs of one game are not independent, and their product is wrong for them.
+
+    Parameters
+    ----------
+    odds : sequence of float
+        Decimal odds of the legs.
+    probs : sequence of float, optional
+        Their fair probabilities, as from `devig`.
+
+    Returns
+    -------
+    Parlay
+        `odds`, the product; `prob`, the probability that all legs win, and `ev` per unit staked: ``prob * odds - 1``.
+        The last two are None without `probs`.
+
+    Raises
+    ------
+    ValueError
+        Without legs, for odds that are not above 1, probabilities outside 0 to 1, or another number of them.
 
     Examples
     --------
     >>> parlay([2.0, 2.5], [0.5, 0.5])
     Parlay(odds=5.0, prob=0.25, ev=0.25)
+    >>> parlay([2.0, 2.5])
+    Parlay(odds=5.0, prob=None, ev=None)
     """
-    if len(odds) != len(probs) or not odds:
-        raise ValueError(f"odds and probs must have the same length, got {len(odds)} and {len(probs)}")
-    for value in odds:
+    legs = list(odds)
+    if not legs:
+        raise ValueError("odds must have at least one leg, got none")
+    for value in legs:
         _checked(odds=value)
-    price, p = prod(odds), prod(_chance(prob, "probs") for prob in probs)
+    price = float(prod(legs))
+    if probs is None:
+        return Parlay(price, None, None)
+    chances = list(probs)
+    if len(chances) != len(legs):
+        raise ValueError(f"odds and probs must have the same length, got {len(legs)} and {len(chances)}")
+    p = float(prod(_chance(prob, "probs") for prob in chances))
     return Parlay(price, p, price * p - 1.0)
 
 

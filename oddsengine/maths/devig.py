@@ -13,30 +13,45 @@ power                 p_i = q_i ** k                                      k > 0
 shin                  p_i = (sqrt(z^2 + 4 (1 - z) a_i) - z) / (2 (1 - z))  z < 1, the share of insiders
 odds_ratio            p_i = 1 / (1 + c (d_i - 1))                         c > 0, the odds ratio
 logarithmic           logit p_i = logit q_i - s                           s = log c
-worst_case            min of the above, outcome by outcome                none; the sum is at most 1
+goto                  p_i = q_i - c sqrt(1 - q_i)                         c = (B - 1) / sum sqrt(1 - q_i)
+probit                p_i = Phi(Phi^-1(q_i) - s)                          s, the shift of the normal scores
+worst_case            min of multiplicative, additive, power, shin,       none; the sum is at most 1
+                      odds_ratio, outcome by outcome
+a blend               p_i = sum_m w_m p_i(m), sum w_m = 1                 none; w_m is the weight of method m
 ====================  ==================================================  ===================================
 
-with a_i = q_i^2 / B and logit p = log(p / (1 - p)). In each solved method every p_i is strictly monotone in
-the unknown, so the sum is too, and the solution is unique where it exists. It exists for every B, below 1 as
-well: then k < 1, z < 0, c < 1. Prices that sum to exactly 1 come back unchanged from every method.
+with a_i = q_i^2 / B, logit p = log(p / (1 - p)) and Phi the standard normal distribution function. In each solved
+method every p_i is strictly monotone in the unknown, so the sum is too, and the solution is unique where it exists.
+It exists for every B, below 1 as well: then k < 1, z < 0, c < 1, s < 0. Prices that sum to exactly 1 come back
+unchanged from every method.
+
+`goto` takes the same number of standard errors from every outcome: its authors give 1 / d the standard error
+sqrt(q (1 - q) / q) = sqrt(1 - q), which is near 1 for long shots and near 0 for a strong favourite. `probit` is
+`logarithmic` with the normal distribution in place of the logistic one; it is Wang's transform, which prices risks in
+insurance, with the shift that makes the sum 1.
 
 Names that coincide: `logarithmic` and `odds_ratio` are one method, (1 - p) / p = c (1 - q) / q written with
 and without the logarithm; both names are in use (some authors call the power method logarithmic instead:
-here that is `power`). For two outcomes `shin` equals `additive`, and `odds_ratio` has the closed form
-p_1 = 1 / (1 + sqrt((d_1 - 1) / (d_2 - 1))).
+here that is `power`). Margin weights proportional to the odds (`wpo`, also called differential margin weighting) are
+`additive`: the fair price is n d / (n - (B - 1) d), whose inverse is 1 / d - (B - 1) / n. For two outcomes `shin`
+equals `additive`, `odds_ratio` has the closed form p_1 = 1 / (1 + sqrt((d_1 - 1) / (d_2 - 1))), and `probit` has s =
+(Phi^-1(q_1) + Phi^-1(q_2)) / 2. `DEVIG_ALIASES` has the other names.
 
 When it fails, the whole market is `nan`, and no other market is touched:
 
 - a price is not finite or not above 1;
 - a market of one outcome: a certain outcome is no market, and only one answer sums to 1 whatever the price;
-- `additive` leaves (0, 1), as it does for long shots at a wide margin, and `worst_case` with it;
+- `additive` or `goto` leaves (0, 1), as they do for long shots at a wide margin; `additive` takes `worst_case` with it,
+  and each of them any blend that contains it;
 - an answer is not a double strictly between 0 and 1, or the solver did not converge.
 
 How the unknown is found: many markets side by side, one lane each. Power takes L = log q and the moments
 s_m = sum q^k L^m; a Householder step of order 4 on log s_0 from k = 1, where q^k = q needs no exponential,
 lands close; after one exponential per outcome a second step is applied as a series in x = (change of k) L,
 and repeated only where |x| is not small. Shin takes Halley steps from z = (B - 1) / (n - 1), and the odds
-ratio the same steps as power on sum p_i. A lane that is not close after a few rounds is bisected.
+ratio the same steps as power on sum p_i. A lane that is not close after a few rounds is bisected. Probit, which
+has no series as short, takes Halley steps one market at a time, between the shifts at which all p_i are at most, and
+at least, 1 / n.
 
 References
 ----------
@@ -52,6 +67,15 @@ References
 - K. Cheung, "Fixed-odds betting and traditional odds", 2015, as given by J. Buchdahl, "Using the wisdom of
   the crowd to find value in a football match betting market",
   https://www.football-data.co.uk/wisdom_of_crowd_bets (odds ratio; power under the name logarithmic)
+- J. Buchdahl, "The Wisdom of the Crowd", 2015, at the same address (margin weights proportional to the odds)
+- goto_conversion, "Gambling odds to outcome probabilities conversion", 2023,
+  https://github.com/gotoConversion/goto_conversion (goto)
+- S. S. Wang, "A class of distortion operators for pricing financial and insurance risks", Journal of Risk and Insurance
+  67(1), 2000, https://doi.org/10.2307/253675 (the normal shift); "Probit vig removal in multi-way markets", 2025,
+  https://wizardofvegas.com/forum/questions-and-answers/math/41747-probit-vig-removal-in-multi-way-markets (its use for
+  margins, under the name probit)
+- M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution", Applied Statistics 37(3), 1988,
+  https://doi.org/10.2307/2347330 (Phi^-1)
 - A. S. Householder, "The numerical treatment of a single nonlinear equation", McGraw-Hill, 1970
 
 Arguments of the kernels:
@@ -66,7 +90,8 @@ Arguments of the kernels:
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
@@ -86,7 +111,12 @@ _BISECTIONS = 100  # enough to halve any bracket of doubles, in the logarithm, t
 _TOLERANCE = 1e-12  # a bisected market whose sum is farther than this from 1 did not converge
 _LEAST = 1e-300  # probabilities below have left what the exponential can hold
 _GREATEST = 1.7976931348623157e308  # largest finite price
+_TOGETHER: Ints = np.empty(0, dtype=np.int64)  # no starts: markets lie one after the other
+_SHIFT_CLOSE = 1e-8  # change of a probit's shift below which the last step leaves no error
+_ROOT2, _DENSITY = math.sqrt(2.0), 1.0 / math.sqrt(2.0 * math.pi)
 _Solver = Callable[[Floats, int, Ints, Floats], None]  # odds, outcomes, starts, out
+Method = str | Mapping[str, float]
+"""A method of margin removal: its name, or weights by name."""
 
 _POWER, _SHIN, _ODDS_RATIO = 0, 1, 2
 _MULTIPLICATIVE, _ADDITIVE = 0, 1  # closed forms; pairs have one for `_ODDS_RATIO`, too
@@ -483,6 +513,121 @@ def _plain(odds: Floats, n: int, starts: Ints, method: int, out: Floats) -> None
         _write(out, n, starts, first, m, cell)
 
 
+@fused
+def _goto(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+    """Solve goto for all markets of n outcomes, at `starts` or, if empty, one after the other."""
+    cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; standard error
+    lane = np.empty((3, _LANES))  # sums of q and of the errors, then c; `nan` where there is no answer
+    markets = starts.size if starts.size > 0 else odds.size // n
+    for first in range(0, markets, _LANES):
+        m = markets - first if markets - first < _LANES else _LANES
+        _read(odds, n, starts, first, m, cell)
+        for i in range(_LANES):
+            lane[0, i] = lane[1, i] = lane[2, i] = 0.0
+        for j in range(n):
+            for i in range(_LANES):
+                d = cell[j, 0, i]
+                q = 1.0 / d if d > 1.0 and d <= _GREATEST else np.nan
+                error = np.sqrt((d - 1.0) * q)
+                cell[j, 0, i] = q
+                cell[j, 1, i] = error
+                lane[0, i] += q
+                lane[1, i] += error
+        for i in range(_LANES):
+            lane[1, i] = (lane[0, i] - 1.0) / lane[1, i]
+        for j in range(n):
+            for i in range(_LANES):
+                p = cell[j, 0, i] - lane[1, i] * cell[j, 1, i]
+                cell[j, 0, i] = p
+                lane[2, i] = lane[2, i] if (p > 0.0) & (p < 1.0) else np.nan
+        for j in range(n):
+            for i in range(_LANES):
+                cell[j, 0, i] += lane[2, i]
+        _write(out, n, starts, first, m, cell)
+
+
+@fused
+def _deviate(odds: float) -> float:
+    """Phi^-1(1 / odds) to one part in 1e16, Wichura's AS 241."""
+    x = 1.0 / odds - 0.5
+    if abs(x) <= 0.425:
+        r = 0.180625 - x * x
+        a = 3.3430575583588128105e4 + r * 2.5090809287301226727e3
+        a = 1.3731693765509461125e4 + r * (4.5921953931549871457e4 + r * (6.7265770927008700853e4 + r * a))
+        a = 3.3871328727963666080e0 + r * (1.3314166789178437745e2 + r * (1.9715909503065514427e3 + r * a))
+        b = 2.8729085735721942674e4 + r * 5.2264952788528545610e3
+        b = 5.3941960214247511077e3 + r * (2.1213794301586595867e4 + r * (3.9307895800092710610e4 + r * b))
+        b = 1.0 + r * (4.2313330701600911252e1 + r * (6.8718700749205790830e2 + r * b))
+        return x * a / b
+    tail = 1.0 / odds if x < 0.0 else (odds - 1.0) / odds
+    r = math.sqrt(-math.log(tail))
+    if r <= 5.0:
+        r -= 1.6
+        a = 2.27238449892691845833e-2 + r * 7.74545014278341407640e-4
+        a = 1.27045825245236838258e0 + r * (2.41780725177450611770e-1 + r * a)
+        a = 5.76949722146069140550e0 + r * (3.64784832476320460504e0 + r * a)
+        a = 1.42343711074968357734e0 + r * (4.63033784615654529590e0 + r * a)
+        b = 5.47593808499534494600e-4 + r * 1.05075007164441684324e-9
+        b = 1.48103976427480074590e-1 + r * (1.51986665636164571966e-2 + r * b)
+        b = 1.67638483018380384940e0 + r * (6.89767334985100004550e-1 + r * b)
+        b = 1.0 + r * (2.05319162663775882187e0 + r * b)
+    else:
+        r -= 5.0
+        a = 2.71155556874348757815e-5 + r * 2.01033439929228813265e-7
+        a = 2.65321895265761230930e-2 + r * (1.24266094738807843860e-3 + r * a)
+        a = 1.78482653991729133580e0 + r * (2.96560571828504891230e-1 + r * a)
+        a = 6.65790464350110377720e0 + r * (5.46378491116411436990e0 + r * a)
+        b = 1.42151175831644588870e-7 + r * 2.04426310338993978564e-15
+        b = 7.86869131145613259100e-4 + r * (1.84631831751005468180e-5 + r * b)
+        b = 1.36929880922735805310e-1 + r * (1.48753612908506148525e-2 + r * b)
+        b = 1.0 + r * (5.99832206555887937690e-1 + r * b)
+    return -a / b if x < 0.0 else a / b
+
+
+@fused
+def _probit(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+    """Solve probit for all markets of n outcomes, at `starts` or, if empty, one after the other."""
+    equal = _deviate(float(n))
+    markets = starts.size if starts.size > 0 else odds.size // n
+    for market in range(markets):
+        start = starts[market] if starts.size > 0 else market * n
+        low, high = np.inf, -np.inf
+        best = start  # the favourite, whose tail keeps the digits that its probability loses near 1
+        for k in range(start, start + n):
+            d = odds[k]
+            z = _deviate(d) if d > 1.0 and d <= _GREATEST else np.nan
+            best = k if z > high else best
+            low = z if not z >= low else low  # also nan, which then fails every comparison
+            high = z if z > high else high
+            out[k] = z
+        low, high = low - equal, high - equal
+        s = 0.5 * (low + high) if n == 2 else min(max(0.0, low), high)
+        is_solved = False
+        for _ in range(_BISECTIONS):
+            f, f1, f2 = 0.0, 0.0, 0.0  # sum of p less 1, and its first two derivatives, negated
+            for k in range(start, start + n):
+                x = out[k] - s
+                f += -0.5 * math.erfc(x / _ROOT2) if k == best else 0.5 * math.erfc(-x / _ROOT2)
+                density = _DENSITY * math.exp(-0.5 * x * x)
+                f1 += density
+                f2 += x * density
+            if f > 0.0:
+                low = s
+            else:
+                high = s
+            step = 2.0 * f * f1 / (2.0 * f1 * f1 + f * f2)
+            is_solved = abs(step) <= _SHIFT_CLOSE
+            s = s + step if is_solved or low < s + step < high else 0.5 * (low + high)
+            if is_solved:
+                break
+        for k in range(start, start + n):
+            out[k] = 0.5 * math.erfc((s - out[k]) / _ROOT2)
+            is_solved = is_solved and out[k] > 0.0 and out[k] < 1.0
+        if not is_solved:
+            for k in range(start, start + n):
+                out[k] = np.nan
+
+
 def _together(odds: Floats, n: int, starts: Ints) -> tuple[Floats, Ints]:
     """Markets of n outcomes laid end to end, and the places they came from."""
     places = (starts[:, np.newaxis] + np.arange(n)).reshape(-1)
@@ -517,21 +662,43 @@ _fair_shin = _by_size(1, _shin)
 _fair_odds_ratio = _by_size(2, _odds_ratio)
 
 
-def _fair_worst_case(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
-    """Take the minimum of the other methods, a slice of markets at a time so that it stays in cache."""
-    if starts.size > 0:
-        markets, places = _together(odds, n, starts)
-        _fair_worst_case(markets, n, _TOGETHER, markets)
-        out[places] = markets
-        return
-    for first in range(0, odds.size, _SLICE * n):
-        part = odds[first : first + _SLICE * n]
-        least, other = np.empty_like(part), np.empty_like(part)
-        _power(part, n, starts, least)
-        for solve in (_fair_multiplicative, _fair_additive, _fair_shin, _fair_odds_ratio):
-            solve(part, n, starts, other)
-            np.minimum(least, other, out=least)
-        out[first : first + _SLICE * n] = least
+def _sliced(solve: Callable[[Floats, int], Floats]) -> _Solver:
+    """Solve by several methods, a slice of markets at a time so that it stays in cache."""
+
+    def fair(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+        if starts.size > 0:
+            markets, places = _together(odds, n, starts)
+            fair(markets, n, _TOGETHER, markets)
+            out[places] = markets
+            return
+        for first in range(0, odds.size, _SLICE * n):
+            out[first : first + _SLICE * n] = solve(odds[first : first + _SLICE * n], n)
+
+    return fair
+
+
+def _least(odds: Floats, n: int) -> Floats:
+    """Minimum of five methods."""
+    least, other = np.empty_like(odds), np.empty_like(odds)
+    _power(odds, n, _TOGETHER, least)
+    for solve in (_fair_multiplicative, _fair_additive, _fair_shin, _fair_odds_ratio):
+        solve(odds, n, _TOGETHER, other)
+        np.minimum(least, other, out=least)
+    return least
+
+
+def _blend(weights: Mapping[str, float]) -> _Solver:
+    """Weighted mean of methods."""
+    total = math.fsum(weights.values())
+
+    def mean(odds: Floats, n: int) -> Floats:
+        fair, other = np.zeros_like(odds), np.empty_like(odds)
+        for name, weight in weights.items():
+            _SOLVERS[name](odds, n, _TOGETHER, other)
+            fair += weight / total * other
+        return fair
+
+    return _sliced(mean)
 
 
 _SOLVERS: dict[str, _Solver] = {
@@ -541,21 +708,110 @@ _SOLVERS: dict[str, _Solver] = {
     "shin": _fair_shin,
     "odds_ratio": _fair_odds_ratio,
     "logarithmic": _fair_odds_ratio,
-    "worst_case": _fair_worst_case,
+    "goto": _goto,
+    "probit": _probit,
+    "worst_case": _sliced(_least),
 }
 DEVIG_METHODS = tuple(_SOLVERS)
-_TOGETHER: Ints = np.empty(0, dtype=np.int64)  # no starts: markets lie one after the other
+DEVIG_ALIASES = {
+    "basic": "multiplicative",
+    "proportional": "multiplicative",
+    "wpo": "additive",
+    "differential_margin_weighting": "additive",
+    "logit": "odds_ratio",
+    "or": "odds_ratio",
+    "goto_conversion": "goto",
+}
+"""Other names of methods, in use elsewhere."""
 
 
-def _solver(method: str) -> _Solver:
-    """Look a method up by its name."""
-    solve = _SOLVERS.get(method)
+def method_name(method: Method, others: Collection[str] = ()) -> str:
+    """Resolve a method to the one name that it has in this package; that of a blend is `power=0.5,shin=0.5`.
+
+    Parameters
+    ----------
+    method : str or mapping
+        A name, an alias, weights by name, or the same as text: `shin=2,power=1`.
+    others : collection of str
+        Names that the caller accepts as well.
+
+    Returns
+    -------
+    str
+        A name of `DEVIG_METHODS` or `others`, or that of a blend, in the order of `DEVIG_METHODS`.
+
+    Raises
+    ------
+    ValueError
+        For an unknown method, a weight that is not a finite number above 0, or `worst_case` in a blend.
+
+    Examples
+    --------
+    >>> method_name("wpo"), method_name({"shin": 2, "goto_conversion": 1})
+    ('additive', 'shin=2.0,goto=1.0')
+    """
+    if isinstance(method, str) and "=" not in method:
+        name = DEVIG_ALIASES.get(method, method)
+        if name not in _SOLVERS and name not in others:
+            raise ValueError(f"method must be {_choices(others)}, got {method!r}")
+        return name
+    weights = _weights(method)
+    if len(weights) == 1:
+        return next(iter(weights))
+    return ",".join(f"{name}={weight!r}" for name, weight in weights.items())
+
+
+def _choices(others: Collection[str] = ()) -> str:
+    """The methods that can be chosen, for errors."""
+    names = ", ".join((*DEVIG_METHODS, *others))
+    return f"one of {names} (or an alias: {', '.join(DEVIG_ALIASES)}), or weights such as {{'shin': 0.5, 'power': 0.5}}"
+
+
+def _weights(method: Method) -> dict[str, float]:
+    """Weights of a blend by the names of its methods; those of aliases of one method are added."""
+    if isinstance(method, str):
+        parts = [part.partition("=") for part in method.split(",")]
+        try:
+            pairs = [(name.strip(), float(weight)) for name, _, weight in parts]
+        except ValueError:
+            raise ValueError(f"weights of methods must be written as in shin=0.5,power=0.5, got {method!r}") from None
+    elif isinstance(method, Mapping) and method:
+        pairs = list(method.items())
+    else:
+        raise ValueError(f"method must be {_choices()}, got {method!r}")
+    weights: dict[str, float] = {}
+    for given, weight in pairs:
+        name = DEVIG_ALIASES.get(given, given)
+        if name not in _SOLVERS or name == "worst_case":
+            allowed = ", ".join(each for each in DEVIG_METHODS if each != "worst_case")
+            raise ValueError(f"a blend must be of {allowed}, whose probabilities sum to 1, got {given!r}")
+        if not (isinstance(weight, Real) and 0.0 < float(weight) < math.inf):
+            raise ValueError(f"weights of methods must be finite numbers above 0, got {weight!r} for {given}")
+        weights[name] = weights.get(name, 0.0) + float(weight)
+    return {name: weights[name] for name in DEVIG_METHODS if name in weights}
+
+
+def blend_weights(name: str) -> dict[str, float]:
+    """Weights by method of a name from `method_name`; that of a method which is no blend is 1.
+
+    Examples
+    --------
+    >>> blend_weights("shin=2.0,goto=1.0"), blend_weights("power")
+    ({'shin': 2.0, 'goto': 1.0}, {'power': 1.0})
+    """
+    return _weights(name) if "=" in name else {name: 1.0}
+
+
+def _solver(method: Method) -> _Solver:
+    """Look a method up by its name; for a blend, make its solver."""
+    solve = _SOLVERS.get(method) if isinstance(method, str) else None
     if solve is None:
-        raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
+        name = method_name(method)
+        solve = _blend(_weights(name)) if "=" in name else _SOLVERS[name]
     return solve
 
 
-def _fair(odds: Floats, offsets: Ints, method: str, out: Floats) -> None:
+def _fair(odds: Floats, offsets: Ints, method: Method, out: Floats) -> None:
     """Fair probabilities of ragged markets into `out`, for callers that keep their own columns.
 
     Market i is `odds[offsets[i]:offsets[i + 1]]`. Nothing is checked or converted: `odds` and `out` are flat,
@@ -584,15 +840,15 @@ def _each(solve: _Solver, odds: Floats, n: int, starts: Ints, out: Floats) -> No
         out[starts if starts.size else slice(None)] = np.nan
 
 
-def devig(odds: npt.ArrayLike, method: str = "power") -> Floats:
+def devig(odds: npt.ArrayLike, method: Method = "power") -> Floats:
     """Fair probabilities of one market, or of many markets with equally many outcomes.
 
     Parameters
     ----------
     odds : array_like
         Decimal odds of one market, shape (outcomes,), or of many, shape (markets, outcomes).
-    method : str
-        One of `DEVIG_METHODS`.
+    method : str or mapping
+        One of `DEVIG_METHODS` or `DEVIG_ALIASES`, or weights of several: their weighted mean.
 
     Returns
     -------
@@ -602,7 +858,7 @@ def devig(odds: npt.ArrayLike, method: str = "power") -> Floats:
     Raises
     ------
     ValueError
-        For an unknown method, or odds that are neither 1-D nor 2-D.
+        For an unknown method, weights that are not finite numbers above 0, or odds that are neither 1-D nor 2-D.
 
     Examples
     --------
@@ -610,6 +866,8 @@ def devig(odds: npt.ArrayLike, method: str = "power") -> Floats:
     [0.359171, 0.423731, 0.217098]
     >>> devig([[1.9, 1.9], [1.0, 3.0]], method="shin").tolist()
     [[0.5, 0.5], [nan, nan]]
+    >>> devig([2.7, 2.3, 4.4], {"shin": 0.5, "power": 0.5}).round(6).tolist()
+    [0.359258, 0.423487, 0.217255]
     """
     solve = _solver(method)
     prices = np.require(decimal_odds(odds), dtype=np.float64, requirements=["C", "A", "W"])
@@ -621,7 +879,7 @@ def devig(odds: npt.ArrayLike, method: str = "power") -> Floats:
     return out
 
 
-def devig_groups(odds: npt.ArrayLike, offsets: npt.ArrayLike, method: str = "power") -> Floats:
+def devig_groups(odds: npt.ArrayLike, offsets: npt.ArrayLike, method: Method = "power") -> Floats:
     """Fair probabilities of markets of any sizes, laid end to end in one flat array.
 
     Parameters
@@ -630,8 +888,8 @@ def devig_groups(odds: npt.ArrayLike, offsets: npt.ArrayLike, method: str = "pow
         Decimal odds, shape (k,).
     offsets : array_like of int
         Market i is `odds[offsets[i]:offsets[i + 1]]`: starts at 0, never falls, ends at k.
-    method : str
-        One of `DEVIG_METHODS`.
+    method : str or mapping
+        One of `DEVIG_METHODS` or `DEVIG_ALIASES`, or weights of several: their weighted mean.
 
     Returns
     -------
@@ -641,7 +899,7 @@ def devig_groups(odds: npt.ArrayLike, offsets: npt.ArrayLike, method: str = "pow
     Raises
     ------
     ValueError
-        For an unknown method, odds that are not 1-D, or offsets that do not cover them.
+        For an unknown method or invalid weights, odds that are not 1-D, or offsets that do not cover them.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from oddsengine.columns import NONE
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints
 from oddsengine.identity.traits import Traits
-from oddsengine.maths.devig import DEVIG_METHODS, devig_groups
+from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS, complete
 from oddsengine.pricing.commission import after_commission, charge
@@ -78,7 +78,6 @@ def commission_rates(commission: Mapping[str, float] | None) -> dict[str, float]
 
 CLOSE = "close"
 """The method that uses the estimator's fair price instead of a reference's."""
-METHODS = (*DEVIG_METHODS, CLOSE)
 
 
 class ViewSpec(NamedTuple):

@@ -36,7 +36,7 @@ import polars as pl
 
 from oddsengine._jit import kernel
 from oddsengine.columns import Floats, Ints, Longs, Words
-from oddsengine.maths.devig import DEVIG_METHODS, devig_groups
+from oddsengine.maths.devig import Method, devig_groups, method_name
 from oddsengine.maths.odds import probabilities
 
 IntoExpr = pl.Expr | str | float
@@ -319,7 +319,7 @@ class OddsExpr:
         """
         return self._of_market(_holds, by)
 
-    def devig(self, method: str = "power", by: By = None) -> pl.Expr:
+    def devig(self, method: Method = "power", by: By = None) -> pl.Expr:
         """De-vig each row's market; null for a market without a solution.
 
         Each row counts as an outcome, so remove duplicates first (`unique`).
@@ -327,7 +327,7 @@ class OddsExpr:
         Parameters
         ----------
         method
-            One of `DEVIG_METHODS`.
+            One of `DEVIG_METHODS`, an alias, or weights of several, as in `oddsengine.devig`.
         by
             Columns that identify a market, by name or as expressions; None: the whole column is one market.
 
@@ -337,9 +337,8 @@ class OddsExpr:
         >>> frame.select(pl.col("odds").odds.devig(by="market").round(4)).to_series().to_list()
         [0.5, 0.6379, 0.5, 0.3621]
         """
-        if method not in DEVIG_METHODS:
-            raise ValueError(f"method must be one of {', '.join(DEVIG_METHODS)}, got {method!r}")
-        return self._of_market(lambda prices, offsets: devig_groups(prices, offsets, method), by)
+        name = method_name(method)
+        return self._of_market(lambda prices, offsets: devig_groups(prices, offsets, name), by)
 
     def _of_market(self, function: _PerMarket, by: By) -> pl.Expr:
         keys = _keys(by)

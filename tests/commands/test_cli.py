@@ -23,9 +23,13 @@ from oddsengine import (
     DEVIG_METHODS,
     GUARDS,
     __version__,
+    boost,
     devig,
     find_all,
+    hedge,
     kelly_exclusive,
+    middle_probability,
+    parlay,
     read_odds,
     rejected,
     write_table,
@@ -119,9 +123,74 @@ def test_devig_shows_all_methods(run: Run) -> None:
 def test_devig_says_where_there_is_no_answer(run: Run) -> None:
     status, out, _ = run("devig", "1.01", "1.01", "100.5", "--all-methods")
     assert status == 0
-    assert "no solution for these prices: additive, worst_case" in out
+    assert "no solution for these prices: additive, goto, worst_case" in out
     _, out, _ = run("devig", "1.01", "1.01", "100.5", "--method", "additive", "--format", "json")
     assert json.loads(out)["outcomes"][0]["fair_probability"] is None
+
+
+def test_devig_takes_other_names_and_blends(run: Run) -> None:
+    assert run("devig", "2.7", "2.3", "4.4", "--method", "wpo") == run(
+        "devig", "2.7", "2.3", "4.4", "--method", "additive"
+    )
+    _, out, _ = run("devig", "2.7", "2.3", "4.4", "--method", "shin=1,power=1", "--format", "json")
+    found = json.loads(out)
+    assert found["methods"] == ["power=1.0,shin=1.0"]
+    fair = [o["fair_probability"] for o in found["outcomes"]]
+    assert fair == pytest.approx(devig([2.7, 2.3, 4.4], {"shin": 0.5, "power": 0.5}).tolist(), abs=1e-10)
+
+
+def test_a_parlay_and_its_boost(run: Run) -> None:
+    status, out, _ = run("parlay", "+150", "-110", "--probs", "42%,53%", "--boost", "30", "--format", "json")
+    assert status == 0
+    found, plain = json.loads(out), parlay([2.5, 1 + 10 / 11], [0.42, 0.53])
+    assert found["odds"] == pytest.approx(boost(plain.odds, 0.3))
+    assert found["ev_percentage"] == pytest.approx(100.0 * (0.42 * 0.53 * boost(plain.odds, 0.3) - 1.0))
+    assert [leg["probability"] for leg in found["legs"]] == [0.42, 0.53]
+    _, out, _ = run("parlay", "2", "3", "5/2", "--stake", "20", "--boost", "50", "--max-extra", "25")
+    assert "3 legs at 21.00 (+2000), boosted to 22.25 (+2125): the price implies 4.49 %; 20.00 pays 445.00" in out
+
+
+def test_a_hedge_and_a_free_bet(run: Run) -> None:
+    status, out, _ = run("hedge", "+300", "-120", "--stake", "50", "--commission", "0.02", "--format", "json")
+    assert status == 0
+    equal, least = json.loads(out)["hedges"]
+    expected = hedge(50.0, 4.0, 1 + 10 / 12, commission=0.02)
+    assert [equal["stake"], equal["profit_if_won"], equal["profit_if_lost"]] == pytest.approx(
+        [expected.stake, expected.profit, expected.profit]
+    )
+    assert [least["stake"], least["profit_if_won"]] == pytest.approx([expected.no_loss_stake, expected.no_loss_profit])
+    _, out, _ = run("hedge", "+300", "-120", "--stake", "50")
+    assert "equal profit  109.09          40.91           40.91" in out
+    _, out, _ = run("free-bet", "+400", "-450")
+    assert "327.27 on the other side at 1.222 keeps 72.73 whichever side wins" in out
+    _, out, _ = run("free-bet", "5.0", "1.25", "--amount", "50", "--returned", "--format", "csv")
+    assert out.split() == ["stake,profit,conversion", "200.0,50.0,1.0"]
+
+
+def test_a_middle_from_its_lines(run: Run) -> None:
+    status, out, _ = run("middle", "nfl", "spread", "-2.5", "+3.5", "--odds", "-108,-110", "--format", "json")
+    assert status == 0
+    found, p = json.loads(out), middle_probability("nfl", "spread", -2.5, 3.5).item()
+    total = 108 / 208 + 110 / 210
+    assert found["probability"] == pytest.approx(p)
+    assert found["ev_percentage"] == pytest.approx(100.0 * ((1.0 + p) / total - 1.0))
+    assert found["break_even"] == pytest.approx(total - 1.0)
+    assert [bet["line"] for bet in found["bets"]] == [-2.5, 3.5]
+    assert found["bets"][0]["pays"] == pytest.approx(found["bets"][1]["pays"])
+    _, out, _ = run("middle", "nhl", "spread", "-1.5", "2.5", "--expected-total", "6", "--prob", "40%", "--at", "-1.5")
+    expected = middle_probability("nhl", "spread", -1.5, 2.5, prob=0.4, at=-1.5, expected_total=6.0).item()
+    assert f"both bets of spread in nhl win with a probability of {100 * expected:.2f} %" in out
+
+
+def test_stakes_within_limits(run: Run) -> None:
+    _, out, _ = run("stakes", "2.10", "2.05", "--total", "1000", "--limits", "100,500", "--step", "5")
+    assert "wins 5.00 on 205.00 at worst, 2.44 %; hold -3.60 %; 205.00 of 1000.00 can be staked" in out
+    _, out, _ = run("stakes", "2.10", "2.05", "--total", "1000", "--limits", "100,inf", "--format", "json")
+    assert [o["stake"] for o in json.loads(out)["outcomes"]] == pytest.approx([100.0, 210.0 / 2.05])
+    _, out, _ = run("stakes", "2.1", "2.05", "--limits", "0,5")
+    assert "the limits allow no stakes" in out
+    _, out, _ = run("stakes", "2.1", "2.05", "--limits", "1,2", "--step", "5")
+    assert "no profitable stakes in steps of 5 within the limits" in out
 
 
 def test_kelly_of_one_bet(run: Run) -> None:
@@ -430,6 +499,22 @@ BAD = [
     (("kelly", "--prob", ".6", "--odds", "2", "--bankroll", "-5"), "--bankroll"),
     (("stakes", "2", "2", "--total", "0"), "--total"),
     (("stakes", "2", "2", "--step", "0"), "step"),
+    (("stakes", "2", "2", "--limits", "5"), "expected one limit per price, got 1 and 2"),
+    (("stakes", "2", "2", "--limits", "5,-1"), "--limits must be amounts of 0 or more separated by commas"),
+    (("stakes", "2", "2", "--limits", "5,x"), "got '5,x'"),
+    (("parlay", "2", "1.0"), "'1.0' is not a price"),
+    (("parlay", "2", "2", "--probs", ".5"), "same length, got 2 and 1"),
+    (("parlay", "2", "2", "--boost", "400"), "share must be from 0 to 3"),
+    (("parlay", "2", "--max-extra", "5"), "needs a stake above 0"),
+    (("hedge", "2", "110"), "write 110.0 or +110"),
+    (("hedge", "2", "2", "--commission", "2"), "0.02 for 2 %, got 2"),
+    (("free-bet", "5", "x"), "'x' is not a price"),
+    (("free-bet", "5", "2", "--amount", "-5"), "expected a number above 0, got '-5'"),
+    (("middle", "nba", "total", "220.5", "222.5", "--odds", "2"), "two prices separated by a comma, got 1"),
+    (("middle", "nhl", "spread", "-1.5", "2.5"), "needs expected_total"),
+    (("middle", "quidditch", "total", "1", "2"), "got 'quidditch'"),
+    (("middle", "nba", "total", "220.5", "222.5", "--prob", "52"), "'52' is not a probability"),
+    (("devig", "2", "2", "--method", "shin=0"), "finite numbers above 0, got 0.0 for shin"),
 ]
 
 

@@ -56,6 +56,40 @@ def test_what_sharp_may_be() -> None:
             oe.find_ev(board, sharp=wrong)  # type: ignore[arg-type]
 
 
+BLEND = {"shin": 1.0, "power": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [("wpo", "additive"), (BLEND, "power=3.0,shin=1.0"), ("shin=1,power=3", "power=3.0,shin=1.0"), ("goto", "goto")],
+)
+def test_a_method_is_the_same_everywhere(method: Any, name: str) -> None:
+    """In finders, on a live board, in expressions and in `devig`."""
+    prices = [1.95, 2.05]
+    board = table(moneyline("pinnacle", prices[0], prices[1]), moneyline("c", 2.3, 1.7))
+    fair = oe.devig(prices, method)
+    found = oe.find_ev(board, method=method, sharp="pinnacle", guards=[], now=MOMENT)
+    assert found["fair_probability"].to_list() == pytest.approx([fair[0]], abs=1e-12)
+    assert oe.devig(prices, name).tolist() == fair.tolist()
+    engine = oe.Engine(guards=[])
+    view = engine.view(method=method, sharp="pinnacle", keep=True)
+    assert view.wanted.method == name
+    assert engine.view(method=name, sharp="pinnacle").wanted == view.wanted
+    engine.step(board, MOMENT)
+    assert view.opportunities().ev["fair_probability"].to_list() == found["fair_probability"].to_list()
+    shown = oe.explain(board, found["id"][0], method=method, sharp="pinnacle", guards=[], now=MOMENT)
+    assert shown.method == name
+    column = pl.DataFrame({"odds": prices}).select(pl.col("odds").odds.devig(method))  # type: ignore[attr-defined]
+    assert column["odds"].to_list() == fair.tolist()
+
+
+def test_no_blend_has_the_close() -> None:
+    with pytest.raises(ValueError, match=r"a blend must be of .*, got 'close'"):
+        oe.find_ev(table(moneyline("c", 2.2, 1.7)), method={"close": 1.0, "shin": 1.0})
+    with pytest.raises(ValueError, match=r"method must be one of .*, close .or an alias.*, got 'guess'"):
+        oe.find_ev(table(moneyline("c", 2.2, 1.7)), method="guess")
+
+
 def test_a_wide_reference_is_not_trusted_alone_with_weights_either() -> None:
     board = table(moneyline("circa", 1.7, 1.7), moneyline("c", 2.15, 1.7))
     with nothing("no fair price"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_fair_probabilities_sum_to_the_places(odds: list[float], places: int, me
     found = fair(odds, places, method)
     if np.isnan(found).any():
         assert np.isnan(found).all()
-        assert len(odds) <= places or method in ("multiplicative", "additive", "worst_case") or min(odds) < 1.1
+        assert len(odds) <= places or method in ("multiplicative", "additive", "goto", "worst_case") or min(odds) < 1.1
         return
     assert ((found > 0.0) & (found < 1.0)).all()
     assert found.sum() <= places + 1e-6
@@ -73,6 +74,28 @@ def test_prices_without_a_margin_come_back(shares: list[float], method: str) -> 
 def test_one_winner_is_the_plain_case(method: str) -> None:
     odds = [4.5, 6.0, 7.0, 9.0, 12.0, 15.0, 17.0, 21.0]
     assert np.array_equal(fair(odds, 1, method), devig(odds, method), equal_nan=True)
+
+
+@given(st.lists(st.floats(1.5, 60.0), min_size=4, max_size=12), st.integers(1, 3))
+def test_a_blend_is_the_weighted_mean_of_its_methods(odds: list[float], places: int) -> None:
+    parts = [fair(odds, places, method) for method in ("power", "probit")]
+    found = fair(odds, places, {"power": 1.0, "probit": 3.0})
+    np.testing.assert_allclose(found, 0.25 * parts[0] + 0.75 * parts[1], rtol=0, atol=1e-12)
+    assert np.isnan(fair(odds, 2, {"shin": 1.0, "power": 1.0})).all()  # Shin has one winner
+    np.testing.assert_array_equal(fair(odds, places, "wpo"), fair(odds, places, "additive"))
+
+
+@given(st.lists(st.floats(1.2, 60.0), min_size=4, max_size=12), st.integers(2, 3))
+def test_goto_and_probit_follow_their_laws_with_several_winners(odds: list[float], places: int) -> None:
+    q = 1.0 / np.array(odds)
+    normal = NormalDist()
+    for method, law in (
+        ("goto", lambda p: (q - p) / np.sqrt(1.0 - q)),
+        ("probit", lambda p: np.array([normal.inv_cdf(a) - normal.inv_cdf(b) for a, b in zip(q, p, strict=True)])),
+    ):
+        found = fair(odds, places, method)
+        if not np.isnan(found).any():
+            assert law(found) == pytest.approx(law(found)[0], abs=1e-6)
 
 
 def test_where_there_is_no_answer() -> None:

@@ -136,3 +136,20 @@ def test_a_stake_is_never_below_nothing() -> None:
     assert arbitrage_stakes([2.0, 2.0], 0.0).tolist() == [0.0, 0.0]
     with pytest.raises(ValueError, match="total must be 0 or more, got -5"):
         arbitrage_stakes([[2.0, 2.0], [2.1, 2.0]], [10.0, -5.0])
+
+
+@given(st.lists(st.floats(1.05, 50.0), min_size=2, max_size=6), st.floats(0.0, 1e6), st.data())
+def test_equal_payouts_within_limits_are_the_largest(odds: list[float], total: float, data: st.DataObject) -> None:
+    limits = data.draw(st.lists(st.floats(0.0, 1e6), min_size=len(odds), max_size=len(odds)))
+    stakes = arbitrage_stakes(odds, total, limits)
+    assert stakes * odds == pytest.approx(np.full(len(odds), stakes[0] * odds[0]), rel=1e-9, abs=1e-9)
+    assert (stakes <= np.array(limits) * (1.0 + 1e-12)).all()
+    assert stakes.sum() <= total * (1.0 + 1e-12)
+    at_limit = np.isclose(stakes, limits, rtol=1e-9, atol=1e-9).any()
+    assert at_limit or stakes.sum() == pytest.approx(total)
+
+
+def test_stakes_have_no_limits_below_zero() -> None:
+    with pytest.raises(ValueError, match=r"limits must be 0 or more, got \[-1.0, 5.0\]"):
+        arbitrage_stakes([2.1, 2.1], 100.0, [-1.0, 5.0])
+    assert arbitrage_stakes([2.0, 4.0], 90.0, [np.inf, 10.0]).tolist() == [20.0, 10.0]

@@ -1,14 +1,17 @@
 """Calculators: their laws, and the endpoints beside the library."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 
 import httpx2
+import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.service_running import running
 
+import oddsengine
 from oddsengine import arbitrage_stakes, kelly
 from oddsengine.maths import calculators
 
@@ -47,6 +50,7 @@ def test_a_parlay_is_its_legs_one_after_the_other(legs: list[tuple[float, float]
         for won, (d, q) in zip(results, legs, strict=True):
             money, p = (money * d if won else 0.0), p * (q if won else 1 - q)
         mean += p * money
+    assert found.ev is not None
     assert found.ev == pytest.approx(mean - 1.0, rel=1e-9, abs=1e-9)
 
 
@@ -78,6 +82,57 @@ def test_a_free_bet_of_nothing_has_a_conversion() -> None:
 @given(PRICES, st.floats(0.0, 3.0))
 def test_a_boost_raises_the_winnings_only(odds: float, share: float) -> None:
     assert calculators.boost(odds, share) - 1 == pytest.approx((odds - 1) * (1 + share))
+
+
+@given(PRICES, st.floats(0.0, 3.0), MONEY, st.floats(0.0, 1e6))
+def test_a_boost_adds_at_most_its_maximum(odds: float, share: float, stake: float, most: float) -> None:
+    boosted = calculators.boost(odds, share, stake=stake, max_extra=most)
+    assert stake * (boosted - odds) == pytest.approx(min(stake * (odds - 1.0) * share, most), rel=1e-6, abs=1e-6)
+    assert close(calculators.boost(odds, share, stake=stake), calculators.boost(odds, share))
+
+
+@given(MONEY, PRICES, PRICES, st.floats(0.0, 0.2))
+def test_a_commission_is_taken_from_the_winnings_of_the_other_side(
+    stake: float, odds: float, against: float, commission: float
+) -> None:
+    h = calculators.hedge(stake, odds, against, commission=commission)
+    won = h.stake * (against - 1.0) * (1.0 - commission)
+    assert close(stake * (odds - 1.0) - h.stake, h.profit)
+    assert close(won - stake, h.profit)
+    assert close(h.no_loss_stake * (against - 1.0) * (1.0 - commission), stake)
+    f = calculators.free_bet(stake, odds, against, commission=commission)
+    assert close(f.stake * (against - 1.0) * (1.0 - commission), f.profit)
+    assert close(stake * (odds - 1.0) - f.stake, f.profit)
+
+
+def test_a_parlay_without_probabilities_has_odds() -> None:
+    assert calculators.parlay([2.0, 2.5, 3.0]) == (15.0, None, None)
+    assert calculators.parlay(np.array([2.0, 2.5]), pl.Series([0.5, 0.5])) == (5.0, 0.25, 0.25)  # type: ignore[arg-type]
+
+
+def test_calculators_are_public() -> None:
+    for name in ("parlay", "boost", "free_bet", "hedge"):
+        assert getattr(oddsengine, name) is getattr(calculators, name)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: calculators.hedge(-1.0, 2.0, 2.0), "stake must be a finite amount of 0 or more, got -1.0"),
+        (lambda: calculators.free_bet(float("nan"), 2.0, 2.0), "amount must be a finite amount of 0 or more, got nan"),
+        (lambda: calculators.hedge(1.0, 2.0, 2.0, commission=2.0), "commission must be from 0 to below 1, .*got 2"),
+        (lambda: calculators.free_bet(1.0, 2.0, 2.0, commission=-0.1), "commission must be .*got -0.1"),
+        (lambda: calculators.boost(2.0, 0.5, max_extra=5.0), "needs a stake above 0, got None"),
+        (lambda: calculators.boost(2.0, 0.5, stake=0.0, max_extra=5.0), "needs a stake above 0, got 0.0"),
+        (lambda: calculators.boost(2.0, 0.5, stake=1.0, max_extra=-5.0), "max_extra must be .*got -5.0"),
+        (lambda: calculators.boost(2.0, 0.5, stake=-1.0), "stake must be .*got -1.0"),
+        (lambda: calculators.parlay([]), "at least one leg, got none"),
+        (lambda: calculators.parlay([2.0], [0.5, 0.5]), "same length, got 1 and 2"),
+    ],
+)
+def test_what_is_no_amount_is_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @pytest.mark.parametrize("wrong", [1.0, 0.0, -110.0, float("nan"), float("inf")])

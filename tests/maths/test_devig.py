@@ -1,5 +1,6 @@
 import importlib
 import math
+from statistics import NormalDist
 from typing import Any
 
 import numba
@@ -11,11 +12,13 @@ from hypothesis import strategies as st
 from naive import devig as naive_devig
 from support.strategies import Market, books, markets, not_prices, tables
 
-from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
+from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, Method, blend_weights, devig, devig_groups, method_name
 
 Floats = npt.NDArray[np.float64]
 
 EXACT = 1e-12  # how far an answer may be from the bisected one
+LINEAR = ("additive", "goto")  # have no answer for long shots at a wide margin
+FIVE = ("multiplicative", "additive", "power", "shin", "odds_ratio")
 EVERY = pytest.mark.parametrize("method", DEVIG_METHODS)
 SUM_TO_ONE = pytest.mark.parametrize("method", [name for name in DEVIG_METHODS if name != "worst_case"])
 
@@ -76,8 +79,8 @@ def assert_twin(odds: Market, fair: Floats, method: str) -> None:
 
 
 def near_the_edge(odds: Market) -> bool:
-    """Whether additive has a probability so close to 0 that rounding decides if there is an answer."""
-    return any(abs(p) < EXACT for p in naive_devig.additive(odds))
+    """Whether additive or goto has a probability so close to 0 that rounding decides if there is an answer."""
+    return any(abs(p) < EXACT for p in (*naive_devig.additive(odds), *naive_devig.goto(odds)))
 
 
 @EVERY
@@ -132,12 +135,12 @@ def test_twin_on_many_markets(method: str, data: st.DataObject) -> None:
 @given(odds=books())
 def test_sums_to_one(method: str, odds: Market) -> None:
     total = devig(odds, method).sum()
-    assert abs(total - 1.0) <= 1e-14 * len(odds) or (method == "additive" and math.isnan(total))
+    assert abs(total - 1.0) <= 1e-14 * len(odds) or (method in LINEAR and math.isnan(total))
 
 
 @given(markets())
 def test_worst_case_is_the_least(odds: Market) -> None:
-    others = np.array([devig(odds, method) for method in DEVIG_METHODS if method != "worst_case"])
+    others = np.array([devig(odds, method) for method in FIVE])
     worst = devig(odds, "worst_case")
     np.testing.assert_array_equal(worst, others.min(axis=0))
     assert not worst.sum() > 1.0 + 1e-14
@@ -178,6 +181,149 @@ def test_logarithmic_is_odds_ratio(odds: Market) -> None:
     np.testing.assert_allclose(naive_devig.logarithmic(odds), naive_devig.odds_ratio(odds), rtol=0, atol=EXACT)
 
 
+@given(markets(st.just(2)))
+def test_probit_of_two_outcomes_is_half_the_difference_of_the_scores(odds: Market) -> None:
+    a, b = (NormalDist().inv_cdf(1.0 / d) for d in odds)
+    np.testing.assert_allclose(devig(odds, "probit")[0], NormalDist().cdf(0.5 * (a - b)), rtol=0, atol=EXACT)
+
+
+@given(books())
+def test_probit_moves_all_scores_by_one_shift(odds: Market) -> None:
+    fair = devig(odds, "probit")
+    shift = [NormalDist().inv_cdf(1.0 / d) - NormalDist().inv_cdf(p) for d, p in zip(odds, fair.tolist(), strict=True)]
+    np.testing.assert_allclose(shift, shift[0], rtol=0, atol=1e-9)
+
+
+@given(books())
+def test_goto_takes_equally_many_standard_errors(odds: Market) -> None:
+    q, fair = 1.0 / np.array(odds), devig(odds, "goto")
+    assume(not np.isnan(fair).any())
+    taken = (q - fair) / np.sqrt((q - q * q) / q)
+    np.testing.assert_allclose(taken, taken[0], rtol=0, atol=1e-11)
+
+
+def test_goto_as_published() -> None:
+    """What goto_conversion 4.0.3 answers."""
+    published = [0.3597574083515635, 0.4247271522431269, 0.2155154394053096]
+    np.testing.assert_allclose(devig([2.7, 2.3, 4.4], "goto"), published, rtol=0, atol=1e-12)
+
+
+def test_probit_as_published() -> None:
+    """The example of https://mimir.rifterlabs.com/concepts/devigging.html, +150 and -180, to its digits."""
+    assert devig([2.5, 1.0 + 100.0 / 180.0], "probit").round(3).tolist() == [0.378, 0.622]
+
+
+# ---- other names, and blends ----
+
+
+@pytest.mark.parametrize(("alias", "method"), DEVIG_ALIASES.items())
+def test_an_alias_is_its_method(alias: str, method: str) -> None:
+    assert alias not in DEVIG_METHODS
+    assert method_name(alias) == method
+    np.testing.assert_array_equal(devig(MATCHES, alias), devig(MATCHES, method))
+
+
+@given(markets())
+def test_margin_weights_proportional_to_the_odds_are_additive(odds: Market) -> None:
+    """Buchdahl's fair price n d / (n - margin d)."""
+    n, margin = len(odds), sum(1.0 / d for d in odds) - 1.0
+    assume(not near_the_edge(odds))
+    fair = devig(odds, "differential_margin_weighting")
+    assume(not np.isnan(fair).any())
+    np.testing.assert_allclose(fair, [(n - margin * d) / (n * d) for d in odds], rtol=0, atol=EXACT)
+
+
+BLENDABLE = [name for name in DEVIG_METHODS if name != "worst_case"]
+WEIGHTS = st.dictionaries(st.sampled_from(BLENDABLE), st.floats(0.01, 100.0), min_size=1, max_size=4)
+
+
+@given(odds=markets(), weights=WEIGHTS)
+def test_a_blend_is_the_weighted_mean(odds: Market, weights: dict[str, float]) -> None:
+    assume(not near_the_edge(odds))
+    fair = devig(odds, weights)
+    np.testing.assert_allclose(fair, naive_devig.blend(odds, weights), rtol=0, atol=EXACT)
+    assert np.isnan(fair).any() or fair.sum() == pytest.approx(1.0, abs=1e-12)
+    assert np.isnan(fair).all() == np.isnan(fair).any()
+    np.testing.assert_array_equal(devig(odds, method_name(weights)), fair)  # its name is as good
+
+
+@given(odds=st.lists(books(), min_size=1, max_size=6), weights=WEIGHTS)
+def test_a_blend_of_groups_is_that_of_their_markets(odds: list[Market], weights: dict[str, float]) -> None:
+    offsets = np.cumsum([0, *(len(each) for each in odds)])
+    found = devig_groups([d for each in odds for d in each], offsets, weights)
+    np.testing.assert_array_equal(found, np.concatenate([devig(each, weights) for each in odds]))
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        ("shin", "shin"),
+        ({"shin": 2}, "shin"),
+        ({"wpo": 1, "additive": 3}, "additive"),
+        ({"shin": 1, "power": 0.5}, "power=0.5,shin=1.0"),
+        ("shin=1, power=0.5", "power=0.5,shin=1.0"),
+        ("goto_conversion=1,wpo=1", "additive=1.0,goto=1.0"),
+    ],
+)
+def test_a_method_has_one_name(method: Method, name: str) -> None:
+    assert method_name(method) == name
+    assert method_name(name) == name
+    assert list(blend_weights(name)) == [part.partition("=")[0] for part in name.split(",")]
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ({}, r"method must be one of multiplicative.*, got \{\}"),
+        (7, r"method must be one of .*, got 7"),
+        (["shin"], r"method must be one of .*, got \['shin'\]"),
+        ({"shin": 0.0, "power": 1.0}, "finite numbers above 0, got 0.0 for shin"),
+        ({"shin": -1.0}, "finite numbers above 0, got -1.0 for shin"),
+        ({"shin": math.inf}, "finite numbers above 0, got inf for shin"),
+        ({"shin": math.nan}, "finite numbers above 0, got nan for shin"),
+        ({"shin": "1"}, "finite numbers above 0, got '1' for shin"),
+        ({"guess": 1.0}, r"a blend must be of multiplicative, .*, got 'guess'"),
+        ({"worst_case": 1.0, "shin": 1.0}, r"a blend must be of .*, got 'worst_case'"),
+        ("shin=x", "written as in shin=0.5,power=0.5, got 'shin=x'"),
+        ("shin=1,power", "written as in shin=0.5,power=0.5, got 'shin=1,power'"),
+    ],
+)
+def test_what_is_no_method(method: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        devig([2.0, 2.0], method)
+    with pytest.raises(ValueError, match=message):
+        devig_groups([2.0, 2.0], [0, 2], method)
+
+
+# ---- other packages, of the extra `bench` ----
+
+COMPARED = [[2.7, 2.3, 4.4], [1.87, 2.05], [1.1, 8.0], [1.5, 4.2, 7.5], [4.0, 4.5, 5.0, 5.5, 6.0], *MATCHES]
+
+
+@pytest.mark.parametrize("odds", COMPARED)
+@pytest.mark.parametrize(
+    "method",
+    ["multiplicative", "additive", "power", "shin", "differential_margin_weighting", "odds_ratio", "logarithmic"],
+)
+def test_penaltyblog(method: str, odds: Market) -> None:
+    implied = pytest.importorskip("penaltyblog.implied")
+    np.testing.assert_allclose(
+        devig(odds, method), implied.calculate_implied(odds, method=method).probabilities, rtol=0, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("odds", COMPARED)
+def test_goto_conversion(odds: Market) -> None:
+    package = pytest.importorskip("goto_conversion")
+    np.testing.assert_allclose(devig(odds, "goto"), package.goto_conversion(np.array(odds)), rtol=0, atol=EXACT)
+
+
+@pytest.mark.parametrize("odds", COMPARED)
+def test_shin_package(odds: Market) -> None:
+    package = pytest.importorskip("shin")
+    np.testing.assert_allclose(devig(odds, "shin"), package.calculate_implied_probabilities(odds), rtol=0, atol=1e-10)
+
+
 @EVERY
 def test_sums_below_one(method: str) -> None:
     """Public packages answer nan, an exception or a silent 0.75 here."""
@@ -192,8 +338,8 @@ def test_sums_below_one(method: str) -> None:
 def test_long_shots_keep_their_order(method: str) -> None:
     odds = [1.05, 12.0, 1001.0, 1500.0, 4001.0, 4001.5]
     fair = devig(odds, method)
-    if method in ("additive", "worst_case"):
-        assert np.isnan(fair).all()  # additive would be negative
+    if method in (*LINEAR, "worst_case"):
+        assert np.isnan(fair).all()  # a probability would be negative
         return
     assert ((fair > 0.0) & (fair < 1.0)).all()
     assert (np.diff(fair) < 0.0).all()
@@ -248,6 +394,8 @@ def test_one_outcome_is_no_market(method: str) -> None:
         ("odds_ratio", [1e40, 1.001]),
         ("odds_ratio", [1.001, 1e40, 1e41]),
         ("worst_case", [1.001, 1e40]),
+        ("probit", [1.001, 1e80]),
+        ("probit", [1e80, 1.001]),
     ],
 )
 def test_answers_beyond_doubles_are_none(method: str, odds: Market) -> None:
@@ -365,11 +513,14 @@ def test_one_machine_code_per_kernel() -> None:
 
 
 def test_unknown_method() -> None:
-    known = r"multiplicative, additive, power, shin, odds_ratio, logarithmic, worst_case, got 'proportional'"
+    known = (
+        r"multiplicative, additive, power, shin, odds_ratio, logarithmic, goto, probit, worst_case "
+        r"\(or an alias: .*wpo.*\), or weights .*, got 'guess'"
+    )
     with pytest.raises(ValueError, match=known):
-        devig([2.0, 2.0], "proportional")
+        devig([2.0, 2.0], "guess")
     with pytest.raises(ValueError, match=known):
-        devig_groups([2.0, 2.0], [0, 2], "proportional")
+        devig_groups([2.0, 2.0], [0, 2], "guess")
 
 
 @pytest.mark.parametrize("odds", [2.0, [[[2.0, 2.0]]]])

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 
 Market = list[float]
 
@@ -75,6 +76,31 @@ def logarithmic(odds: Market) -> Market:
     return fair(0.5 * (low + high))
 
 
+def goto(odds: Market) -> Market:
+    """Every implied probability gives up the same number of its standard errors."""
+    errors = [math.sqrt((d - 1.0) / d) for d in odds]
+    steps = (math.fsum(1.0 / d for d in odds) - 1.0) / math.fsum(errors)
+    return [1.0 / d - steps * error for d, error in zip(odds, errors, strict=True)]
+
+
+def probit(odds: Market) -> Market:
+    """The normal score of every implied probability moves by one shift."""
+    quantile = NormalDist().inv_cdf
+    scores = [quantile(1.0 / d) if d > 2.0 else -quantile((d - 1.0) / d) for d in odds]
+
+    def fair(shift: float) -> Market:
+        return [0.5 * math.erfc((shift - z) / math.sqrt(2.0)) for z in scores]
+
+    low, high = -80.0, 80.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if math.fsum(fair(middle)) > 1.0:
+            low = middle
+        else:
+            high = middle
+    return fair(0.5 * (low + high))
+
+
 def worst_case(odds: Market) -> Market:
     others = [method(odds) for method in (multiplicative, additive, power, shin, odds_ratio)]
     if not all(0.0 < p < 1.0 for answer in others for p in answer):
@@ -89,6 +115,8 @@ METHODS = {
     "shin": shin,
     "odds_ratio": odds_ratio,
     "logarithmic": logarithmic,
+    "goto": goto,
+    "probit": probit,
     "worst_case": worst_case,
 }
 
@@ -101,3 +129,10 @@ def devig(odds: Market, method: str) -> Market:
     if not all(0.0 < p < 1.0 for p in answer):
         return [NO_ANSWER] * len(odds)
     return answer
+
+
+def blend(odds: Market, weights: dict[str, float]) -> Market:
+    """Weighted mean of the methods' probabilities."""
+    answers = {method: devig(odds, method) for method in weights}
+    total = sum(weights.values())
+    return [sum(weight * answers[m][i] for m, weight in weights.items()) / total for i in range(len(odds))]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oddsengine.maths.devig import DEVIG_METHODS, devig
+from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, devig
 from oddsengine.maths.kelly import kelly
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american, round_american
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
@@ -131,7 +131,7 @@ def _tool(name: str, answer: Any, params: Sequence[Param]) -> Endpoint:
 DEVIG = _tool(
     "devig",
     _devig,
-    (_ODDS, _FORMAT, choice("method", "How the margin is removed.", tuple(DEVIG_METHODS), default="power")),
+    (_ODDS, _FORMAT, choice("method", "How the margin is removed.", (*DEVIG_METHODS, *DEVIG_ALIASES), default="power")),
 )
 KELLY = _tool(
     "kelly", _kelly,

@@ -80,9 +80,7 @@ def arbitrage(context: Context) -> Any:
         raise invalid(f"total must be at most {_MOST_STEPS:,} steps, got {total / step:,.0f}")
     stakes = round_stakes(odds, total, step, limits).stakes.tolist() if step else []
     if not any(stakes):  # no arbitrage: all outcomes pay the same
-        equal = arbitrage_stakes(odds, total)
-        share = min([1.0, *(limit / stake for limit, stake in zip(limits, equal, strict=True) if stake)])
-        stakes = (equal * share).tolist()
+        stakes = arbitrage_stakes(odds, total, limits).tolist()
     payouts = [stake * price for stake, price in zip(stakes, odds, strict=True)]
     staked = sum(stakes)
     return _figures(context, {"stakes": stakes, "payouts": payouts, "staked": staked, "profit": min(payouts) - staked})
@@ -112,9 +110,9 @@ def parlay(context: Context) -> Any:
     if len(odds) != len(probs):
         raise invalid(f"probabilities must have as many numbers as odds, {len(odds)}, got {len(probs)}")
     result = calculators.parlay(odds, probs)
-    fraction = float(kelly(result.prob, result.odds)) if np.isfinite(result.odds) else 0.0
-    figures = {"odds": result.odds, "probability": result.prob, "ev_percent": 100.0 * result.ev, "kelly": fraction}
-    return _figures(context, figures)
+    prob, ev = result.prob or 0.0, result.ev or 0.0  # both are known: there are probabilities
+    fraction = float(kelly(prob, result.odds)) if np.isfinite(result.odds) else 0.0
+    return _figures(context, {"odds": result.odds, "probability": prob, "ev_percent": 100.0 * ev, "kelly": fraction})
 
 
 def middle(context: Context) -> Any:

@@ -10,7 +10,7 @@ from oddsengine.columns import Floats
 from oddsengine.detection.explain import explain
 from oddsengine.history.lines import described
 from oddsengine.live.update import hexadecimal
-from oddsengine.maths.devig import DEVIG_METHODS, devig
+from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, devig
 from oddsengine.maths.odds import decimal_to_american, round_american
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service.endpoints import Context, Endpoint, data
@@ -156,7 +156,7 @@ endpoints = (
         (
             text("event_id", "The id of its event.", required=True), SPORTSBOOK,
             text("devig_book", "Reference book, as on the +EV list."),
-            choice("devig_method", "De-vig method, as on the +EV list.", tuple(DEVIG_METHODS)),
+            choice("devig_method", "De-vig method, as on the +EV list.", (*DEVIG_METHODS, *DEVIG_ALIASES)),
         ),
         cache="never",
         doc="All prices of the market with their age, role and own fair probability; the source of the fair price; "

@@ -9,7 +9,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
-from oddsengine.maths.devig import DEVIG_METHODS
+from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS
 from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
@@ -251,7 +251,7 @@ _EV_PARAMS: tuple[Param, ...] = (
     text("devig_book", "Reference book for fair prices; default: all other books, at the close."),
     choice(
         "devig_method", "De-vig method; without `devig_book` it is that of the first sharp book's prices.",
-        tuple(DEVIG_METHODS),
+        (*DEVIG_METHODS, *DEVIG_ALIASES),
     ),
     filters.INCLUDE,
     choice("sort", "Sort order; prefix with - for descending.", tuple(_EV.kind.sorts), signed=True, default="-ev"),
