@@ -11,6 +11,7 @@ from oddsengine.columns import SECOND
 from oddsengine.detection import arbitrage, ev
 from oddsengine.detection.question import Question, set_aside
 from oddsengine.detection.sweep import Wants
+from oddsengine.pricing.model import MODEL
 from oddsengine.pricing.references import CLOSE
 from oddsengine.tables.schema import OddsTable
 
@@ -80,6 +81,8 @@ def no_fair_price(question: Question, sharp: object, option: str = "sharp") -> s
         or ev.find_hits(replace(question, wants=Wants.from_thresholds(min_ev=-100.0))).row.size
     ):
         return ""
+    if v.method == MODEL:
+        return f"no fair price: the model has a probability for none of the usable prices here{also}"
     if v.method == CLOSE:
         return (
             "no fair price: +EV compares a price with at least two other books that quote the whole market, and no "

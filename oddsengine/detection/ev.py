@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from oddsengine import catalog
 from oddsengine.columns import spans
 from oddsengine.detection import ids, tails
 from oddsengine.detection import question as board
@@ -17,6 +18,10 @@ from oddsengine.maths import value
 from oddsengine.maths.kelly import kelly, shrunk_kelly
 from oddsengine.maths.odds import decimal_to_american
 from oddsengine.pricing import close as fair_close
+from oddsengine.pricing.model import MODEL
+from oddsengine.pricing.references import CLOSE
+
+_DEVIG = {CLOSE: "power", MODEL: None}  # of methods that are none
 
 
 class EvPrices(NamedTuple):
@@ -85,8 +90,8 @@ def build_rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.D
         "ev_percentage": percent,
         "no_vig_odds": board.nullable(decimal_to_american(1.0 / hits.fair)),
         "fair_probability": hits.fair,
-        "market_width": hits.width * 100.0,
-        "devig_method": board.repeated("power" if close else v.method, edge.size),
+        "market_width": board.nullable(hits.width * 100.0),
+        "devig_method": board.repeated(_DEVIG.get(v.method, v.method), edge.size, pl.String),
         "sharp_book": sharp_book,
         "selection_type": board.sides(question, hits.row),
         "line": board.row_lines(question, hits.row),
@@ -110,7 +115,7 @@ def build_rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.D
         "shared_feed": sister,
         "odds_id": base["id"],
         "unconfirmed": hits.doubt != 0,
-        "reference": sharp_book if close is None else board.repeated("close", edge.size),
+        "reference": sharp_book if close is None else board.repeated(v.method, edge.size),
         "ev_vs_sharp": percent if close is None else board.nullable(close.sharp * 100.0),
         **({} if close is None else close.columns),
         **facts,
@@ -129,20 +134,23 @@ class _Close(NamedTuple):
 def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     """Compute the range at the close, the probability of a positive edge, flags and the shrunk Kelly stake."""
     v = question.view
-    if v.close is None or v.board is None:
+    if v.close is None:
         return None
     g, net = v.groups, v.net[hits.row]
-    se, flags = v.close.se[g.ladder[market]], v.close.flags[hits.row]
+    se, flags = v.close.errors(g, hits.row), v.close.flags[hits.row]
     x = np.log(hits.fair / (1.0 - hits.fair))
     low, high = (100.0 * (net * fair_close.sigmoid(x + sign * fair_close.RANGE * se) - 1.0) for sign in (-1.0, 1.0))
     over = np.full(g.row.size, np.nan)
     some = np.unique(market)
     sharp = sharp_edges(v, np.zeros(some.size, np.int64), some, np.array([-1.0]))
     over[sharp.row] = sharp.fair * v.net[sharp.row] - 1.0
-    others, agree = fair_close.agreeing(g, v.board.ballot, v.traits, hits.row, v.net)
+    table, voted = catalog.fair_table(), dict[str, Any]()
+    if v.board is not None:
+        others, agree = fair_close.agreeing(g, v.board.ballot, v.traits, hits.row, v.net)
+        table, voted = v.board.of.table, {"independent_books": others, "agreeing_books": agree}
     return _Close(
         sharp=over[hits.row],
-        confidence=fair_close.confidence(se, flags, v.board.of.table),
+        confidence=fair_close.confidence(se, flags, table),
         columns={
             "ev_low": board.nullable(low),
             "ev_high": board.nullable(high),
@@ -150,8 +158,7 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
             "prob_positive": board.nullable(fair_close.normal((x + np.log(net - 1.0)) / se)),
             "flags": board.flagged(fair_close.BITS, flags),
             "kelly_shrunk": board.nullable(shrunk_kelly(hits.fair, net, se)),
-            "independent_books": others,
-            "agreeing_books": agree,
+            **voted,
         },
     )
 

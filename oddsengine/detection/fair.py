@@ -19,7 +19,7 @@ from oddsengine.catalog.reasons import CODES, NAMES
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.detection import ev
 from oddsengine.detection import question as board
-from oddsengine.detection.question import CONSENSUS, NOBODY, PreparedTable, Question
+from oddsengine.detection.question import CONSENSUS, NOBODY, OWN_MODEL, PreparedTable, Question
 from oddsengine.detection.sweep import market_fair
 from oddsengine.pricing import close as fair_close
 
@@ -52,6 +52,11 @@ def estimate(question: Question) -> Estimates:
     hits = ev.find_hits(question)
     row = hits.row.astype(np.int64)
     over = ev.over_cap(question, hits)
+    if v.close is not None and v.close.of_model:
+        prob = v.close.row
+        return Estimates(
+            prob, prob * (1.0 - prob) * v.close.se, np.where(np.isnan(prob), NOBODY, OWN_MODEL), row[~over], row[over]
+        )
     if v.close is not None and v.board is not None:
         # Rejected prices have no vote, so that the estimate of all books leaves theirs out.
         whole = v.close.segment[g.segments[g.market] + g.side]

@@ -33,6 +33,7 @@ from oddsengine.catalog.reasons import NAMES, Guards, sentence
 from oddsengine.detection import arbitrage, empty, ev, low_hold, middles
 from oddsengine.detection import fair as fair_rows
 from oddsengine.detection import question as board
+from oddsengine.detection.model_input import IntoModel, modelled
 from oddsengine.detection.question import PreparedTable, Question, Sharp, prepare, set_aside
 from oddsengine.detection.results import MARKETS_SCHEMA, REJECTED_SCHEMA
 from oddsengine.detection.sweep import Wants
@@ -77,6 +78,7 @@ def find_ev(
     method: Method | None = None,
     min_ev: float = 0.0,
     max_ev: float | None = None,
+    model: IntoModel | str | None = None,
     commission: Commission = None,
     guards: Guards = None,
     include: Iterable[str] = (),
@@ -104,6 +106,11 @@ def find_ev(
         What +EV is measured against: "close", the fair price at the close estimated from all other books, or one of
         `DEVIG_METHODS`, an alias or a blend such as ``{"shin": 0.5, "power": 0.5}``, with which the reference is
         de-vigged. None, the default, is "close", or "power" if `sharp` is given.
+    model
+        Your own probabilities of winning, given no push, instead of a reference: the name of a column of `odds`, with
+        standard errors in the column `<name>_error` if it exists; a frame with `event_id`, `market_type`, `selection`,
+        `line`, `probability` and optionally `error`; or a matrix of the probabilities of scores by event id, home goals
+        by row, such as penaltyblog's.
     commission
         Rates on winnings by book, fractions below 1 such as 0.02, replacing the catalog's; None, the default, uses the
         catalog.
@@ -150,7 +157,9 @@ def find_ev(
     check_number("max_ev", max_ev, optional=True)
     prepared = prepare(odds, guards, now)
     wants = Wants.from_thresholds(min_ev=min_ev, max_profit=100.0 * catalog.thresholds().arbitrage_cap)
-    question = board.ask(prepared, books, sharp, method, commission, wants, include=include)
+    question = board.ask(
+        prepared, books, sharp, method, commission, wants, include=include, model=modelled(model, prepared)
+    )
     found = ev.build_rows(question, ev.find_hits(question), max_ev)
     _warn(found.height, question, sharp, fair=True)
     return found
@@ -335,6 +344,7 @@ def find_all(
     min_size: float = 0.0,
     min_middle_ev: float | None = 0.0,
     max_profit: float | None = 10.0,
+    model: IntoModel | str | None = None,
     commission: Commission = None,
     guards: Guards = None,
     include: Iterable[str] = (),
@@ -357,7 +367,7 @@ def find_all(
         Minimum distance of a middle's lines, in points; 0 by default.
     min_middle_ev
         Minimum expected value of middles in percent, 0 by default; None is no limit.
-    books, sharp, method, commission, guards, include, now
+    books, sharp, method, model, commission, guards, include, now
         As in `find_ev`.
 
     Returns
@@ -393,7 +403,9 @@ def find_all(
         min_ev=min_ev, min_profit=min_profit, max_profit=max_profit, max_hold=max_hold,
         min_middle_ev=-np.inf if min_middle_ev is None else min_middle_ev, min_size=min_size,
     )  # fmt: skip
-    question = board.ask(prepared, books, sharp, method, commission, wants, include=include)
+    question = board.ask(
+        prepared, books, sharp, method, commission, wants, include=include, model=modelled(model, prepared)
+    )
     counts = set_aside(prepared)
     hits = ev.find_hits(question)
     arbs = arbitrage.find_hits(question)
@@ -430,13 +442,15 @@ def why_no_ev(
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
     method: Method | None = None,
+    model: IntoModel | str | None = None,
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,
     option: str = "sharp",
 ) -> str:
     """Say in one sentence why no price can have an EV; empty if some can. `option` is the name of `sharp` in it."""
-    question = board.ask(prepare(odds, guards, now), books, sharp, method, commission, Wants.from_thresholds())
+    prepared, wants = prepare(odds, guards, now), Wants.from_thresholds()
+    question = board.ask(prepared, books, sharp, method, commission, wants, model=modelled(model, prepared))
     return empty.unusable(question) or empty.no_fair_price(question, sharp, option)
 
 
@@ -446,6 +460,7 @@ def why(
     books: Iterable[str] | None = None,
     sharp: Sharp = None,
     method: str | None = None,
+    model: IntoModel | str | None = None,
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,
@@ -456,7 +471,7 @@ def why(
     ----------
     odds
         Prices, one per row; see `ODDS_SCHEMA`.
-    books, sharp, method, commission, guards, now
+    books, sharp, method, model, commission, guards, now
         As given to the finder; see `find_ev`.
 
     Returns
@@ -483,10 +498,9 @@ def why(
     >>> why(odds).partition(":")[0]
     'no fair price'
     """
-    chosen = {"books": books, "sharp": sharp, "method": method, "commission": commission, "guards": guards, "now": now}
-    return why_no_ev(odds, **chosen) or empty.best_found(  # type: ignore[arg-type]
-        board.ask(prepare(odds, guards, now), books, sharp, method, commission, Wants.from_thresholds())
-    )
+    prepared, wants = prepare(odds, guards, now), Wants.from_thresholds()
+    question = board.ask(prepared, books, sharp, method, commission, wants, model=modelled(model, prepared))
+    return empty.unusable(question) or empty.no_fair_price(question, sharp) or empty.best_found(question)
 
 
 def rejected(
@@ -577,6 +591,7 @@ def fair(
     *,
     sharp: Sharp = None,
     method: Method | None = None,
+    model: IntoModel | str | None = None,
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,
@@ -588,7 +603,7 @@ def fair(
     odds
         Prices, one per row; see `ODDS_SCHEMA`. Columns named as in `FAIR_COLUMNS` are not allowed. The result of
         `prepare` is accepted, without `guards` and `now`; the rows are then those of its checked table.
-    sharp, method, commission, guards, now
+    sharp, method, model, commission, guards, now
         As in `find_ev`: by default the fair price at the close. With one of `DEVIG_METHODS` and without `sharp`, the
         catalog's sharp books are the reference.
 
@@ -634,7 +649,8 @@ def fair(
         place = pl.int_range(1, came.height + 1, dtype=pl.UInt32, eager=True).alias("row")
         checked = isinstance(odds, OddsTable) and odds.checked
         prepared = prepare(odds if checked else came.with_columns(place), guards, now)
-    question = board.ask(prepared, None, sharp, method, commission, Wants.from_thresholds(min_ev=-100.0))
+    wants = Wants.from_thresholds(min_ev=-100.0)
+    question = board.ask(prepared, None, sharp, method, commission, wants, model=modelled(model, prepared))
     figures = fair_rows.columns(question)
     _warn(figures["fair_probability"].count(), question, sharp, fair=True)
     if figures.height == came.height:

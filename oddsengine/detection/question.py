@@ -6,7 +6,7 @@ and American odds appear only from here on.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol, cast
@@ -17,6 +17,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, enabled, thresholds_of
+from oddsengine.columns import NONE
 from oddsengine.detection import books as naming
 from oddsengine.detection import ids
 from oddsengine.detection.results import TEXTS
@@ -28,6 +29,8 @@ from oddsengine.identity.groups import NO_TIME, Floats, Ints, Longs, Words, dist
 from oddsengine.identity.table import Identity, identify, times
 from oddsengine.maths.devig import Method, method_name
 from oddsengine.pricing import close as fair_close
+from oddsengine.pricing.close import Fair
+from oddsengine.pricing.model import MODEL, ModelPrices
 from oddsengine.pricing.references import CLOSE, book_list, close_input
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame
@@ -44,7 +47,7 @@ _OURS = {*ODDS_SCHEMA, "row", "price_mismatch", "row_id", "momentum"}  # columns
 Sharp = str | Sequence[str] | Mapping[str, float] | None
 Bools = npt.NDArray[np.bool_]
 Schema = Mapping[str, Any]
-CONSENSUS, NOBODY = -2, -1
+OWN_MODEL, CONSENSUS, NOBODY = -3, -2, -1
 """Places in `Labels.books`."""
 _TEAM_SIDES = pl.Series([None, "home", "away"])
 
@@ -129,7 +132,7 @@ class Labels(NamedTuple):
     sign: Floats  # (kinds, outcomes): by which an outcome shows the line, nan without one
     outcome: npt.NDArray[np.uint32]  # (kinds, outcomes): place in `outcomes`
     outcomes: pl.Series
-    books: pl.Series  # by code, then "consensus" and null: see `CONSENSUS`
+    books: pl.Series  # by code, then "model", "consensus" and null: see `CONSENSUS`
 
     @classmethod
     def collect(cls, question: Question) -> "Labels":
@@ -162,7 +165,7 @@ class Labels(NamedTuple):
             sign=sign,
             outcome=outcome,
             outcomes=pl.Series(names, dtype=pl.String),
-            books=pl.Series([*identity.books, "consensus", None], dtype=pl.String),
+            books=pl.Series([*identity.books, MODEL, "consensus", None], dtype=pl.String),
         )
 
 
@@ -203,30 +206,33 @@ def references(question: Question, market: Longs, row: Ints | Longs) -> Longs:
         code = v.reference[market]
     else:
         code = fair_close.sharpest(v.board.of, v.board.ballot, v.traits, market, v.groups.book[row])
-    return np.where(code < 0, CONSENSUS, code)
+    nobody = NOBODY if v.method == MODEL else CONSENSUS
+    return np.where(code == NONE, nobody, np.where(code < 0, CONSENSUS, code))
 
 
 def ask(
     prepared: PreparedTable, books: Iterable[str] | None, sharp: Sharp, method: Method | None,
     commission: Mapping[str, float] | None, wants: Wants, *, include: Iterable[str] = (),
-    fair: catalog.FairTable | None = None,
+    fair: catalog.FairTable | None = None, model: ModelPrices | Fair | None = None,
 ) -> Question:  # fmt: skip
-    """Resolve one caller's parameters against a prepared board; `fair` as in `Engine`."""
-    name, more = chosen_method(method, sharp), included(include)
+    """Resolve one caller's parameters against a prepared board; `fair` as in `Engine`, `model` by `modelled`."""
+    name, more = chosen_method(method, sharp, model), included(include)
     wanted = book_list(books)
     identity = prepared.identity
     naming.check(identity.books, wanted, sharp, commission)
     event = event_hashes(prepared)
-    read_ = estimated(prepared, event, fair) if name == CLOSE else None
+    read_, named = estimated(prepared, event, fair) if name == CLOSE else None, hashes(prepared, event)
     looked = view(
         identity, prepared.guarded, prepared.off, wanted, sharp, name, commission, suspects="suspect" in more,
-        board=read_,
+        board=read_, model=model if isinstance(model, ModelPrices) else None, ladder=named.ladder,
     )  # fmt: skip
+    if isinstance(model, Fair):
+        looked = replace(looked, close=model)
     return Question(
         view=looked,
         wants=wants,
         scope=Scope.everything(identity.groups),
-        hashes=hashes(prepared, event),
+        hashes=named,
         forms=forms(identity.kinds, identity.sports),
         cap=CODES["ev_cap"] not in prepared.off,
         prepared=prepared,
@@ -236,8 +242,12 @@ def ask(
 INCLUDED = ("suspect",)
 
 
-def chosen_method(method: Method | None, sharp: Sharp) -> str:
-    """Resolve a method to its name; None is `close`, or `power` if a reference is given."""
+def chosen_method(method: Method | None, sharp: Sharp, model: object = None) -> str:
+    """Resolve a method to its name; None is `close`, or `power` if a reference is given, or `model` if that is."""
+    if model is not None:
+        if method is not None:
+            raise ValueError(f"method cannot be combined with a model, which needs none, got {method!r}")
+        return MODEL
     if method is None:
         return CLOSE if sharp is None else "power"
     name = method_name(method, (CLOSE,))

@@ -50,6 +50,7 @@ from oddsengine.identity.table import Identity
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS
+from oddsengine.pricing.model import ModelPrices
 from oddsengine.pricing.references import FairPrices, ViewSpec, devig_method, fair_prices, view_spec
 
 _ANY_EDGE = -0.5  # a caller who asks for less gets every market with a reference
@@ -157,10 +158,12 @@ def view(
     *,
     suspects: bool = False,
     board: fair_close.CloseInput | None = None,
+    model: ModelPrices | None = None,
+    ladder: Words | None = None,
 ) -> Offers:
     """Return the offers of one caller: `view_spec`, `fair_prices` and `offers` in one call."""
-    spec = view_spec(identity.books, identity.traits, books, sharp, method, commission, suspects=suspects)
-    return offers(fair_prices(identity.groups, identity.traits, guarded, spec, off, board=board), [spec])
+    spec = view_spec(identity.books, identity.traits, books, sharp, method, commission, suspects=suspects, model=model)
+    return offers(fair_prices(identity.groups, identity.traits, guarded, spec, off, board=board, ladder=ladder), [spec])
 
 
 @fused

@@ -34,6 +34,7 @@ from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, AppliedBatch,
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.detection import tails
 from oddsengine.detection.ids import hexadecimal
+from oddsengine.detection.model_input import IntoModel, read_model
 from oddsengine.detection.question import Sharp
 from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Verdicts, alone, honour, judge
@@ -436,9 +437,9 @@ class Engine:
             for shared, spec in zip(alike.values(), specs, strict=True):
                 seen = fair_prices(
                     g, names.traits, guarded, spec, self._off, referred=shared[0].wanted.referred, needed=where.fair,
-                    board=estimated,
+                    board=estimated, ladder=None if spec.model is None else names.hashes(g).ladder,
                 )  # fmt: skip
-                if seen.close is not None and spec.standard:
+                if seen.close is not None and spec.standard and spec.model is None:
                     estimates = g, where.fair, seen.close
                 who, hits = search(some, seen, shared, where, names, self._off, moved)
                 of = np.array([view.open.row for view in shared], np.int64)
@@ -677,6 +678,7 @@ class Engine:
         max_profit: float | None = 10.0,
         kinds: Iterable[str] = KINDS,
         include: Iterable[str] = (),
+        model: IntoModel | None = None,
         keep: bool = False,
         wider: bool = False,
     ) -> View:
@@ -695,15 +697,19 @@ class Engine:
             alone cost least.
         include
             `suspect` also lists pre-match prices that are too good to be true as +EV.
+        model
+            Your own probabilities, as for `find_ev`, but no column. Teams and sports that it does not name are those
+            of the events on the board now. The view is neither in tapes nor in snapshots.
         keep
             Never suspend the view, until `View.release`.
         wider
             Allow returning an existing `keep` view with more kinds and otherwise equal parameters. It costs
             nothing, and its detection times are those of that view.
         """
+        read_ = None if model is None else read_model(model, self.table())
         wanted = ViewKey.from_parameters(
-            books, sharp, method, commission, kinds, include, min_ev=min_ev, min_profit=min_profit, max_hold=max_hold,
-            min_size=min_size, min_middle_ev=min_middle_ev, max_profit=max_profit,
+            books, sharp, method, commission, kinds, include, read_, min_ev=min_ev, min_profit=min_profit,
+            max_hold=max_hold, min_size=min_size, min_middle_ev=min_middle_ev, max_profit=max_profit,
         )  # fmt: skip
         return self.awake(wanted, keep=keep, wider=wider)
 

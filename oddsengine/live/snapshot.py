@@ -44,10 +44,10 @@ def dump(engine: Engine) -> dict[str, Any]:
             "momentum": _memory(board.momentum) if engine._samples else None,
             "views": [
                 [
-                    view.wanted._asdict(), view.kept > 0,
+                    view.wanted.content, view.kept > 0,
                     *(_plain(getattr(view.open.table, name)[view.open.places()]) for name in ("id", "kind", "born")),
                 ]
-                for view in engine._awake.values()
+                for view in engine._awake.values() if view.wanted.model is None
             ],
         }  # fmt: skip
 

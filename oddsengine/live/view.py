@@ -54,6 +54,7 @@ from oddsengine.identity.layout import BOOK_BITS, UnitColumns
 from oddsengine.identity.table import Identity
 from oddsengine.live.replica import ReadState
 from oddsengine.maths.devig import Method
+from oddsengine.pricing.model import ModelPrices
 from oddsengine.pricing.references import (
     CLOSE,
     FairPrices,
@@ -83,15 +84,16 @@ class ViewKey(NamedTuple):
     max_profit: float | None
     kinds: tuple[str, ...] = KINDS
     include: tuple[str, ...] = ()
+    model: ModelPrices | None = None  # of this process: neither recorded nor in snapshots
 
     @classmethod
     def from_parameters(
         cls, books: Iterable[str] | None, sharp: Sharp, method: Method | None,
-        commission: Mapping[str, float] | None, kinds: Iterable[str] = KINDS, include: Iterable[str] = (), /,
-        **limits: float | None,
+        commission: Mapping[str, float] | None, kinds: Iterable[str] = KINDS, include: Iterable[str] = (),
+        model: ModelPrices | None = None, /, **limits: float | None,
     ) -> "ViewKey":  # fmt: skip
         """Validate the parameters of `Engine.view`."""
-        resolved = chosen_method(method, sharp)
+        resolved = chosen_method(method, sharp, model)
         named, by_book = book_list(books), commission_rates(commission)
         some = _kinds(kinds)
         Reference.parse(sharp)
@@ -110,12 +112,17 @@ class ViewKey(NamedTuple):
         chosen = None if named is None else tuple(sorted({catalog.book(book).id for book in named}))
         rates = tuple(sorted(by_book.items()))
         plain = {name: None if value is None else float(value) for name, value in limits.items()}
-        return cls(chosen, fixed, resolved, rates, kinds=some, include=included(include), **plain)  # type: ignore[arg-type]
+        return cls(chosen, fixed, resolved, rates, kinds=some, include=included(include), model=model, **plain)  # type: ignore[arg-type]
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Its parameters by name, for tapes and snapshots."""
+        return {name: value for name, value in self._asdict().items() if name != "model"}
 
     @property
     def shared(self) -> tuple[Any, ...]:
         """The part of the key that views can share: all but books and thresholds."""
-        return self.sharp, self.method, self.commission, self.referred
+        return self.sharp, self.method, self.commission, self.referred, self.model
 
     @property
     def referred(self) -> bool:
@@ -140,7 +147,7 @@ class ViewKey(NamedTuple):
             "ev": (self.min_ev, "suspect" in self.include), "arbitrage": (self.min_profit,),
             "low_hold": (self.max_hold,), "middles": (self.min_middle_ev, self.min_size),
         }  # fmt: skip
-        return self.books, self.sharp, self.method, self.commission, self.max_profit, *own[kind]
+        return self.books, self.sharp, self.method, self.commission, self.max_profit, self.model, *own[kind]
 
     @property
     def reference(self) -> Sharp:
@@ -250,7 +257,7 @@ class View:
             books = names.sorted_books()
             made = view_spec(
                 books, names.traits, w.books, w.reference, w.method, dict(w.commission),
-                suspects="suspect" in w.include,
+                suspects="suspect" in w.include, model=w.model,
             )  # fmt: skip
             known = self._spec = len(books), made
         return known[1]
@@ -301,7 +308,7 @@ class View:
                 estimated, _ = board.estimated(some, guarded.reason, slots, engine.fair)
             hashes, shapes = names.hashes(some.groups), names.forms
         # All that the board says is copied: steps go on.
-        seen = fair_prices(some.groups, traits, guarded, mine, off, board=estimated)
+        seen = fair_prices(some.groups, traits, guarded, mine, off, board=estimated, ladder=hashes.ladder)
         common = _common(offers(seen, [mine]), [self], Scope.everything(some.groups), hashes, shapes, off)
         prepared = PreparedTable(None, identity, guarded, off, None, {})  # type: ignore[arg-type]
         question = LiveQuestion(**common, prepared=prepared, known=known, slots=slots)

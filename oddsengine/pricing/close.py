@@ -121,9 +121,14 @@ class Fair(NamedTuple):
     flags: npt.NDArray[np.uint16]  # per row, `BITS`
     others: Ints  # per row: feeds on the line other than the book's own
     width: Floats  # per row: overround of the votes, or of the sharp
-    se: Floats  # per ladder, logits; nan in play and if the start is unknown
+    se: Floats  # per ladder, logits; nan in play and if the start is unknown. Of a model: per row
     segment: Floats  # per segment: the estimate in which all books vote
     momentum: Floats  # (ladders, widest)
+    of_model: bool = False  # a user's own probabilities
+
+    def errors(self, groups: Groups, row: Ints | Longs) -> Floats:
+        """Standard errors of some rows, in log-odds."""
+        return self.se[row] if self.of_model else self.se[groups.ladder[groups.market[row]]]
 
 
 @lru_cache(maxsize=1 << 14)

@@ -17,12 +17,13 @@ from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import NONE
 from oddsengine.guards.verdicts import Verdicts
-from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints
+from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Words
 from oddsengine.identity.traits import Traits
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS, complete
 from oddsengine.pricing.commission import after_commission, charge
+from oddsengine.pricing.model import MODEL, ModelPrices
 
 UNRANKED = np.iinfo(np.int32).max
 """The rank of a book that is no reference."""
@@ -84,6 +85,7 @@ class ViewSpec(NamedTuple):
     """The parameters of one caller, resolved to columns by book."""
 
     method: str
+    model: ModelPrices | None  # what the method `MODEL` uses
     suspects: bool  # pre-match prices rejected by `outlier` are offers too
     wanted: Bytes  # its prices are offers
     rank: Ints  # rank among the references, else the largest integer
@@ -122,7 +124,7 @@ class FairPrices:
     fair: Floats  # per segment: the reference's probability, nan if none or a consensus
     live: Bytes  # per market
     board: fair_close.CloseInput | None  # input of the estimator
-    close: fair_close.Fair | None  # its result, if the method is `CLOSE`
+    close: fair_close.Fair | None  # its result, if the method is `CLOSE`; or the prices of a model
 
 
 @kernel
@@ -185,7 +187,7 @@ def _refer(
 
 def view_spec(
     names: Sequence[str], traits: Traits, books: Iterable[str] | None, sharp: Any, method: str,
-    commission: Mapping[str, float] | None, *, suspects: bool = False,
+    commission: Mapping[str, float] | None, *, suspects: bool = False, model: ModelPrices | None = None,
 ) -> ViewSpec:  # fmt: skip
     """Resolve the parameters of a caller.
 
@@ -197,6 +199,8 @@ def view_spec(
         Books whose prices are offers; None means all.
     sharp, method, commission
         As in the public detectors; `commission` replaces the catalog's rates, book by book.
+    model
+        Probabilities for the method `MODEL`.
     """
     reference = Reference.parse(sharp)
     # Books are matched by their id in the catalog, however they are spelled.
@@ -219,6 +223,7 @@ def view_spec(
             rate[at], fee[at] = given, 0.0
     return ViewSpec(
         method=method,
+        model=model,
         suspects=suspects,
         wanted=wanted,
         rank=rank,
@@ -243,6 +248,7 @@ def fair_prices(
     referred: bool = True,
     needed: Bytes | None = None,
     board: fair_close.CloseInput | None = None,
+    ladder: Words | None = None,
 ) -> FairPrices:
     """Compute fair prices for the references, method and commission of a caller.
 
@@ -260,6 +266,8 @@ def fair_prices(
         Markets whose references are needed; None means all. The results of the others are undefined.
     board
         Input of the estimator; required by the method `CLOSE`.
+    ladder
+        Hashes of the ladders; required by a model.
     """
     g, limits = groups, guarded.limits
     n, markets, segments = g.row.size, g.threshold.size, g.rows.size - 1
@@ -295,6 +303,8 @@ def fair_prices(
             board.of, g, traits, net, guarded.reason, fair_close.gross(traits, spec.rate, spec.fee), board.times,
             board.momentum, ballot, board.needed, *((board.known,) if spec.standard else ()),
         )  # fmt: skip
+    if referred and spec.model is not None and ladder is not None:
+        close = spec.model.fair(g, ladder)
     return FairPrices(
         groups=g,
         traits=traits,
@@ -322,8 +332,8 @@ def fair_prices(
 
 
 def devig_method(method: str) -> str:
-    """The devig method of a view's method: `CLOSE` uses power, like the estimator's votes."""
-    return "power" if method == CLOSE else method
+    """The devig method of a view's method: `CLOSE` and `MODEL` use power, like the estimator's votes."""
+    return "power" if method in (CLOSE, MODEL) else method
 
 
 def close_input(

@@ -101,7 +101,7 @@ class _ViewKeeper:
             if kind == "without" or value in self._others:
                 continue
             if kind == "wake":
-                parameters = value._asdict() | {"sharp": value.reference, "commission": dict(value.commission)}
+                parameters = value.content | {"sharp": value.reference, "commission": dict(value.commission)}
                 self._held[value] = self._engine.view(**parameters, keep=True)
             elif value in self._held:
                 self._engine.close(self._held.pop(value))

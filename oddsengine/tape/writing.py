@@ -132,7 +132,7 @@ class TapeWriter(Recorder):
         self._agree()
         _unicode(batch)
         texts, notes = NOTHING, self._notes
-        all_notes = notes + [["sleep", spec._asdict()] for spec in slept] if slept else notes
+        all_notes = notes + [["sleep", spec.content] for spec in slept if spec.model is None]
         if batch.removed.size or batch.complete or batch.events or batch.rejected or all_notes:
             texts = (
                 json_of([f"{row:016x}" for row in batch.removed.tolist()]), json_of(batch.complete),
@@ -152,10 +152,12 @@ class TapeWriter(Recorder):
             self._write_last(notes)
 
     def view_woke(self, view: ViewKey) -> None:
-        self._notes.append(["wake", view._asdict()])
+        if view.model is None:
+            self._notes.append(["wake", view.content])
 
     def view_slept(self, view: ViewKey) -> None:
-        self._notes.append(["sleep", view._asdict()])
+        if view.model is None:
+            self._notes.append(["sleep", view.content])
 
     def fair_changed(self, table: FairTable) -> None:
         self._notes.append(["fair", fair_content(table)])

@@ -1,0 +1,74 @@
+"""Probabilities of the user's own model in place of the estimator's, by outcome or by price.
+
+An outcome is a hash of its ladder, line and side (`outcomes`), which is the same on every board, so that a model is
+read once for a table or a live board. If a model knows one side of a market of two outcomes, it knows the other.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oddsengine.identity.groups import Floats, Groups, Longs, Words, mix
+from oddsengine.pricing.close import Fair
+
+MODEL = "model"
+"""The method that uses the probabilities of a model."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelPrices:
+    """Probabilities of a model by outcome, in the order of `outcome`; `error` is nan where unknown."""
+
+    outcome: Words  # see `outcomes`
+    prob: Floats  # of winning, given no push
+    error: Floats  # standard error of `prob`, in log-odds
+
+    def fair(self, g: Groups, ladder: Words) -> Fair:
+        """Fair prices of a board, or of some of it; `ladder` has the hashes of its ladders."""
+        market, side = sides(g)
+        key = outcomes(g, ladder, market, side)
+        at = np.minimum(np.searchsorted(self.outcome, key), max(self.outcome.size - 1, 0))
+        known = self.outcome[at] == key if self.outcome.size else np.zeros(key.size, bool)
+        prob, error = np.full(key.size, np.nan), np.full(key.size, np.nan)
+        prob[known], error[known] = self.prob[at[known]], self.error[at[known]]
+        return of_segments(g, prob, error)
+
+
+def sides(g: Groups) -> tuple[Longs, Longs]:
+    """Market and side of each segment."""
+    counts = np.diff(g.segments).astype(np.int64)
+    market = np.repeat(np.arange(counts.size), counts)
+    return market, np.arange(market.size) - g.segments[market]
+
+
+def outcomes(g: Groups, ladder: Words, market: Longs, side: Longs) -> Words:
+    """Hashes of some sides of markets."""
+    return mix(ladder[g.ladder[market]], g.threshold[market].astype(np.int64), side)
+
+
+def of_segments(g: Groups, prob: Floats, error: Floats) -> Fair:
+    """Fair prices from a probability and its error per segment; nan where the model has none."""
+    market, side = sides(g)
+    two = np.flatnonzero((g.outcomes[market] == 2) & (side == 0))
+    for mine, other in ((two, two + 1), (two + 1, two)):
+        lacks = np.isnan(prob[mine]) & ~np.isnan(prob[other])
+        prob[mine[lacks]], error[mine[lacks]] = 1.0 - prob[other[lacks]], error[other[lacks]]
+    segment = np.repeat(np.arange(market.size), np.diff(g.rows))
+    n = segment.size
+    return Fair(
+        row=prob[segment], flags=np.zeros(n, np.uint16), others=np.zeros(n, np.int32), width=np.full(n, np.nan),
+        se=error[segment], segment=prob, momentum=np.zeros((0, 2)), of_model=True,
+    )  # fmt: skip
+
+
+def of_rows(g: Groups, prob: Floats, error: Floats) -> Fair:
+    """Fair prices from a probability and its error per row; an outcome has those of its first price that has one."""
+    starts = g.rows[:-1].astype(np.int64)
+    place = np.where(np.isnan(prob), prob.size, np.arange(prob.size))
+    first = np.minimum.reduceat(place, starts) if starts.size else place
+    found = first < prob.size
+    of, e = np.full(starts.size, np.nan), np.full(starts.size, np.nan)
+    of[found], e[found] = prob[first[found]], error[first[found]]
+    fair = of_segments(g, of, e)
+    own = ~np.isnan(prob)
+    return fair._replace(row=np.where(own, prob, fair.row), se=np.where(own, error, fair.se))
