@@ -125,7 +125,12 @@ class FootballDataSettings(DocumentSettings, frozen=True, kw_only=True):
 
 
 class TableSettings(DocumentSettings, frozen=True, kw_only=True):
-    """A table with the columns of an odds table."""
+    """A table of odds."""
+
+    columns: Annotated[
+        dict[str, str],
+        Meta(description='a table of its columns and what they are in an odds table, such as {Bookie = "sportsbook"}'),
+    ] = {}
 
 
 class SettingsTable:
@@ -155,6 +160,8 @@ class SettingsTable:
             return default
         if text is not None and is_list(kind):
             value = [part.strip() for part in text.split(",") if part.strip()]
+        if text is not None and get_origin(getattr(kind, "__origin__", kind)) is dict:
+            value = dict(_pair(part) for part in text.split(",") if part.strip())
         try:
             return msgspec.convert(value, kind, strict=text is None)
         except msgspec.ValidationError:
@@ -173,6 +180,12 @@ class SettingsTable:
 
     def _variable(self, key: str) -> str:
         return f"{PREFIX}_{self._place.replace('.', '_')}_{key}".upper()
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """Split `name=value`."""
+    name, _, value = text.rpartition("=")
+    return name.strip(), value.strip()
 
 
 def is_list(kind: Any) -> bool:

@@ -52,7 +52,9 @@ _DAYS = ("date", "game_date", "match_date")
 _SHOWN = 40  # names of columns in an error
 
 
-def renames(names: Collection[str], schema: Collection[str], columns: Mapping[str, str] | None = None) -> dict[str, str]:
+def renames(
+    names: Collection[str], schema: Collection[str], columns: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Return the new names of the columns that are not named as in the schema.
 
     Parameters
@@ -71,8 +73,8 @@ def renames(names: Collection[str], schema: Collection[str], columns: Mapping[st
 
     Examples
     --------
-    >>> renames(["Bookmaker", "Bet", "odds_decimal", "Price"], ["sportsbook", "selection", "odds_decimal"], {"Bet": "selection"})
-    {'Bet': 'selection', 'Bookmaker': 'sportsbook'}
+    >>> renames(["Bookmaker", "Bet", "Price"], ["sportsbook", "selection", "odds_decimal"], {"Bet": "selection"})
+    {'Bet': 'selection', 'Bookmaker': 'sportsbook', 'Price': 'odds'}
     """
     made = dict(columns or {})
     check_columns(made, schema)
@@ -81,7 +83,7 @@ def renames(names: Collection[str], schema: Collection[str], columns: Mapping[st
             raise ValueError(f"columns: the table has no column {name!r}{_near(name, names)} ({_listed(names)})")
     own = {name for name in names if name in schema and name not in made}
     for name, target in made.items():
-        if target in own:
+        if target in own or (target == ANY_FORMAT and own & {DECIMAL, AMERICAN}):
             raise ValueError(f"columns: {name!r} cannot be {target}, which the table has already")
     taken = own | set(made.values())
     if taken & {DECIMAL, AMERICAN}:
@@ -89,7 +91,8 @@ def renames(names: Collection[str], schema: Collection[str], columns: Mapping[st
     found: dict[str, list[str]] = {}
     words = _words(schema)
     for name in names:
-        if name not in taken and name not in made and (target := words.get(_folded(name))) and target not in taken:
+        target = words.get(_folded(name), name)
+        if target not in taken and target != name and name not in made:
             found.setdefault(target, []).append(name)
     if {DECIMAL, AMERICAN, ANY_FORMAT} & {*made.values()} or {DECIMAL, AMERICAN} & found.keys():
         found.pop(ANY_FORMAT, None)  # the format of the price is known
@@ -129,8 +132,8 @@ def price_format(prices: pl.LazyFrame, name: str) -> str:
 
     Examples
     --------
-    >>> price_format(pl.LazyFrame({"Odds": ["-110", "150"]}), "Odds"), price_format(pl.LazyFrame({"Odds": [1.91]}), "Odds")
-    ('odds_american', 'odds_decimal')
+    >>> [price_format(pl.LazyFrame({"Odds": prices}), "Odds") for prices in (["-110", "150"], [1.91, 2.0])]
+    ['odds_american', 'odds_decimal']
     """
     dtype = prices.collect_schema()[name]
     if not (dtype.is_numeric() or dtype in (pl.String, pl.Categorical, pl.Enum)):

@@ -105,7 +105,7 @@ _DEFAULTS = {"is_live": False, "is_active": True, "flap": False, "rejected_upstr
 _MISSING = {name: pl.Series(name, [_DEFAULTS.get(name)], dtype=dtype) for name, dtype in ODDS_SCHEMA.items()}
 _TIMES = tuple(name for name, dtype in ODDS_SCHEMA.items() if isinstance(dtype, pl.Datetime))
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
-_Frame = TypeVar("_Frame", pl.DataFrame, pl.LazyFrame)
+_Frame = TypeVar("_Frame", bound=pl.DataFrame | pl.LazyFrame)
 
 
 class OddsError(ValueError):
@@ -213,17 +213,18 @@ def named(frame: _Frame, columns: Mapping[str, str] | None = None) -> _Frame:
     OddsError
         If a name of the mapping is wrong, or the format of the prices is unclear.
     """
-    names = frame.collect_schema().names()
+    names: list[str] = frame.collect_schema().names()
     if not columns and all(name in ODDS_SCHEMA or name in _OWN for name in names):
         return frame
     try:
-        new = renames(names, ODDS_SCHEMA, columns)
-        price = next((name for name in names if new.get(name, name) == ANY_FORMAT), None)
-        if price is not None and not {*_PRICES} & {*names, *new.values()}:
+        new: dict[str, str] = renames(names, ODDS_SCHEMA, columns)
+        odds = [*(name for name, target in new.items() if target == ANY_FORMAT), *({ANY_FORMAT} & {*names} - {*new})]
+        if odds and not {*_PRICES} & {*names, *new.values()}:
+            price = odds[0]
             new[price] = price_format(frame.lazy(), price)
     except ValueError as error:
         raise OddsError(str(error)) from None
-    return frame.rename(new)
+    return cast(_Frame, frame.rename(new))
 
 
 def _complete(frame: pl.DataFrame, given: list[str]) -> pl.DataFrame:

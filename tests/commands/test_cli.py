@@ -313,7 +313,7 @@ def test_rejected(run: Run) -> None:
     assert status == 0
     assert f"Rejected rows ({frame.height})" in out
     assert "the book's own market sums to 0.959" in out
-    assert "not a number (odds_american: 'SUSP')" in out
+    assert "not a price: +150 and -110 are accepted (odds_american: 'SUSP')" in out
     _, out, _ = run("scan", "--sample", "--rejected", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [int(row["row"]) for row in rows] == frame["row"].to_list()

@@ -122,7 +122,9 @@ def test_a_bad_number_far_down_costs_one_row(save: Save) -> None:
     path = save("odds.csv", HEADER, *[OVER] * 5000, bad, *[UNDER] * 5000)
     table = read_odds(path)
     assert table.height == 10_000
-    assert table.rejected.rows() == [(5001, "odds_decimal", "soon", "not a number", "bad_value")]
+    assert table.rejected.rows() == [
+        (5001, "odds_decimal", "soon", "not a price: 1.95, 1,95 and 10/11 are accepted", "bad_value")
+    ]
 
 
 def test_a_mark_blank_lines_and_spaces(save: Save) -> None:
