@@ -552,7 +552,9 @@ def backtest(
     Examples
     --------
     >>> from oddsengine.tables.sample import SAMPLE_BOARD
-    >>> backtest(SAMPLE_BOARD, Strategy(min_ev=1.0)).summary().placed
+    >>> summary = backtest(SAMPLE_BOARD, Strategy(min_ev=5.0, staking="flat", size=0.01)).summary()
+    >>> summary.placed, summary.filled, summary.no_result
+    (2, 2, {'no score; no snapshot in the 30 minutes before the start': 2})
     """
     fair_at = None if fair is None else fair_by_time(fair)
     past, cadence_s = cadence(source(history, every, storage_options))

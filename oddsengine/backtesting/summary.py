@@ -47,10 +47,10 @@ def lines(summary: BacktestSummary) -> list[tuple[str, str]]:
 
     others = {**s.rejected, "not answered": s.waiting, "filled, but unobserved": s.unobserved}
     apart = "unknown" if math.isnan(s.cadence_s) else _span(s.cadence_s)
-    fills = "at the odds of the decision, unless seen again" if s.sparse else "by the next snapshot"
+    fills = "at the odds of the decision, unless the price is seen again" if s.sparse else "if the next snapshot agrees"
     return [
-        ("snapshots of an event, median distance", apart),
-        ("orders are answered", fills),
+        ("time between snapshots of an event", apart),
+        ("orders are filled", fills),
         ("orders, of them filled", f"{s.placed:,}, {s.filled:,} ({s.filled / max(s.placed, 1):.0%})"),
         *((f"orders: {name}", f"{count:,}") for name, count in others.items() if count),
         ("events", f"{s.events:,}"),

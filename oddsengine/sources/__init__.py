@@ -87,7 +87,7 @@ def read_feed(section: SettingsTable, name: str) -> FeedSettings:
         try:
             check_columns(feed.columns, ODDS_SCHEMA)
         except ValueError as error:
-            raise section.error(str(error)) from None
+            raise section.error(f"has a wrong name: {error}") from None
     for key in ("url", "login_url", "catalogue_url"):
         if (url := getattr(feed, key, "")) and not settings.has_address(url, ("http", "https", "tls", "tcp")):
             raise section.refused(key, url, "a URL that starts with http:// or https://, with a port up to 65535")

@@ -175,11 +175,17 @@ class SettingsTable:
         if unknown:
             allowed = ", ".join(sorted({*fields, *fixed} - {"name"}))
             raise SettingsError(f"{self._file}: {self._place}.{unknown[0]} is not a setting; allowed: {allowed}")
-        values = {name: self.take(name, hints[name], field.default) for name, field in fields.items()}
+        values = {name: self.take(name, hints[name], _default(field)) for name, field in fields.items()}
         return struct(**values, **fixed)
 
     def _variable(self, key: str) -> str:
         return f"{PREFIX}_{self._place.replace('.', '_')}_{key}".upper()
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    """Return the default of a field; `msgspec.NODEFAULT` if it has none."""
+    factory = field.default_factory
+    return field.default if factory is msgspec.NODEFAULT else factory()
 
 
 def _pair(text: str) -> tuple[str, str]:

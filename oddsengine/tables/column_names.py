@@ -80,11 +80,11 @@ def renames(
     check_columns(made, schema)
     for name in made:
         if name not in names:
-            raise ValueError(f"columns: the table has no column {name!r}{_near(name, names)} ({_listed(names)})")
+            raise ValueError(f"the table has no column {name!r}{_near(name, names)} ({_listed(names)})")
     own = {name for name in names if name in schema and name not in made}
     for name, target in made.items():
         if target in own or (target == ANY_FORMAT and own & {DECIMAL, AMERICAN}):
-            raise ValueError(f"columns: {name!r} cannot be {target}, which the table has already")
+            raise ValueError(f"column {name!r} cannot be {target}, which the table has already")
     taken = own | set(made.values())
     if taken & {DECIMAL, AMERICAN}:
         taken.add(ANY_FORMAT)
@@ -116,9 +116,9 @@ def check_columns(columns: Mapping[str, str], schema: Collection[str]) -> None:
             raise ValueError(f"columns must map names of the table to names of the schema, got {name!r}: {target!r}")
         if target not in known:
             near = _near(target, known) or f"; allowed: {', '.join(known)}"
-            raise ValueError(f"columns: {name!r} cannot be {target!r}, which is no column of an odds table{near}")
+            raise ValueError(f"column {name!r} cannot be {target!r}, which is no column of an odds table{near}")
         if target in owner:
-            raise ValueError(f"columns: {owner[target]!r} and {name!r} cannot both be {target}")
+            raise ValueError(f"columns {owner[target]!r} and {name!r} cannot both be {target}")
         owner[target] = name
 
 
@@ -205,4 +205,4 @@ def _near(name: str, names: Collection[str]) -> str:
 
 
 def _listed(names: Collection[str]) -> str:
-    return f"its columns: {', '.join(list(names)[:_SHOWN]) or 'none'}"
+    return f"its columns: {', '.join([name for name in names if name != 'row'][:_SHOWN]) or 'none'}"

@@ -86,7 +86,9 @@ def test_a_part_that_was_spoilt_is_checked_again() -> None:
 
 @pytest.mark.parametrize("gone", ["sportsbook", "event_id", "market_type", "selection"])
 def test_a_needed_column(gone: str) -> None:
-    with pytest.raises(OddsError, match=rf"^not an odds table: it has no {gone} \(its columns: .*\)$"):
+    with pytest.raises(
+        OddsError, match=rf"^not an odds table: it has no {gone} \(its columns: .*\); a column .*{gone}"
+    ):
         check_odds(prices().drop(gone))
 
 
@@ -97,7 +99,7 @@ def test_a_price_is_needed() -> None:
         check_odds(pl.DataFrame())
 
 
-@pytest.mark.parametrize("thing", [{}, [], None, 1, pl.Series(), pl.Series([1])])
+@pytest.mark.parametrize("thing", [[1], "rows", None, 1, pl.Series(), pl.Series([1])])
 def test_only_frames(thing: Any) -> None:
     with pytest.raises(OddsError, match=r"expected a frame of polars, pandas or pyarrow, .* got (polars\.)?\w+"):
         check_odds(thing)
