@@ -99,7 +99,7 @@ WRONG = {  # what is written, and what the sentence has to hold
     "name": ("[feeds.'A b']\nkind = 'table'", "feed names must be lower-case letters"),
     "no table": ("feeds = 3", "feeds must be a table, got 3"),
     "both": ("[feeds.t]\nkind = 'table'\npath = 'a'\nurl = 'http://b'", "feeds.t takes path or url, not both"),
-    "columns": ("[feeds.t]\nkind = 'table'\npath = 'a'\ncolumns = {B = 'bok'}", "t has a wrong name: column 'B' cannot be"),
+    "columns": ("[feeds.t]\nkind = 'table'\npath = 'a'\ncolumns = {B = 'bok'}", "wrong name: column 'B' cannot be"),
     "no columns": ("[feeds.t]\nkind = 'table'\npath = 'a'\ncolumns = 'B'", "feeds.t.columns must be a table of its"),
     "neither": ("[feeds.t]\nkind = 'table'", "feeds.t needs path or url"),
     "login": ("[feeds.b]\nkind = 'betfair'\nkey_env = 'K'", "feeds.b.session_env must be given, or user_env"),
