@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import httpx2
 import pytest
-from msgspec import structs
+from msgspec import NODEFAULT, structs
 
 import oddsengine
 import oddsengine_cli as cli
@@ -339,7 +339,8 @@ def _plain(field: Any) -> str:
     """A default as TOML writes it."""
     if field.required:
         return "required"
-    found = list(field.default) if isinstance(field.default, tuple) else field.default
+    default = field.default if field.default_factory is NODEFAULT else field.default_factory()
+    found = list(default) if isinstance(default, tuple) else default
     return f"`{found:g}`" if isinstance(found, float) else f"`{json.dumps(found)}`"
 
 

@@ -6,8 +6,8 @@ Three kinds of table are recognised by their columns:
   `update_to` are the source's own times at both ends.
 - *openings*: football results with opening and closing odds, one row per game and book (`open_home`, `close_home`,
 ...).
-- *quotes*: odds tables (`ODDS_SCHEMA`), one row per observation of a price, ordered by `recorded_at`, as in an
-  `archive`, or else by `last_seen_at`.
+- *quotes*: odds tables (`ODDS_SCHEMA`, or common names for its columns), one row per observation of a price, ordered by
+  `recorded_at`, as in an `archive`, or else by `last_seen_at`. Columns `home_goals` and `away_goals` are final scores.
 
 Times can have any form accepted by `check_odds`. Rows must have the time that orders them.
 
@@ -31,7 +31,7 @@ from oddsengine.columns import Longs, spans
 from oddsengine.feeds.football_data import CLOSE_M, START_H
 from oddsengine.tables.casts import CASTS, TIME, on_calendar
 from oddsengine.tables.files import scan_table
-from oddsengine.tables.schema import ODDS_SCHEMA
+from oddsengine.tables.schema import ODDS_SCHEMA, named
 
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
 OPENINGS = ("division", "date", "home", "away", "book", "open_home", "open_draw", "open_away")
@@ -90,16 +90,16 @@ def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> Hist
     if not 0.0 < every <= _MOST_EVERY:
         raise ValueError(f"every must be a number of seconds above 0, at most {_MOST_EVERY:,} (a year), got {every!r}")
     columns = set(table.collect_schema().names())
-    if "timestamp" in columns and "last_seen_at" not in columns:
-        table = table.rename({"timestamp": "last_seen_at"})
-        columns = columns - {"timestamp"} | {"last_seen_at"}
     if columns >= set(SPELLS):
         return spells(table.lazy().collect())
     if columns >= set(OPENINGS):
         return openings(table.lazy().collect())
-    if columns >= {"sportsbook", "event_id", "market_type", "selection"} and columns & set(_CLOCKS):
+    table = named(table)
+    own_names = set(table.collect_schema().names())
+    if own_names >= {"sportsbook", "event_id", "market_type", "selection"} and own_names & set(_CLOCKS):
         width = max(round(every * 1e6), 1)
-        return quotes(table, width) if isinstance(table, pl.DataFrame) else lazy_quotes(table, width)
+        history = quotes(table, width) if isinstance(table, pl.DataFrame) else lazy_quotes(table, width)
+        return history._replace(results=_results(table))
     came = ", ".join(name[:_SHOWN] for name in sorted(columns)[:_SHOWN])
     raise ValueError(
         f"a history must have the columns of price intervals ({', '.join(SPELLS)}), of opening and closing odds "
@@ -304,6 +304,15 @@ def quotes(table: pl.DataFrame, width: int) -> History:
     """Read an odds table; quotes within `width` microseconds are one snapshot."""
     d, when = _ordered(table, width)
     return History(_pieces(when, lambda cut: d[cut]), _span(when), None)
+
+
+def _results(table: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame | None:
+    """Return the final scores in an odds table; None without such columns. An event with two scores has none."""
+    scores = ("home_goals", "away_goals")
+    if not set(scores) <= set(table.collect_schema().names()):
+        return None
+    distinct = table.lazy().select("event_id", *scores).drop_nulls().unique()
+    return distinct.filter(pl.len().over("event_id") == 1).sort("event_id").collect()
 
 
 def _ordered(table: pl.DataFrame, width: int) -> tuple[pl.DataFrame, Longs]:

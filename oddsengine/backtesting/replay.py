@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,10 @@ from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch
 from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import Guards
+from oddsengine.columns import SECOND
 from oddsengine.detection import books as naming
+from oddsengine.feeds.football_data import is_season
+from oddsengine.feeds.reading import files_of, read_odds
 from oddsengine.identity.groups import Longs, Words, intern
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.identity.wording import WORDING
@@ -23,11 +27,13 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
 from oddsengine.tables.frames import to_polars
+from oddsengine.tables.schema import OddsError
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape, engine_for
 from oddsengine.tape import play as steps_of
 
 _KEY = (*WORDING, "line")
+_HEADER = 16_384  # bytes with the header of a CSV file
 _NO_IDS: Words = np.empty(0, np.uint64)
 
 
@@ -38,7 +44,7 @@ class ReplayStep(NamedTuple):
 
 
 def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] | None = None) -> History | Tape:
-    """Open a history: a frame, a lazy query, the path of a table or of files, or a tape.
+    """Open a history: a frame, a lazy query, the path of a table, of files or of seasons, or a tape.
 
     Raises `ValueError` if the format is unknown or a row has no time, `TypeError` for another type, and
     `FileNotFoundError` if the path does not exist.
@@ -54,6 +60,8 @@ def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] 
     path = os.fspath(history)
     if _is_delta(path, storage_options):  # files that a compaction replaced are still in the folder
         return read_history(pl.scan_delta(path, storage_options=dict(storage_options or {}) or None), every)
+    if _are_seasons(path):
+        return read_history(read_odds(path), every)
     if os.path.isdir(path) and next(Path(path).rglob("*.parquet"), None) is None:
         return Tape(path)
     try:
@@ -70,6 +78,36 @@ def _is_delta(path: str, storage_options: Mapping[str, Any] | None) -> bool:
     except ImportError:
         return False
     return bool(DeltaTable.is_deltatable(path, dict(storage_options or {}) or None))
+
+
+def _are_seasons(path: str) -> bool:
+    """Whether a path has files of football-data.co.uk; the first file decides."""
+    if "://" in path or not (path.lower().endswith(".csv") or os.path.isdir(path)):
+        return False
+    try:
+        files = files_of(path)
+    except OddsError:
+        return False
+    if not all(file.suffix.lower() == ".csv" and file.is_file() for file in files):
+        return False
+    with files[0].open("rb") as file:
+        return is_season(file.read(_HEADER))
+
+
+def cadence(history: History | Tape) -> tuple[History | Tape, float]:
+    """Return a history, and the median number of seconds between two snapshots of an event in its first piece.
+
+    That is nan for a tape, and if no event has two. Use the returned history from then on.
+    """
+    if isinstance(history, Tape):
+        return history, float("nan")
+    first = next(history.pieces, None)
+    if first is None:
+        return history, float("nan")
+    seen = pl.DataFrame({"event": first.quotes["event_id"], "now": first.now}).unique().sort("event", "now")
+    gap = seen.select(pl.col("now").diff().over("event")).to_series().median()
+    seconds = float("nan") if gap is None else float(gap) / SECOND  # type: ignore[arg-type]
+    return history._replace(pieces=chain([first], history.pieces)), seconds
 
 
 def span(history: History | Tape) -> tuple[int, int]:

@@ -8,6 +8,8 @@ through an engine with a trader, so both share one implementation, and decisions
 available, not suspended, and at most the tolerance below the odds of the decision; at those odds, or the lower ones.
 Otherwise it is rejected with a reason. A step more than `ANSWER_S` later, as in a history of opening and closing
 odds, does not tell what the book would have answered: the order is filled at the odds of the decision, as `unobserved`.
+If the snapshots of an event are usually further apart than that (`sparse`), so is every order whose price is not seen
+again in that time, although there are snapshots of other events, and those that wait at the end of the history.
 Stakes are whole steps, within limits, and within the cash that is not in open bets. Each outcome of a market is bet on
 at most once, at any book.
 
@@ -16,19 +18,21 @@ mean profit at the fair price of the other books' close (`backtesting.grading`),
 a whole or quarter line returns; else there is none. Standard errors are clustered by event.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from oddsengine import catalog
 from oddsengine.backtesting.calibrations import Fair, fair_by_time
-from oddsengine.backtesting.closes import Closes
+from oddsengine.backtesting.closes import CLOSE_S, Closes
 from oddsengine.backtesting.grading import closing_probabilities
-from oddsengine.backtesting.replay import check_books, engine_of, source, span, steps
+from oddsengine.backtesting.replay import cadence, check_books, engine_of, source, span, steps
+from oddsengine.backtesting.summary import BacktestSummary
 from oddsengine.board.facts import moments_of
 from oddsengine.columns import SECOND, Floats
 from oddsengine.detection.finders import check_number
@@ -44,6 +48,7 @@ from oddsengine.staking.stakes import bet_table, kelly_portfolio
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import OddsError, successors
+from oddsengine.tables.timestamps import micros
 
 TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "placed_at": TIME,
@@ -79,6 +84,8 @@ RESULT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "gain": pl.Float64,  # per unit staked, by score or else by close
     "graded_by": pl.String,  # score, close, or null
     "profit": pl.Float64,
+    "no_close": pl.String,  # why `closing_ev` is null
+    "no_result": pl.String,  # why the `gain` of a filled order is null
 }
 """Columns that `backtest` adds to those of `TRADES_SCHEMA`."""
 
@@ -218,6 +225,9 @@ class Trader:
         Fraction by which the odds may fall in the meantime: with 0.01, 1.98 is accepted for 2.00.
     settle_hours
         Hours after the start at which the stake is released, with its profit if `settle` was called with the score.
+    sparse
+        Whether snapshots of an event are more than half an hour apart: orders whose price is not seen again are filled
+        at the odds of the decision.
 
     Examples
     --------
@@ -232,7 +242,7 @@ class Trader:
 
     def __init__(
         self, engine: Engine, strategy: Strategy, *, bankroll: float = 1000.0, latency_s: float = 5.0,
-        tolerance: float = 0.0, settle_hours: float = 3.0,
+        tolerance: float = 0.0, settle_hours: float = 3.0, sparse: bool = False,
     ) -> None:  # fmt: skip
         if not 0.0 < bankroll < np.inf:
             raise ValueError(f"bankroll must be a finite number above 0, got {bankroll!r}")
@@ -245,6 +255,7 @@ class Trader:
         self.cash = bankroll
         self._latency, self._tolerance = round(latency_s * SECOND), tolerance
         self._settled_after = round(settle_hours * 3600 * SECOND)
+        self._sparse = sparse
         self.view = engine.view(
             strategy.books, strategy.sharp, strategy.method, commission=strategy.commission, kinds=["ev"],
             min_ev=strategy.min_ev, keep=True,
@@ -275,6 +286,11 @@ class Trader:
     def settle(self, event_id: str, home_score: float, away_score: float) -> None:
         """Record a final score; bets on the event are paid when they are due."""
         self._scores[event_id] = (home_score, away_score)
+
+    def finish(self) -> None:
+        """End a sparse history: orders that no update answered are filled, as `unobserved`."""
+        if self._sparse and self._waiting:
+            self._answer(max(order.due for order in self._waiting) + (ANSWER_S + 1) * SECOND)
 
     def _decide(self, now: int) -> int:
         try:
@@ -334,8 +350,9 @@ class Trader:
         table = self.engine.table().filter(pl.col("row_id").is_in(ids))
         board = {row["row_id"]: row for row in table.iter_rows(named=True)}
         for order in due:
-            late = now - order.due > ANSWER_S * SECOND
-            reason = UNOBSERVED if late else self._fill(order.row, board.get(order.row["odds_id"]))
+            offer = board.get(order.row["odds_id"])
+            late = now - order.due > ANSWER_S * SECOND or (self._sparse and not _seen_since(offer, order.due))
+            reason = UNOBSERVED if late else self._fill(order.row, offer)
             order.status = "filled" if late or reason is None else "rejected"
             order.reason = reason
             if order.status == "filled":
@@ -390,6 +407,11 @@ def _trade(row: Mapping[str, Any], stake: float, now: int) -> dict[str, Any]:
     }
 
 
+def _seen_since(offer: Mapping[str, Any] | None, moment: int) -> bool:
+    """Whether a price on the board was seen at a time or later."""
+    return offer is not None and offer["last_seen_at"] is not None and micros(offer["last_seen_at"]) >= moment
+
+
 def _gains(trades: pl.DataFrame, scores: Mapping[str, tuple[float, float]]) -> Floats:
     """Return the profit per unit staked by final scores; nan if undetermined."""
     if not trades.height:
@@ -398,28 +420,6 @@ def _gains(trades: pl.DataFrame, scores: Mapping[str, tuple[float, float]]) -> F
     nothing = (np.nan, np.nan)
     home, away = np.array([scores.get(event, nothing) for event in trades["event_id"].to_list()], np.float64).T
     return profits(settled(table, home, away), trades["net_odds"].to_numpy())
-
-
-class BacktestSummary(NamedTuple):
-    """Summary of a backtest's bets, with standard errors clustered by event."""
-
-    placed: int
-    filled: int
-    unobserved: int  # of the filled: there was no snapshot that tells whether the price was still available
-    waiting: int  # not answered at the end of the history
-    rejected: dict[str, int]  # by reason
-    events: int
-    staked: float
-    profit: float
-    rate: float  # profit per unit staked
-    rate_error: float
-    ev: float  # mean, as shown
-    closed: int  # bets with a close
-    closing_ev: float  # mean of these
-    closing_ev_error: float
-    by_score: int
-    by_close: int
-    drawdown: float
 
 
 @dataclass(frozen=True)
@@ -432,11 +432,14 @@ class Backtest:
         `TRADES_SCHEMA` and `RESULT_SCHEMA`, in order of decision.
     bankroll
         Initial bankroll.
+    cadence_s
+        Median number of seconds between two snapshots of an event; nan if unknown, as for a tape.
     """
 
     trades: pl.DataFrame
     bankroll: float
     strategy: Strategy = field(default_factory=Strategy)
+    cadence_s: float = math.nan
 
     @property
     def bets(self) -> pl.DataFrame:
@@ -450,7 +453,7 @@ class Backtest:
         return by_time.select("at", bankroll=self.bankroll + pl.col("profit").cum_sum())
 
     def summary(self) -> BacktestSummary:
-        """Summary figures."""
+        """Summary figures; printed, one per line."""
         bets = self.bets
         settled = bets.drop_nulls("gain")
         events = _codes(settled)
@@ -471,6 +474,7 @@ class Backtest:
             float(close.error[0]),
             settled.filter(graded_by="score").height, settled.filter(graded_by="close").height,
             float(scoring.drawdown(np.maximum(path, 1e-9)).max()),
+            _counts(bets["no_close"]), _counts(bets["no_result"]), self.cadence_s, self.cadence_s > ANSWER_S,
         )  # fmt: skip
 
     def by(self, column: str) -> pl.DataFrame:
@@ -508,6 +512,10 @@ def _codes(bets: pl.DataFrame) -> Any:
     return np.unique(bets["event_id"].fill_null("").to_numpy(), return_inverse=True)[1]
 
 
+def _counts(reasons: pl.Series) -> dict[str, int]:
+    return dict(reasons.drop_nulls().value_counts(sort=True).iter_rows())
+
+
 def _mean(column: pl.Series) -> float:
     mean = column.mean()
     return float("nan") if mean is None else float(mean)  # type: ignore[arg-type]
@@ -532,7 +540,8 @@ def backtest(
     Parameters
     ----------
     history
-        As for `scan_history`: a frame, a lazy query, the path of a table or an archive, or the folder of a tape.
+        As for `scan_history`: a frame, a lazy query, the path of a table, of an archive or of seasons of
+        football-data.co.uk (``"E0.csv"``), or the folder of a tape.
     strategy
         The betting rule.
     bankroll, latency_s, tolerance, settle_hours
@@ -552,12 +561,20 @@ def backtest(
     ------
     ValueError
         If the history or a parameter is invalid, or a book occurs neither in the history nor in the catalog.
+
+    Examples
+    --------
+    >>> from oddsengine.tables.sample import SAMPLE_BOARD
+    >>> summary = backtest(SAMPLE_BOARD, Strategy(min_ev=5.0, staking="flat", size=0.01)).summary()
+    >>> summary.placed, summary.filled, summary.no_result
+    (2, 2, {'no score; no snapshot in the 30 minutes before the start': 2})
     """
     fair_at = None if fair is None else fair_by_time(fair)
-    past = source(history, every, storage_options)
+    past, cadence_s = cadence(source(history, every, storage_options))
     engine = engine_of(past)
     trader = Trader(
-        engine, strategy, bankroll=bankroll, latency_s=latency_s, tolerance=tolerance, settle_hours=settle_hours
+        engine, strategy, bankroll=bankroll, latency_s=latency_s, tolerance=tolerance, settle_hours=settle_hours,
+        sparse=cadence_s > ANSWER_S,
     )  # fmt: skip
     final_scores = results if results is not None else getattr(past, "results", None)
     scores = {} if final_scores is None else _scores(final_scores)
@@ -569,9 +586,10 @@ def backtest(
             trader.follow(update)
             closes.follow(now)
             tick(now)
+    trader.finish()
     check_books(engine, trader.view)
     graded = _graded(trader.trades(), closes.take_closed(everything=True), scores, engine.fair)
-    return Backtest(graded, bankroll, strategy)
+    return Backtest(graded, bankroll, strategy, cadence_s)
 
 
 def _scores(results: IntoFrame) -> dict[str, tuple[float, float]]:
@@ -611,6 +629,35 @@ def _graded(
         .then(pl.lit("score"))
         .otherwise(pl.lit("close")),
         profit=pl.col("gain") * pl.col("stake"),
+        no_close=_why_no_close(closes),
+        no_result=pl.when(pl.Series(filled) & pl.col("gain").is_null()).then(
+            pl.format(
+                "{}; {}",
+                pl.when(pl.col("event_id").is_in(list(scores)))
+                .then(pl.lit("not settled by the score"))
+                .otherwise(pl.lit("no score")),
+                _why_no_close(closes),
+            )
+        ),
+    )
+
+
+def _why_no_close(closes: pl.DataFrame | None) -> pl.Expr:
+    """Return why trades have no EV at the close; null for those that have one."""
+    closed = [] if closes is None else closes["event_id"].unique().to_list()
+    start = pl.col("event_start_time")
+    return (
+        pl.when(pl.col("closing_ev").is_not_null())
+        .then(None)
+        .when("is_live")
+        .then(pl.lit("bet in play"))
+        .when(start.is_null())
+        .then(pl.lit("no start time"))
+        .when(start <= pl.col("placed_at"))
+        .then(pl.lit("placed after the start"))
+        .when(~pl.col("event_id").is_in(closed))
+        .then(pl.lit(f"no snapshot in the {CLOSE_S // 60} minutes before the start"))
+        .otherwise(pl.lit("too few other books at the close"))
     )
 
 

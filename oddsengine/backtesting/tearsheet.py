@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.backtesting.strategy import Backtest, BacktestSummary
+from oddsengine.backtesting.strategy import Backtest
+from oddsengine.backtesting.summary import lines
 from oddsengine.maths import scoring
 
 _BLUE, _ORANGE, _GREEN, _RED, _GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#777777"
@@ -92,31 +93,6 @@ def write_tear_sheet(result: Backtest, path: str | Path) -> None:
         f"src='data:image/png;base64,{encoded}'></p><h2>Trades</h2><div><table><tr>{head}{body}</table></div></html>",
         encoding="utf-8",
     )
-
-
-def lines(summary: BacktestSummary) -> list[tuple[str, str]]:
-    """Format the summary with errors."""
-    s = summary
-
-    def percent(value: float, error: float = math.nan) -> str:
-        if math.isnan(value):
-            return "unknown"
-        return f"{value:.2%}" + ("" if math.isnan(error) else f" ± {error:.2%}")
-
-    others = {**s.rejected, "not answered": s.waiting, "filled, but unobserved": s.unobserved}
-    return [
-        ("orders, of them filled", f"{s.placed:,}, {s.filled:,} ({s.filled / max(s.placed, 1):.0%})"),
-        *((f"orders: {name}", f"{count:,}") for name, count in others.items() if count),
-        ("events", f"{s.events:,}"),
-        ("staked", f"{s.staked:,.2f}"),
-        ("profit", f"{s.profit:,.2f}"),
-        ("return on stakes", percent(s.rate, s.rate_error)),
-        ("EV shown", percent(s.ev)),
-        ("EV at the close", percent(s.closing_ev, s.closing_ev_error)),
-        *([("bets without a close", f"{s.filled - s.closed:,}")] if s.closed < s.filled else []),
-        ("graded by score, by close", f"{s.by_score:,}, {s.by_close:,}"),
-        ("largest drawdown", percent(s.drawdown)),
-    ]
 
 
 def _text(cell: Any) -> str:

@@ -37,6 +37,7 @@ from oddsengine.tables.schema import (
     OddsError,
     OddsTable,
     check_odds,
+    named,
 )
 
 LINKS = (
@@ -235,7 +236,7 @@ def checked(frame: pl.DataFrame) -> CheckedQuotes:
     OddsError
         If a required column is missing.
     """
-    bare, frame = _without_price(frame.drop("row", strict=False))
+    bare, frame = _without_price(named(frame.drop("row", strict=False)))
     table = check_odds(frame)
     given = "odds_american" in frame.columns
     american = _given_american(frame, table) if given else np.full(table.height, np.nan)

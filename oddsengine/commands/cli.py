@@ -16,7 +16,9 @@ from oddsengine.commands.layout import printable
 from oddsengine.feeds.reading import ODDS_FORMATS
 from oddsengine.history.clv import GROUPINGS
 from oddsengine.maths.devig import DEVIG_METHODS
+from oddsengine.tables.column_names import check_columns
 from oddsengine.tables.files import reason_of
+from oddsengine.tables.schema import ODDS_SCHEMA
 from oddsengine.tape import SYNC
 
 _KINDS = ("ev", "arb", "low-hold", "middles", "all")
@@ -45,6 +47,21 @@ def _rates(text: str) -> dict[str, float]:
         except ValueError:
             raise argparse.ArgumentTypeError(f"expected book=number, got {part!r}") from None
     return rates
+
+
+def _columns(text: str) -> dict[str, str]:
+    """Parse `Bookie=sportsbook,Bet=selection`."""
+    columns = {}
+    for part in _names(text):
+        name, _, target = part.rpartition("=")
+        if not name.strip() or not target.strip():
+            raise argparse.ArgumentTypeError(f"expected column=name, got {part!r}")
+        columns[name.strip()] = target.strip()
+    try:
+        check_columns(columns, ODDS_SCHEMA)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return columns
 
 
 def _sharp(text: str) -> list[str] | dict[str, float]:
@@ -107,6 +124,10 @@ def _speed(text: str) -> float:
 _SHARED: dict[str, dict[str, Any]] = {
     "--config": dict(metavar="FILE", help="settings file (default: oddsengine.toml, if it exists)"),
     "--sample": dict(action="store_true", help="use the sample board"),
+    "--columns": dict(
+        type=_columns, metavar="A=B,C=D",
+        help="columns of the file and what they are in an odds table, such as Bookie=sportsbook,Price=odds",
+    ),
     "--url": dict(help="URL of a node, such as https://odds.example.com"),
     "--key-env": dict(
         default="ODDSENGINE_API_KEY", metavar="NAME",
@@ -142,7 +163,7 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_sample(parser: argparse.ArgumentParser) -> None:
-    _add_shared(parser, "--sample")
+    _add_shared(parser, "--sample", "--columns")
     parser.add_argument(
         "--odds-format",
         choices=ODDS_FORMATS,
@@ -535,7 +556,7 @@ def _add_mcp(parser: argparse.ArgumentParser) -> None:
     parser.description = "Serve tools for language models to a client that starts this command."
     parser.set_defaults(run=mcp.mcp_command)
     parser.add_argument("file", nargs="?", metavar="FILE", help="prices: CSV, Parquet or NDJSON")
-    _add_shared(parser, "--sample", "--url", "--key-env")
+    _add_shared(parser, "--columns", "--sample", "--url", "--key-env")
 
 
 def _add_watch(parser: argparse.ArgumentParser) -> None:
@@ -547,7 +568,7 @@ def _add_watch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", nargs="?", metavar="FILE", help="prices: CSV, Parquet or NDJSON; reloaded when it changes"
     )
-    _add_shared(parser, "--sample")
+    _add_shared(parser, "--columns", "--sample")
     parser.add_argument("--tape", metavar="FOLDER", help="a tape, replayed")
     parser.add_argument(
         "--speed", type=_speed, default=1.0, metavar="N|max", help="multiple of the recorded speed (default 1)"

@@ -19,7 +19,7 @@ def mcp_command(arguments: argparse.Namespace) -> None:
         serve_node(arguments.url, api_key(arguments.key_env))
         return
     path = arguments.file or str(SAMPLE_BOARD)
-    serve_file(lambda: read_odds(path), sys.stderr)
+    serve_file(lambda: read_odds(path, columns=arguments.columns), sys.stderr)
 
 
 def api_key(variable: str) -> str:

@@ -34,12 +34,14 @@ def _read(arguments: argparse.Namespace) -> OddsTable:
     if bool(path) == arguments.sample:
         given = f"both {path} and --sample" if path else "neither"
         raise ValueError(f"give either a FILE of prices or --sample, got {given}")
+    if arguments.sample and arguments.columns:
+        raise ValueError("--columns names the columns of a FILE, got --sample")
     if arguments.sample:
         path = str(SAMPLE_BOARD)
     files = [] if path == STANDARD_INPUT else files_of(path)
     size = sum(os.path.getsize(file) for file in files if os.path.isfile(file)) / 1e6
     with notice(f"reading {path} ({size:,.0f} MB)" if files else "reading standard input", _SLOW_READING):
-        table = read_odds(path, odds_format=arguments.odds_format)
+        table = read_odds(path, columns=arguments.columns, odds_format=arguments.odds_format)
     if invalid := no_valid_row(table):
         raise ValueError(f"{path}: {invalid}")
     return table

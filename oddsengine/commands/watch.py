@@ -27,7 +27,7 @@ def watch_command(arguments: argparse.Namespace) -> None:
     if arguments.tape:
         source = watch_app.TapeSource(arguments.tape, arguments.speed, arguments.books)
     else:
-        source = watch_app.FileSource(arguments.file or str(SAMPLE_BOARD), arguments.books)
+        source = watch_app.FileSource(arguments.file or str(SAMPLE_BOARD), arguments.books, arguments.columns)
     watch_app.WatchApp(source, every or 1.0, words).run()
 
 

@@ -56,8 +56,8 @@ class OpportunitySource(Protocol):
 class FileSource:
     """A file of prices, read again when it changes."""
 
-    def __init__(self, path: str, books: Sequence[str] | None) -> None:
-        self._path, self._books = path, books
+    def __init__(self, path: str, books: Sequence[str] | None, columns: Mapping[str, str] | None = None) -> None:
+        self._path, self._books, self._columns = path, books, columns
         self._changed = -1.0
         self._shot = OpenLists(path, {})
         self._table = pl.DataFrame()
@@ -67,7 +67,7 @@ class FileSource:
         changed = os.path.getmtime(self._path) if os.path.isfile(self._path) else 0.0
         if changed != self._changed:
             self._changed = changed
-            table = read_odds(self._path)
+            table = read_odds(self._path, columns=self._columns)
             with warnings.catch_warnings(action="ignore", category=OddsWarning):  # lists may be empty
                 result = find_all(table, books=self._books, **_LEAST)
             refused = rejected(table)["row"].unique().to_list()

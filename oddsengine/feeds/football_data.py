@@ -42,6 +42,7 @@ CLOSE_M = 1  # minutes before the start at which closing prices count as seen
 START_H = 15  # UTC, of a game without a kick-off
 _SCORES = ("home_goals", "away_goals", "half_home_goals", "half_away_goals")
 _MOST = 8 << 20
+_LONGEST_HEADER = 16_384  # bytes
 _RESULTS: dict[str, Any] = {
     "event_id": pl.String, "league": pl.String, "season": pl.String, "home_team": pl.String, "away_team": pl.String,
     "event_start_time": pl.Datetime("us", "UTC"), "date": pl.Date, **dict.fromkeys(_SCORES, pl.Int64),
@@ -117,6 +118,20 @@ def read(data: bytes) -> SeasonFile:
         raise FeedError(f"not a file of {_SOURCE}: it has no valid line")
     prices = pl.DataFrame(quotes, schema=_FRAME).sort("last_seen_at", maintain_order=True)
     return SeasonFile(tuple(games.values()), prices, pl.DataFrame(results, schema=_RESULTS), refused)
+
+
+def is_season(data: bytes) -> bool:
+    """Whether the header of a CSV file is one of football-data.co.uk: a league, a date, both teams, and prices.
+
+    Examples
+    --------
+    >>> is_season(b"Div,Date,HomeTeam,AwayTeam,FTHG,FTAG,B365H,B365D,B365A"), is_season(b"Date,Home,Away,Book,Odds")
+    (True, False)
+    """
+    header = data[:_LONGEST_HEADER].splitlines()[:1]
+    names = [name.strip() for name in b"".join(header).decode("utf-8-sig", "replace").split(",")]
+    required = ("league", "date", "home", "away")
+    return all(set(names) & set(_NAMES[field]) for field in required) and bool(price_columns(names))
 
 
 def price_columns(header: list[str]) -> list[PriceColumn]:

@@ -2,7 +2,8 @@
 
 The format of a file follows from its suffix; that of standard input from its first bytes. JSON can be a list of rows, a
 response of this API in either envelope, or a response of The Odds API (a list of events, one event, or a historical
-response) with decimal or American odds.
+response) with decimal or American odds. CSV can be a season of football-data.co.uk: opening and closing prices become
+rows of their own (`closing`), with the final score as `home_goals` and `away_goals` (`oddsengine.feeds.football_data`).
 
 URLs (`s3://`, `gs://`, `az://`, `hf://`, `https://`, `file://`) and Parquet in hive partitions
 (`odds/date=2026-02-08/part.parquet`) are read by polars, so all files must have the same columns; partition keys become
@@ -16,13 +17,13 @@ import re
 import stat
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from oddsengine.feeds import FeedError
+from oddsengine.feeds import FeedError, football_data
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.tables.files import READABLE, bad_lines, decoded, read_table, reason_of, scan_table
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
@@ -36,6 +37,7 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+]+://", re.IGNORECASE)
 def read_odds(
     source: str | os.PathLike[str],
     *,
+    columns: Mapping[str, str] | None = None,
     odds_format: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> OddsTable:
@@ -44,10 +46,12 @@ def read_odds(
     Parameters
     ----------
     source
-        A .csv, .parquet, .json, .ndjson or .jsonl file with the columns required by `check_odds`, or a JSON response of
-        The Odds API or this API; a folder (not recursive), or a pattern such as ``odds/**/*.json``, in order of names;
-        a folder or pattern of Parquet in hive partitions; the URL of Parquet, CSV or NDJSON, such as
-        ``s3://odds/2026/**/*.parquet``; or ``-`` for standard input.
+        A .csv, .parquet, .json, .ndjson or .jsonl file with the columns required by `check_odds`, a JSON response of
+        The Odds API or this API, or a CSV file of football-data.co.uk; a folder (not recursive), or a pattern such as
+        ``odds/**/*.json``, in order of names; a folder or pattern of Parquet in hive partitions; the URL of Parquet,
+        CSV or NDJSON, such as ``s3://odds/2026/**/*.parquet``; or ``-`` for standard input.
+    columns
+        Names of the file's columns, and what they are in `ODDS_SCHEMA`, as for `check_odds`.
     odds_format
         Odds format of responses of The Odds API, one of `ODDS_FORMATS`; None detects it for each file.
     storage_options
@@ -62,17 +66,24 @@ def read_odds(
     ------
     OddsError
         If a file does not exist, is not an odds table, or changes while it is read.
+
+    Examples
+    --------
+    >>> from oddsengine.tables.sample import SAMPLE_BOARD
+    >>> odds = read_odds(SAMPLE_BOARD)
+    >>> odds.height, odds.rejected.height
+    (1951, 4)
     """
     if odds_format not in (None, *ODDS_FORMATS):
         raise OddsError(f"odds_format must be one of {', '.join(ODDS_FORMATS)}, got {odds_format!r}")
     if source == STANDARD_INPUT:
         data = sys.stdin.buffer.read()
-        return _read("standard input", data, _suffix_of(data), odds_format)
+        return _read("standard input", data, _suffix_of(data), columns, odds_format)
     if _ADDRESS.match(str(source)):
-        return _scanned(str(source), storage_options)
+        return _scanned(str(source), columns, storage_options)
     if _is_partitioned(Path(source)):
-        return _scanned(str(source), None)
-    return _joined([_read_file(path, odds_format) for path in files_of(source)])
+        return _scanned(str(source), columns, None)
+    return _joined([_read_file(path, columns, odds_format) for path in files_of(source)])
 
 
 def _is_partitioned(path: Path) -> bool:
@@ -84,12 +95,12 @@ def _is_partitioned(path: Path) -> bool:
     return any("=" in part for name in glob.glob(str(path), recursive=True) for part in Path(name).parts[:-1])
 
 
-def _scanned(source: str, storage_options: Mapping[str, Any] | None) -> OddsTable:
+def _scanned(source: str, columns: Mapping[str, str] | None, storage_options: Mapping[str, Any] | None) -> OddsTable:
     """Read a source with polars."""
     try:
         frame = scan_table(source, storage_options, infer_schema=False)
         if frame is not None:
-            return check_odds(frame)
+            return check_odds(frame, columns=columns)
     except OddsError as error:
         raise OddsError(f"{source}: {error}") from error
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -123,7 +134,7 @@ def files_of(source: str | os.PathLike[str]) -> list[Path]:
     return [path]
 
 
-def _read_file(path: Path, odds_format: str | None) -> OddsTable:
+def _read_file(path: Path, columns: Mapping[str, str] | None, odds_format: str | None) -> OddsTable:
     if path.suffix.lower() not in READABLE:
         raise OddsError(f"cannot read {path.name}: the suffix must be one of {', '.join(READABLE)}")
     try:
@@ -137,7 +148,7 @@ def _read_file(path: Path, odds_format: str | None) -> OddsTable:
         raise OddsError(
             f"{path} was changed while it was read; read it again, and replace such a file by renaming a new one"
         )
-    return _read(path.name, data, path.suffix.lower(), odds_format)
+    return _read(path.name, data, path.suffix.lower(), columns, odds_format)
 
 
 def _suffix_of(data: bytes) -> str:
@@ -147,17 +158,21 @@ def _suffix_of(data: bytes) -> str:
     return ".json" if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{") else ".csv"
 
 
-def _read(name: str, data: bytes, suffix: str, odds_format: str | None) -> OddsTable:
+def _read(name: str, data: bytes, suffix: str, columns: Mapping[str, str] | None, odds_format: str | None) -> OddsTable:
     if not data:
         raise OddsError(f"{name} is empty")
     try:
+        if suffix == ".csv" and not columns and football_data.is_season(data):
+            return _season(football_data.read(data))
         if suffix == ".json":
             document = decoded(data)
             if _is_error(document):
                 raise OddsError(f"this is an error response: {_message(document)}")
             if _is_the_odds_api(document):
+                if columns:
+                    raise OddsError("a response of The Odds API has no columns to name; columns must be None")
                 return _the_odds_api(data, odds_format)
-        return read_table(data, suffix)
+        return read_table(data, suffix, columns)
     except (OddsError, FeedError) as error:
         raise OddsError(f"{name}: {error}") from error
 
@@ -194,12 +209,20 @@ def quotes_table(quotes: Sequence[Mapping[str, Any]], refused: Counter[str], fut
         if quotes
         else pl.DataFrame(schema=ODDS_SCHEMA)
     )
-    reasons = list(refused.elements())
-    if not reasons:
-        return table
-    n = len(quotes)
-    bad = bad_lines((n + at, "", reason) for at, reason in enumerate(reasons, 1))
-    return OddsTable(table, pl.concat([table.rejected, bad]), table.unpriced)
+    return _with_refused(table, len(quotes), refused.elements())
+
+
+def _season(season: football_data.SeasonFile) -> OddsTable:
+    """Return a season of prices with its results; what the parser refused are rejected rows at its end."""
+    scores = season.results.select("event_id", "home_goals", "away_goals")
+    table = check_odds(season.quotes.join(scores, on="event_id", how="left", maintain_order="left"))
+    return _with_refused(table, season.quotes.height, season.refused.elements())
+
+
+def _with_refused(table: OddsTable, before: int, reasons: Iterable[str]) -> OddsTable:
+    """Append rejected rows for what a parser refused, after the rows before."""
+    bad = bad_lines((before + at, "", reason) for at, reason in enumerate(reasons, 1))
+    return OddsTable(table, pl.concat([table.rejected, bad]), table.unpriced) if bad.height else table
 
 
 def _joined(tables: Sequence[OddsTable]) -> OddsTable:

@@ -6,6 +6,7 @@ invalid lines, whose book is unknown. Books that are missing altogether can be f
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,10 +20,10 @@ from oddsengine.tables.schema import ODDS_SCHEMA, OddsError
 _LIVE = "live"
 
 
-def read(data: bytes, suffix: str) -> Payload:
+def read(data: bytes, suffix: str, columns: Mapping[str, str] | None = None) -> Payload:
     r"""Parse a file by its suffix: .csv, .json, .ndjson, .jsonl or .parquet.
 
-    Raises `FeedError` if it is not an odds table.
+    `columns` is as for `check_odds`. Raises `FeedError` if it is not an odds table.
 
     Examples
     --------
@@ -33,7 +34,7 @@ def read(data: bytes, suffix: str) -> Payload:
     if suffix.lower() not in READABLE:
         raise FeedError(f"the suffix of a table must be one of {', '.join(READABLE)}, got {suffix!r}")
     try:
-        table = read_table(data, suffix)
+        table = read_table(data, suffix, columns)
         rows = table.with_columns(_sayable())
     except OddsError as error:
         raise FeedError(str(error)[:300]) from None

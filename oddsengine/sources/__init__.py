@@ -18,7 +18,16 @@ from oddsengine.sources import betfair, documents, node, optic, settings, the_od
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.receiver import Receiver, Source
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import BetfairSettings, DocumentSettings, FeedSettings, SettingsError, SettingsTable
+from oddsengine.sources.settings import (
+    BetfairSettings,
+    DocumentSettings,
+    FeedSettings,
+    SettingsError,
+    SettingsTable,
+    TableSettings,
+)
+from oddsengine.tables.column_names import check_columns
+from oddsengine.tables.schema import ODDS_SCHEMA
 
 __all__ = [
     "KINDS",
@@ -74,6 +83,11 @@ def read_feed(section: SettingsTable, name: str) -> FeedSettings:
             raise section.error("needs path or url")
         if feed.path and feed.url:
             raise section.error("takes path or url, not both")
+    if isinstance(feed, TableSettings):
+        try:
+            check_columns(feed.columns, ODDS_SCHEMA)
+        except ValueError as error:
+            raise section.error(f"has a wrong name: {error}") from None
     for key in ("url", "login_url", "catalogue_url"):
         if (url := getattr(feed, key, "")) and not settings.has_address(url, ("http", "https", "tls", "tcp")):
             raise section.refused(key, url, "a URL that starts with http:// or https://, with a port up to 65535")

@@ -18,7 +18,7 @@ from oddsengine.sources.failure import Failure
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, keep_trying, parsed
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import DocumentSettings
+from oddsengine.sources.settings import DocumentSettings, TableSettings
 from oddsengine.sources.web import Web
 
 Read = Callable[[bytes, str], list[Payload]]  # a document and its name
@@ -108,19 +108,20 @@ def _history(body: bytes) -> list[Payload]:
     return payloads or [Payload(refused=read.refused)]
 
 
-def table(feed: DocumentSettings, _: Mapping[str, str], secrets: Secrets) -> DocumentSource:
-    """A table with the columns of an odds table."""
-    return DocumentSource(feed, _Tables().read, _TABLES, secrets)
+def table(feed: TableSettings, _: Mapping[str, str], secrets: Secrets) -> DocumentSource:
+    """A table of odds."""
+    return DocumentSource(feed, _Tables(feed.columns).read, _TABLES, secrets)
 
 
 class _Tables:
     """Reads tables, and remembers the books of each: a book that is no longer listed has no prices."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: Mapping[str, str]) -> None:
+        self._columns = columns
         self._books: dict[str, set[str]] = {}
 
     def read(self, body: bytes, name: str) -> list[Payload]:
-        payload = odds_table.read(body, PurePosixPath(urlsplit(name).path).suffix)
+        payload = odds_table.read(body, PurePosixPath(urlsplit(name).path).suffix, self._columns)
         if not payload.complete:
             return [payload]
         books = {book for book, _ in payload.complete}

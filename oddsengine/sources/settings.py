@@ -125,7 +125,12 @@ class FootballDataSettings(DocumentSettings, frozen=True, kw_only=True):
 
 
 class TableSettings(DocumentSettings, frozen=True, kw_only=True):
-    """A table with the columns of an odds table."""
+    """A table of odds."""
+
+    columns: Annotated[
+        dict[str, str],
+        Meta(description='a table of its columns and what they are in an odds table, such as {Bookie = "sportsbook"}'),
+    ] = {}
 
 
 class SettingsTable:
@@ -155,6 +160,8 @@ class SettingsTable:
             return default
         if text is not None and is_list(kind):
             value = [part.strip() for part in text.split(",") if part.strip()]
+        if text is not None and get_origin(getattr(kind, "__origin__", kind)) is dict:
+            value = dict(_pair(part) for part in text.split(",") if part.strip())
         try:
             return msgspec.convert(value, kind, strict=text is None)
         except msgspec.ValidationError:
@@ -168,11 +175,23 @@ class SettingsTable:
         if unknown:
             allowed = ", ".join(sorted({*fields, *fixed} - {"name"}))
             raise SettingsError(f"{self._file}: {self._place}.{unknown[0]} is not a setting; allowed: {allowed}")
-        values = {name: self.take(name, hints[name], field.default) for name, field in fields.items()}
+        values = {name: self.take(name, hints[name], _default(field)) for name, field in fields.items()}
         return struct(**values, **fixed)
 
     def _variable(self, key: str) -> str:
         return f"{PREFIX}_{self._place.replace('.', '_')}_{key}".upper()
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    """Return the default of a field; `msgspec.NODEFAULT` if it has none."""
+    factory = field.default_factory
+    return field.default if factory is msgspec.NODEFAULT else factory()
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """Split `name=value`."""
+    name, _, value = text.rpartition("=")
+    return name.strip(), value.strip()
 
 
 def is_list(kind: Any) -> bool:

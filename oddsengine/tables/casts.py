@@ -8,6 +8,20 @@ from collections.abc import Callable
 import polars as pl
 
 TIME = pl.Datetime("us", "UTC")
+FRACTION = r"^(\d+)\s*/\s*([1-9]\d*)$"
+"""A fractional price, as a regular expression."""
+_DECIMAL_COMMA = r"^([+-]?(?:\d+,(?:\d{1,2}|\d{4,})|0,\d+))$"  # before three digits, it can group thousands
+_EVEN = ("even", "evens", "ev")
+
+
+def to_number(text: pl.Expr) -> pl.Expr:
+    """Parse numbers with a decimal point or comma; null for others, such as 1,234."""
+    return (
+        pl.when(text.str.contains(_DECIMAL_COMMA))
+        .then(text.str.replace(",", ".", literal=True))
+        .otherwise(text)
+        .cast(pl.Float64, strict=False)
+    )
 
 
 def _number(column: pl.Series) -> pl.Series:
@@ -15,11 +29,25 @@ def _number(column: pl.Series) -> pl.Series:
         return pl.Series(column.name, [None] * column.len(), dtype=pl.Float64)
     if column.dtype == pl.String:
         text = column.str.strip_chars()
-        even = text.str.to_lowercase().is_in(["even", "evens", "ev"])
-        if column.name == "odds_american" and even.any():
-            text = text.to_frame().select(pl.when(even).then(pl.lit("100")).otherwise(text)).to_series()
-        column = text.cast(pl.Float64, strict=False)
+        number = text.cast(pl.Float64, strict=False)
+        distinct = text.filter(number.is_null()).unique().drop_nulls()
+        if distinct.is_empty():
+            return number
+        read = distinct.rename("t").to_frame().select(_unusual(column.name)).to_series()
+        return number.fill_null(text.replace_strict(distinct, read, default=None, return_dtype=pl.Float64))
     return column.cast(pl.Float64)
+
+
+def _unusual(name: str) -> pl.Expr:
+    """Parse texts `t` that are not plain numbers: with a decimal comma, and the words and fractions of prices."""
+    text = pl.col("t")
+    even, number = text.str.to_lowercase().is_in(_EVEN), to_number(text)
+    if name == "odds_american":
+        return pl.when(even).then(100.0).otherwise(number)
+    if name != "odds_decimal":
+        return number
+    parts = (text.str.extract(FRACTION, group).cast(pl.Float64) for group in (1, 2))
+    return pl.when(even).then(2.0).otherwise(pl.coalesce(number, 1.0 + next(parts) / next(parts)))
 
 
 def _flag(column: pl.Series) -> pl.Series:
@@ -119,10 +147,17 @@ def on_calendar(column: pl.Series) -> pl.Series:
 
 CASTS: dict[type[pl.DataType], tuple[Callable[[pl.Series], pl.Series], str]] = {
     pl.String: (_text, "not text"),
-    pl.Float64: (_number, "not a number"),
+    pl.Float64: (_number, "not a number: 6.5 and 6,5 are accepted"),
     pl.Boolean: (_flag, "not true or false"),
-    pl.Datetime: (_time, "not a time"),
+    pl.Datetime: (_time, "not a time: ISO 8601, such as 2026-11-26T18:00Z, and Unix times are accepted"),
 }
+"""By dtype: the cast, and why a value is rejected."""
+
+PRICE_REASONS = {
+    "odds_decimal": "not a price: 1.95, 1,95 and 10/11 are accepted",
+    "odds_american": "not a price: +150 and -110 are accepted",
+}
+"""Why a value of a price column is rejected."""
 
 
 def readable(given: pl.DataType, target: pl.DataType) -> bool:

@@ -1,8 +1,9 @@
 """Parse odds tables from file contents, and write result tables: CSV, Parquet, JSON and NDJSON, by suffix.
 
-Of a damaged file, the intact part is read. CSV is read as text, so that one bad number does not fail the file; a line
-of the wrong length, that is not UTF-8, or that is not a JSON object becomes a rejected row. Row numbers count data
-lines from 1, including blank ones. Input that is not an odds table raises `OddsError`.
+Of a damaged file, the intact part is read. CSV is read as text, so that one bad number does not fail the file; its
+fields are separated by the comma, semicolon or tab that its header has most of. A line of the wrong length, that is not
+UTF-8, or that is not a JSON object becomes a rejected row. Row numbers count data lines from 1, including blank ones.
+Input that is not an odds table raises `OddsError`.
 """
 
 import csv
@@ -21,21 +22,22 @@ from oddsengine.tables.schema import BAD_ROW_SCHEMA, NONE_REJECTED, ODDS_SCHEMA,
 
 _MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
 _SHOWN = 200  # characters of a bad line in the report
+_SEPARATORS = (b",", b";", b"\t")  # of fields in CSV; of equally many in the header, the first
 
 _Read = tuple[pl.DataFrame, pl.DataFrame]  # rows with their numbers, and invalid lines
 
 
-def read_table(data: bytes, suffix: str) -> OddsTable:
+def read_table(data: bytes, suffix: str, columns: Mapping[str, str] | None = None) -> OddsTable:
     """Parse the contents of an odds file, whose suffix is one of `READABLE`.
 
-    JSON is a list of rows, or an object with one as `data` or `odds`. Invalid rows, including unreadable lines, are in
-    `.rejected`. Raises `OddsError` if the data is not an odds table.
+    JSON is a list of rows, or an object with one as `data` or `odds`. `columns` is as for `check_odds`. Invalid rows,
+    including unreadable lines, are in `.rejected`. Raises `OddsError` if the data is not an odds table.
     """
     reader = _READERS.get(suffix.lower())
     if reader is None:
         raise OddsError(f"the suffix must be one of {', '.join(READABLE)}")
     frame, bad = reader(data)
-    table = check_odds(frame)
+    table = check_odds(frame, columns=columns)
     return OddsTable(table, pl.concat([table.rejected, bad]).sort("row"), table.unpriced) if bad.height else table
 
 
@@ -100,20 +102,22 @@ def _read_csv(data: bytes) -> _Read:
     if b"\0" in data:
         raise OddsError("not a CSV file in UTF-8 (it contains NUL bytes)")
     data = data.removeprefix(_MARK)
+    header = data[:65536].split(b"\n", 1)[0]
+    separator = max(_SEPARATORS, key=header.count)
     try:
-        data[:65536].split(b"\n", 1)[0].decode("utf-8")  # polars does not check the header's encoding
-        frame = pl.read_csv(data, infer_schema=False).rename(str.strip)
+        header.decode("utf-8")  # polars does not check the header's encoding
+        frame = pl.read_csv(data, infer_schema=False, separator=separator.decode()).rename(str.strip)
     except (pl.exceptions.PolarsError, UnicodeDecodeError):
-        return _read_csv_by_line(data)
+        return _read_csv_by_line(data, separator.decode())
     frame = _numbered(frame.select(pl.all().str.strip_chars()))
     blank = frame.select(pl.all_horizontal(pl.exclude("row").is_null())).to_series()
-    short = _short_lines(data, frame)
+    short = _short_lines(data, frame, separator.decode())
     if not short.height:
         return frame.filter(~blank) if blank.any() else frame, short
     return frame.filter(~blank & ~pl.col("row").is_in(short["row"].implode())), short
 
 
-def _short_lines(data: bytes, frame: pl.DataFrame) -> pl.DataFrame:
+def _short_lines(data: bytes, frame: pl.DataFrame, separator: str) -> pl.DataFrame:
     """Find lines with fewer fields than the header: the last price of a truncated file may be cut."""
     expected = frame.width - 1
     suspect = frame[:, expected - 1].is_null()
@@ -130,7 +134,7 @@ def _short_lines(data: bytes, frame: pl.DataFrame) -> pl.DataFrame:
     ).slice(1)
     if lines.height != frame.height:  # a cell with a line break: lines and rows do not correspond
         return NONE_REJECTED
-    fields = pl.col("line").str.replace_all('"[^"]*"', "").str.count_matches(",", literal=True) + 1
+    fields = pl.col("line").str.replace_all('"[^"]*"', "").str.count_matches(separator, literal=True) + 1
     lines = lines.with_columns(row=frame["row"]).filter(suspect).with_columns(fields=fields)
     lines = lines.filter(pl.col("fields") < expected)
     short = lines.select("row", "line", "fields").iter_rows()
@@ -141,10 +145,10 @@ def _wrong_length(fields: int, expected: int) -> str:
     return f"the line has {fields} fields, the header {expected}"
 
 
-def _read_csv_by_line(data: bytes) -> _Read:
+def _read_csv_by_line(data: bytes, separator: str) -> _Read:
     """Read a damaged file line by line: intact lines are kept, and an open quote ends with its line."""
     header, *lines = [line.decode("utf-8", errors="replace") for line in data.splitlines()] or [""]
-    names = [name.strip() for name in _fields(header)]
+    names = [name.strip() for name in _fields(header, separator)]
     if not names or len(set(names)) < len(names) or _line_fault(header):
         raise OddsError("not a CSV file in UTF-8 with a header of distinct names")
     good: list[list[str | None]] = []
@@ -154,7 +158,7 @@ def _read_csv_by_line(data: bytes) -> _Read:
         if not line.strip():
             continue
         reason = _line_fault(line)
-        fields = [] if reason else _fields(line)
+        fields = [] if reason else _fields(line, separator)
         if not reason and len(fields) != len(names):
             reason = _wrong_length(len(fields), len(names))
         if reason:
@@ -166,10 +170,10 @@ def _read_csv_by_line(data: bytes) -> _Read:
     return frame.with_columns(row=pl.Series(good_rows, dtype=pl.UInt32)), bad_lines(bad)
 
 
-def _fields(line: str) -> list[str]:
+def _fields(line: str, separator: str) -> list[str]:
     """Split a line; empty if it cannot be parsed."""
     try:
-        return next(csv.reader([line]), [])
+        return next(csv.reader([line], delimiter=separator), [])
     except csv.Error:
         return []
 

@@ -1,15 +1,16 @@
 """Input frames of other libraries, and flat output frames.
 
 Functions that take a table of prices accept polars DataFrames and LazyFrames, pandas DataFrames, pyarrow Tables and
-RecordBatchReaders, and any object with the Arrow PyCapsule interface (`__arrow_c_stream__`), such as DuckDB relations
-and narwhals frames. Lazy queries are collected; a named pandas index becomes columns. pandas requires pyarrow.
+RecordBatchReaders, any object with the Arrow PyCapsule interface (`__arrow_c_stream__`), such as DuckDB relations and
+narwhals frames, lists of rows as dicts, and dicts of columns. Lazy queries are collected; a named pandas index becomes
+columns. pandas requires pyarrow.
 
 Results are polars DataFrames, with `.to_pandas()` and `.to_arrow()`. For results with struct or list-of-struct columns,
 `flatten` returns plain columns, for spreadsheets and pandas, and with `join` for CSV.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import polars as pl
@@ -22,7 +23,7 @@ class ArrowStream(Protocol):
         """Return a capsule with an Arrow stream of record batches."""
 
 
-IntoFrame = pl.DataFrame | pl.LazyFrame | ArrowStream
+IntoFrame = pl.DataFrame | pl.LazyFrame | ArrowStream | Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
 """Types accepted as frames."""
 
 
@@ -34,10 +35,10 @@ class _Stream:
 
 
 def to_polars(data: IntoFrame) -> pl.DataFrame:
-    """Convert a polars frame or query, or an object with the Arrow PyCapsule interface, to a polars DataFrame.
+    """Convert a polars frame or query, an object with the Arrow PyCapsule interface, rows or columns to a DataFrame.
 
-    A DataFrame is returned unchanged. Raises `TypeError` for other objects, `ValueError` if a column occurs twice, and
-    `ModuleNotFoundError` for a pandas DataFrame if pyarrow is not installed.
+    A DataFrame is returned unchanged. Raises `TypeError` for other objects, `ValueError` if a column occurs twice or
+    columns differ in length, and `ModuleNotFoundError` for a pandas DataFrame if pyarrow is not installed.
     """
     if isinstance(data, pl.DataFrame):
         return data
@@ -52,13 +53,41 @@ def to_polars(data: IntoFrame) -> pl.DataFrame:
             pass
         else:
             return frame.drop("__index_level_0__", strict=False)  # an unnamed index
+    if isinstance(data, Mapping) or (isinstance(data, list | tuple) and all(isinstance(row, Mapping) for row in data)):
+        return _from_python(data)
     kind = type(data)
     name = (
         kind.__qualname__
         if kind.__module__ == "builtins"
         else f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
     )
-    raise TypeError(f"expected a frame of polars, pandas or pyarrow, or one with __arrow_c_stream__, got {name}")
+    raise TypeError(
+        "expected a frame of polars, pandas or pyarrow, one with __arrow_c_stream__, a list of dicts or a dict of "
+        f"lists, got {name}"
+    )
+
+
+def _from_python(data: Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]) -> pl.DataFrame:
+    """Convert rows or columns of Python values; a column of numbers and texts becomes text."""
+    try:
+        if isinstance(data, Mapping):
+            columns = {str(name): values for name, values in data.items()}
+        else:
+            names = dict.fromkeys(name for row in data for name in row)
+            columns = {str(name): [row.get(name) for row in data] for name in names}
+        return pl.DataFrame({name: _column(values) for name, values in columns.items()})
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"not a table: {str(error).splitlines()[0]}") from None
+
+
+def _column(values: Any) -> Any:
+    """Write a column with texts and other values as text; polars would drop the other values."""
+    if not isinstance(values, list | tuple):
+        return values
+    kinds = {type(value) for value in values if value is not None}
+    if str in kinds and len(kinds) > 1:
+        return [None if value is None else str(value) for value in values]
+    return pl.Series(values, strict=False) if values else pl.Series(values, dtype=pl.String)
 
 
 def _twice(data: ArrowStream) -> list[Any]:

@@ -5,9 +5,12 @@ format of each price, and moves invalid rows to `OddsTable.rejected`. All other 
 
 - Required: `sportsbook`, `event_id`, `market_type`, `selection`, and `odds_decimal` or `odds_american`. Other columns
   can be missing or null; `is_live`, `flap`, `confirmed` and `rejected_upstream` are then false and `is_active` true.
-- Numbers, flags and times can be text: `+150`, `true` or `1`, ISO 8601 with or without an offset (none: UTC), Unix
-  seconds, milliseconds, microseconds or nanoseconds by their size. NaN in a number is null.
-- `timestamp` is an alias of `last_seen_at`. `odds_probability` (or `probability`) of a source is ignored.
+- Columns can have other names: a mapping of them, or common ones (`oddsengine.tables.column_names`). A table with both
+  teams needs no `event_id`: the day and the teams identify the event, and books have to spell the teams alike.
+- Numbers, flags and times can be text: `+150`, `10/11` (`odds_decimal`), `1,95`, `true` or `1`, ISO 8601 with or
+  without an offset (none: UTC), Unix seconds, milliseconds, microseconds or nanoseconds by their size. `1,950` is
+  rejected, as the comma may group thousands, and so is `5/11/2026`, which may be in May. NaN in a number is null.
+- `odds_probability` of a source is ignored.
 - A text has at most `MOST_CHARACTERS`; rows with longer ones are rejected, and the report shows the beginning.
 - Decimal odds have no plus sign: `+120` in `odds_decimal` is rejected. A price of -100 or less there is American, and
   then so are whole prices of 100 or more: of the same book, or of all books if none has a price between 1 and 100.
@@ -19,7 +22,8 @@ format of each price, and moves invalid rows to `OddsTable.rejected`. All other 
 
 import math
 import sys
-from typing import cast
+from collections.abc import Mapping
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +31,8 @@ import polars as pl
 
 from oddsengine.catalog import thresholds
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american, even_money
-from oddsengine.tables.casts import CASTS, TIME, is_empty, on_calendar, readable
+from oddsengine.tables.casts import CASTS, PRICE_REASONS, TIME, is_empty, on_calendar, readable
+from oddsengine.tables.column_names import ANY_FORMAT, event_ids, price_format, renames
 from oddsengine.tables.frames import IntoFrame, to_polars
 
 ODDS_SCHEMA: dict[str, pl.DataType] = {
@@ -88,7 +93,6 @@ BAD_ROW_SCHEMA: dict[str, pl.DataType] = {
 _REQUIRED = ("sportsbook", "event_id", "market_type", "selection")
 _PRICES = ("odds_decimal", "odds_american")
 _OWN = ("row", "price_mismatch")  # columns added by the check
-_STAND_INS = {"timestamp": "last_seen_at", "probability": "odds_probability"}
 _FINITE = sys.float_info.max
 MOST_DECIMAL = 1e300  # decimal; larger odds have no finite American form
 MOST_CHARACTERS = 1000
@@ -101,6 +105,7 @@ _DEFAULTS = {"is_live": False, "is_active": True, "flap": False, "rejected_upstr
 _MISSING = {name: pl.Series(name, [_DEFAULTS.get(name)], dtype=dtype) for name, dtype in ODDS_SCHEMA.items()}
 _TIMES = tuple(name for name, dtype in ODDS_SCHEMA.items() if isinstance(dtype, pl.Datetime))
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
+_Frame = TypeVar("_Frame", bound=pl.DataFrame | pl.LazyFrame)
 
 
 RENAMED = {
@@ -162,14 +167,18 @@ class OddsTable(pl.DataFrame):
 NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 
 
-def check_odds(frame: IntoFrame) -> OddsTable:
+def check_odds(frame: IntoFrame, *, columns: Mapping[str, str] | None = None) -> OddsTable:
     """Validate a frame of odds and cast it to `ODDS_SCHEMA`.
 
     Parameters
     ----------
     frame
-        One row per price: a polars, pandas or pyarrow frame, or anything with the Arrow PyCapsule interface; the module
-        docstring describes the columns.
+        One row per price: a polars, pandas or pyarrow frame, anything with the Arrow PyCapsule interface, a list of
+        rows as dicts, or a dict of columns; the module docstring describes the columns.
+    columns
+        Names of the frame's columns, and what they are in `ODDS_SCHEMA`: ``{"Bookie": "sportsbook"}``. Common names
+        such as ``Book``, ``Home``, ``Market`` and ``Price`` need none. A price of any format is ``odds``: American if
+        any has a sign, else decimal or fractional.
 
     Returns
     -------
@@ -181,38 +190,36 @@ def check_odds(frame: IntoFrame) -> OddsTable:
     Raises
     ------
     OddsError
-        If a required column is missing or has an unsupported dtype.
+        If a required column is missing or has an unsupported dtype, a name of `columns` is wrong, or the format of the
+        prices is unclear.
 
     Examples
     --------
-    >>> table = check_odds(
-    ...     pl.DataFrame(
-    ...         {
-    ...             "sportsbook": ["a", "b"],
-    ...             "event_id": "e",
-    ...             "market_type": "moneyline",
-    ...             "selection": ["home", "away"],
-    ...             "odds_american": ["+150", "soon"],
-    ...         }
-    ...     )
-    ... )
+    >>> rows = [
+    ...     {"Book": "a", "event_id": "e", "Market": "moneyline", "Bet": "home", "Odds": "+150"},
+    ...     {"Book": "b", "event_id": "e", "Market": "moneyline", "Bet": "away", "Odds": "soon"},
+    ... ]
+    >>> table = check_odds(rows, columns={"Bet": "selection"})
     >>> table["odds_decimal"].to_list(), table.rejected["reason"].to_list()
-    ([2.5], ['not a number'])
+    ([2.5], ['not a price: +150 and -110 are accepted'])
     """
-    if isinstance(frame, OddsTable) and frame.checked:
+    if isinstance(frame, OddsTable) and frame.checked and not columns:
         return frame
     try:
         frame = to_polars(frame)
     except (TypeError, ValueError) as error:
         raise OddsError(f"not an odds table: {error}") from None
-    frame = _with_own_names(frame)
+    frame = _complete(named(frame, columns), frame.columns)
     if frame.schema.get("row") != pl.UInt32 or frame["row"].null_count() or frame["row"].is_duplicated().any():
         row = pl.Series("row", np.arange(1, frame.height + 1, dtype=np.uint32))
         frame = (frame.drop("row") if "row" in frame.columns else frame).hstack([row])
     frame = frame.with_columns(on_calendar(frame[name]) for name in frame.columns if name in _TIMES)
     faults = _Faults(frame)
     frame = _bounded(frame, faults)
-    table = _filled(_cast(frame, faults))
+    frame = _cast(frame, faults)
+    if "event_id" not in frame.columns and (ids := event_ids(frame.columns)) is not None:
+        frame = frame.with_columns(ids)
+    table = _filled(frame)
     faults.add_missing(table)
     faults.add_prices(table)
     if not faults.found:
@@ -222,19 +229,44 @@ def check_odds(frame: IntoFrame) -> OddsTable:
     )
 
 
-def _with_own_names(frame: pl.DataFrame) -> pl.DataFrame:
-    """Rename aliases, and raise if a required column is missing."""
-    came = set(frame.columns)
-    if renamed := {a: b for a, b in _STAND_INS.items() if a in came and b not in came}:
-        frame = frame.rename(renamed)
+def named(frame: _Frame, columns: Mapping[str, str] | None = None) -> _Frame:
+    """Rename the columns of a table to those of `ODDS_SCHEMA`, as far as their names or the mapping say what they are.
+
+    Raises
+    ------
+    OddsError
+        If a name of the mapping is wrong, or the format of the prices is unclear.
+    """
+    names: list[str] = frame.collect_schema().names()
+    if not columns and all(name in ODDS_SCHEMA or name in _OWN for name in names):
+        return frame
+    try:
+        new: dict[str, str] = renames(names, ODDS_SCHEMA, columns)
+        odds = [*(name for name, target in new.items() if target == ANY_FORMAT), *({ANY_FORMAT} & {*names} - {*new})]
+        if odds and not {*_PRICES} & {*names, *new.values()}:
+            price = odds[0]
+            new[price] = price_format(frame.lazy(), price)
+    except ValueError as error:
+        raise OddsError(str(error)) from None
+    return cast(_Frame, frame.rename(new))
+
+
+def _complete(frame: pl.DataFrame, given: list[str]) -> pl.DataFrame:
+    """Raise if a required column is missing; `given` are the names before they were changed."""
     if "odds_probability" in frame.columns:
         frame = frame.drop("odds_probability")  # rounded by its source; derived again from the price
+    came = set(frame.columns)
     missing = [name for name in _REQUIRED if name not in came]
+    if "event_id" in missing and event_ids(frame.columns) is not None:
+        missing.remove("event_id")
     if not came.intersection(_PRICES):
         missing.append(" or ".join(_PRICES))
     if missing:
-        here = ", ".join([name for name in frame.columns if name not in _OWN][:40]) or "none"
-        raise OddsError(f"not an odds table: it has no {', no '.join(missing)} (its columns: {here})")
+        here = ", ".join([name for name in given if name not in _OWN][:40]) or "none"
+        raise OddsError(
+            f"not an odds table: it has no {', no '.join(missing)} (its columns: {here}); a column of another name is "
+            f"given as columns={{its name: {missing[0].partition(' ')[0]!r}}}"
+        )
     return frame
 
 
@@ -272,7 +304,7 @@ def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
         made = cast(given).alias(name)
         lost = made.is_null() & given.is_not_null()
         if lost.any():
-            faults.add(lost & ~is_empty(given), name, reason, "bad_value")
+            faults.add(lost & ~is_empty(given), name, PRICE_REASONS.get(name, reason), "bad_value")
         read.append(made)
     return frame.with_columns(read) if read else frame
 

@@ -14,7 +14,8 @@ from polars.testing import assert_frame_equal
 import oddsengine as oe
 from oddsengine.backtesting.replay import source, steps
 from oddsengine.backtesting.strategy import Backtest, Strategy, Trader, backtest
-from oddsengine.backtesting.tearsheet import lines, tear_sheet, write_tear_sheet
+from oddsengine.backtesting.summary import lines
+from oddsengine.backtesting.tearsheet import tear_sheet, write_tear_sheet
 from oddsengine.feeds import football_data
 from oddsengine.simulate.history import seasons
 from oddsengine.staking.outcomes import settled
@@ -144,6 +145,72 @@ def test_a_season_of_opening_and_closing_odds(timed: bool) -> None:
     assert found.filled == found.placed == found.closed > 150
     assert found.unobserved > 150
     assert 0.0 < found.closing_ev < 0.04
+
+
+def test_a_file_of_football_data_in_one_line(tmp_path: Path) -> None:
+    """Prices, scores and how orders are answered all follow from the file."""
+    path, season = tmp_path / "E0.csv", next(seasons(7)).data
+    path.write_bytes(season)
+    read = football_data.read(season)
+    rule = Strategy(min_ev=1.0)
+    found = backtest(str(path), rule)
+    assert found.trades.equals(backtest(read.quotes, rule, results=read.results).trades)
+    assert found.trades.equals(backtest(oe.read_odds(path), rule).trades)
+    summary = found.summary()
+    assert summary.placed == summary.filled == summary.unobserved == summary.by_score > 150
+    assert (summary.sparse, summary.waiting, summary.no_result) == (True, 0, {})
+    assert 4 * 3600 < summary.cadence_s < 72 * 3600
+    assert "at the odds of the decision, unless the price is seen again" in str(summary)
+    (tmp_path / "E1.csv").write_bytes(season.replace(b"E0,", b"E1,"))
+    both = backtest(tmp_path, rule).trades  # a folder of them
+    assert both["event_id"].str.head(2).value_counts(sort=True).height == 2
+    (tmp_path / "notes.csv").write_text("a,b\n")
+    with pytest.raises(oe.OddsError, match=r"notes\.csv: not an odds table"):
+        backtest(tmp_path, rule)
+
+
+def test_a_price_of_a_sparse_history_is_answered_only_if_it_is_seen_again() -> None:
+    """Snapshots of other events do not tell what became of a price."""
+
+    def other(minute: int) -> list[dict[str, Any]]:
+        return [{**row, "event_id": "other"} for row in look(minute, 1.9)]
+
+    rows = [look(0, 2.1), other(20), look(100, 2.1), other(120)]
+    sparse = backtest(history(*rows), RULE)
+    assert sparse.summary().cadence_s == 6000.0
+    assert sparse.trades.select("status", "reason").rows() == [("filled", "unobserved")]
+    again = backtest(history(*rows[:2], look(25, 1.9), look(1000, 1.9)), RULE, latency_s=1300.0)
+    assert again.trades.select("status", "reason").rows() == [("rejected", "price moved")]
+    frequent = backtest(history(look(0, 2.1), other(10), look(20, 1.9), other(30)), RULE)
+    assert not frequent.summary().sparse
+    assert frequent.trades["reason"].to_list() == [None]
+    last = backtest(history(look(-100, 1.9), look(0, 2.1)), RULE)  # nothing follows the decision
+    assert last.trades.select("status", "reason").rows() == [("filled", "unobserved")]
+
+
+def test_why_bets_have_no_close_and_no_result() -> None:
+    past = history(look(0, 2.1), look(60, 2.1))  # the start is two hours later
+    no_close = "no snapshot in the 30 minutes before the start"
+    half = past.with_columns(market_type=pl.lit("1st_half_totals"))
+    for quotes, results, why in (
+        (past, None, "no score"),
+        (past, scores(112, 110), None),
+        (half, scores(112, 110), "not settled by the score"),
+    ):
+        summary = backtest(quotes, RULE, results=results).summary()
+        assert summary.no_close == {no_close: 1}
+        assert summary.no_result == ({} if why is None else {f"{why}; {no_close}": 1})
+        assert (f"bets without a close: {no_close}", "1") in lines(summary)
+    live = backtest(history(look(0, 2.1, live=True), look(1, 2.1, live=True)), Strategy(**{**vars(RULE), "live": True}))
+    assert live.summary().no_close == {"bet in play": 1}
+
+
+def test_scores_in_the_columns_of_a_history() -> None:
+    """A score that changes is not a final one."""
+    past = history(look(0, 2.1), look(60, 2.1)).with_columns(home_goals=pl.lit(3), away_goals=pl.lit(1))
+    assert backtest(past, RULE).trades["graded_by"].to_list() == ["score"]
+    running = past.with_columns(home_goals=pl.int_range(pl.len()))
+    assert backtest(running, RULE).trades["graded_by"].to_list() == [None]
 
 
 def test_stakes_stay_within_steps_limits_and_cash() -> None:

@@ -382,7 +382,7 @@ def test_rejected(run: Run) -> None:
     assert status == 0
     assert f"Rejected rows ({frame.height})" in out
     assert "the book's own market sums to 0.959" in out
-    assert "not a number (odds_american: 'SUSP')" in out
+    assert "not a price: +150 and -110 are accepted (odds_american: 'SUSP')" in out
     _, out, _ = run("scan", "--sample", "--rejected", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [int(row["row"]) for row in rows] == frame["row"].to_list()
@@ -433,6 +433,25 @@ def test_every_format_of_file(run: Run, tmp_path: Path) -> None:
         assert status == 0
         outs.append(json.loads(out)["arbitrage"])
     assert outs[0] == outs[1] == outs[2]
+
+
+def test_columns_of_other_names(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    text = read_odds(SAMPLE_BOARD).write_csv().replace("sportsbook,", "Shop,", 1).replace("selection,", "Bet,", 1)
+    path.write_text(text, encoding="utf-8")
+    _, expected, _ = run("markets", "--sample", "--format", "csv")
+    status, out, _ = run("markets", str(path), "--columns", "Shop=sportsbook, Bet=selection", "--format", "csv")
+    assert (status, out.splitlines()[1:]) == (0, expected.splitlines()[1:])
+    for words, said in (
+        ((str(path),), "it has no sportsbook, no selection (its columns: id, Shop,"),
+        ((str(path), "--columns", "Shop=book"), "column 'Shop' cannot be 'book'"),
+        ((str(path), "--columns", "Shops=sportsbook"), "the table has no column 'Shops', did you mean Shop?"),
+        ((str(path), "--columns", "Shop"), "expected column=name, got 'Shop'"),
+        (("--sample", "--columns", "Shop=sportsbook"), "--columns names the columns of a FILE, got --sample"),
+    ):
+        status, _, err = run("markets", *words)
+        assert status == 2
+        assert said in sentence(err)
 
 
 def test_empty_table(run: Run, tmp_path: Path) -> None:

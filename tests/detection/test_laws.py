@@ -792,7 +792,7 @@ def test_texts_for_numbers_are_read_and_wrong_types_named() -> None:
     with pytest.raises(oddsengine.OddsError, match="not an odds table"):
         find_arbitrage(pl.DataFrame({"x": [1]}))
     with pytest.raises(oddsengine.OddsError):
-        find_arbitrage({"x": [1]})  # type: ignore[arg-type]
+        find_arbitrage({"x": [1]})
 
 
 @pytest.mark.parametrize("find", FINDERS)

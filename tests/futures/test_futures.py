@@ -634,7 +634,7 @@ def test_parameters_that_are_no_such_thing() -> None:
     with pytest.raises(OddsError, match="it has no sportsbook"):
         find_futures(pl.DataFrame({"market": ["Winner"]}))
     with pytest.raises(TypeError, match="expected a frame"):
-        find_futures(rows)  # type: ignore[arg-type]
+        find_futures(7)  # type: ignore[arg-type]
 
 
 # ---- statements ----

@@ -73,6 +73,7 @@ def test_the_environment_overrides_every_setting(tmp_path: Path) -> None:
         "ODDSENGINE_FEEDS_AMERICAN_INTERVAL": "60", "ODDSENGINE_FEEDS_AMERICAN_SPORTS": "basketball_nba, soccer_epl",
         "ODDSENGINE_DATA_FOLDER": "there", "ODDSENGINE_DATA_KEPT_FILES": "0", "ODDSENGINE_FEEDS_NODE_STREAM": "true",
         "ODDSENGINE_FEEDS_FILE_KIND": "table", "ODDSENGINE_FEEDS_FILE_PATH": "odds.csv",
+        "ODDSENGINE_FEEDS_FILE_COLUMNS": "Bookie=sportsbook, a=b=line",
     }  # fmt: skip
     settings = load(written(tmp_path, GOOD), environ)
     american, node, file = settings.feeds["american"], settings.feeds["node"], settings.feeds["file"]
@@ -81,7 +82,7 @@ def test_the_environment_overrides_every_setting(tmp_path: Path) -> None:
     assert (american.interval, american.sports) == (60.0, ("basketball_nba", "soccer_epl"))
     assert (settings.data.folder, settings.data.kept_files, node.stream) == ("there", 0, True)
     assert isinstance(file, TableSettings)
-    assert file.path == "odds.csv"
+    assert (file.path, file.columns) == ("odds.csv", {"Bookie": "sportsbook", "a=b": "line"})
 
 
 WRONG = {  # what is written, and what the sentence has to hold
@@ -98,6 +99,8 @@ WRONG = {  # what is written, and what the sentence has to hold
     "name": ("[feeds.'A b']\nkind = 'table'", "feed names must be lower-case letters"),
     "no table": ("feeds = 3", "feeds must be a table, got 3"),
     "both": ("[feeds.t]\nkind = 'table'\npath = 'a'\nurl = 'http://b'", "feeds.t takes path or url, not both"),
+    "columns": ("[feeds.t]\nkind = 'table'\npath = 'a'\ncolumns = {B = 'bok'}", "wrong name: column 'B' cannot be"),
+    "no columns": ("[feeds.t]\nkind = 'table'\npath = 'a'\ncolumns = 'B'", "feeds.t.columns must be a table of its"),
     "neither": ("[feeds.t]\nkind = 'table'", "feeds.t needs path or url"),
     "login": ("[feeds.b]\nkind = 'betfair'\nkey_env = 'K'", "feeds.b.session_env must be given, or user_env"),
     "socket": (

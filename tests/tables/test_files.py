@@ -122,7 +122,9 @@ def test_a_bad_number_far_down_costs_one_row(save: Save) -> None:
     path = save("odds.csv", HEADER, *[OVER] * 5000, bad, *[UNDER] * 5000)
     table = read_odds(path)
     assert table.height == 10_000
-    assert table.rejected.rows() == [(5001, "odds_decimal", "soon", "not a number", "bad_value")]
+    assert table.rejected.rows() == [
+        (5001, "odds_decimal", "soon", "not a price: 1.95, 1,95 and 10/11 are accepted", "bad_value")
+    ]
 
 
 def test_a_mark_blank_lines_and_spaces(save: Save) -> None:
@@ -327,3 +329,39 @@ def test_csv_times_are_iso_in_utc(tmp_path: Path) -> None:
     moment = pl.Series([datetime(2026, 2, 8, 12, tzinfo=UTC)]).dt.convert_time_zone("America/New_York")
     write_table(pl.DataFrame({"at": moment}), tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == "at\n2026-02-08T12:00:00.000000Z\n"
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_other_separators_and_names(save: Save, separator: str) -> None:
+    """As spreadsheets of many countries write CSV; a short line is still found."""
+    lines = ["Bookie,event_id,Market,Pick,Price", "a,e,total_points,Over,1.95", "b,e,total_points,Under,2.05", "b,e,t"]
+    path = save("odds.csv", *(line.replace(",", separator).replace(".", ",") for line in lines))
+    table = read_odds(path)
+    assert table.select("sportsbook", "odds_decimal").rows() == [("a", 1.95), ("b", 2.05)]
+    assert faults(path) == [(3, "", "the line has 3 fields, the header 5")]
+    broken = save("broken.csv", *(line.replace(",", separator) for line in lines), separator.join(["b"] * 6))
+    assert read_odds(broken).height == 2
+    with pytest.raises(OddsError, match=r"odds.csv: the table has no column 'Book', did you mean Bookie\?"):
+        read_odds(path, columns={"Book": "sportsbook"})
+
+
+def test_a_season_of_football_data(save: Save) -> None:
+    """Openings and closes are rows, and the score is in columns of its own."""
+    header = "Div,Date,Time,HomeTeam,AwayTeam,FTHG,FTAG,B365H,B365D,B365A,B365CH,B365CD,B365CA,B365>2.5,B365<2.5"
+    games = [
+        "E0,22/08/2026,15:00,Alpha,Beta,2,1,2.1,3.4,3.6,2.0,3.4,3.9,1.9,1.95",
+        "E0,23/08/2026,14:00,Gamma,Delta,,,2.5",
+    ]
+    table = read_odds(save("E0.csv", header, *games))
+    assert table.group_by("event_id", "closing").len().sort("event_id", "closing").rows() == [
+        ("E0/2026-08-22/Alpha/Beta", False, 5),
+        ("E0/2026-08-22/Alpha/Beta", True, 3),
+        ("E0/2026-08-23/Gamma/Delta", False, 1),
+    ]
+    played = table.filter(home_team="Alpha")
+    assert played.select("home_goals", "away_goals").unique().rows() == [(2, 1)]
+    assert table.filter(home_team="Gamma").select("home_goals", "away_goals").unique().rows() == [(None, None)]
+    assert played.filter("closing")["last_seen_at"].unique().to_list() == [datetime(2026, 8, 22, 13, 59, tzinfo=UTC)]
+    assert played["event_start_time"].unique().to_list() == [datetime(2026, 8, 22, 14, tzinfo=UTC)]  # London, in summer
+    wrong = read_odds(save("D1.csv", header, *games, "E0,32/08/2026,15:00,X,Y"))
+    assert wrong.rejected["reason"].to_list() == ["a line without date and teams"]

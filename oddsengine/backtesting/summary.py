@@ -1,0 +1,80 @@
+"""The summary of a backtest, as figures and in words."""
+
+import math
+from typing import NamedTuple
+
+
+class BacktestSummary(NamedTuple):
+    """Summary of a backtest's bets, with standard errors clustered by event."""
+
+    placed: int
+    filled: int
+    unobserved: int  # of the filled: there was no snapshot that tells whether the price was still available
+    waiting: int  # not answered at the end of the history
+    rejected: dict[str, int]  # by reason
+    events: int
+    staked: float
+    profit: float
+    rate: float  # profit per unit staked
+    rate_error: float
+    ev: float  # mean, as shown
+    closed: int  # bets with a close
+    closing_ev: float  # mean of these
+    closing_ev_error: float
+    by_score: int
+    by_close: int
+    drawdown: float
+    no_close: dict[str, int]  # filled orders without a close, by reason
+    no_result: dict[str, int]  # filled orders without a result, by reason
+    cadence_s: float  # median time between two snapshots of an event; nan if unknown
+    sparse: bool  # whether that is so long that prices not seen again count as accepted
+
+    def __str__(self) -> str:
+        """The figures in words, one per line."""
+        texts = lines(self)
+        width = max(len(name) for name, _ in texts)
+        return "\n".join(f"{name:{width}}  {text}" for name, text in texts)
+
+
+def lines(summary: BacktestSummary) -> list[tuple[str, str]]:
+    """Format the summary with errors."""
+    s = summary
+
+    def percent(value: float, error: float = math.nan) -> str:
+        if math.isnan(value):
+            return "unknown"
+        return f"{value:.2%}" + ("" if math.isnan(error) else f" ± {error:.2%}")
+
+    others = {**s.rejected, "not answered": s.waiting, "filled, but unobserved": s.unobserved}
+    apart = "unknown" if math.isnan(s.cadence_s) else _span(s.cadence_s)
+    fills = "at the odds of the decision, unless the price is seen again" if s.sparse else "if the next snapshot agrees"
+    return [
+        ("time between snapshots of an event", apart),
+        ("orders are filled", fills),
+        ("orders, of them filled", f"{s.placed:,}, {s.filled:,} ({s.filled / max(s.placed, 1):.0%})"),
+        *((f"orders: {name}", f"{count:,}") for name, count in others.items() if count),
+        ("events", f"{s.events:,}"),
+        ("staked", f"{s.staked:,.2f}"),
+        ("profit", f"{s.profit:,.2f}"),
+        ("return on stakes", percent(s.rate, s.rate_error)),
+        ("EV shown", percent(s.ev)),
+        ("EV at the close", percent(s.closing_ev, s.closing_ev_error)),
+        *((f"bets without a close: {why}", f"{count:,}") for why, count in s.no_close.items()),
+        ("graded by score, by close", f"{s.by_score:,}, {s.by_close:,}"),
+        *((f"bets not graded: {why}", f"{count:,}") for why, count in s.no_result.items()),
+        ("largest drawdown", percent(s.drawdown)),
+    ]
+
+
+def _span(seconds: float) -> str:
+    """Write a number of seconds in its largest unit.
+
+    Examples
+    --------
+    >>> _span(300.0), _span(84_000.0)
+    ('5 min', '23.3 h')
+    """
+    for unit, length in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds:.3g} s"

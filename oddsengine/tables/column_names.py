@@ -1,0 +1,208 @@
+"""Names of the columns of a table of odds, in the words of its author: which column is which of `ODDS_SCHEMA`.
+
+In order of precedence:
+
+1. a name of the schema, exactly;
+2. the caller's mapping of the table's names to those of the schema;
+3. a name of the schema, or one of `SYNONYMS`, whatever its case, spaces, dots, hyphens and underscores: `Home Team` is
+   `home_team`, `Bookmaker` is `sportsbook`. Two such columns for one name are an error, unless the table also has the
+   name itself; then all others stay as they are.
+
+**The format of a price.** `odds_decimal` and `odds_american` are what they say. A column named `odds` or `price`, or
+mapped to `odds`, is read by its values:
+
+    American      any price with a sign: +150, -110
+    decimal       any price from 1 to 100 without one, or a fraction: 1.91, 10/11
+
+Whole prices of 100 or more alone can be either, and a table with both is two tables: both are errors that name rows.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
+
+import polars as pl
+
+from oddsengine.tables.casts import FRACTION, to_number
+
+ANY_FORMAT = "odds"
+"""The name of a price column whose format follows from its values."""
+
+DECIMAL, AMERICAN = "odds_decimal", "odds_american"
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "sportsbook": ("book", "bookmaker", "bookie"),
+    "event_id": ("event", "game", "match", "fixture", "game_id", "match_id", "fixture_id"),
+    "home_team": ("home",),
+    "away_team": ("away",),
+    "market_type": ("market", "bet_type"),
+    "selection": ("outcome", "team", "runner", "pick"),
+    "line": ("handicap",),
+    "event_start_time": ("start", "start_time", "kickoff", "commence_time"),
+    "last_seen_at": ("timestamp",),
+    "player_name": ("player",),
+    "odds_probability": ("probability",),
+    DECIMAL: ("decimal_odds",),
+    AMERICAN: ("american_odds",),
+    ANY_FORMAT: ("price",),
+}
+"""Common names of columns, by the name in the schema."""
+
+_SEPARATORS = re.compile(r"[\s_.\-]+")
+_DAYS = ("date", "game_date", "match_date")
+_SHOWN = 40  # names of columns in an error
+
+
+def renames(
+    names: Collection[str], schema: Collection[str], columns: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the new names of the columns that are not named as in the schema.
+
+    Parameters
+    ----------
+    names
+        The columns of the table.
+    schema
+        The names to find.
+    columns
+        The caller's mapping of names of the table to names of the schema, or to `ANY_FORMAT`.
+
+    Raises
+    ------
+    ValueError
+        If the mapping has a name that the table or the schema does not have, or two columns would have one name.
+
+    Examples
+    --------
+    >>> renames(["Bookmaker", "Bet", "Price"], ["sportsbook", "selection", "odds_decimal"], {"Bet": "selection"})
+    {'Bet': 'selection', 'Bookmaker': 'sportsbook', 'Price': 'odds'}
+    """
+    made = dict(columns or {})
+    check_columns(made, schema)
+    for name in made:
+        if name not in names:
+            raise ValueError(f"the table has no column {name!r}{_near(name, names)} ({_listed(names)})")
+    own = {name for name in names if name in schema and name not in made}
+    for name, target in made.items():
+        if target in own or (target == ANY_FORMAT and own & {DECIMAL, AMERICAN}):
+            raise ValueError(f"column {name!r} cannot be {target}, which the table has already")
+    taken = own | set(made.values())
+    if taken & {DECIMAL, AMERICAN}:
+        taken.add(ANY_FORMAT)
+    found: dict[str, list[str]] = {}
+    words = _words(schema)
+    for name in names:
+        target = words.get(_folded(name), name)
+        if target not in taken and target != name and name not in made:
+            found.setdefault(target, []).append(name)
+    if {DECIMAL, AMERICAN, ANY_FORMAT} & {*made.values()} or {DECIMAL, AMERICAN} & found.keys():
+        found.pop(ANY_FORMAT, None)  # the format of the price is known
+    for target, several in found.items():
+        exact = [name for name in several if _folded(name) == _folded(target)]
+        if len(several) > 1 and len(exact) != 1:
+            raise ValueError(
+                f"the columns {' and '.join(map(repr, several))} can each be {target}: choose one with "
+                f"columns={{{several[0]!r}: {target!r}}}"
+            )
+        made[(exact or several)[0]] = target
+    return made
+
+
+def check_columns(columns: Mapping[str, str], schema: Collection[str]) -> None:
+    """Raise `ValueError` if a mapping has names that are not in the schema, or one of them twice."""
+    known = (*schema, ANY_FORMAT)
+    owner: dict[str, str] = {}
+    for name, target in columns.items():
+        if not isinstance(name, str) or not isinstance(target, str):
+            raise ValueError(f"columns must map names of the table to names of the schema, got {name!r}: {target!r}")
+        if target not in known:
+            near = _near(target, known) or f"; allowed: {', '.join(known)}"
+            raise ValueError(f"column {name!r} cannot be {target!r}, which is no column of an odds table{near}")
+        if target in owner:
+            raise ValueError(f"columns {owner[target]!r} and {name!r} cannot both be {target}")
+        owner[target] = name
+
+
+def price_format(prices: pl.LazyFrame, name: str) -> str:
+    """Return `DECIMAL` or `AMERICAN` by the values of a price column.
+
+    Raises
+    ------
+    ValueError
+        If the values are in both formats, or could be in either; the error names rows, counted from 1.
+
+    Examples
+    --------
+    >>> [price_format(pl.LazyFrame({"Odds": prices}), "Odds") for prices in (["-110", "150"], [1.91, 2.0])]
+    ['odds_american', 'odds_decimal']
+    """
+    dtype = prices.collect_schema()[name]
+    if not (dtype.is_numeric() or dtype in (pl.String, pl.Categorical, pl.Enum)):
+        return DECIMAL  # the check refuses it
+    text = pl.col(name).cast(pl.String).str.strip_chars()
+    number = to_number(text) if dtype in (pl.String, pl.Categorical, pl.Enum) else pl.col(name).cast(pl.Float64)
+    number = pl.when(number.is_finite()).then(number)
+    signed = text.str.starts_with("+") | (number <= -100.0)
+    decimal = (~signed & number.is_between(1.0, 100.0, closed="none")) | text.str.contains(FRACTION)
+    either = ~signed & (number >= 100.0)
+    kinds = {"signed": signed, "decimal": decimal, "either": either}
+    numbered = prices.collect_schema().get("row") == pl.UInt32
+    row = pl.col("row") if numbered else pl.int_range(1, pl.len() + 1)
+    first = prices.select(
+        pl.struct(value=text, row=row).filter(kind).first().alias(key) for key, kind in kinds.items()
+    ).collect()
+    has = {key: first[key].item() for key in kinds}
+
+    def example(key: str) -> str:
+        return f"{has[key]['value']} in row {has[key]['row']}"
+
+    if has["signed"] and has["decimal"]:
+        raise ValueError(
+            f"column {name!r} has American odds ({example('signed')}) and decimal or fractional ones "
+            f"({example('decimal')}): give them as two columns, {AMERICAN} and {DECIMAL}"
+        )
+    if has["either"] and not has["signed"] and not has["decimal"]:
+        raise ValueError(
+            f"column {name!r} can have decimal or American odds, such as {example('either')}: say which with "
+            f"columns={{{name!r}: {AMERICAN!r}}} or {DECIMAL!r}"
+        )
+    return AMERICAN if has["signed"] else DECIMAL
+
+
+def event_ids(names: Iterable[str]) -> pl.Expr | None:
+    """Return an expression for the event ids of a table without any: day, home and away team.
+
+    The day is that of the start, or the text of a column `Date`; without both it is left out. None if the table does
+    not have both teams.
+    """
+    names = list(names)
+    if not {"home_team", "away_team"} <= set(names):
+        return None
+    days = [name for name in names if _folded(name) in map(_folded, _DAYS)]
+    parts = [pl.col("home_team").cast(pl.String), pl.col("away_team").cast(pl.String)]
+    if "event_start_time" in names:
+        parts.insert(0, pl.col("event_start_time").dt.date().cast(pl.String))
+    elif days:
+        parts.insert(0, pl.col(days[0]).cast(pl.String))
+    whole = pl.col("home_team").is_not_null() & pl.col("away_team").is_not_null()
+    return pl.when(whole).then(pl.concat_str(parts, separator="/", ignore_nulls=True)).alias("event_id")
+
+
+def _words(schema: Collection[str]) -> dict[str, str]:
+    """Return the names of the schema and their synonyms, folded."""
+    targets = (*schema, ANY_FORMAT)
+    words = {_folded(name): target for target in targets for name in SYNONYMS.get(target, ())}
+    return words | {_folded(target): target for target in targets}
+
+
+def _folded(name: str) -> str:
+    return _SEPARATORS.sub("", name).casefold()
+
+
+def _near(name: str, names: Collection[str]) -> str:
+    by_fold = {_folded(each): each for each in names}
+    close = get_close_matches(_folded(name), by_fold, n=3)
+    return f", did you mean {' or '.join(by_fold[each] for each in close)}?" if close else ""
+
+
+def _listed(names: Collection[str]) -> str:
+    return f"its columns: {', '.join([name for name in names if name != 'row'][:_SHOWN]) or 'none'}"

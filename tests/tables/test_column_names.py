@@ -1,0 +1,185 @@
+"""Names of columns: what is understood without a mapping, what a mapping can say, and in which format a price is."""
+
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oddsengine as oe
+from oddsengine.tables.column_names import SYNONYMS, renames
+from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, check_odds
+
+COMMON: dict[str, list[Any]] = {
+    "Book": ["a", "a"],
+    "Home": ["Lakers", "Lakers"],
+    "Away": ["Celtics", "Celtics"],
+    "Market": ["moneyline", "moneyline"],
+    "Team": ["Lakers", "Celtics"],
+    "Odds": [1.9, 2.0],
+}
+
+
+def priced(prices: list[Any], name: str = "Odds") -> pl.DataFrame:
+    """Build a table with prices under a name of the author's."""
+    rest = {"book": "a", "event_id": "e", "market": "moneyline", "bet": [f"x{at}" for at in range(len(prices))]}
+    return pl.DataFrame({**rest, name: prices}, strict=False)
+
+
+def test_common_names_need_no_mapping() -> None:
+    table = check_odds(COMMON)
+    columns = ("sportsbook", "event_id", "home_team", "away_team", "market_type", "selection", "odds_decimal")
+    assert table.select(columns).row(1) == ("a", "Lakers/Celtics", "Lakers", "Celtics", "moneyline", "Celtics", 2.0)
+    for name in ("Bookmaker", "BOOKIE", "sports book", "Sports-Book"):
+        other = {name if key == "Book" else key: values for key, values in COMMON.items()}
+        assert check_odds(other)["sportsbook"].to_list() == ["a", "a"]
+
+
+def test_every_kind_of_table_is_the_same_table() -> None:
+    frame = pl.DataFrame(COMMON)
+    expected = check_odds(frame)
+    rows = frame.to_dicts()
+    for same in (frame.lazy(), pa.table(COMMON), pd.DataFrame(COMMON), COMMON, rows, tuple(rows)):
+        assert check_odds(same).equals(expected), type(same)
+    assert oe.markets(rows).equals(oe.markets(expected))
+    ragged = [{**rows[0], "colour": "red"}, rows[1]]
+    assert check_odds(ragged)["colour"].to_list() == ["red", None]
+    mixed = [{**rows[0], "Odds": "+150"}, {**rows[1], "Odds": -110}]
+    assert check_odds(mixed)["odds_american"].to_list() == [150.0, -110.0]
+    with pytest.raises(OddsError, match="height of column"):
+        check_odds({**COMMON, "Odds": [1.9]})
+
+
+def test_the_schema_comes_before_the_mapping_and_that_before_common_names() -> None:
+    both = priced([1.9, 2.0]).with_columns(sportsbook=pl.lit("own"), Selection=pl.lit("own"), Match=pl.lit("m"))
+    table = check_odds(both)
+    assert table.select("sportsbook", "selection", "event_id").row(0) == ("own", "own", "e")
+    assert table.select("book", "bet", "Match").row(0) == ("a", "x0", "m")  # kept
+    swapped = check_odds(both, columns={"book": "sportsbook", "sportsbook": "sportsbook_name", "bet": "selection"})
+    assert swapped.select("sportsbook", "sportsbook_name", "selection").row(0) == ("a", "own", "x0")
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"bok": "sportsbook"}, r"the table has no column 'bok', did you mean book\?"),
+        ({"book": "sportsbok"}, r"'book' cannot be 'sportsbok', .* did you mean sportsbook"),
+        ({"book": "zzz"}, "'book' cannot be 'zzz', .*; allowed: id, sportsbook"),
+        ({"book": "selection", "bet": "selection"}, "columns 'book' and 'bet' cannot both be selection"),
+        ({"book": "event_id"}, "'book' cannot be event_id, which the table has already"),
+        ({"book": 1}, "columns must map names .* got 'book': 1"),
+    ],
+)
+def test_a_mapping_that_cannot_be(columns: dict[str, Any], said: str) -> None:
+    with pytest.raises(OddsError, match=said):
+        check_odds(priced([1.9]), columns=columns)
+
+
+def test_two_columns_for_one_name_are_an_error() -> None:
+    two = priced([1.9]).with_columns(Outcome=pl.lit("x"), Team=pl.lit("y"))
+    with pytest.raises(OddsError, match="'Outcome' and 'Team' can each be selection: choose one"):
+        check_odds(two)
+    assert check_odds(two, columns={"Team": "selection"})["selection"].to_list() == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("prices", "decimal", "american"),
+    [
+        ([1.91, 2.0], [1.91, 2.0], None),
+        (["10/11", "5 / 2", "evens"], [1 + 10 / 11, 3.5, 2.0], None),
+        (["1,95", "2,1"], [1.95, 2.1], None),
+        ([1.5, 101.0], [1.5, 101.0], None),
+        ([-110, 150], None, [-110.0, 150.0]),
+        (["+150", "-110", "120", "even"], None, [150.0, -110.0, 120.0, 100.0]),
+    ],
+)
+@pytest.mark.parametrize("name", ["Odds", "price"])
+def test_the_format_of_a_price_follows_from_the_values(
+    prices: list[Any], decimal: list[float] | None, american: list[float] | None, name: str
+) -> None:
+    table = check_odds(priced(prices, name), columns={"bet": "selection"})
+    column = "odds_decimal" if american is None else "odds_american"
+    assert table[column].to_list() == pytest.approx(decimal or american)
+    mapped = check_odds(priced(prices, "x"), columns={"bet": "selection", "x": "odds"})
+    assert mapped.equals(table)
+
+
+@pytest.mark.parametrize(
+    ("prices", "said"),
+    [
+        ([1.91, -110], r"American odds \(-110.0 in row 2\) and decimal or fractional ones \(1.91 in row 1\)"),
+        (["5/2", "+150"], r"American odds \(\+150 in row 2\) and decimal or fractional ones \(5/2 in row 1\)"),
+        ([110, 150], r"can have decimal or American odds, such as 110 in row 1: say which with columns="),
+    ],
+)
+def test_prices_whose_format_is_unclear(prices: list[Any], said: str) -> None:
+    with pytest.raises(OddsError, match=said):
+        check_odds(priced(prices), columns={"bet": "selection"})
+
+
+def test_a_price_that_is_said_to_be_decimal_is_not_read_as_american() -> None:
+    columns = {"bet": "selection", "Odds": "odds_decimal"}
+    assert check_odds(priced([110.0, 150.0]), columns=columns)["odds_decimal"].to_list() == [110.0, 150.0]
+    refused = check_odds(priced([-110, 150]), columns=columns).rejected
+    assert refused["reason"].unique().to_list() == ["an American price: give it as odds_american"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("odds_decimal", "1,950", "not a price: 1.95, 1,95 and 10/11 are accepted"),
+        ("odds_decimal", "5/0", "not a price: 1.95, 1,95 and 10/11 are accepted"),
+        ("odds_american", "5/2", r"not a price: +150 and -110 are accepted"),
+        ("line", "1,500", "not a number: 6.5 and 6,5 are accepted"),
+        (
+            "event_start_time",
+            "26/11/2026",
+            "not a time: ISO 8601, such as 2026-11-26T18:00Z, and Unix times are accepted",
+        ),
+    ],
+)
+def test_what_is_ambiguous_is_refused_and_names_what_is_accepted(name: str, value: str, reason: str) -> None:
+    frame = priced([2.0], "odds_decimal").with_columns(pl.lit(value).alias(name))
+    table = check_odds(frame, columns={"bet": "selection"})
+    assert table.rejected.select("field", "value", "reason").rows() == [(name, value, reason)]
+
+
+@given(st.floats(1.01, 900.0), st.sampled_from(["odds_decimal", "line", "max_bet"]))
+def test_a_decimal_comma_reads_as_a_point(number: float, name: str) -> None:
+    text = f"{number:.2f}"
+    frame = priced([2.0], "odds_decimal").with_columns(pl.lit(text.replace(".", ",")).alias(name))
+    assert check_odds(frame, columns={"bet": "selection"})[name].to_list() == [float(text)]
+
+
+def test_the_event_of_two_teams_has_their_day() -> None:
+    day = {"Kickoff": ["2026-11-26T18:00Z", None]}
+    assert check_odds({**COMMON, **day})["event_id"].to_list() == ["2026-11-26/Lakers/Celtics", "Lakers/Celtics"]
+    dates = {"Date": ["26/11/2026", "27/11/2026"]}
+    assert check_odds({**COMMON, **dates})["event_id"].to_list() == [
+        "26/11/2026/Lakers/Celtics",
+        "27/11/2026/Lakers/Celtics",
+    ]
+    nameless = check_odds({**COMMON, "Away": ["Celtics", None]})
+    assert nameless.rejected.select("row", "field").rows() == [(2, "event_id")]
+    with pytest.raises(OddsError, match="it has no event_id"):
+        check_odds({name: values for name, values in COMMON.items() if name != "Away"})
+
+
+def test_synonyms_are_of_the_schema_and_of_one_name_each() -> None:
+    assert set(SYNONYMS) <= {*ODDS_SCHEMA, "odds"}
+    words = [word for names in SYNONYMS.values() for word in names]
+    assert len(words) == len(set(words))
+    assert not set(words) & set(ODDS_SCHEMA)
+    assert renames(list(ODDS_SCHEMA), ODDS_SCHEMA) == {}
+
+
+def test_a_query_is_named_like_a_table() -> None:
+    """A history can be a query, whose price column is read to know its format."""
+    rows = priced([-110, 120]).with_columns(timestamp=pl.lit("2026-02-08T12:00Z"), Team=pl.lit("x")).drop("bet")
+    for history in (rows, rows.lazy()):
+        assert oe.backtest(history, oe.Strategy()).trades.height == 0
+        with pytest.raises(ValueError, match="a history must have"):
+            oe.backtest(history.drop("book"), oe.Strategy())
