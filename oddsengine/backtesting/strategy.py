@@ -19,8 +19,9 @@ a whole or quarter line returns; else there is none. Standard errors are cluster
 """
 
 import math
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Literal
 
@@ -30,12 +31,14 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.backtesting.calibrations import Fair, fair_by_time
 from oddsengine.backtesting.closes import CLOSE_S, Closes
+from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.grading import closing_probabilities
 from oddsengine.backtesting.replay import cadence, check_books, engine_of, source, span, steps
 from oddsengine.backtesting.summary import BacktestSummary
 from oddsengine.board.facts import moments_of
 from oddsengine.columns import SECOND, Floats
 from oddsengine.detection.finders import check_number
+from oddsengine.detection.model_input import IntoModel, read_model
 from oddsengine.detection.question import Sharp
 from oddsengine.history.clv import means
 from oddsengine.live.engine import Engine
@@ -49,6 +52,7 @@ from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import OddsError, successors
 from oddsengine.tables.timestamps import micros
+from oddsengine.tape import Tape
 
 TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "placed_at": TIME,
@@ -110,9 +114,9 @@ class Strategy:
 
     Parameters
     ----------
-    books, sharp, method, commission
-        As for `Engine.view`: EV is measured against the fair price at the close unless `sharp` or another
-        `method` is given.
+    books, sharp, method, commission, model
+        As for `Engine.view`: EV is measured against the fair price at the close unless `sharp`, another `method` or a
+        `model` is given.
     min_ev, max_ev
         Expected value in percent.
     min_odds, max_odds
@@ -138,6 +142,7 @@ class Strategy:
     sharp: Sharp = None
     method: Method | None = None
     commission: Mapping[str, float] | None = None
+    model: IntoModel | None = field(default=None, compare=False)
     min_ev: float = 2.0
     max_ev: float | None = None
     min_odds: float = 1.0
@@ -258,7 +263,7 @@ class Trader:
         self._sparse = sparse
         self.view = engine.view(
             strategy.books, strategy.sharp, strategy.method, commission=strategy.commission, kinds=["ev"],
-            min_ev=strategy.min_ev, keep=True,
+            min_ev=strategy.min_ev, model=strategy.model, keep=True,
         )  # fmt: skip
         self._orders: list[_Order] = []
         self._waiting: list[_Order] = []
@@ -570,6 +575,8 @@ def backtest(
     (2, 2, {'no score; no snapshot in the 30 minutes before the start': 2})
     """
     fair_at = None if fair is None else fair_by_time(fair)
+    if strategy.model is not None:
+        strategy = replace(strategy, model=read_model(strategy.model, _events(history)))
     past, cadence_s = cadence(source(history, every, storage_options))
     engine = engine_of(past)
     trader = Trader(
@@ -590,6 +597,18 @@ def backtest(
     check_books(engine, trader.view)
     graded = _graded(trader.trades(), closes.take_closed(everything=True), scores, engine.fair)
     return Backtest(graded, bankroll, strategy, cadence_s)
+
+
+def _events(history: Any) -> pl.DataFrame:
+    """The events of a history, which a model need not repeat; none of a file."""
+    if not isinstance(history, pl.LazyFrame):
+        if isinstance(history, str | os.PathLike | History | Tape):
+            return pl.DataFrame()
+        history = to_polars(history).lazy()
+    known = history.collect_schema().names()
+    names = [name for name in ("event_id", "sport", "league", "home_team", "away_team") if name in known]
+    events: pl.DataFrame = history.select(names).unique(maintain_order=True).collect()
+    return events
 
 
 def _scores(results: IntoFrame) -> dict[str, tuple[float, float]]:

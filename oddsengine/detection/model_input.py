@@ -43,6 +43,8 @@ def read_model(model: IntoModel, prices: pl.DataFrame) -> ModelPrices:
     """
     if isinstance(model, ModelPrices):
         return model
+    if isinstance(model, str):
+        raise OddsError(f"model: a live board has no column {model!r}; give a frame with a row per outcome")
     try:
         given = _of_scores(model) if isinstance(model, Mapping) else to_polars(model)
     except (TypeError, ValueError) as problem:
@@ -109,6 +111,8 @@ def _priced(given: pl.DataFrame, prices: pl.DataFrame, prob: Floats) -> pl.DataF
         pl.col("event_id").cast(pl.String), sportsbook=pl.lit("model"), odds_decimal=pl.Series(1.0 / prob),
         row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32),
     )  # fmt: skip
+    if "event_id" not in prices.columns:
+        return own
     known = [name for name in _EVENT if name in prices.columns]
     events = prices.select(pl.col("event_id").cast(pl.String), *known).unique("event_id", keep="first")
     joined = own.join(events, on="event_id", how="left", suffix="_of_prices", maintain_order="left")
