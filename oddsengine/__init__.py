@@ -31,6 +31,7 @@ from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarn
 
 if TYPE_CHECKING:
     from oddsengine.backtesting import audit, calibrate, scan_history
+    from oddsengine.backtesting.prices import PRICE_HISTORY_SCHEMA, price_history
     from oddsengine.backtesting.scan import SCAN_SCHEMA
     from oddsengine.backtesting.strategy import TRADES_SCHEMA, Backtest, Strategy, Trader, backtest
     from oddsengine.backtesting.tearsheet import tear_sheet, write_tear_sheet
@@ -76,6 +77,7 @@ __all__ = [
     "MIDDLES_SCHEMA",
     "ODDS_SCHEMA",
     "PLAN_SCHEMA",
+    "PRICE_HISTORY_SCHEMA",
     "SCAN_SCHEMA",
     "TRADES_SCHEMA",
     "Backtest",
@@ -133,6 +135,7 @@ __all__ = [
     "markets",
     "parse_fractional",
     "prepare",
+    "price_history",
     "probability_to_decimal",
     "read_odds",
     "rejected",
@@ -149,6 +152,7 @@ __all__ = [
 # Imported on first use: importing all of them takes as long as importing numpy.
 _MODULES = {
     "backtesting": "audit calibrate scan_history",
+    "backtesting.prices": "PRICE_HISTORY_SCHEMA price_history",
     "backtesting.scan": "SCAN_SCHEMA",
     "backtesting.strategy": "Backtest Strategy TRADES_SCHEMA Trader backtest",
     "backtesting.tearsheet": "tear_sheet write_tear_sheet",
