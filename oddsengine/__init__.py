@@ -30,11 +30,11 @@ from oddsengine.tables.frames import flatten
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarning, check_odds
 
 if TYPE_CHECKING:
+    from oddsengine import plot
     from oddsengine.backtesting import audit, calibrate, scan_history
     from oddsengine.backtesting.prices import PRICE_HISTORY_SCHEMA, price_history
     from oddsengine.backtesting.scan import SCAN_SCHEMA
     from oddsengine.backtesting.strategy import TRADES_SCHEMA, Backtest, Strategy, Trader, backtest
-    from oddsengine.backtesting.tearsheet import tear_sheet, write_tear_sheet
     from oddsengine.compiling.compilation import compile_kernels
     from oddsengine.compiling.loading import load_kernels
     from oddsengine.detection.explain import Explanation, explain
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from oddsengine.live.engine import Engine
     from oddsengine.live.update import Update
     from oddsengine.live.view import View
+    from oddsengine.plot.tearsheet import tear_sheet, write_tear_sheet
     from oddsengine.simulate import World
     from oddsengine.sources.failure import FetchError
     from oddsengine.sources.fetching import fetch, source
@@ -134,6 +135,7 @@ __all__ = [
     "load_kernels",
     "markets",
     "parse_fractional",
+    "plot",
     "prepare",
     "price_history",
     "probability_to_decimal",
@@ -155,7 +157,6 @@ _MODULES = {
     "backtesting.prices": "PRICE_HISTORY_SCHEMA price_history",
     "backtesting.scan": "SCAN_SCHEMA",
     "backtesting.strategy": "Backtest Strategy TRADES_SCHEMA Trader backtest",
-    "backtesting.tearsheet": "tear_sheet write_tear_sheet",
     "compiling.compilation": "compile_kernels",
     "compiling.loading": "load_kernels",
     "detection.explain": "Explanation explain",
@@ -170,6 +171,7 @@ _MODULES = {
     "live.engine": "Engine",
     "live.update": "Update",
     "live.view": "View",
+    "plot.tearsheet": "tear_sheet write_tear_sheet",
     "simulate": "World",
     "sources.failure": "FetchError",
     "sources.fetching": "fetch source",
@@ -181,6 +183,8 @@ _LATER = {name: module for module, names in _MODULES.items() for name in names.s
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
+        if name == "plot":  # a folder, which its import makes an attribute
+            return importlib.import_module("oddsengine.plot")
         if name not in _LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = globals()[name] = getattr(importlib.import_module(f"oddsengine.{_LATER[name]}"), name)

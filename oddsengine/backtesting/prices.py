@@ -107,12 +107,13 @@ def price_history(
     >>> moves.select(pl.col("recorded_at").dt.strftime("%H:%M"), "odds_decimal").rows()
     [('18:00', 1.9), ('18:10', 1.95)]
     """  # fmt: skip
-    rows = described(rows_of(history, event, sportsbook))
-    rows = with_market(rows, market)
-    rows = with_selection(rows, selection)
-    rows = with_line(rows, line)
-    numbered = rows.with_columns(row=pl.struct(*_WORDED[:-1]).rank("dense"))
-    return changed_prices(numbered).select(*PRICE_HISTORY_SCHEMA)
+    rows = with_market(described(rows_of(history, event, sportsbook)), market)
+    return changes(with_line(with_selection(rows, selection), line)).drop("row")
+
+
+def changes(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the price changes among described rows, in `PRICE_HISTORY_SCHEMA` and with `row`."""
+    return changed_prices(rows).select(*PRICE_HISTORY_SCHEMA, "row")
 
 
 # ---- rows ----
@@ -156,6 +157,44 @@ def _checked(piece: Piece) -> pl.DataFrame:
     return table.with_columns(last_seen_at=seen).select(*FRAME_SCHEMA)
 
 
+def with_ends(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add suspended quotes where prices were no longer seen for longer than the guard `stale` allows.
+
+    That is while their books were seen with other prices of the market, as in snapshots that do not list what is gone.
+    """
+    limit = pl.duration(seconds=catalog.thresholds().stale_prematch_s)
+    at = pl.col("recorded_at")
+    market = pl.struct("event_id", "market_type", "player_name", "team_side", "sportsbook").rank("dense")
+    coded = rows.with_columns(market=market, following=at.shift(-1).over("row"))
+    seen = coded.select("market", seen=at).unique().sort("seen")
+    ends = coded.filter("is_active", pl.col("following").is_null() | (pl.col("following") > at + limit))
+    for name, since in (("first", at + pl.duration(microseconds=1)), ("late", at + limit)):
+        ends = (
+            ends.with_columns(since=since)
+            .sort("since")
+            .join_asof(seen, left_on="since", right_on="seen", by="market", strategy="forward", check_sortedness=False)
+            .rename({"seen": name})
+            .drop("since")
+        )
+    gone = ends.filter(pl.col("following").is_null() | (pl.col("late") < pl.col("following"))).drop_nulls("late")
+    suspended = gone.with_columns(pl.col("first").alias("recorded_at"), pl.lit(value=False).alias("is_active"))
+    suspended = suspended.with_columns(last_seen_at=pl.max_horizontal("last_seen_at", "recorded_at"))
+    return pl.concat([rows, suspended.select(rows.columns)]).sort("recorded_at", maintain_order=True)
+
+
+def rows_of_event(table: pl.DataFrame, event: str | None) -> pl.DataFrame:
+    """Return the rows of an odds table that are of an event, by its id or words of its name."""
+    events = _Events(event)
+    rows = events.of(table)
+    events.check()
+    return events.one(rows)
+
+
+def newest(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of an odds table without those that the same book has repeated since."""
+    return rows.sort("last_seen_at", maintain_order=True).unique(_WORDED, keep="last", maintain_order=True)
+
+
 class _Events:
     """Which events a name means."""
 
@@ -189,7 +228,7 @@ class _Events:
         if not ids:
             raise _absent("event", self._name, (f"{name} ({ident})" for ident, name in self._names.items()))
         if len(ids) > 1 and self._name not in ids:
-            raise _ambiguous("event", self._name, (f"{self._names[ident]} ({ident})" for ident in ids))
+            raise ambiguous("event", self._name, (f"{self._names[ident]} ({ident})" for ident in ids))
 
     def one(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of the event whose id is the name, if there is one."""
@@ -205,22 +244,25 @@ _READ = (
 
 
 def described(rows: pl.DataFrame) -> pl.DataFrame:
-    """Name events, market types, outcomes, lines and players alike for all books; adds `event_name`.
+    """Name events, market types, outcomes, lines and players alike for all books.
 
+    Adds `event_name`, and `row`, which numbers the prices: a book can word one outcome in two ways, with two prices.
     Wordings that cannot be read stay as they are.
     """
     distinct = rows.select(_WORDED).unique(maintain_order=True).with_row_index("row")
     if not distinct.height:
-        return rows.with_columns(event_name=pl.lit(None, pl.String))
+        return rows.with_columns(event_name=pl.lit(None, pl.String), row=pl.lit(None, pl.UInt32))
     named = distinct.join(_meanings(distinct), on="row", how="left", maintain_order="left", suffix="_read")
+    named = named.with_columns(row=pl.col("row").min().over(_WORDED[:-1]))  # live or not
     texts = named.select("market_type", "sport", "stat_category", "market_segment").fill_null("")
     published = [catalog.published_name(*text) for text in texts.iter_rows()]
     named = named.with_columns(market_type=pl.Series(published, dtype=pl.String)).select(
         *(pl.coalesce(f"{name}_read", name).alias(name) for name in _READ),
         event_name=pl.coalesce("event_name", "event_id"),
+        row="row",
     )
     code = rows.select(_WORDED).join(distinct, on=_WORDED, how="left", nulls_equal=True, maintain_order="left")["row"]
-    return rows.with_columns(named[code])
+    return rows.drop("row", strict=False).hstack(named[code].drop(_READ)).with_columns(named[code].select(_READ))
 
 
 def _meanings(distinct: pl.DataFrame) -> pl.DataFrame:
@@ -315,11 +357,13 @@ def _words(text: str) -> set[str]:
 
 
 def _absent(what: str, name: str, there_is: Iterable[str]) -> ValueError:
-    return ValueError(f"the history has no {what} {name!r}; it has {listed(there_is)}")
+    return ValueError(f"the prices have no {what} {name!r}; they have {listed(there_is)}")
 
 
-def _ambiguous(what: str, name: str, meant: Iterable[str]) -> ValueError:
-    return ValueError(f"{what} {name!r} can be {listed(meant)}")
+def ambiguous(what: str, name: str | None, meant: Iterable[str]) -> ValueError:
+    """Return the error for a name that can be several, or for several without a name."""
+    start = f"the prices have several {what}s" if name is None else f"{what} {name!r} can be several"
+    return ValueError(f"{start}: {listed(meant)}")
 
 
 def listed(names: Iterable[str]) -> str:
