@@ -192,7 +192,8 @@ def rows_of_event(table: pl.DataFrame, event: str | None) -> pl.DataFrame:
 
 def newest(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of an odds table without those that the same book has repeated since."""
-    return rows.sort("last_seen_at", maintain_order=True).unique(_WORDED, keep="last", maintain_order=True)
+    seen = pl.col("last_seen_at")
+    return rows.filter(seen.is_null() | (seen == seen.max().over(_WORDED)))
 
 
 class _Events:
@@ -253,7 +254,13 @@ def described(rows: pl.DataFrame) -> pl.DataFrame:
     if not distinct.height:
         return rows.with_columns(event_name=pl.lit(None, pl.String), row=pl.lit(None, pl.UInt32))
     named = distinct.join(_meanings(distinct), on="row", how="left", maintain_order="left", suffix="_read")
-    named = named.with_columns(row=pl.col("row").min().over(_WORDED[:-1]))  # live or not
+    player = pl.col("player_name").drop_nulls().first().over("event_id", "player_name_read")
+    named = named.with_columns(
+        row=pl.col("row").min().over(_WORDED[:-1]),  # live or not
+        player_name_read=pl.when(pl.col("player_name_read").is_not_null()).then(
+            pl.coalesce(player, "player_name_read")
+        ),
+    )
     texts = named.select("market_type", "sport", "stat_category", "market_segment").fill_null("")
     published = [catalog.published_name(*text) for text in texts.iter_rows()]
     named = named.with_columns(market_type=pl.Series(published, dtype=pl.String)).select(

@@ -103,12 +103,13 @@ def movement(
     Examples
     --------
     >>> import oddsengine as oe
-    >>> world = oe.World(7, events=2, live=0.0, tick=300.0, books=["pinnacle", "fanduel"])
+    >>> books = ["pinnacle", "fanduel", "betmgm", "caesars"]
+    >>> world = oe.World(7, events=2, live=0.0, tick=300.0, books=books)
     >>> quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(3600) for quote in batch.quotes]
     >>> history = pl.DataFrame(quotes, infer_schema_length=None)
     >>> figure = oe.plot.movement(history, history["event_id"][0], "moneyline")
     >>> sorted(drawn.get_label() for drawn in figure.axes[0].get_lines() if drawn.get_label()[0] != "_")
-    ['FanDuel', 'Pinnacle', 'fair']
+    ['BetMGM', 'Caesars', 'FanDuel', 'Pinnacle', 'fair']
     """
     quotes = with_market(described(rows_of(history, event)), market)
     prices = changes(with_ends(quotes)).filter(is_live=live)
@@ -134,6 +135,7 @@ def movement(
     at, odds = _fair_path(of, end)
     if at.size:
         axes.step(at, odds, where="post", color=neutral(), linewidth=2.2, label="fair", zorder=3)
+    edge: Any = _times(of.market["recorded_at"].head(0), end)[0]
     for (book, times, path), (style, color) in zip(drawn, cycle(product(STYLES, COLORS)), strict=False):
         entry = catalog.book(book)
         axes.step(
@@ -141,11 +143,11 @@ def movement(
             label=entry.name,
         )  # fmt: skip
         if closes and not np.isnan(path[-1]):
-            axes.plot(end, path[-1], "o", color=color, markersize=5, label="_close", clip_on=False)
+            axes.plot(edge, path[-1], "o", color=color, markersize=5, label="_close", clip_on=False)
     if closes:
-        axes.axvline(end, color=GREY, linestyle="--", linewidth=1.0, label="_start")
+        axes.axvline(edge, color=GREY, linestyle="--", linewidth=1.0, label="_start")
         axes.annotate(
-            "close", (end, 1.0), xycoords=("data", "axes fraction"), xytext=(-4, -4), textcoords="offset points",
+            "close", (edge, 1.0), xycoords=("data", "axes fraction"), xytext=(-4, -4), textcoords="offset points",
             ha="right", va="top", color=GREY, fontsize="small",
         )  # fmt: skip
     axes.set_title(f"{of.event}\n{of.kind}{', live' if live else ''}: {of.name}", loc="left", fontsize="medium")

@@ -129,7 +129,8 @@ def quote(minutes: float, selection: str = "Lakers", odds: float | None = 1.9, *
     return {
         "event_id": "e1", "sport": "basketball", "league": "nba", "home_team": "Los Angeles Lakers",
         "away_team": "Boston Celtics", "market_type": "moneyline", "sportsbook": "fanduel", "selection": selection,
-        "line": None, "odds_decimal": odds, "is_active": True, "last_seen_at": _NOON + timedelta(minutes=minutes), **more,
+        "line": None, "odds_decimal": odds, "is_active": True, "last_seen_at": _NOON + timedelta(minutes=minutes),
+        **more,
     }  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from polars.testing import assert_frame_equal
 import oddsengine as oe
 from oddsengine.backtesting.replay import source, steps
 from oddsengine.backtesting.strategy import Backtest, Strategy, Trader, backtest
-from oddsengine.plot.tearsheet import lines, tear_sheet, write_tear_sheet
 from oddsengine.feeds import football_data
+from oddsengine.plot.tearsheet import lines, tear_sheet, write_tear_sheet
 from oddsengine.simulate.history import seasons
 from oddsengine.staking.outcomes import settled
 
