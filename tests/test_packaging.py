@@ -185,8 +185,9 @@ def test_the_wheel_scans_without_the_extra(site: Path) -> None:
 
 def test_without_the_extra_a_plot_names_it(site: Path) -> None:
     code = (
-        f"import sys; sys.path.insert(0, {str(site)!r}); import oddsengine as oe; from oddsengine import *\n"
-        "try: plot.ladder(oe.read_odds(oe.tables.sample.SAMPLE_BOARD), 'bills', 'spread')\n"
+        f"import sys; sys.path.insert(0, {str(site)!r}); import oddsengine as oe\n"
+        "from oddsengine.tables.sample import SAMPLE_BOARD\n"
+        "try: oe.plot.ladder(oe.read_odds(SAMPLE_BOARD), 'bills', 'spread')\n"
         "except ImportError as error: print(error)"
     )
     environ = {"ODDSENGINE_CACHE": str(ROOT / "oddsengine" / "__pycache__"), **os.environ}

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.backtesting.formats import PIECE, Piece
+from oddsengine.backtesting.formats import Piece
 from oddsengine.backtesting.replay import source
 from oddsengine.board.quotes import checked
 from oddsengine.board.rows import NO_PRICE
@@ -126,8 +126,7 @@ def rows_of(history: Any, event: str | None = None, sportsbook: str | Iterable[s
     events = _Events(event)
     books: dict[str, bool] = {}
     held = [pl.DataFrame(schema=FRAME_SCHEMA)]
-    for piece in _pieces(history):
-        rows = events.of(piece)
+    for rows in _pieces(history, events):
         for name in rows["sportsbook"].unique().to_list():
             books.setdefault(name, ids is None or catalog.book(name).id in ids)
         held.append(rows.filter(pl.col("sportsbook").is_in([name for name, holds in books.items() if holds])))
@@ -137,13 +136,16 @@ def rows_of(history: Any, event: str | None = None, sportsbook: str | Iterable[s
     return events.one(pl.concat(held))
 
 
-def _pieces(history: Any) -> Iterator[pl.DataFrame]:
+def _pieces(history: Any, events: "_Events") -> Iterator[pl.DataFrame]:
+    """Yield the quotes of a history that are of events that may be meant."""
     past = source(history, 1e-6)
     if isinstance(past, Tape):
-        yield from price_rows(past, engine_for(past), piece=PIECE)
+        for rows in price_rows(past, engine_for(past)):
+            yield rows.filter(events.may_mean(rows))
         return
-    for piece in past.pieces:
-        yield _checked(piece)
+    for quotes, now in past.pieces:
+        may = events.may_mean(quotes)
+        yield _checked(Piece(quotes.filter(may), now[may.to_numpy()]))
 
 
 def _checked(piece: Piece) -> pl.DataFrame:
@@ -185,7 +187,7 @@ def with_ends(rows: pl.DataFrame) -> pl.DataFrame:
 def rows_of_event(table: pl.DataFrame, event: str | None) -> pl.DataFrame:
     """Return the rows of an odds table that are of an event, by its id or words of its name."""
     events = _Events(event)
-    rows = events.of(table)
+    rows = table.filter(events.may_mean(table))
     events.check()
     return events.one(rows)
 
@@ -206,20 +208,30 @@ class _Events:
         self._is_meant: dict[tuple[Any, ...], bool] = {}
         self._names: dict[str, str] = {}  # by id
 
-    def of(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of events that may be meant."""
+    def may_mean(self, rows: pl.DataFrame) -> pl.Series:
+        """Return for each row whether its event may be meant."""
         if self._name is None:
-            return rows
-        facts = rows.select(self._FACTS).unique(maintain_order=True)
-        for ident, sport, league, home, away in facts.iter_rows():
-            key = (ident, sport, league, home, away)
-            if key not in self._is_meant:
-                full = [name and catalog.team_name(name, sport or "", league or "") for name in (away, home)]
-                self._names.setdefault(ident, " @ ".join(name or "?" for name in full) if any(full) else ident)
-                words = _words(" ".join(filter(None, (away, home, *full))))
-                self._is_meant[key] = ident == self._name or bool(self._words and self._words <= words)
-        meant = facts.filter(pl.Series([self._is_meant[key] for key in facts.iter_rows()], dtype=pl.Boolean))
-        return rows.join(meant, on=self._FACTS, how="semi", nulls_equal=True, maintain_order="left")
+            return pl.repeat(value=True, n=rows.height, dtype=pl.Boolean, eager=True)
+        columns = [name if name in rows.columns else pl.lit(None).alias(name) for name in self._FACTS]
+        facts = rows.select(columns).cast(pl.String)
+        distinct = facts.unique(maintain_order=True)
+        meant = pl.Series("meant", [self._means(*fact) for fact in distinct.iter_rows()], dtype=pl.Boolean)
+        joined = facts.join(
+            distinct.with_columns(meant), on=self._FACTS, how="left", nulls_equal=True, maintain_order="left"
+        )
+        return joined["meant"]
+
+    def _means(self, ident: str | None, sport: str | None, league: str | None, *teams: str | None) -> bool:
+        key = (ident, sport, league, *teams)
+        if key not in self._is_meant:
+            home, away = teams
+            full = [name and catalog.team_name(name, sport or "", league or "") for name in (away, home)]
+            name = " @ ".join(team or "?" for team in full) if any(full) else ident or ""
+            self._names.setdefault(ident or "", name)
+            words = _words(" ".join(filter(None, (away, home, *full))))
+            named = ident == self._name or bool(self._words and self._words <= words)
+            self._is_meant[key] = ident is not None and named
+        return self._is_meant[key]
 
     def check(self) -> None:
         """Raise unless a name means one event."""

@@ -146,7 +146,7 @@ class Columns:
             at = _WORDED[name]
             return pl.Series([wording[at] for wording in self._terms[0]], dtype=ODDS_SCHEMA[name])
         if name in LINKS and self._facts.links:
-            return link_columns(self._facts.links, name)
+            return link_column(self._facts.links, name)
         if name in _MADE:
             return pl.Series(_MADE[name](self._facts)).cast(ODDS_SCHEMA[name])
         return pl.Series([None], dtype=ODDS_SCHEMA[name]).new_from_index(0, self._facts.slot.size)
@@ -183,8 +183,8 @@ def moments_of(micros: Longs) -> pl.Series:
     return column.cast(TIME)
 
 
-def link_columns(links: list[str | None], name: str) -> pl.Series:
-    """One of the columns that prices have joined to one text, `LINKS`."""
+def link_column(links: list[str | None], name: str) -> pl.Series:
+    """One of the columns `LINKS` of prices, which have them joined to one text."""
     parts = pl.Series(name, links, dtype=pl.String).str.split(SEPARATOR)
     return _typed(name, parts.list.get(LINKS.index(name), null_on_oob=True).replace("", None))
 

@@ -179,8 +179,7 @@ def _outcome(prices: pl.DataFrame, market: str, selection: str | None, line: flo
     whole = prices.join(rows.select(_MARKET).unique(), on=_MARKET, how="semi", nulls_equal=True, maintain_order="left")
     if line is not None:
         rows = rows.filter(line=line)
-        spread = pl.col("selection_type").is_in(["home", "away"]) & (pl.col("selection_type") != sides[0])
-        whole = whole.filter(pl.col("line") == pl.when(spread).then(-line).otherwise(line))
+        whole = whole.filter(_at_line(line, sides[0]))
     last = rows.row(-1, named=True)
     return _Outcome(last["event_name"], _spoken(last["market_type"]), _outcome_name(last), sides[0], rows, whole)
 
@@ -226,6 +225,17 @@ def _main_line(rows: pl.DataFrame) -> float | None:
         lines = rows.drop_nulls("line").select("line")
         return None if lines.is_empty() else float(lines["line"][-1])
     return float(lines.sort("len", "uneven", "line", descending=[True, False, False])["line"][0])
+
+
+def _line_of(side: str) -> pl.Expr:
+    """Return the line of each row from one side of its market: both sides of a total have the same."""
+    line, other = pl.col("line"), pl.col("selection_type")
+    return pl.when(other.is_in(["home", "away"]) & (other != side)).then(-line).otherwise(line)
+
+
+def _at_line(line: float, side: str) -> pl.Expr:
+    """Whether rows are of a line from one side of their market."""
+    return (_line_of(side) - line).abs() < 1e-9
 
 
 def _books(rows: pl.DataFrame, wanted: str | Iterable[str] | None) -> list[str]:
@@ -336,7 +346,7 @@ def ladder(odds: IntoFrame, event: str | None = None, market: str | None = None)
     p, implied = pl.col("fair_probability"), 1.0 / pl.col("net_odds")
     usable = pl.col("guard").is_null()
     points = lined.with_columns(
-        line=pl.when(first | pl.lit(not team)).then("line").otherwise(-pl.col("line")),
+        line=_line_of(sides[0]),
         fair=pl.when(first).then(p).otherwise(1.0 - p),
         offer=pl.when(first).then(implied).otherwise(1.0 - implied),
     )
@@ -484,11 +494,7 @@ def _at_main_lines(rows: pl.DataFrame) -> pl.DataFrame:
     for part in rows.partition_by(of_market, maintain_order=True):
         sides = sorted(part["selection_type"].unique().to_list(), key=_order)
         line = _main_line(part.filter(pl.col("guard").is_null(), selection_type=sides[0]))
-        other = pl.when(pl.col("selection_type").is_in(["home", "away"]) & (pl.col("selection_type") != sides[0]))
-        if line is None:
-            parts.append(part.filter(pl.col("line").is_null()))
-        else:
-            parts.append(part.filter(pl.col("line") == other.then(-line).otherwise(line)))
+        parts.append(part.filter(pl.col("line").is_null() if line is None else _at_line(line, sides[0])))
     return pl.concat(parts) if parts else rows
 
 
@@ -520,7 +526,7 @@ def _board_rows(cells: pl.DataFrame) -> list[tuple[tuple[Any, ...] | None, str]]
         line = row["line"] or 0.0
         return (
             row["is_live"],
-            row["team_side"] or "",
+            _order(row["team_side"]) if row["team_side"] else -1,
             first,
             kind,
             row["player_name"] or "",

@@ -132,7 +132,7 @@ class Tape:
 
         Rows that left the board, because their source removed them or they were too old, are in it as suspended. The
         tape is replayed from its beginning, so that this takes as long as `replay`. Only the rows selected by `where`
-        are held, beside two million others: about 250 bytes each.
+        are held, beside a quarter of a million others: about 200 bytes each.
 
         Parameters
         ----------

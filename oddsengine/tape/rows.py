@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.board.facts import link_columns, moments_of
+from oddsengine.board.facts import link_column, moments_of
 from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
@@ -24,6 +24,7 @@ COLUMNS = (
 )  # fmt: skip
 SCHEMA = {name: pl.Date() if name == "day" else ODDS_SCHEMA.get(name, ODDS_SCHEMA["last_seen_at"]) for name in COLUMNS}
 PIECE = 2_000_000  # quotes collected at a time
+FRAME_PIECE = 1 << 18  # the same, for frames of which only some rows are held
 FRAME_SCHEMA: dict[str, pl.DataType] = {
     "recorded_at": SCHEMA["recorded_at"],
     **{name: dtype for name, dtype in ODDS_SCHEMA.items() if name in COLUMNS or name == "max_bet"},
@@ -64,7 +65,8 @@ class QuoteBuffer:
         """Return all collected quotes as rows, with the number of their `step`."""
         self._resolve()
         self._frames = [pl.concat(self._frames)] if self._frames else []
-        return self._frames[0] if self._frames else pl.DataFrame(schema=SCHEMA | {"step": pl.Int64()})
+        schema = SCHEMA | ({"max_bet": FRAME_SCHEMA["max_bet"]} if self._limits else {}) | {"step": pl.Int64()}
+        return self._frames[0] if self._frames else pl.DataFrame(schema=schema)
 
     def drain(self) -> pl.DataFrame:
         """Return all collected quotes and clear them."""
@@ -78,7 +80,8 @@ class QuoteBuffer:
             steps = np.repeat([n for n, _ in batches], [len(batch.links) for _, batch in batches])
             rows = _rows([batch for _, batch in batches], self._words, self._books)
             if self._limits:
-                rows.insert_column(-1, link_columns([link for _, batch in batches for link in batch.links], "max_bet"))
+                links = [link for _, batch in batches for link in batch.links]
+                rows = rows.with_columns(link_column(links, "max_bet"))
             self._frames.append(rows.with_columns(step=pl.Series(steps, dtype=pl.Int64)))
 
 
@@ -129,7 +132,7 @@ def quote_rows(
 
 
 def price_rows(
-    steps: Iterable[TapeStep], engine: Engine, *, since: int = NO_TIME, piece: int = PIECE
+    steps: Iterable[TapeStep], engine: Engine, *, since: int = NO_TIME, piece: int = FRAME_PIECE
 ) -> Iterator[pl.DataFrame]:
     """Yield the quotes of steps since a time, and rows that left the board as suspended quotes, in `FRAME_SCHEMA`."""
     buffer: QuoteBuffer | None = None

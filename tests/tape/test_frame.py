@@ -93,3 +93,5 @@ def test_a_maximum_bet_is_kept(tmp_path: Path) -> None:
         ("x", 250.0, 1.9, False),
         ("y", None, 1.9, False),
     ]
+    later = oe.Tape(tmp_path / "tape").frame(since=start + timedelta(seconds=2))  # nothing but removals
+    assert later.equals(frame[3:])
