@@ -31,10 +31,11 @@ from oddsengine.tables.frames import flatten
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarning, check_odds
 
 if TYPE_CHECKING:
+    from oddsengine import plot
     from oddsengine.backtesting import audit, calibrate, scan_history
+    from oddsengine.backtesting.prices import PRICE_HISTORY_SCHEMA, price_history
     from oddsengine.backtesting.scan import SCAN_SCHEMA
     from oddsengine.backtesting.strategy import TRADES_SCHEMA, Backtest, Strategy, Trader, backtest
-    from oddsengine.backtesting.tearsheet import tear_sheet, write_tear_sheet
     from oddsengine.commands.show import show
     from oddsengine.compiling.compilation import compile_kernels
     from oddsengine.compiling.loading import load_kernels
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from oddsengine.live.engine import Engine
     from oddsengine.live.update import Update
     from oddsengine.live.view import View
+    from oddsengine.plot.tearsheet import tear_sheet, write_tear_sheet
     from oddsengine.simulate import World
     from oddsengine.sources.failure import FetchError
     from oddsengine.sources.fetching import fetch, source
@@ -81,6 +83,7 @@ __all__ = [
     "MIDDLES_SCHEMA",
     "ODDS_SCHEMA",
     "PLAN_SCHEMA",
+    "PRICE_HISTORY_SCHEMA",
     "SCAN_SCHEMA",
     "TRADES_SCHEMA",
     "Backtest",
@@ -142,7 +145,9 @@ __all__ = [
     "middle_probability",
     "parlay",
     "parse_fractional",
+    "plot",
     "prepare",
+    "price_history",
     "probability_to_decimal",
     "read_odds",
     "rejected",
@@ -161,9 +166,9 @@ __all__ = [
 # Imported on first use: importing all of them takes as long as importing numpy.
 _MODULES = {
     "backtesting": "audit calibrate scan_history",
+    "backtesting.prices": "PRICE_HISTORY_SCHEMA price_history",
     "backtesting.scan": "SCAN_SCHEMA",
     "backtesting.strategy": "Backtest Strategy TRADES_SCHEMA Trader backtest",
-    "backtesting.tearsheet": "tear_sheet write_tear_sheet",
     "commands.show": "show",
     "compiling.compilation": "compile_kernels",
     "compiling.loading": "load_kernels",
@@ -180,6 +185,7 @@ _MODULES = {
     "live.engine": "Engine",
     "live.update": "Update",
     "live.view": "View",
+    "plot.tearsheet": "tear_sheet write_tear_sheet",
     "simulate": "World",
     "sources.failure": "FetchError",
     "sources.fetching": "fetch source",
@@ -191,6 +197,8 @@ _LATER = {name: module for module, names in _MODULES.items() for name in names.s
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
+        if name == "plot":  # a folder, which its import makes an attribute
+            return importlib.import_module("oddsengine.plot")
         if name not in _LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = globals()[name] = getattr(importlib.import_module(f"oddsengine.{_LATER[name]}"), name)

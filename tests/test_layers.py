@@ -30,6 +30,7 @@ LAYERS: list[set[str]] = [
     {"query", "tape"},
     {"compiling", "history"},
     {"backtesting"},
+    {"plot"},
     {"commands"},
 ]
 MATHS_MAY_USE = {"_jit", "columns", "maths", "odds"}

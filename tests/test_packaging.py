@@ -183,6 +183,24 @@ def test_the_wheel_scans_without_the_extra(site: Path) -> None:
     assert (done.returncode, "Arbitrage" in done.stdout) == (0, True), done.stderr
 
 
+def test_without_the_extra_a_plot_names_it(site: Path) -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(site)!r}); import oddsengine as oe\n"
+        "from oddsengine.tables.sample import SAMPLE_BOARD\n"
+        "try: oe.plot.ladder(oe.read_odds(SAMPLE_BOARD), 'bills', 'spread')\n"
+        "except ImportError as error: print(error)"
+    )
+    environ = {"ODDSENGINE_CACHE": str(ROOT / "oddsengine" / "__pycache__"), **os.environ}
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], cwd=site, env=environ, capture_output=True, text=True,
+        timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    sentence = 'plots need the package matplotlib; run pip install "oddsengine[plots]"'
+    assert done.stdout.splitlines() == [sentence], done.stderr
+    done = command(site, "audit", "history.parquet", "--plot", "audit.png")
+    assert (done.returncode, done.stderr) == (2, f"oddsengine audit: {sentence}\n")
+
+
 @pytest.mark.parametrize("words", [("serve", "--demo"), ("serve",), ("feeds", "check")], ids=" ".join)
 def test_without_the_extra_a_command_of_the_service_names_it(site: Path, words: tuple[str, ...]) -> None:
     done = command(site, *words)

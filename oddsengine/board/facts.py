@@ -146,7 +146,7 @@ class Columns:
             at = _WORDED[name]
             return pl.Series([wording[at] for wording in self._terms[0]], dtype=ODDS_SCHEMA[name])
         if name in LINKS and self._facts.links:
-            return _typed(name, self._links[name])
+            return link_column(self._facts.links, name)
         if name in _MADE:
             return pl.Series(_MADE[name](self._facts)).cast(ODDS_SCHEMA[name])
         return pl.Series([None], dtype=ODDS_SCHEMA[name]).new_from_index(0, self._facts.slot.size)
@@ -156,12 +156,6 @@ class Columns:
         terms, of = np.unique(self._facts.term, return_inverse=True)
         wordings = self._facts.wordings
         return [wordings[term] for term in terms.tolist()], of
-
-    @cached_property
-    def _links(self) -> pl.DataFrame:
-        split = pl.Series("links", self._facts.links, dtype=pl.String).str.split(SEPARATOR).to_frame()
-        parts = (pl.col("links").list.get(at, null_on_oob=True).replace("", None) for at in range(len(LINKS)))
-        return split.select(part.alias(name) for part, name in zip(parts, LINKS, strict=True))
 
 
 _WORDED = {name: at for at, name in enumerate((*WORDING, "line"))}
@@ -187,6 +181,12 @@ def moments_of(micros: Longs) -> pl.Series:
     if (micros == NO_TIME).any():
         column = pl.Series(micros.view("M8[us]"))
     return column.cast(TIME)
+
+
+def link_column(links: list[str | None], name: str) -> pl.Series:
+    """One of the columns `LINKS` of prices, which have them joined to one text."""
+    parts = pl.Series(name, links, dtype=pl.String).str.split(SEPARATOR)
+    return _typed(name, parts.list.get(LINKS.index(name), null_on_oob=True).replace("", None))
 
 
 def _typed(name: str, texts: pl.Series) -> pl.Series:

@@ -9,18 +9,27 @@ from typing import Any
 
 from oddsengine import catalog
 from oddsengine.backtesting import audit, calibrate
-from oddsengine.backtesting.picture import reliability
 from oddsengine.commands.output import echo
+from oddsengine.plot import calibration
+from oddsengine.plot.figure import library
 from oddsengine.progress import Progress
 from oddsengine.tables.files import write_table
 
 _SHOWN = (".parquet", ".ndjson", ".jsonl")
+_PICTURES = (".svg", ".png", ".pdf")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def audit_command(arguments: argparse.Namespace) -> None:
     if arguments.shown is not None and not arguments.shown.endswith(_SHOWN):
         raise ValueError(f"--shown takes a .parquet, .ndjson or .jsonl file, got {arguments.shown!r}")
+    if arguments.plot is not None:  # before the audit, which takes long
+        if not arguments.plot.endswith(_PICTURES):
+            raise ValueError(f"--plot takes a .svg, .png or .pdf file, got {arguments.plot!r}")
+        try:
+            library()
+        except ImportError as error:
+            raise ValueError(str(error)) from None
     with Progress("looks") as progress:
         result = audit(
             arguments.history, method=arguments.method, sharp=arguments.sharp, books=arguments.books,
@@ -29,7 +38,7 @@ def audit_command(arguments: argparse.Namespace) -> None:
     if arguments.shown is not None:
         write_table(result.shown, arguments.shown)
     if arguments.plot is not None:
-        Path(arguments.plot).write_text(reliability(result.shown, arguments.hours), encoding="utf-8")
+        calibration(result, hours=arguments.hours).savefig(arguments.plot)
     if arguments.json:
         facts = {"looks": result.looks, "fair": result.fair, "waiting": result.waiting}
         document = {**facts, "cells": result.table.to_dicts()}

@@ -448,7 +448,9 @@ def _add_audit(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--books", type=_names, metavar="BOOKS", help="only bet at these books (default: all)")
     parser.add_argument("--shown", metavar="FILE", help="write the prices shown to a .parquet, .ndjson or .jsonl file")
-    parser.add_argument("--plot", metavar="FILE", help="write the reliability diagram to an .svg file")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="plot EV at the close by EV shown, as a .svg, .png or .pdf file (extra plots)"
+    )
     parser.add_argument("--json", action="store_true", help="the table as JSON")
 
 

@@ -6,7 +6,7 @@ steps of which tape they contain, so that archiving again only adds what is new.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
@@ -14,25 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.board.facts import moments_of
-from oddsengine.board.rows import NO_PRICE, REJECTED
-from oddsengine.board.state import Batch
-from oddsengine.columns import NO_TIME
-from oddsengine.history.lines import EventMoves, nothing
-from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, SUSPENDED
+from oddsengine.history.lines import EventMoves, changed_prices, nothing
+from oddsengine.identity.layout import LIVE, SUSPENDED
 from oddsengine.identity.wording import WORDING
-from oddsengine.live.engine import Engine
-from oddsengine.maths.odds import quoted_american
-from oddsengine.tables.schema import ODDS_SCHEMA
 from oddsengine.tape import Tape, engine_for
+from oddsengine.tape.rows import COLUMNS, PIECE, SCHEMA, QuoteBuffer, quote_rows
 
-COLUMNS = (
-    "day", *WORDING, "line", "sportsbook", "odds_decimal", "odds_american", "is_live", "is_active",
-    "event_start_time", "last_seen_at", "odds_changed_at", "rejected_upstream", "recorded_at",
-)  # fmt: skip
+__all__ = [
+    "Archive", "ArchiveError", "CompactionResult", "QuoteBuffer", "archived", "check", "compact", "moves", "rows_of",
+    "write",
+]  # fmt: skip
+
 SORTED = ["event_id", "market_type", "selection", "line", "sportsbook", "recorded_at"]
 SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "file")
-PIECE = 2_000_000  # quotes sorted and written at a time
 
 
 class ArchiveError(ValueError):
@@ -55,102 +49,9 @@ def check(dest: str | Path) -> None:
         raise ArchiveError(f"must be a folder that can be written, got {str(dest)!r}: {error.strerror}") from None
 
 
-class QuoteBuffer:
-    """Quotes of batches as codes, until their texts are looked up.
-
-    An engine occasionally renumbers the codes of terms; collected quotes are resolved before that.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._words, self._books = list(engine.wordings), list(engine.books)
-        self._batches: list[tuple[int, Batch]] = []
-        self._frames: list[pl.DataFrame] = []
-        self.quotes = 0
-        self.last = engine.number  # step number
-
-    def add(self, batch: Batch) -> None:
-        """Add a batch that is about to be applied."""
-        if self._batches and self.last > self._engine.number:  # the step was rolled back because of another failure
-            self.quotes -= len(self._batches.pop()[1].links)
-            self._words = list(self._engine.wordings[: self._engine.published[0]])
-        if len(self._words) != self._engine.published[0]:  # codes were renumbered
-            self._resolve()
-            self._words = list(self._engine.wordings[: self._engine.published[0]])
-        self._words += batch.wordings
-        self._books = [*self._engine.books[: self._engine.published[1]], *batch.books]
-        self.last = self._engine.number + 1
-        self._batches.append((self.last, batch))
-        self.quotes += len(batch.links)
-
-    def rows(self) -> pl.DataFrame:
-        """Return all collected quotes as rows, with the number of their `step`."""
-        self._resolve()
-        self._frames = [pl.concat(self._frames)] if self._frames else []
-        return self._frames[0] if self._frames else pl.DataFrame(schema=_SCHEMA | {"step": pl.Int64()})
-
-    def drain(self) -> pl.DataFrame:
-        """Return all collected quotes and clear them."""
-        rows = self.rows()
-        self._frames, self.quotes = [], 0
-        return rows
-
-    def _resolve(self) -> None:
-        batches, self._batches = self._batches, []
-        if sum(len(batch.links) for _, batch in batches):
-            steps = np.repeat([n for n, _ in batches], [len(batch.links) for _, batch in batches])
-            rows = _rows([batch for _, batch in batches], self._words, self._books)
-            self._frames.append(rows.with_columns(step=pl.Series(steps, dtype=pl.Int64)))
-
-
-_SCHEMA = {name: pl.Date() if name == "day" else ODDS_SCHEMA.get(name, ODDS_SCHEMA["last_seen_at"]) for name in COLUMNS}
-
-
-def _rows(batches: Sequence[Batch], words: Sequence[Any], books: Sequence[str]) -> pl.DataFrame:
-    """Return the quotes of batches with their texts."""
-    key, odds, american, seen, changed, start, flags = (
-        np.concatenate(column) for column in zip(*(batch.quoted for batch in batches), strict=True)
-    )
-    now = np.repeat([batch.now for batch in batches], [len(batch.links) for batch in batches])
-    seen = np.where(seen == NO_TIME, now, np.minimum(seen, now))
-    terms, of = np.unique(key >> BOOK_BITS, return_inverse=True)
-    wordings = [words[term] for term in terms.tolist()]
-    texts = {
-        name: pl.Series(name, [wording[at] for wording in wordings], dtype=ODDS_SCHEMA[name]).gather(of)
-        for at, name in enumerate((*WORDING, "line"))
-    }
-    bare = (flags & NO_PRICE) != 0
-    priced = {"odds_decimal": odds, "odds_american": quoted_american(np.where(bare, 2.0, odds), american)}
-    frame = pl.DataFrame(
-        {
-            **texts, "sportsbook": pl.Series(books, dtype=pl.String).gather(key & BOOK_MASK), **priced,
-            "is_live": (flags & LIVE) != 0, "is_active": (flags & SUSPENDED) == 0,
-            "rejected_upstream": (flags & REJECTED) != 0, "event_start_time": moments_of(start),
-            "last_seen_at": moments_of(seen), "odds_changed_at": moments_of(changed), "recorded_at": moments_of(now),
-            "bare": bare,
-        }
-    )  # fmt: skip
-    prices = [pl.when(pl.col("bare")).then(None).otherwise(pl.col(name)).alias(name) for name in priced]
-    return frame.with_columns(
-        *prices, day=pl.col("recorded_at").dt.date(), sport=pl.col("sport").fill_null("")
-    ).select(pl.col(name).cast(dtype) for name, dtype in _SCHEMA.items())  # fmt: skip
-
-
 def rows_of(tape: Tape, after: int = 0, piece: int = PIECE) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield the quotes of a tape after a step in pieces, each with its last step."""
-    engine = engine_for(tape)
-    buffer = QuoteBuffer(engine)
-    for step in tape:
-        if step.number > after:
-            buffer.add(step.batch)
-        engine.feed(step.batch)
-        if step.number <= after:
-            buffer = QuoteBuffer(engine) if step.number == after else buffer
-        elif buffer.quotes >= piece:
-            yield step.number, buffer.drain()
-    rest = buffer.drain()
-    if rest.height:
-        yield buffer.last, rest
+    return quote_rows(tape, engine_for(tape), after=after, piece=piece)
 
 
 def write(
@@ -267,7 +168,7 @@ class Archive:
             rows = pl.scan_delta(table).filter(pl.col("event_id") == event_id).select(COLUMNS)
             return rows.collect(engine="streaming"), int(table.transaction_version(origin) or 0)
         except delta.exceptions.TableNotFoundError:
-            return pl.DataFrame(schema=_SCHEMA), 0
+            return pl.DataFrame(schema=SCHEMA), 0
         except (delta.exceptions.DeltaError, OSError, pl.exceptions.PolarsError) as error:
             raise ArchiveError(f"{self._dest}: {error}") from error
 
@@ -284,19 +185,8 @@ def moves(quotes: pl.DataFrame, until: int) -> EventMoves:
         return nothing()
     rows = quotes.select(key).unique(maintain_order=True).with_row_index("row")
     flags = (~pl.col("is_active")).cast(pl.UInt8) * SUSPENDED + pl.col("is_live").cast(pl.UInt8) * LIVE
-    frame = (
-        quotes.join(rows, on=key, how="left", nulls_equal=True, maintain_order="left")
-        .filter(pl.col("last_seen_at") >= pl.col("last_seen_at").cum_max().over("row"))
-        .with_columns(
-            flags.cast(pl.UInt8).alias("flags"), pl.col("odds_decimal", "odds_american").forward_fill().over("row")
-        )
-        .filter(pl.col("odds_decimal").is_not_null())  # suspended before its first price
-        .filter(pl.struct("row", "recorded_at").is_last_distinct())
-    )
-    moved = pl.any_horizontal(
-        pl.col(name).ne_missing(pl.col(name).shift().over("row")) for name in ("odds_decimal", "flags")
-    )
-    frame = frame.filter(moved)
+    numbered = quotes.join(rows, on=key, how="left", nulls_equal=True, maintain_order="left")
+    frame = changed_prices(numbered).with_columns(flags.cast(pl.UInt8).alias("flags"))
     return EventMoves(
         list(rows.select(*WORDING, "line").iter_rows()), rows["sportsbook"].to_list(),
         frame["row"].to_numpy().astype(np.int64), frame["recorded_at"].dt.epoch("us").to_numpy(),

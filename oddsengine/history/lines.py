@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from oddsengine.board.names import Names
 from oddsengine.board.rows import row_ids
@@ -45,6 +46,26 @@ class EventMoves(NamedTuple):
     def active(self) -> Bools:
         """Whether each price can be bet, i.e. is not suspended."""
         return np.asarray((self.flags & SUSPENDED) == 0)
+
+
+def changed_prices(quotes: pl.DataFrame) -> pl.DataFrame:
+    """Return the quotes that are moves; late quotes and repeated prices are dropped.
+
+    Quotes are in order of `recorded_at`, and of the same price if they have the same `row`. The price of a suspended
+    quote that has none is the previous one.
+    """
+    frame = (
+        quotes.filter(pl.col("last_seen_at") >= pl.col("last_seen_at").cum_max().over("row"))
+        .with_columns(pl.col("odds_decimal", "odds_american").forward_fill().over("row"))
+        .filter(pl.col("odds_decimal").is_not_null())  # suspended before its first price
+        .filter(pl.struct("row", "recorded_at").is_last_distinct())
+    )
+    return frame.filter(
+        pl.any_horizontal(
+            pl.col(name).ne_missing(pl.col(name).shift().over("row"))
+            for name in ("odds_decimal", "is_active", "is_live")
+        )
+    )
 
 
 def nothing() -> EventMoves:

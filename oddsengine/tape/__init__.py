@@ -32,8 +32,8 @@ the files.
 """
 
 from oddsengine.tape.blocks import TapeError, TapeStep
-from oddsengine.tape.reading import Tape
-from oddsengine.tape.replaying import engine_for, play, replay, resume
+from oddsengine.tape.reading import Tape, engine_for
+from oddsengine.tape.replaying import play, replay, resume
 from oddsengine.tape.writing import SYNC, TapeWriter
 
 __all__ = ["SYNC", "Tape", "TapeError", "TapeStep", "TapeWriter", "engine_for", "play", "replay", "resume"]

@@ -11,7 +11,7 @@ from oddsengine.live.update import Update
 from oddsengine.live.view import View, ViewKey
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape.blocks import Note, TapeError, TapeStep
-from oddsengine.tape.reading import Tape
+from oddsengine.tape.reading import Tape, engine_for
 from oddsengine.tape.writing import TapeWriter, without
 
 
@@ -71,15 +71,6 @@ def play(tape: Tape, engine: Engine, *, until: datetime | None = None) -> Iterat
             watch.apply(tape.closing)
     finally:
         watch.leave()
-
-
-def engine_for(tape: Tape, *, fair: FairTable | None = None) -> Engine:
-    """Create an engine with the guards and, unless given, the fair-price constants of the recorded one."""
-    guards: dict[str, float | bool] = {}
-    for text in tape.without:
-        name, changed, value = text.partition("=")
-        guards[name] = float(value) if changed else False
-    return Engine(guards=guards, fair=fair or tape.fair)
 
 
 class _ViewKeeper:

@@ -15,8 +15,8 @@ import oddsengine as oe
 from oddsengine.backtesting.replay import source, steps
 from oddsengine.backtesting.strategy import Backtest, Strategy, Trader, backtest
 from oddsengine.backtesting.summary import lines
-from oddsengine.backtesting.tearsheet import tear_sheet, write_tear_sheet
 from oddsengine.feeds import football_data
+from oddsengine.plot.tearsheet import tear_sheet, write_tear_sheet
 from oddsengine.simulate.history import seasons
 from oddsengine.staking.outcomes import settled
 

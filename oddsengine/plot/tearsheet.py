@@ -1,11 +1,10 @@
-"""Tear sheets: a backtest as a figure or as an HTML file. Requires matplotlib."""
+"""Tear sheets: a backtest as a figure or as an HTML file."""
 
 import base64
 import html
 import io
-import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -13,14 +12,18 @@ import polars as pl
 from oddsengine.backtesting.strategy import Backtest
 from oddsengine.backtesting.summary import lines
 from oddsengine.maths import scoring
+from oddsengine.plot.figure import BLUE, GREEN, GREY, ORANGE, RED, Z, neutral, new_figure, plain
+from oddsengine.plot.results import bet_points, draw_bankroll, draw_calibration, draw_drawdown
 
-_BLUE, _ORANGE, _GREEN, _RED, _GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#777777"
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 _BINS = 6
 _MOST_GROUPS = 10
-_Z = 1.96
 
 
-def tear_sheet(result: Backtest) -> Any:
+def tear_sheet(result: Backtest) -> "Figure":
     """Plot a backtest: bankroll, drawdown, calibration, and EV at the close by book, market and time to start.
 
     Parameters
@@ -35,20 +38,13 @@ def tear_sheet(result: Backtest) -> Any:
 
     Raises
     ------
-    ModuleNotFoundError
+    ImportError
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415  only who draws needs it
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "a tear sheet needs the package matplotlib; run pip install matplotlib", name=error.name
-        ) from None
-    figure = Figure(figsize=(11.0, 10.0), layout="constrained")
+    figure = new_figure(11.0, 10.0)
     axes = figure.subplots(3, 2)
-    for each in axes.ravel():
-        each.spines[["top", "right"]].set_visible(False)
-    _bankroll(axes[0, 0], axes[0, 1], result)
+    draw_bankroll(axes[0, 0], result)
+    draw_drawdown(axes[0, 1], result)
     _calibration(axes[1, 0], result)
     for place, column, title in (
         (axes[1, 1], "sportsbook", "book"),
@@ -99,23 +95,7 @@ def _text(cell: Any) -> str:
     return cell.strftime("%Y-%m-%d %H:%M:%S") if hasattr(cell, "strftime") else str(cell)
 
 
-def _bankroll(path: Any, under: Any, result: Backtest) -> None:
-    equity = result.equity()
-    path.set(title="Bankroll after each start", ylabel="money")
-    under.set(title="Drawdown", ylabel="% below the peak")
-    if not equity.height:
-        return
-    money = np.concatenate([[result.bankroll], equity["bankroll"].to_numpy()])
-    times = [equity["at"][0], *equity["at"].to_list()]
-    path.step(times, money, where="post", color=_BLUE)
-    path.axhline(result.bankroll, color=_GREY, lw=0.8)
-    drawdown = -100.0 * scoring.drawdown(np.maximum(money, 1e-9))
-    under.fill_between(times, drawdown, step="post", color=_RED, alpha=0.5, lw=0)
-    for axes in (path, under):
-        axes.tick_params(axis="x", labelrotation=30, labelsize=8)
-
-
-def _calibration(axes: Any, result: Backtest) -> None:
+def _calibration(axes: "Axes", result: Backtest) -> None:
     """Plot fair probabilities against results if scores are known, else EV shown against EV at the close."""
     bets = result.bets.filter(graded_by="score")
     decided = bets.filter((pl.col("gain") == -1.0) | (pl.col("gain") > 0.0))
@@ -125,33 +105,27 @@ def _calibration(axes: Any, result: Backtest) -> None:
         bins = scoring.calibration(np.stack([p, 1.0 - p], axis=1), np.where(won, 0, 1), _BINS)
         x, y = bins["mean"].to_numpy(), bins["observed"].to_numpy()
         half = np.abs(bins.select("low", "high").to_numpy().T - y)
-        axes.errorbar(x, y, yerr=half, fmt="o", color=_BLUE)
-        axes.plot([0.0, 1.0], [0.0, 1.0], color=_GREY, lw=1)
-        axes.set(title="Calibration", xlabel="fair probability", ylabel="share that won (both sides)")
+        plain(axes, "Calibration")
+        axes.errorbar(x, y, yerr=half, fmt="o", color=BLUE, capsize=3)
+        axes.plot([0.0, 1.0], [0.0, 1.0], color=GREY, linewidth=1.2, linestyle="--")
+        axes.set(xlabel="fair probability", ylabel="share that won (both sides)")
         return
-    graded = result.bets.drop_nulls("closing_ev").sort("ev")
-    axes.set(title="EV at the close by EV shown", xlabel="EV shown, %", ylabel="EV at the close, %")
-    if graded.height < _BINS:
-        return
-    ev, close = (graded[name].to_numpy() * 100.0 for name in ("ev", "closing_ev"))
-    parts = np.array_split(np.arange(graded.height), _BINS)
-    x = np.array([ev[part].mean() for part in parts])
-    y = np.array([close[part].mean() for part in parts])
-    half = np.array([_Z * close[part].std() / math.sqrt(part.size) for part in parts])
-    axes.errorbar(x, y, yerr=half, fmt="o", color=_BLUE)
-    axes.plot([x.min(), x.max()], [x.min(), x.max()], color=_GREY, lw=1)
+    draw_calibration(axes, bet_points(result, _BINS))
 
 
-def _groups(axes: Any, result: Backtest, column: str, title: str) -> None:
-    axes.set(title=f"EV at the close by {title}, %; diamonds: shown")
+def _groups(axes: "Axes", result: Backtest, column: str, title: str) -> None:
+    plain(axes, f"EV at the close by {title}")
+    axes.set_xlabel("EV, %")
     groups = result.by(column).filter(pl.col("graded") > 0).head(_MOST_GROUPS)
     place = np.arange(groups.height)
     close, error = (groups[name].to_numpy() * 100.0 for name in ("closing_ev", "error"))
-    colors = np.where(close >= 0.0, _GREEN, _RED).tolist()
-    axes.barh(place, close, color=colors, height=0.6, alpha=0.8, xerr=_Z * np.nan_to_num(error), ecolor=_GREY)
-    axes.plot(groups["ev"] * 100.0, place, "D", color=_ORANGE, ms=5)
+    colors = np.where(close >= 0.0, GREEN, RED).tolist()
+    axes.barh(place, close, color=colors, height=0.6, alpha=0.8, xerr=Z * np.nan_to_num(error), ecolor=GREY)
+    axes.plot(groups["ev"] * 100.0, place, "D", color=ORANGE, ms=5, label="EV shown")
     axes.set_yticks(
         place, [f"{name or 'unknown'} ({n})" for name, n in groups.select(column, "graded").iter_rows()], fontsize=8
     )
     axes.invert_yaxis()
-    axes.axvline(0.0, color="black", lw=0.8)
+    axes.axvline(0.0, color=neutral(), lw=0.8)
+    if groups.height:
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.99), frameon=False, fontsize="small")

@@ -1,0 +1,14 @@
+"""Plots of prices, audits and backtests with matplotlib (extra `plots`), as `oddsengine.plot`.
+
+Each function returns a `matplotlib.figure.Figure`: notebooks show it, `figure.savefig(path)` writes it. Colours of text
+and background are those of matplotlib's current style, so that `plt.style.use("dark_background")` works; those of lines
+can be told apart with any kind of colour vision. Times are UTC, odds decimal.
+
+`prices` draws boards and histories, `results` audits and backtests, `tearsheet` puts several into one file; `figure`
+has what all share, and `canvas` what needs matplotlib to be imported. That happens when the first figure is drawn.
+"""
+
+from oddsengine.plot.prices import board, ladder, movement
+from oddsengine.plot.results import bankroll, calibration
+
+__all__ = ["bankroll", "board", "calibration", "ladder", "movement"]

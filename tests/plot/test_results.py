@@ -1,0 +1,129 @@
+"""What the plots of audits and backtests draw."""
+
+import math
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.axes import Axes
+
+import oddsengine as oe
+from oddsengine.backtesting import SHOWN_SCHEMA, Audit
+from oddsengine.plot import bankroll, calibration
+from oddsengine.plot.results import bet_points
+
+
+@pytest.fixture(scope="module")
+def past() -> pl.DataFrame:
+    """An afternoon of simulated prices."""
+    world = oe.World(
+        7, events=8, live=0.0, tick=300.0, books=["pinnacle", "draftkings", "fanduel", "betmgm", "caesars"]
+    )
+    quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(7 * 3600) for quote in batch.quotes]
+    return pl.DataFrame(quotes, infer_schema_length=None)
+
+
+@pytest.fixture(scope="module")
+def result(past: pl.DataFrame) -> oe.Backtest:
+    return oe.backtest(past, oe.Strategy(min_ev=1.0, size=0.5), bankroll=1000.0)
+
+
+def audited(rows: list[dict[str, Any]]) -> Audit:
+    plain = {"threshold": 1.0, "odds": 2.0, "hours": 5.0}
+    return Audit(pl.DataFrame([{**plain, **row} for row in rows], schema=SHOWN_SCHEMA), pl.DataFrame(), 1, "packaged")
+
+
+def points(axes: Axes) -> list[tuple[float, float, float]]:
+    """The points of error bars and half of each interval."""
+    (container,) = axes.containers
+    line, _, (bars,) = container.lines  # type: ignore[attr-defined]
+    halves = [(segment[1][1] - segment[0][1]) / 2 for segment in bars.get_segments()]
+    return list(zip(line.get_xdata(), line.get_ydata(), halves, strict=True))
+
+
+def test_calibration_has_a_point_a_band_with_errors_by_event() -> None:
+    rows = [
+        {"event": str(event), "ev": ev, "worth": worth}
+        for event in range(12)
+        for ev, worth in ((1.2, float(event % 3)), (1.4, float(event % 3)), (3.5, 2.0 + event % 2))
+    ]
+    rows += [{"event": "x", "ev": 6.0, "worth": 1.0}] * 9  # too few for a point
+    rows += [{"event": "x", "ev": 2.5, "worth": None}] * 20  # without a close
+    rows += [{"event": "x", "ev": 2.5, "worth": 1.0, "odds": 5.0}] * 20  # a long shot
+    rows += [{"event": "x", "ev": 2.5, "worth": 1.0, "hours": 100.0}] * 20  # long before
+    (axes,) = calibration(audited(rows)).axes
+
+    def half(worth: list[float], each: int) -> float:
+        """1.96 standard errors of a mean over events with so many equal prices each."""
+        centre = sum(worth) / len(worth)
+        groups = len(worth)
+        spread = sum((each * (value - centre)) ** 2 for value in worth)
+        return 1.96 * math.sqrt(groups / (groups - 1) * spread) / (groups * each)
+
+    wanted = [
+        (1.3, 1.0, half([float(event % 3) for event in range(12)], 2)),
+        (3.5, 2.5, half([2.0 + event % 2 for event in range(12)], 1)),
+    ]
+    np.testing.assert_allclose(points(axes), wanted)
+    (diagonal,) = (line for line in axes.get_lines() if line.get_label() == "worth what it shows")
+    assert np.array_equal(diagonal.get_xdata(), diagonal.get_ydata())
+    assert [text.get_text() for text in axes.texts] == ["24", "12"]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("EV shown, %", "EV at the close, %")
+    assert len(points(calibration(audited(rows), hours=120.0).axes[0])) == 3
+
+
+def test_calibration_without_points_says_so() -> None:
+    figure = calibration(audited([]))
+    assert [text.get_text() for text in figure.axes[0].texts] == ["too few graded prices"]
+    assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+
+
+def test_calibration_of_an_audit(past: pl.DataFrame) -> None:
+    audit = oe.audit(past)
+    (axes,) = calibration(audit).axes
+    band = audit.table.filter(threshold=1.0, by="EV", value="2-3").row(0, named=True)
+    found = {round(x, 6): (y, half) for x, y, half in points(axes)}
+    assert found[round(band["shown"], 6)] == pytest.approx((band["worth"], 1.96 * band["worth_se"]))
+
+
+def test_a_bankroll_is_that_of_the_results_in_order(result: oe.Backtest) -> None:
+    top, bottom = bankroll(result).axes
+    profits: dict[datetime, float] = {}
+    for bet in result.bets.drop_nulls("profit").iter_rows(named=True):
+        profits[bet["event_start_time"]] = profits.get(bet["event_start_time"], 0.0) + bet["profit"]
+    money, peak = [1000.0], 1000.0
+    falls = [0.0]
+    for at in sorted(profits):
+        money.append(money[-1] + profits[at])
+        peak = max(peak, money[-1])
+        falls.append(-100.0 * (peak - money[-1]) / peak)
+    (line,) = (each for each in top.get_lines() if each.get_label() == "bankroll")
+    np.testing.assert_allclose(np.asarray(line.get_ydata(), float), money)
+    assert list(line.get_xdata()) == [result.bets["placed_at"].min(), *sorted(profits)]  # type: ignore[arg-type]
+    (line,) = (each for each in bottom.get_lines() if each.get_label() == "drawdown")
+    np.testing.assert_allclose(np.asarray(line.get_ydata(), float), falls)
+    assert len(money) > 4
+    assert min(falls) < 0.0
+    bets = result.bets.drop_nulls("profit").height
+    assert top.get_title(loc="left") == f"Bankroll: 1,000 to {money[-1]:,.2f} with {bets} settled bets"
+    assert bottom.get_title(loc="left") == f"Drawdown: at most {-min(falls):.1f} %"
+
+
+def test_a_backtest_without_bets_has_an_empty_bankroll(past: pl.DataFrame) -> None:
+    figure = bankroll(oe.backtest(past, oe.Strategy(min_ev=500.0)))
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        "Bankroll: 1,000 to 1,000.00 with 0 settled bets", "Drawdown: at most 0.0 %",
+    ]  # fmt: skip
+    assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+
+
+def test_the_points_of_bets_are_bins_of_equal_size(result: oe.Backtest) -> None:
+    bets = result.bets.drop_nulls("closing_ev").sort("ev")
+    found = bet_points(result, 3)
+    assert sum(point.size for point in found) == bets.height
+    assert max(point.size for point in found) - min(point.size for point in found) <= 1
+    first = bets.head(found[0].size)
+    assert found[0][:2] == pytest.approx((100 * first["ev"].mean(), 100 * first["closing_ev"].mean()))  # type: ignore[operator]
+    assert bet_points(result, bets.height + 1) == []
