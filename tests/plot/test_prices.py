@@ -246,7 +246,7 @@ def test_a_ladder_is_of_one_market(past: pl.DataFrame) -> None:
     with pytest.raises(ValueError, match="a ladder needs both sides of a market; there is only over"):
         ladder(frame([quote(0, "fanduel", "totals", "Over", 1.9, line=220.5)]))
     with pytest.raises(oe.OddsError, match="not an odds table"):
-        ladder([1, 2])  # type: ignore[arg-type, list-item]
+        ladder([1, 2])  # type: ignore[list-item]
 
 
 # ---- board ----
