@@ -33,6 +33,7 @@ from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarn
 if TYPE_CHECKING:
     from oddsengine import plot
     from oddsengine.backtesting import audit, calibrate, scan_history
+    from oddsengine.backtesting.estimator import FairPrice
     from oddsengine.backtesting.prices import PRICE_HISTORY_SCHEMA, price_history
     from oddsengine.backtesting.scan import SCAN_SCHEMA
     from oddsengine.backtesting.strategy import TRADES_SCHEMA, Backtest, Strategy, Trader, backtest
@@ -89,6 +90,7 @@ __all__ = [
     "Backtest",
     "Engine",
     "Explanation",
+    "FairPrice",
     "FetchError",
     "Futures",
     "FuturesBoard",
@@ -166,6 +168,7 @@ __all__ = [
 # Imported on first use: importing all of them takes as long as importing numpy.
 _MODULES = {
     "backtesting": "audit calibrate scan_history",
+    "backtesting.estimator": "FairPrice",
     "backtesting.prices": "PRICE_HISTORY_SCHEMA price_history",
     "backtesting.scan": "SCAN_SCHEMA",
     "backtesting.strategy": "Backtest Strategy TRADES_SCHEMA Trader backtest",

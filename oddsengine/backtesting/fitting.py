@@ -79,7 +79,7 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
     first = rows.filter(pl.col("event").is_in(early))
     last = rows.filter(~pl.col("event").is_in(early))
     new, _ = fit(first, table)
-    old_error, new_error = (_squared(last, of) for of in (table, new))
+    old_error, new_error = (squared(last, of) for of in (table, new))
     comparison = pl.DataFrame(
         [{"table": name, **_compared(last, of)} for name, of in (("in force", table), ("fitted", new))]
     )
@@ -239,7 +239,8 @@ def _predicted(rows: pl.DataFrame, table: FairTable) -> Floats:
     return np.asarray(rows["mean"].to_numpy() + design @ beta + own)
 
 
-def _squared(rows: pl.DataFrame, table: FairTable) -> float:
+def squared(rows: pl.DataFrame, table: FairTable) -> float:
+    """Mean squared error of the predicted log-odds at the close; each price has the same weight."""
     weight = rows["weight"].to_numpy()
     error = rows["close"].to_numpy() - _predicted(rows, table)
     return float((weight * error * error).sum() / weight.sum())

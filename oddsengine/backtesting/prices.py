@@ -169,7 +169,7 @@ def with_ends(rows: pl.DataFrame) -> pl.DataFrame:
     market = pl.struct("event_id", "market_type", "player_name", "team_side", "sportsbook").rank("dense")
     coded = rows.with_columns(market=market, following=at.shift(-1).over("row"))
     seen = coded.select("market", seen=at).unique().sort("seen")
-    ends = coded.filter("is_active", pl.col("following").is_null() | (pl.col("following") > at + limit))
+    ends = coded.filter("is_active")
     for name, since in (("first", at + pl.duration(microseconds=1)), ("late", at + limit)):
         ends = (
             ends.with_columns(since=since)

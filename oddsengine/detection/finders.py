@@ -595,6 +595,7 @@ def fair(
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,
+    constants: catalog.FairTable | None = None,
 ) -> pl.DataFrame:
     """Return the same rows in the same order, with fair-price columns.
 
@@ -606,6 +607,9 @@ def fair(
     sharp, method, model, commission, guards, now
         As in `find_ev`: by default the fair price at the close. With one of `DEVIG_METHODS` and without `sharp`, the
         catalog's sharp books are the reference.
+
+    constants
+        Constants of the fair price at the close, such as `FairPrice.table_`; None, the default, is the catalog's.
 
     Returns
     -------
@@ -650,7 +654,9 @@ def fair(
         checked = isinstance(odds, OddsTable) and odds.checked
         prepared = prepare(odds if checked else came.with_columns(place), guards, now)
     wants = Wants.from_thresholds(min_ev=-100.0)
-    question = board.ask(prepared, None, sharp, method, commission, wants, model=modelled(model, prepared))
+    question = board.ask(
+        prepared, None, sharp, method, commission, wants, model=modelled(model, prepared), fair=constants
+    )
     figures = fair_rows.columns(question)
     _warn(figures["fair_probability"].count(), question, sharp, fair=True)
     if figures.height == came.height:

@@ -151,7 +151,7 @@ def test_repeated_and_late_prices_are_no_changes_and_suspensions_are() -> None:
         quote(1.5, odds=1.8),  # late
         quote(3, odds=None, is_active=False),
         quote(4, odds=2.0),
-        quote(5, odds=2.0, is_live=True),
+        quote(5, odds=None, is_active=False, is_live=True),
     ]
     seen = [0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 5.0]
     frame = pl.DataFrame(rows, infer_schema_length=None).with_columns(
@@ -160,7 +160,7 @@ def test_repeated_and_late_prices_are_no_changes_and_suspensions_are() -> None:
     found = oe.price_history(frame)
     assert [(row[0] - _NOON) / timedelta(minutes=1) for row in found.select("recorded_at").rows()] == [0, 2, 3, 4, 5]
     assert found.select("odds_decimal", "is_active", "is_live").rows() == [
-        (1.9, True, False), (2.0, True, False), (2.0, False, False), (2.0, True, False), (2.0, True, True),
+        (1.9, True, False), (2.0, True, False), (2.0, False, False), (2.0, True, False), (2.0, False, True),
     ]  # fmt: skip
 
 

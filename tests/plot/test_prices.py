@@ -112,6 +112,11 @@ def test_a_history_that_ends_before_the_start_has_no_close(past: pl.DataFrame) -
     assert axes.get_title(loc="left").endswith("moneyline: Boston Celtics")
 
 
+def test_prices_after_the_start_are_live_or_not_drawn(past: pl.DataFrame) -> None:
+    late = pl.concat([past, frame(moneyline(65, "betmgm", 1.2))], how="diagonal_relaxed")
+    assert drawn(only(movement(late, "e1", "moneyline")), "BetMGM") == ([0, 60], [1.92, 1.92])
+
+
 def test_live_prices_and_some_books(past: pl.DataFrame) -> None:
     axes = only(movement(past, "e1", "moneyline", live=True, sportsbook="BetMGM"))
     assert drawn(axes, "BetMGM") == ([70, 70], [1.50, 1.50])
@@ -228,7 +233,9 @@ def test_a_ladder_of_a_total_is_of_the_over() -> None:
         for line, over in ((220.5, 1.8), (221.5, 2.0))
         for side, odds in (("Over", over), ("Under", 1.0 / (1.045 - 1.0 / over)))
     ]
-    axes = only(ladder(frame(quotes)))
+    wrong = [quote(0, "fanduel", "totals", side, odds, line=220.5) for side, odds in (("Over", 6.0), ("Under", 1.12))]
+    assert set(oe.rejected(frame(quotes, wrong))["sportsbook"]) == {"fanduel"}
+    axes = only(ladder(frame(quotes, wrong)))
     assert axes.get_ylabel() == "probability of Over, %"
     by_label = {line.get_label(): line for line in axes.get_lines()}
     np.testing.assert_allclose(np.asarray(by_label["best offer on Over"].get_ydata(), float), [100 / 1.8, 50.0])
@@ -291,8 +298,11 @@ def test_a_board_of_one_market_has_all_its_lines() -> None:
 
 
 def test_a_board_of_a_history_has_the_last_prices(past: pl.DataFrame) -> None:
-    found = cells(only(board(past.filter(~pl.col("is_live")), "lakers")))
-    assert found["Los Angeles Lakers", "DraftKings"].get_text() == "1.95"
+    quotes = pl.concat(
+        [past.filter(~pl.col("is_live")), frame(moneyline(41, "draftkings", 1.85))], how="diagonal_relaxed"
+    )
+    text = cells(only(board(quotes, "lakers")))["Los Angeles Lakers", "DraftKings"]
+    assert (text.get_text(), text.get_style()) == ("1.85", "normal")
 
 
 def test_a_board_says_what_it_cannot_draw(past: pl.DataFrame) -> None:
