@@ -1,7 +1,9 @@
 """The names that people import."""
 
 import ast
+import doctest
 import inspect
+import pydoc
 import re
 import subprocess
 import sys
@@ -79,3 +81,19 @@ def test_importing_loads_no_compiler() -> None:
 def test_importing_the_plots_does_not_import_matplotlib() -> None:
     code = "import sys, oddsengine; oddsengine.plot.movement; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_help_fits_a_terminal() -> None:
+    for name in oddsengine.__all__:
+        value = getattr(oddsengine, name)
+        if inspect.isfunction(value):
+            assert len(pydoc.render_doc(value).splitlines()) <= 50, name
+
+
+def test_twelve_tasks_take_a_few_lines_each() -> None:
+    """That they run is seen with all other pages."""
+    page = (Path(__file__).parents[1] / "docs" / "tasks.md").read_text(encoding="utf-8")
+    tasks = re.findall(r"^\*\*(\d+)\. .*?```python\n(.*?)```", page, re.MULTILINE | re.DOTALL)
+    assert [int(number) for number, _ in tasks] == list(range(1, 13))
+    for number, text in tasks:
+        assert len(doctest.DocTestParser().get_examples(text)) in range(1, 6), number

@@ -282,10 +282,9 @@ def scan_history(
     Parameters
     ----------
     quotes
-        A history: a frame (spells, openings, or an odds table with `recorded_at`, else `last_seen_at` or `timestamp`);
-        a lazy query, a file, a folder or glob pattern of Parquet with or without hive partitions, or a URL of one,
-        where odds tables are read in pieces; a Delta table as written by `oddsengine archive`; or the folder of a tape.
-        Times can have any form accepted by `check_odds`; every row must have one.
+        A history: a frame (spells, openings, or an odds table with `recorded_at`, else `last_seen_at` or `timestamp`),
+        a lazy query, a file, folder, pattern or URL of Parquet, a Delta table, seasons of football-data.co.uk, or the
+        folder of a tape. Every row must have a time.
     books, sharp, method, kinds, min_ev, min_profit, max_hold, min_size, min_middle_ev, commission
         As for `Engine.view`: EV is measured against the fair price at the close unless `sharp` or another
         `method` is given.
@@ -295,8 +294,7 @@ def scan_history(
         Fair-price constants: one table (None: that of the tape, or the packaged one), tables by the date from which
         they are in force, or a function called once per day with its midnight (UTC).
     every
-        Seconds combined into one step, at the time of the last quote. Larger values are faster but miss opportunities
-        that live shorter. Tapes have their own steps.
+        Seconds combined into one step. More are faster, but miss opportunities that live shorter; not for tapes.
     progress
         True: a bar on standard error, in terminals and notebooks. A function: called with the number of snapshots.
     storage_options

@@ -84,74 +84,50 @@ def find_ev(
     include: Iterable[str] = (),
     now: datetime | None = None,
 ) -> pl.DataFrame:
-    """Find +EV prices.
+    """Find +EV prices: those that pay more than the fair price, which by default is estimated from the other books.
 
-    By default the fair price is estimated from the other books: at least two of them, from different feeds, must quote
-    the whole market. A table of two books therefore gives no rows unless `sharp` names one of them as the reference.
+    At least two of them, from different feeds, must quote the whole market: a table of two books needs `sharp`.
 
     Parameters
     ----------
     odds
         Prices, one per row; see `ODDS_SCHEMA`.
     min_ev, max_ev
-        Range of the expected value in percent; 0 and None (no limit) by default. Above 30, the guard `ev_cap` rejects a
-        price.
+        Range of the expected value in percent; above 30, the guard `ev_cap` rejects a price.
     books
-        Books that can be bet at, by id, name or alias; None, the default, is all. Opportunities are computed over
-        exactly these.
+        Books that can be bet at, by id, name or alias; None is all.
     sharp
-        The reference: a book, books in order of preference, or weights of a consensus
-        (``{"pinnacle": 3, "circa": 1}``); None, the default, is the catalog's order. References need not be in `books`.
+        The reference: a book, books in order of preference, or weights of a consensus (``{"pinnacle": 3, "circa": 1}``).
     method
-        What +EV is measured against: "close", the fair price at the close estimated from all other books, or one of
-        `DEVIG_METHODS`, an alias or a blend such as ``{"shin": 0.5, "power": 0.5}``, with which the reference is
-        de-vigged. None, the default, is "close", or "power" if `sharp` is given.
+        "close", the default without `sharp`, or one of `DEVIG_METHODS`, with which the reference is de-vigged.
     model
-        Your own probabilities of winning, given no push, instead of a reference: the name of a column of `odds`, with
-        standard errors in the column `<name>_error` if it exists; a frame with `event_id`, `market_type`, `selection`,
-        `line`, `probability` and optionally `error`; or a matrix of the probabilities of scores by event id, home goals
-        by row, such as penaltyblog's.
+        Your own probabilities: a column of `odds`, a table of outcomes, or matrices of scores (docs/model.md).
     commission
-        Rates on winnings by book, fractions below 1 such as 0.02, replacing the catalog's; None, the default, uses the
-        catalog.
+        Rates on winnings by book, such as 0.02, instead of the catalog's.
     guards
-        Names of the guards to run, or a mapping of changes: ``{"stale": 300, "outlier_other": 0.3, "flap": False}``.
-        None, the default, is all of `GUARDS`, an empty list none. Guards see all books.
+        Names of the guards to run, or changes: ``{"stale": 300, "flap": False}``; an empty list is none.
     include
         ``"suspect"`` also lists pre-match prices rejected by `outlier`, flagged; these are generous and often real.
     now
-        Time at which ages are evaluated, UTC if it has no zone; None, the default, is the newest `last_seen_at`.
+        Time at which ages are evaluated; None is the newest `last_seen_at`.
 
     Returns
     -------
     polars.DataFrame
-        `EV_SCHEMA`, best first: one row per book and outcome.
+        `EV_SCHEMA` and the other columns of `odds`, best first; `row` is the position of the price in `odds`, from 1.
 
     Raises
     ------
-    OddsError
-        If `odds` is not an odds table.
-    ValueError
-        If a number is out of range, a method or guard does not exist, or a book is neither in the table nor in the
-        catalog.
-    TypeError
-        If `sharp` or `now` has the wrong type.
+    OddsError, ValueError, TypeError
+        If `odds` or `model` cannot be read, or a parameter is invalid.
 
     Examples
     --------
-    >>> odds = pl.DataFrame(
-    ...     {
-    ...         "event_id": "e1",
-    ...         "market_type": "total_points",
-    ...         "sportsbook": ["pinnacle", "pinnacle", "fanduel"],
-    ...         "selection": ["Over", "Under", "Over"],
-    ...         "line": 220.5,
-    ...         "odds_decimal": [1.95, 1.95, 2.1],
-    ...     }
-    ... )
-    >>> found = find_ev(odds, sharp="pinnacle", min_ev=1.0)
-    >>> found.select("sportsbook", "selection", pl.col("ev_percentage").round(2)).rows()
-    [('fanduel', 'Over', 5.0)]
+    >>> quotes = [("pinnacle", "Over", 1.95), ("pinnacle", "Under", 1.95), ("fanduel", "Over", 2.1)]
+    >>> odds = pl.DataFrame(quotes, ["sportsbook", "selection", "odds_decimal"], orient="row")
+    >>> odds = odds.with_columns(event_id=pl.lit("e1"), market_type=pl.lit("total_points"), line=pl.lit(220.5))
+    >>> find_ev(odds, sharp="pinnacle").select("row", "selection", pl.col("ev_percentage").round(2)).rows()
+    [(3, 'Over', 5.0)]
     """
     check_number("min_ev", min_ev)
     check_number("max_ev", max_ev, optional=True)

@@ -46,80 +46,48 @@ def kelly_portfolio(
     step: float | None = None,
     uncertain: bool = True,
 ) -> Portfolio:
-    """Compute growth-optimal stakes on simultaneous bets.
+    """Compute growth-optimal stakes on simultaneous bets, whose outcomes are exclusive, correlated or independent.
 
-    The stakes maximise the mean log growth of the bankroll over the joint outcomes of all bets: outcomes of one market
-    are exclusive, markets of a game are correlated through its margin and total, games are independent.
-    `oddsengine.staking.growth` has the optimisation, `oddsengine.staking.outcomes` the joint distribution.
-
-    Stakes shrink with the standard error e of a probability p (column `fair_error`): at odds d, p moves towards 1/d
-    such that a single bet has x^2 / (x^2 + (d e)^2) of its Kelly stake, where x = p d - 1 is its edge (Baker and McHale
-    2013, "Optimal betting under parameter uncertainty", https://doi.org/10.1287/deca.2013.0271).
-
-    Rows that cannot be bet get a stake of 0 and a reason in `left_out`: ``no_fair_probability`` if it is null,
-    ``suspended`` if `is_active` is false, else the guard that rejects the price (column `guard`, as of `fair`).
-
-    `growth`, `profit` and `deviation` are computed with the probabilities used for the stakes: moved towards 1/d by
-    `fair_error`, and reconciled if those of one market or game contradict each other.
+    The stakes maximise the mean log growth of the bankroll (docs/stakes.md). They shrink with the standard error of a
+    probability, the column `fair_error` (Baker and McHale 2013, https://doi.org/10.1287/deca.2013.0271).
 
     Parameters
     ----------
     bets
         One bet per row, as returned by `find_ev` and `fair`: `event_id`, `sportsbook`, `market_type`, `selection`,
-        `odds_decimal` and `fair_probability` (given no push), and if applicable `line`, `selection_type`, the teams,
-        `sport`, `league` and `player_name`. `net_odds` replaces `odds_decimal` for prices after commission.
-        `fair_error` and `max_bet` (in money) are optional and may be null.
+        `odds_decimal` and `fair_probability`, and where they apply `line`, teams, `sport`, `league` and `player_name`;
+        optionally `net_odds`, `fair_error` and `max_bet`.
     bankroll
         The bankroll in money.
     fraction
         Fraction of the full stakes, above 0 and at most 1. Limits apply to the reduced stakes.
-    max_bet
-        Maximum stake on one bet; the smaller of this and the column `max_bet` applies.
-    max_book
-        Maximum stake at one book, or a mapping by book. Books can have any name in the catalog; a book that is neither
-        in the catalog nor among the bets raises.
-    max_event
-        Maximum stake on one event.
+    max_bet, max_book, max_event
+        Maximum stake on a bet, besides the column `max_bet`; at a book, for all or by book; on an event.
     step
-        Stakes are whole multiples of this. Changing any of them by one step does not increase growth.
+        Stakes are whole multiples of this.
     uncertain
         Whether `fair_error` reduces stakes.
 
     Returns
     -------
     Portfolio
-        The bets in order, with `stake` in money, `stake_fraction` of the bankroll, `kelly_fraction` (the stake of the
-        bet alone without limits, but with `fraction` and `fair_error`), and `left_out`.
+        The bets in order, with `stake`, `stake_fraction` of the bankroll, `kelly_fraction` of the bet alone, and
+        `left_out`: why a row cannot be bet, such as ``no_fair_probability`` or the guard that rejects it. `growth`,
+        `profit` and `deviation` are by the probabilities used.
 
     Raises
     ------
-    OddsError
-        If a row is not a valid bet: a column is missing, or a price or probability is invalid; or if the probabilities
-        of two of a market's three outcomes leave nothing for the third.
-    ValueError
-        If a number is out of range.
+    OddsError, ValueError
+        If a row is not a valid bet, probabilities of a market contradict each other, or a number is out of range.
 
     Examples
     --------
-    Bets on one team in two markets of a game, and a bet on another game:
-
-    >>> bets = pl.DataFrame(
-    ...     {
-    ...         "event_id": ["e1", "e1", "e2"],
-    ...         "sport": "basketball",
-    ...         "home_team": ["Lakers", "Lakers", "Bulls"],
-    ...         "away_team": ["Celtics", "Celtics", "Heat"],
-    ...         "sportsbook": ["betmgm", "fanduel", "betmgm"],
-    ...         "market_type": ["moneyline", "point_spread", "moneyline"],
-    ...         "selection": ["Lakers", "Lakers", "Heat"],
-    ...         "line": [None, -2.5, None],
-    ...         "odds_decimal": [1.8, 2.1, 2.2],
-    ...         "fair_probability": [0.58, 0.5, 0.48],
-    ...     }
-    ... )
-    >>> found = kelly_portfolio(bets, bankroll=1000)
-    >>> found.bets.select(pl.col("stake").round(1), pl.col("kelly_fraction").round(3)).rows()
-    [(34.9, 0.055), (20.0, 0.045), (46.5, 0.047)]
+    >>> from oddsengine.tables.sample import SAMPLE_BOARD
+    >>> import oddsengine as oe
+    >>> bets = oe.find_ev(oe.read_odds(SAMPLE_BOARD), min_ev=2.5)
+    >>> staked = oe.kelly_portfolio(bets, bankroll=1000, fraction=0.25).bets
+    >>> staked.select("selection", pl.col("stake").round(1)).rows()[:2]
+    [('Jiří Lehečka', 3.4), ('Jiří Lehečka', 3.4)]
     """
     all_bets = to_polars(bets)
     for name, value in (("bankroll", bankroll), ("max_bet", max_bet), ("max_event", max_event), ("step", step)):
