@@ -308,8 +308,7 @@ def scan_history(
     Raises
     ------
     ValueError
-        If the history or a parameter is invalid, a book occurs neither in the history nor in the catalog, or no
-        constants are in force yet.
+        If the history or a parameter is invalid, a book is unknown, or no constants are in force yet.
 
     Examples
     --------
