@@ -113,15 +113,15 @@ def movement(
     """
     quotes = with_market(described(rows_of(history, event)), market)
     prices = changes(with_ends(quotes)).filter(is_live=live)
-    start = pl.col("event_start_time")
-    if not live:
-        prices = prices.filter(start.is_null() | (pl.col("recorded_at") <= start))
+    starts = quotes["event_start_time"].drop_nulls()
+    begins: Any = None if live or starts.is_empty() else starts[-1]  # as last seen: it may have been postponed
+    if begins is not None:
+        prices = prices.filter(pl.col("recorded_at") <= begins)
     if prices.is_empty():
         when, other = ("during", "before") if live else ("before", "during")
         raise ValueError(f"{event!r} has no {market!r} prices {when} the event; live={not live} draws those {other} it")
     of = _outcome(prices, market, selection, line)
     last: Any = quotes.filter(is_live=True)["recorded_at"].max() if live else quotes["recorded_at"].max()
-    begins: Any = None if live else of.rows["event_start_time"].max()
     closes = begins is not None and last >= begins
     end = begins if closes else last
     mine = of.market.join(of.rows, on=of.rows.columns, how="semi", nulls_equal=True, maintain_order="left")

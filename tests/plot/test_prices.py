@@ -117,6 +117,17 @@ def test_prices_after_the_start_are_live_or_not_drawn(past: pl.DataFrame) -> Non
     assert drawn(only(movement(late, "e1", "moneyline")), "BetMGM") == ([0, 60], [1.92, 1.92])
 
 
+@pytest.mark.parametrize("start", [50, 65])
+def test_the_start_is_the_one_last_seen(past: pl.DataFrame, start: int) -> None:
+    moved = {"event_start_time": _NOON + timedelta(minutes=start)}
+    quotes = [moneyline(45, "betmgm", 1.92, **moved), moneyline(62, "betmgm", 1.8, **moved)]
+    axes = only(movement(pl.concat([past.head(-8), frame(*quotes)], how="diagonal_relaxed"), "e1", "moneyline"))
+    if start == 50:
+        assert drawn(axes, "BetMGM") == ([0, 50], [1.92, 1.92])
+    else:
+        assert drawn(axes, "BetMGM") == ([0, 62, 62], [1.92, 1.8, 1.8])  # to the end of the history, without a close
+
+
 def test_live_prices_and_some_books(past: pl.DataFrame) -> None:
     axes = only(movement(past, "e1", "moneyline", live=True, sportsbook="BetMGM"))
     assert drawn(axes, "BetMGM") == ([70, 70], [1.50, 1.50])
