@@ -282,6 +282,13 @@ def test_a_subclass_decides_for_itself() -> None:
 
     assert backtest(history(look(0, 2.1)), Never()).trades.height == 0
 
+    class Old(Strategy):
+        def choose(self, ev: pl.DataFrame) -> pl.DataFrame:
+            return ev.filter(pl.col("game") != "x")
+
+    with pytest.raises(oe.OddsError, match=r"a strategy chose by a column .*; 'game' is now 'event_name'$"):
+        backtest(history(look(0, 2.1)), Old())
+
 
 # ---- a world ----
 

@@ -44,10 +44,13 @@ def tables() -> None:
     for method in ("close", *oe.DEVIG_METHODS):
         oe.find_ev(odds, method=method, sharp=None if method == "close" else {"pinnacle": 3, "circa": 1})
     arbs = oe.find_arbitrage(odds, books=books)
+    oe.find_ev(odds.with_columns(p=pl.lit(0.5)), model="p")
+    oe.fair(odds, model=odds.filter(sportsbook="pinnacle", is_live=False).with_columns(probability=pl.lit(0.5)))
     oe.find_low_hold(odds), oe.find_middles(odds, guards=["stale"]), oe.fair(odds)
     found = oe.find_all(odds, commission={"bet365": 0.02}, guards=[])
     oe.rejected(odds), oe.markets(odds), oe.explain(odds, ev["id"][0]), oe.flatten(found.arbitrage)
-    oe.devig([1.87, 2.05]), oe.devig([[1.9, 2.1], [1.5, 3.0]], method="shin")
+    oe.middle_probability("nfl", "spread", -2.5, 3.5), oe.why(odds), oe.FairPrice().predict(odds)
+    oe.devig([1.87, 2.05]), oe.devig([1.87, 2.05], {"goto": 1.0, "probit": 1.0}), oe.devig([[1.9, 2.1], [1.5, 3.0]], method="shin")
     oe.devig_groups([1.9, 2.1, 2.0, 3.0, 9.0], [0, 2, 5], method="power")
     frame = pl.DataFrame({"event": ["a", "a", "b", "b"], "odds": [1.9, 2.0, 1.8, 2.2]})
     frame.select(pl.col("odds").odds.devig(by="event"))  # type: ignore[attr-defined]
