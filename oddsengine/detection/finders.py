@@ -97,7 +97,7 @@ def find_ev(
     books
         Books that can be bet at, by id, name or alias; None is all.
     sharp
-        The reference: a book, books in order of preference, or weights of a consensus (``{"pinnacle": 3, "circa": 1}``).
+        The reference: a book, books in order of preference, or weights of a consensus: ``{"pinnacle": 3, "circa": 1}``.
     method
         "close", the default without `sharp`, or one of `DEVIG_METHODS`, with which the reference is de-vigged.
     model

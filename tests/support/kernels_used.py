@@ -50,7 +50,8 @@ def tables() -> None:
     found = oe.find_all(odds, commission={"bet365": 0.02}, guards=[])
     oe.rejected(odds), oe.markets(odds), oe.explain(odds, ev["id"][0]), oe.flatten(found.arbitrage)
     oe.middle_probability("nfl", "spread", -2.5, 3.5), oe.why(odds), oe.FairPrice().predict(odds)
-    oe.devig([1.87, 2.05]), oe.devig([1.87, 2.05], {"goto": 1.0, "probit": 1.0}), oe.devig([[1.9, 2.1], [1.5, 3.0]], method="shin")
+    oe.devig([1.87, 2.05]), oe.devig([[1.9, 2.1], [1.5, 3.0]], method="shin")
+    oe.devig([1.87, 2.05], {"goto": 1.0, "probit": 1.0})
     oe.devig_groups([1.9, 2.1, 2.0, 3.0, 9.0], [0, 2, 5], method="power")
     frame = pl.DataFrame({"event": ["a", "a", "b", "b"], "odds": [1.9, 2.0, 1.8, 2.2]})
     frame.select(pl.col("odds").odds.devig(by="event"))  # type: ignore[attr-defined]
