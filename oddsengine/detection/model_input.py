@@ -30,6 +30,7 @@ from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, check_odds
 IntoModel = IntoFrame | Mapping[str, Any] | ModelPrices
 _EVENT = ("sport", "league", "home_team", "away_team")
 _REQUIRED = ("event_id", "market_type", "selection", "probability")
+_LEAST_ERROR = 1e-9  # of a model that is said to be exact
 _ALL_OFF = frozenset(CODES[name] for name in GUARDS)
 
 
@@ -93,7 +94,7 @@ def probabilities(column: pl.Series, errors: pl.Series | None, what: str) -> tup
     wrong = np.flatnonzero((error < 0.0) | (error >= 1.0))
     if wrong.size:
         raise OddsError(f"{what} {wrong[0] + 1}: error must be 0 or more and below 1, got {error[wrong[0]]:g}")
-    return prob, error / (prob * (1.0 - prob))
+    return prob, np.maximum(error / (prob * (1.0 - prob)), _LEAST_ERROR)
 
 
 def _numbers(column: pl.Series, what: str, name: str) -> Floats:

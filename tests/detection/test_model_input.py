@@ -62,6 +62,13 @@ def test_every_price_is_judged_by_its_probability() -> None:
     assert oe.find_ev(board.drop("p_error"), model="p", min_ev=-100, guards=[])["ev_error"].null_count() == board.height
 
 
+def test_an_exact_model() -> None:
+    found = oe.find_ev(own().with_columns(p_error=0.0), model="p", min_ev=-100, guards=[])
+    assert found["prob_positive"].to_list() == pytest.approx([float(ev > 0.0) for ev in found["ev_percentage"]])
+    assert found["kelly_shrunk"].to_list() == pytest.approx(found["kelly_percent"].to_list())
+    assert found["ev_low"].to_list() == pytest.approx(found["ev_percentage"].to_list())
+
+
 def test_by_outcome_is_the_same_as_by_column() -> None:
     board = own()
     by_column = oe.find_ev(board, model="p", min_ev=-100, guards=[])
