@@ -19,7 +19,7 @@ def test_a_caller_changes_a_threshold() -> None:
     board = table(total("a", 220.5, 2.1, 1.75, age=400), total("b", 220.5, 1.75, 2.1, age=400))
     assert ask(oe.find_arbitrage, board)
     assert aside(board, guards={"stale": 300}) == dict.fromkeys(range(4), "stale")
-    with nothing(f"4 of 4 rows are rejected: stale 4; ages are those at {MOMENT:%Y-%m-%dT%H:%M:%SZ}"):
+    with nothing(rf"4 of 4 rows are rejected: stale 4 \(older than 5 minutes at {MOMENT:%Y-%m-%dT%H:%M:%SZ}\)"):
         assert not ask(oe.find_arbitrage, board, guards={"stale": 300})
     with nothing("stale 4"):
         assert oe.find_all(board, guards={"stale": 300}, now=MOMENT).set_aside == {"stale": 4}

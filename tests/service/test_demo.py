@@ -40,7 +40,7 @@ def looks() -> list[Look]:
             shown, to_come = view.opportunities(), ~pl.col("is_live")
             ev, arbitrages = shown.ev.filter(to_come), shown.arbitrage.filter(to_come)
             true = [
-                100.0 * world.chances(r["game_id"], r["market"], r["selection"], r["line"]).returns(r["net_odds"])
+                100.0 * world.chances(r["event_id"], r["market_type"], r["selection"], r["line"]).returns(r["net_odds"])
                 for r in ev.iter_rows(named=True)
             ]
             games = len({quote["event_id"] for quote in batch.quotes})

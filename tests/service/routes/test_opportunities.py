@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.handler_calls import answer, found, node, world
 
@@ -95,20 +95,20 @@ def day_of(when: datetime) -> Any:
     return when.astimezone(EASTERN).date()
 
 
-def fits(row: dict[str, Any], q: dict[str, Any], market: str, event: str, age: str, prices: list[float]) -> bool:
+def fits(row: dict[str, Any], q: dict[str, Any], age: str, prices: list[float]) -> bool:
     now = here().engine.now
     assert now is not None
     today = day_of(now)
     days = {"today": (0, 1), "tomorrow": (1, 2), "week": (0, 7)}
-    start = row["start_time"]
+    start = row["event_start_time"]
     dated = q.get("date_range")
     first, last = days[dated or "today"]
     tests = [
         "sport" not in q or row["sport"] in [catalog.sport(word).id for word in q["sport"].split(",")],
         "league" not in q
         or row["league"] in [catalog.league(word, row["sport"]).id for word in q["league"].split(",")],
-        "market" not in q or means(q["market"].split(","), row["sport"], row[market]),
-        "event" not in q or row[event] in q["event"].split(","),
+        "market" not in q or means(q["market"].split(","), row["sport"], row["market_type"]),
+        "event" not in q or row["event_id"] in q["event"].split(","),
         "live" not in q or row["is_live"] == q["live"],
         "is_player_prop" not in q or row["is_player_prop"] == q["is_player_prop"],
         "is_main_line" not in q or row.get("is_alternate_line") != q["is_main_line"],
@@ -118,9 +118,9 @@ def fits(row: dict[str, Any], q: dict[str, Any], market: str, event: str, age: s
         "max_odds" not in q or max(prices) <= q["max_odds"],
         dated is None
         or (start is not None and first <= (day_of(start) - today).days < last),
-        "q" not in q or catalog.normalise(q["q"]) in catalog.normalise(str(row.get("game") or row.get("event_name")))
+        "q" not in q or catalog.normalise(q["q"]) in catalog.normalise(row["event_name"])
         or catalog.normalise(q["q"]) in catalog.normalise(row["player_name"] or "")
-        or ("game" in row and catalog.normalise(q["q"]) in catalog.normalise(row["selection"])),
+        or ("selection" in row and catalog.normalise(q["q"]) in catalog.normalise(row["selection"])),
     ]  # fmt: skip
     return all(tests)
 
@@ -159,15 +159,19 @@ def books_asked(q: dict[str, Any], tier: str) -> frozenset[str] | None:
 
 COLUMNS = {
     "ev": ("ev_percentage", False), "odds": ("odds_decimal", False), "confidence": ("confidence_score", False),
-    "kelly": ("kelly_percent", False), "start_time": ("start_time", False), "book_count": ("book_count", False),
-    "time": ("start_time", False), "books": ("book_count", False),
+    "kelly": ("kelly_percent", False), "start_time": ("event_start_time", False), "book_count": ("book_count", False),
+    "time": ("event_start_time", False), "books": ("book_count", False),
 }  # fmt: skip
-ARB_COLUMNS = {"profit": ("profit_percent", True), "start_time": ("start_time", False), "sport": ("sport", False)}
+ARB_COLUMNS = {"profit": ("profit_percent", True), "start_time": ("event_start_time", False), "sport": ("sport", False)}
 MIDDLE_COLUMNS = {
     "quality": ("quality_score", True), "ev": ("expected_value", True), "probability": ("middle_probability", True),
     "middle_size": ("middle_size", True),
 }  # fmt: skip
-HOLD_COLUMNS = {"hold": ("hold_percentage", False), "start_time": ("start_time", False), "sport": ("sport", False)}
+HOLD_COLUMNS = {
+    "hold": ("hold_percentage", False),
+    "start_time": ("event_start_time", False),
+    "sport": ("sport", False),
+}
 
 SHARED = {
     "sport": st.sampled_from(["football", "basketball,soccer", "hockey,baseball", "nfl", "ice hockey", "tennis"]),
@@ -219,7 +223,7 @@ def test_ev_is_what_plain_loops_find(q: dict[str, Any], tier: str) -> None:
     kept = []
     for row in rows(truth(books_asked(q, tier)).ev):
         if (
-            fits(row, q, "market", "game_id", "oldest_odds_age_seconds", [row["odds_american"]])
+            fits(row, q, "oldest_odds_age_seconds", [row["odds_american"]])
             and between(row["ev_percentage"], {"min_ev": 0.0} | q, "min_ev", "max_ev")
             and between(row["market_width"], q, "min_market_width", "max_market_width")
             and between(row["market_width"], q, "-", "max_hold")
@@ -252,14 +256,16 @@ def test_ev_is_what_plain_loops_find(q: dict[str, Any], tier: str) -> None:
     ),
     st.sampled_from(["hobby", "pro", "sharp"]),
 )
+@example(q={"min_profit": 0.0}, tier="pro")
 def test_arbitrage_is_what_plain_loops_find(q: dict[str, Any], tier: str) -> None:
     kept, events = [], set()
     for row in rows(truth(books_asked(q, tier)).arbitrage):
         prices = [leg["odds_american"] for leg in row["legs"]]
-        if not fits(row, q, "market_type", "event_id", "oldest_odds_age_seconds", prices):
+        if not fits(row, q, "oldest_odds_age_seconds", prices):
             continue
-        if not between(row["profit_percent"], {"min_profit": 0.5} | q, "min_profit", "-"):
-            continue
+        least = q.get("min_profit", 0.5)
+        if row["profit_percent"] < least - 1e-7 or (least >= 0.0 and row["profit_percent"] <= 1e-7):
+            continue  # what breaks even is a low hold
         if "group" in q and row["event_id"] in events:
             continue
         events.add(row["event_id"])
@@ -284,9 +290,9 @@ def test_arbitrage_is_what_plain_loops_find(q: dict[str, Any], tier: str) -> Non
 def test_middles_are_what_plain_loops_find(q: dict[str, Any], tier: str) -> None:
     kept = []
     for row in rows(truth(books_asked(q, tier)).middles):
-        prices = [row[side]["odds"]["american"] for side in ("side1", "side2")]
+        prices = [row[side]["odds_american"] for side in ("side1", "side2")]
         if (
-            fits(row, q, "market_type", "event_id", "odds_age_seconds", prices)
+            fits(row, q, "odds_age_seconds", prices)
             and between(row["expected_value"], {"min_ev": 0.0} | q, "min_ev", "max_ev")
             and between(row["middle_size"], q, "min_size", "-")
         ):
@@ -319,8 +325,8 @@ def test_low_holds_are_what_plain_loops_find(q: dict[str, Any], tier: str) -> No
     kept = []
     for row in rows(truth(books_asked(q, tier)).low_hold):
         sides = [row[side] for side in ("side1", "side2", "side3") if row[side] is not None]
-        prices = [side["odds"]["american"] for side in sides]
-        if fits(row, q, "market_type", "event_id", "oldest_odds_age_seconds", prices) and between(
+        prices = [side["odds_american"] for side in sides]
+        if fits(row, q, "oldest_odds_age_seconds", prices) and between(
             row["hold_percentage"], {"max_hold": 2.0} | q, "min_hold", "max_hold"
         ):
             kept.append(row)
@@ -752,7 +758,7 @@ def test_an_event_has_one_name() -> None:
     (event,) = answer(found(event_routes.endpoints, "/events"), here_)["data"]
     names |= {f"{event['away_team']} @ {event['home_team']}"}
     table = oe.find_all(pl.DataFrame(prices), guards=[], min_ev=-20.0, now=now)
-    names |= {*table.ev["game"], *table.arbitrage["event_name"]}
+    names |= {*table.ev["event_name"], *table.arbitrage["event_name"]}
     assert names == {"Phoenix Suns @ Denver Nuggets"}
 
 

@@ -159,8 +159,8 @@ def test_a_low_hold_is_outdated_by_its_leg_even_if_its_book_has_the_price_twice(
     engine.step([*later(5, both)[0], *under(3, "total_points", None), *under(6, "totals", -107.5)], later(7, [])[1])
     (id_,) = (int(hold, 16) for hold in view.ids()["low_hold"])
     update = engine.step(under(6.5, "totals", -107.6), later(8, [])[1])
-    side = view.opportunities().low_hold["side2"].struct.field("odds")
-    assert side.struct.field("american").item() == -107.6
+    side = view.opportunities().low_hold["side2"]
+    assert side.struct.field("odds_american").item() == -107.6
     assert id_ in outdated(update, view)
 
 
@@ -205,7 +205,7 @@ def test_a_watch_is_released_once() -> None:
 
 def _of(view: View, event: str) -> list[str]:
     frames = view.opportunities()
-    return [*frames.low_hold.filter(event_id=event)["id"], *frames.ev.filter(game_id=event)["id"]]
+    return [*frames.low_hold.filter(event_id=event)["id"], *frames.ev.filter(event_id=event)["id"]]
 
 
 def _number(id_: str) -> int:
