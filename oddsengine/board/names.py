@@ -19,7 +19,7 @@ from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import grown
 from oddsengine.detection.ids import Hashes, hash_text, hash_texts, ladders
 from oddsengine.detection.tails import Forms, forms
-from oddsengine.identity.groups import Groups, Ints, Longs, Words, checksum
+from oddsengine.identity.groups import Groups, Ints, Longs, Words, checksum, distinct
 from oddsengine.identity.layout import (
     BOOK_BITS,
     BOOK_MASK,
@@ -46,6 +46,7 @@ from oddsengine.identity.wording import (
     thresholds,
 )
 from oddsengine.pricing.close import Estimator, estimator
+from oddsengine.pricing.model import ModelPrices
 
 _NO_LINE, _OTHER_GAME = CODES["no_line"], CODES["other_game"]
 T = TypeVar("T")
@@ -345,6 +346,20 @@ class Names:
         books = np.empty_like(self.book_hash)
         books[self.book_rank] = self.book_hash
         return Hashes(ladder, books)
+
+    def ladders_of(self, groups: Groups, model: ModelPrices) -> Words:
+        """Hashes of ladders for a model: 0 where the event's teams are the other way round than the model's."""
+        ladder = self.hashes(groups).ladder.copy()
+        for event in distinct(groups.event).tolist():
+            teams = model.teams.get(int(self._event_hash.values[event]))
+            lead = int(self.pairs.lead.values[event])
+            if teams is None or lead < 0:
+                continue
+            pairs = self.pairs.answers[event]
+            home, away = list(pairs)[list(pairs.values()).index(lead)]
+            if crossed(*(np.array([name]) for name in (*teams, home, away))).item():
+                ladder[groups.event == event] = 0
+        return ladder
 
     def _market_name(self, name: str) -> int:
         code = self._market_codes.get(name)

@@ -101,7 +101,7 @@ def _ev(row: Row) -> Cells:
             bet(row["selection"], row["line"], row["player_name"], total_team(row)),
             format_american(row["odds_american"]), decimal(row["odds_decimal"]),
             "" if fair is None else decimal(1.0 / fair),
-            "close" if row["reference"] == "close" else row["sharp_book"] or "",
+            row["reference"] if row["reference"] in ("close", "model") else row["sharp_book"] or "",
             _percent(None if row["kelly_percent"] is None else row["kelly_percent"] * 100.0),
             _percent(row["confidence_score"], 0), age(row["oldest_odds_age_seconds"]),
             _notes(row, f"same feed: {' '.join(sisters)}" if sisters else ""), row["id"],

@@ -111,7 +111,8 @@ def build_rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.D
         ),
         "net_odds": net,
         "push_probability": board.nullable(push),
-        "ev_per_stake": percent * (1.0 - np.nan_to_num(push)),
+        # The board's ladder knows nothing of a model's pushes; without one of its own the figure would be too large.
+        "ev_per_stake": board.nullable(percent * (1.0 - (push if v.method == MODEL else np.nan_to_num(push)))),
         "shared_feed": sister,
         "odds_id": base["id"],
         "unconfirmed": hits.doubt != 0,

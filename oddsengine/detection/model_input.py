@@ -8,55 +8,63 @@ A matrix of a football game has the probability of each score, home goals by row
 and both teams to score; `FootballProbabilityGrid` of penaltyblog is one, by its `grid`.
 """
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from oddsengine import catalog
 from oddsengine.catalog import thresholds
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES
 from oddsengine.columns import Floats
 from oddsengine.detection import question as board
+from oddsengine.detection.ids import hash_text, hash_texts
 from oddsengine.detection.question import PreparedTable
 from oddsengine.guards.verdicts import Verdicts
-from oddsengine.identity.groups import NO_TIME
+from oddsengine.identity.groups import NO_TIME, Groups
 from oddsengine.identity.table import identify
+from oddsengine.identity.wording import crossed, normalised_team
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.model import ModelPrices, of_rows, outcomes
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, check_odds
+from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsWarning, check_odds
 
 IntoModel = IntoFrame | Mapping[str, Any] | ModelPrices
 _EVENT = ("sport", "league", "home_team", "away_team")
 _REQUIRED = ("event_id", "market_type", "selection", "probability")
+_MOST_OFF = 0.02  # of the sum of a market's probabilities, and between two of one outcome
+_UNCLEAR = "ambiguous_moneyline"
 _LEAST_ERROR = 1e-9  # of a model that is said to be exact
 _ALL_OFF = frozenset(CODES[name] for name in GUARDS)
 
 
-def read_model(model: IntoModel, prices: pl.DataFrame) -> ModelPrices:
-    """Read a model; `prices` has the events' sports and teams where the model does not.
+def read_model(model: IntoModel, prices: pl.DataFrame | PreparedTable) -> ModelPrices:
+    """Read a model; `prices` says which sports and teams its events have, where the model does not.
 
     Raises
     ------
     OddsError
-        If a column is missing, or a row is not an outcome with a probability.
+        If a column is missing, a row is not an outcome with a probability, or probabilities contradict each other.
     """
     if isinstance(model, ModelPrices):
         return model
     if isinstance(model, str):
         raise OddsError(f"model: a live board has no column {model!r}; give a frame with a row per outcome")
+    events = _events(prices)
     try:
-        given = _of_scores(model) if isinstance(model, Mapping) else to_polars(model)
+        given = _of_scores(model, events) if _is_scores(model) else to_polars(model)  # type: ignore[arg-type]
     except (TypeError, ValueError) as problem:
         raise OddsError(f"model: {problem}") from None
     if missing := [name for name in _REQUIRED if name not in given.columns]:
         came = ", ".join(given.columns[:20]) or "none"
         raise OddsError(f"model: it has no {', no '.join(missing)} (its columns: {came})")
+    given = given.drop("row", strict=False).with_row_index("row", 1)
     prob, error = probabilities(given["probability"], given["error"] if "error" in given.columns else None, "model row")
-    if np.isnan(prob).any():
-        given, prob, error = given.filter(~np.isnan(prob)), prob[~np.isnan(prob)], error[~np.isnan(prob)]
-    table = check_odds(_priced(given, prices, prob))
+    known = ~np.isnan(prob)
+    given, prob, error = given.filter(known), prob[known], error[known]
+    table = check_odds(_priced(given, events, prob))
     if table.rejected.height:
         row, field, value, reason = table.rejected.select("row", "field", "value", "reason").row(0)
         raise OddsError(f"model row {row}: {field} {value!r} is {reason}")
@@ -65,23 +73,58 @@ def read_model(model: IntoModel, prices: pl.DataFrame) -> ModelPrices:
     nothing = np.empty(0, np.uint8)
     verdicts = Verdicts(nothing, np.empty(0), nothing, nothing, int(NO_TIME), thresholds())
     prepared = PreparedTable(table, identity, verdicts, _ALL_OFF, table, {})
-    wrong = np.flatnonzero(identity.verdict)
-    if wrong.size:
-        text = board.reasons_of(prepared, wrong[:1])[0]
-        about = table.select("event_id", "market_type", "selection", "line").row(int(wrong[0]))
-        raise OddsError(
-            f"model row {wrong[0] + 1} {about}: {NAMES[identity.verdict[wrong[0]]]}, {text}; the prices, or columns "
-            "sport, home_team and away_team of the model, say who plays"
-        )
-    key = outcomes(g, board.hashes(prepared).ladder, g.market.astype(np.int64), g.side.astype(np.int64))
+    _check_outcomes(prepared)
+    ladder = board.hashes(prepared).ladder
+    key = outcomes(g, ladder, g.market.astype(np.int64), g.side.astype(np.int64))
     order = np.argsort(key, kind="stable")
     key, row = key[order], g.row[order]
+    numbers = table["row"]
     twice = np.flatnonzero(key[1:] == key[:-1])
     if twice.size:
-        first, second = sorted((int(row[twice[0]]), int(row[twice[0] + 1])))
-        raise OddsError(f"model rows {first + 1} and {second + 1} are the same outcome")
-    # A book may name the teams the other way round, but not a model.
-    return ModelPrices(key, prob[row], error[row])
+        first, second = sorted((numbers[int(row[twice[0]])], numbers[int(row[twice[0] + 1])]))
+        raise OddsError(f"model rows {first} and {second} are the same outcome")
+    check_sums(g, prob[g.row], lambda at: str(table.select("event_id", "market_type", "line").row(at)))
+    return ModelPrices(key, prob[row], error[row], _teams(table))
+
+
+def _is_scores(model: object) -> bool:
+    return isinstance(model, Mapping) and not {"event_id", "probability"} & set(model)
+
+
+def _check_outcomes(prepared: PreparedTable) -> None:
+    """Raise for the first row that is no outcome."""
+    table, verdict = prepared.table, prepared.identity.verdict
+    wrong = np.flatnonzero(verdict)
+    if not wrong.size:
+        return
+    at = int(wrong[0])
+    name, text = NAMES[verdict[at]], board.reasons_of(prepared, wrong[:1])[0]
+    hint = "; the prices, or columns sport, home_team and away_team of the model, say who plays"
+    about = table.select("event_id", "market_type", "selection", "line").row(at)
+    raise OddsError(
+        f"model row {table['row'][at]} {about}: {name}, {text}{hint if name in ('unknown_outcome', _UNCLEAR) else ''}"
+    )
+
+
+def check_sums(g: Groups, prob: Floats, describe: Callable[[int], str]) -> None:
+    """Raise if the probabilities of a market, all of whose outcomes have one, do not sum to 1."""
+    starts = np.minimum(g.rows[:-1], max(prob.size - 1, 0)).astype(np.int64)
+    filled = np.diff(g.rows) > 0
+    of_outcome = np.where(filled, prob[starts], np.nan) if prob.size else np.full(filled.size, np.nan)
+    total = np.add.reduceat(of_outcome, g.segments[:-1].astype(np.int64)) if filled.size else np.empty(0)
+    wrong = np.flatnonzero(np.abs(total - 1.0) > _MOST_OFF)
+    if wrong.size:
+        about = describe(int(g.row[g.rows[g.segments[wrong[0]]]]))
+        raise OddsError(f"model: the probabilities of the outcomes of {about} must sum to 1, got {total[wrong[0]]:.4g}")
+
+
+def _teams(table: pl.DataFrame) -> dict[int, tuple[str, str]]:
+    """The teams of each event as the model takes them, by the hash of its id; see `normalised_team`."""
+    named = table.select("event_id", pl.col("sport").fill_null(""), "home_team", "away_team").drop_nulls().unique()
+    return {
+        hash_text(event): (normalised_team(sport, home), normalised_team(sport, away))
+        for event, sport, home, away in named.iter_rows()
+    }
 
 
 def probabilities(column: pl.Series, errors: pl.Series | None, what: str) -> tuple[Floats, Floats]:
@@ -105,28 +148,69 @@ def _numbers(column: pl.Series, what: str, name: str) -> Floats:
     return np.asarray(cast.fill_null(np.nan).to_numpy(), np.float64).copy()
 
 
-def _priced(given: pl.DataFrame, prices: pl.DataFrame, prob: Floats) -> pl.DataFrame:
-    """The rows of a model as prices of one book."""
+def _events(prices: pl.DataFrame | PreparedTable) -> pl.DataFrame:
+    """Sport, league and teams of each event of the prices; the teams in the order that was chosen for the event."""
+    table = prices.table if isinstance(prices, PreparedTable) else prices
+    if "event_id" not in table.columns:
+        return pl.DataFrame(schema={"event_id": pl.String})
+    names = [name for name in _EVENT if name in table.columns]
+    some = table.select(pl.col("event_id").cast(pl.String), *names)
+    if isinstance(prices, PreparedTable):
+        turned = pl.Series(prices.identity.turned)
+        home, away = some["home_team"], some["away_team"]
+        some = some.with_columns(home_team=home.zip_with(~turned, away), away_team=away.zip_with(~turned, home))
+    firsts = [pl.col(name).cast(pl.String).drop_nulls().first() for name in names]
+    return some.group_by("event_id", maintain_order=True).agg(firsts)
+
+
+def _priced(given: pl.DataFrame, events: pl.DataFrame, prob: Floats) -> pl.DataFrame:
+    """The rows of a model as prices of one book, with the teams as the event's prices have them."""
     own = given.select(name for name in given.columns if name in ODDS_SCHEMA and not name.startswith("odds_"))
     own = own.with_columns(
-        pl.col("event_id").cast(pl.String), sportsbook=pl.lit("model"), odds_decimal=pl.Series(1.0 / prob),
-        row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32),
-    )  # fmt: skip
-    if "event_id" not in prices.columns:
-        return own
-    known = [name for name in _EVENT if name in prices.columns]
-    events = prices.select(pl.col("event_id").cast(pl.String), *known).unique("event_id", keep="first")
+        pl.col("event_id").cast(pl.String), given["row"], sportsbook=pl.lit("model"), odds_decimal=pl.Series(1.0 / prob)
+    )
+    known = events.columns[1:]
     joined = own.join(events, on="event_id", how="left", suffix="_of_prices", maintain_order="left")
     both = [name for name in known if f"{name}_of_prices" in joined.columns]
+    if {"home_team", "away_team"} <= set(both):
+        joined = _turned(joined)
     return joined.with_columns(pl.coalesce(name, f"{name}_of_prices").alias(name) for name in both)
+
+
+def _turned(joined: pl.DataFrame) -> pl.DataFrame:
+    """Give the rows that name the teams the other way round the teams of the prices, and their sides the other word."""
+    teams = ("home_team", "away_team", "home_team_of_prices", "away_team_of_prices")
+    sport = joined["sport"] if "sport" in joined.columns else joined["sport_of_prices"]
+    sports = [str(each or "") for each in sport.to_list()]
+    home, away, first, second = (
+        np.array(
+            [normalised_team(*pair) if pair[1] else "" for pair in zip(sports, joined[name].to_list(), strict=True)]
+        )
+        for name in teams
+    )
+    across = pl.Series(crossed(home, away, first, second))
+    words = [name for name in ("selection", "selection_type", "team_side") if name in joined.columns]
+    swapped = [
+        pl.when(across & pl.col(name).str.contains(r"(?i)^(home|away)\b"))
+        .then(pl.col(name).str.replace_many(["home", "Home", "away", "Away"], ["away", "Away", "home", "Home"]))
+        .otherwise(name)
+        .alias(name)
+        for name in words
+    ]
+    ours = [pl.when(across).then(f"{name}_of_prices").otherwise(name).alias(name) for name in teams[:2]]
+    return joined.with_columns(*swapped, *ours)
 
 
 # ---- scores ----
 
 
-def _of_scores(matrices: Mapping[str, Any]) -> pl.DataFrame:
+def _of_scores(matrices: Mapping[str, Any], events: pl.DataFrame) -> pl.DataFrame:
     """A table of the markets that follow from the probabilities of scores."""
-    tables = [_of_matrix(event, getattr(matrix, "grid", matrix)) for event, matrix in matrices.items()]
+    if "sport" in events.columns:
+        for event, sport in events.select("event_id", "sport").drop_nulls().iter_rows():
+            if event in matrices and catalog.sport(sport).id != "soccer":
+                raise ValueError(f"matrices of scores are for soccer, and event {event!r} is {sport}")
+    tables = [_of_matrix(str(event), getattr(matrix, "grid", matrix)) for event, matrix in matrices.items()]
     return pl.concat(tables) if tables else pl.DataFrame(schema=dict.fromkeys(_REQUIRED, pl.String))
 
 
@@ -174,15 +258,44 @@ def modelled(model: IntoModel | str | None, prepared: PreparedTable) -> ModelPri
     """Read the `model` of a finder: a column of the table, or what `read_model` reads."""
     if model is None:
         return None
-    return _of_column(prepared, model) if isinstance(model, str) else read_model(model, prepared.table)
+    if isinstance(model, str):
+        return _of_column(prepared, model)
+    read = read_model(model, prepared)
+    if read.teams and not isinstance(model, ModelPrices):
+        known = set(hash_texts(prepared.table["event_id"].unique().to_list()).tolist())
+        if 0 < (strange := len(read.teams.keys() - known)) < len(read.teams):
+            warnings.warn(
+                f"the model has {strange} of {len(read.teams)} events that the prices do not have; ids must be equal",
+                OddsWarning, stacklevel=3,
+            )  # fmt: skip
+    return read
 
 
 def _of_column(prepared: PreparedTable, name: str) -> Fair:
     """Fair prices from a column of the table, with standard errors from the column `<name>_error` if it exists."""
     table = prepared.table
+    if name in ("probability", "odds_probability"):
+        raise OddsError(
+            f"model: the column {name} of prices is what their odds imply; give that of a model another name"
+        )
     if name not in table.columns:
-        raise OddsError(f"model: the prices have no column {name!r} (their columns: {', '.join(table.columns[-20:])})")
+        own = [each for each in table.columns if each not in ODDS_SCHEMA]
+        raise OddsError(f"model: the prices have no column {name!r} (columns of their own: {', '.join(own) or 'none'})")
     error = f"{name}_error"
     prob, logits = probabilities(table[name], table[error] if error in table.columns else None, f"{name} of price")
     g = prepared.identity.groups
-    return of_rows(g, prob[g.row], logits[g.row])
+    of_price, numbers = prob[g.row], table["row"]
+    segment = np.repeat(np.arange(g.rows.size - 1), np.diff(g.rows))
+    known = np.flatnonzero(~np.isnan(of_price))
+    _, first = np.unique(segment[known], return_index=True)
+    least = np.full(g.rows.size - 1, np.nan)
+    least[segment[known[first]]] = of_price[known[first]]
+    apart = np.flatnonzero(np.abs(of_price - least[segment]) > _MOST_OFF)
+    if apart.size:
+        other = known[np.flatnonzero(segment[known] == segment[apart[0]])[0]]
+        raise OddsError(
+            f"model: prices {numbers[int(g.row[other])]} and {numbers[int(g.row[apart[0]])]} are of the same outcome, "
+            f"and {name} is {of_price[other]:g} and {of_price[apart[0]]:g}"
+        )
+    check_sums(g, least[segment], lambda at: str(table.select("event_id", "market_type", "line").row(at)))
+    return of_rows(g, of_price, logits[g.row])

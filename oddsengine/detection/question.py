@@ -20,7 +20,7 @@ from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, 
 from oddsengine.columns import NONE
 from oddsengine.detection import books as naming
 from oddsengine.detection import ids
-from oddsengine.detection.results import TEXTS
+from oddsengine.detection.results import RESULT_NAMES, TEXTS
 from oddsengine.detection.search import Search
 from oddsengine.detection.sweep import Offers, Scope, Wants, ages, view
 from oddsengine.detection.tails import forms
@@ -43,7 +43,7 @@ _SHOWN = {
     "market_id", "selection_id", "id", "max_bet", "row",
 }  # fmt: skip
 _LAST = 4  # columns of a frame before which those of the input stand
-_OURS = {*ODDS_SCHEMA, "row", "price_mismatch", "row_id", "momentum"}  # columns of a checked table that nobody added
+_OURS = {*ODDS_SCHEMA, *RESULT_NAMES, "row", "price_mismatch", "row_id", "momentum"}  # they are not kept as they came
 Sharp = str | Sequence[str] | Mapping[str, float] | None
 Bools = npt.NDArray[np.bool_]
 Schema = Mapping[str, Any]
@@ -192,7 +192,7 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
         seen = times(table, "last_seen_at")
         moment = int(seen.max())
     shown = table.with_columns(id=table["row_id"]) if "row_id" in table.columns else table  # the ids of a live board
-    extra = {name: dtype for name, dtype in table.schema.items() if name not in _OURS}
+    extra = {name: dtype for name, dtype in table.schema.items() if name not in _OURS and dtype != pl.Object}
     return PreparedTable(table, identity, guard(table, identity, off, moment, limits), off, shown, extra)
 
 
@@ -286,7 +286,7 @@ def estimated(prepared: PreparedTable, event: Words, table: catalog.FairTable | 
 
 def _momentum(prepared: PreparedTable) -> Floats | None:
     """Momentum of ladders from the table of a live board, where each row has that of its outcome."""
-    if "momentum" not in prepared.table.columns:
+    if "momentum" not in prepared.table.columns or not prepared.table.schema["momentum"].is_numeric():
         return None
     identity, g = prepared.identity, prepared.identity.groups
     column = prepared.table["momentum"].cast(pl.Float64).fill_null(0.0).to_numpy()[g.row]

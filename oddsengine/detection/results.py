@@ -233,6 +233,15 @@ MIDDLES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "side2": MIDDLE_SIDE,
 }
 
+
+def _names(schema: Mapping[str, Any]) -> set[str]:
+    inner = (dtype.inner if isinstance(dtype, pl.List) else dtype for dtype in schema.values())
+    return set(schema).union(*(set(dict(dtype)) for dtype in inner if isinstance(dtype, pl.Struct)))
+
+
+RESULT_NAMES = frozenset().union(*map(_names, (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)))
+"""Names that columns of the input cannot have in results."""
+
 REJECTED_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "row": pl.UInt32,
     "guard": pl.String,

@@ -35,7 +35,7 @@ from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards,
 from oddsengine.detection import tails
 from oddsengine.detection.ids import hexadecimal
 from oddsengine.detection.model_input import IntoModel, read_model
-from oddsengine.detection.question import Sharp
+from oddsengine.detection.question import Sharp, prepare
 from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Verdicts, alone, honour, judge
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
@@ -437,7 +437,7 @@ class Engine:
             for shared, spec in zip(alike.values(), specs, strict=True):
                 seen = fair_prices(
                     g, names.traits, guarded, spec, self._off, referred=shared[0].wanted.referred, needed=where.fair,
-                    board=estimated, ladder=None if spec.model is None else names.hashes(g).ladder,
+                    board=estimated, ladder=None if spec.model is None else names.ladders_of(g, spec.model),
                 )  # fmt: skip
                 if seen.close is not None and spec.standard and spec.model is None:
                     estimates = g, where.fair, seen.close
@@ -706,7 +706,7 @@ class Engine:
             Allow returning an existing `keep` view with more kinds and otherwise equal parameters. It costs
             nothing, and its detection times are those of that view.
         """
-        read_ = None if model is None else read_model(model, self.table())
+        read_ = None if model is None else read_model(model, prepare(self.table(), guards=[]))
         wanted = ViewKey.from_parameters(
             books, sharp, method, commission, kinds, include, read_, min_ev=min_ev, min_profit=min_profit,
             max_hold=max_hold, min_size=min_size, min_middle_ev=min_middle_ev, max_profit=max_profit,

@@ -307,8 +307,9 @@ class View:
             if w.method == CLOSE:
                 estimated, _ = board.estimated(some, guarded.reason, slots, engine.fair)
             hashes, shapes = names.hashes(some.groups), names.forms
+            ladder = None if w.model is None else names.ladders_of(some.groups, w.model)
         # All that the board says is copied: steps go on.
-        seen = fair_prices(some.groups, traits, guarded, mine, off, board=estimated, ladder=hashes.ladder)
+        seen = fair_prices(some.groups, traits, guarded, mine, off, board=estimated, ladder=ladder)
         common = _common(offers(seen, [mine]), [self], Scope.everything(some.groups), hashes, shapes, off)
         prepared = PreparedTable(None, identity, guarded, off, None, {})  # type: ignore[arg-type]
         question = LiveQuestion(**common, prepared=prepared, known=known, slots=slots)

@@ -4,6 +4,7 @@ An outcome is a hash of its ladder, line and side (`outcomes`), which is the sam
 read once for a table or a live board. If a model knows one side of a market of two outcomes, it knows the other.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,11 +18,16 @@ MODEL = "model"
 
 @dataclass(frozen=True, eq=False)
 class ModelPrices:
-    """Probabilities of a model by outcome, in the order of `outcome`; `error` is nan where unknown."""
+    """Probabilities of a model by outcome, in the order of `outcome`; `error` is nan where unknown.
+
+    A live board may decide that an event's teams are the other way round; it then has to hide the event from the model,
+    whose outcomes are those of its `teams`.
+    """
 
     outcome: Words  # see `outcomes`
     prob: Floats  # of winning, given no push
     error: Floats  # standard error of `prob`, in log-odds
+    teams: Mapping[int, tuple[str, str]]  # home and away, normalised, by the hash of the event's id
 
     def fair(self, g: Groups, ladder: Words) -> Fair:
         """Fair prices of a board, or of some of it; `ladder` has the hashes of its ladders."""

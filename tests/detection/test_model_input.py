@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from support.boards import unnumbered
-from support.rows import LA_LIGA, MOMENT, moneyline, prop, row, spread, table, total
+from support.rows import AWAY, HOME, LA_LIGA, MOMENT, moneyline, prop, row, spread, table, total
 
 import oddsengine as oe
 from oddsengine.detection.model_input import winning
@@ -256,6 +256,96 @@ def test_models_that_are_none() -> None:
         oe.find_ev(BOARD, model={"s": [0.5, 0.5]})
     with pytest.raises(oe.OddsError, match=r"model: .* got int"):
         oe.find_ev(BOARD, model=3)  # type: ignore[arg-type]
+
+
+def swapped(books: str) -> pl.DataFrame:
+    """A board of which some books name the teams the other way round."""
+    lines = [total(b, 220.5, 1.9, 1.9) + spread(b, -3.5, 1.9, 1.9) + spread(b, 3.5, 1.9, 1.9) + moneyline(b, 1.9, 1.9)
+             for b in "abc"]  # fmt: skip
+    board = table(*(row for line in lines for row in line))
+    across = pl.col("sportsbook").is_in(list(books))
+    home, away = board["home_team"], board["away_team"]
+    return board.with_columns(
+        home_team=pl.when(across).then(pl.lit(away[0])).otherwise("home_team"),
+        away_team=pl.when(across).then(pl.lit(home[0])).otherwise("away_team"),
+        selection_type=None, team_side=None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("books", ["", "a", "c", "ab", "abc"])
+@pytest.mark.parametrize("teams", [{}, {"home_team": HOME, "away_team": AWAY}, {"home_team": AWAY, "away_team": HOME}])
+def test_a_probability_stays_with_its_team(books: str, teams: dict[str, str]) -> None:
+    board = swapped(books)
+    said = [("moneyline", HOME, None, 0.6), ("point_spread", HOME, -3.5, 0.45), ("point_spread", HOME, 3.5, 0.7)]
+    model = pl.DataFrame(said, ["market_type", "selection", "line", "probability"], orient="row").with_columns(
+        event_id=pl.lit("e"), **({"sport": pl.lit("basketball")} if teams else {}),
+        **{name: pl.lit(team) for name, team in teams.items()},
+    )  # fmt: skip
+    wanted = {(HOME, None): 0.6, (AWAY, None): 0.4, (HOME, -3.5): 0.45, (AWAY, 3.5): 0.55, (HOME, 3.5): 0.7,
+              (AWAY, -3.5): 0.3}  # fmt: skip
+    engine = oe.Engine(guards=[])
+    for book in "abc":  # the board may turn the event when the next book comes
+        engine.step(board.filter(sportsbook=book), MOMENT)
+        view = engine.view(model=model, min_ev=-100.0, kinds=["ev"], keep=True)
+    early = oe.Engine(guards=[])
+    early.step(board.filter(sportsbook="a"), MOMENT)
+    old = early.view(model=model, min_ev=-100.0, kinds=["ev"], keep=True)
+    early.step(board, MOMENT)
+    found = [oe.find_ev(each, model=model, min_ev=-100, guards=[]) for each in (board, board[::-1])]
+    assert [each.height for each in found] == [18, 18]
+    for frame in (*found, view.opportunities().ev, old.opportunities().ev):
+        for bet in frame.iter_rows(named=True):
+            assert bet["fair_probability"] == pytest.approx(wanted[bet["selection"], bet["line"]])
+    assert view.opportunities().ev.height == 18
+    words = model.with_columns(selection=pl.lit("home"), selection_type=pl.lit("home"))
+    if teams:  # home is the model's
+        kept = {HOME: wanted, AWAY: {(AWAY if team == HOME else HOME, line): p for (team, line), p in wanted.items()}}
+        for bet in oe.find_ev(board, model=words, min_ev=-100, guards=[]).iter_rows(named=True):
+            assert bet["fair_probability"] == pytest.approx(kept[teams["home_team"]][bet["selection"], bet["line"]])
+
+
+def test_probabilities_that_contradict_each_other() -> None:
+    board = own()
+    with pytest.raises(oe.OddsError, match=r"prices 1 and 3 are of the same outcome, and p is 0.52 and 0.7"):
+        oe.find_ev(board.with_columns(p=pl.when(pl.int_range(pl.len()) == 2).then(0.7).otherwise("p")), model="p")
+    wrong = outcomes(board).with_columns(probability=pl.lit(0.6))
+    with pytest.raises(
+        oe.OddsError, match=r"model: the probabilities of the outcomes of .*moneyline.* must sum to 1, got 1.2"
+    ):
+        oe.find_ev(board, model=wrong)
+    with pytest.raises(oe.OddsError, match=r"the outcomes of .* must sum to 1, got 1.2"):
+        oe.find_ev(board.with_columns(p=0.6), model="p")
+
+
+def test_events_that_only_the_model_has() -> None:
+    model = outcomes(own())
+    other = model.head(1).with_columns(event_id=pl.lit("typo"), home_team=pl.lit("A"), away_team=pl.lit("B"),
+                                       sport=pl.lit("tennis"), selection=pl.lit("A"))  # fmt: skip
+    with pytest.warns(oe.OddsWarning, match="the model has 1 of 2 events that the prices do not have"):
+        oe.find_ev(own(), model=pl.concat([model, other], how="diagonal"))
+
+
+def test_rows_keep_their_numbers() -> None:
+    model = outcomes(own()).head(3)
+    model = model.with_columns(probability=pl.Series([None, 0.48, 7.0]))
+    with pytest.raises(oe.OddsError, match="model row 3: probability must be above 0"):
+        oe.find_ev(BOARD, model=model)
+    with pytest.raises(oe.OddsError, match=r"model row 2 .*Nobody"):
+        oe.find_ev(BOARD, model=model.head(2).with_columns(selection=pl.lit("Nobody")))
+
+
+def test_a_matrix_is_of_soccer() -> None:
+    with pytest.raises(oe.OddsError, match="matrices of scores are for soccer, and event 'e' is basketball"):
+        oe.find_ev(BOARD, model={"e": GRID})
+
+
+def test_a_push_that_nobody_knows() -> None:
+    board = table(total("a", 220.0, 2.1, 1.8), total("b", 220.5, 2.1, 1.8)).with_columns(p=pl.lit(0.5))
+    found = oe.find_ev(board, model="p", min_ev=-100, guards=[])
+    whole = found.filter(line=220.0)
+    assert whole["push_probability"].is_null().equals(whole["ev_per_stake"].is_null())
+    half = found.filter(line=220.5)
+    assert half["ev_per_stake"].equals(half["ev_percentage"].alias("ev_per_stake"))
 
 
 def test_a_price_without_a_probability_takes_that_of_its_outcome() -> None:
