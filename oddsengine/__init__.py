@@ -33,6 +33,7 @@ from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarn
 if TYPE_CHECKING:
     from oddsengine import plot
     from oddsengine.backtesting import audit, calibrate, scan_history
+    from oddsengine.backtesting.graded import GRADED_SCHEMA, Graded, grade
     from oddsengine.backtesting.prices import PRICE_HISTORY_SCHEMA, price_history
     from oddsengine.backtesting.scan import SCAN_SCHEMA
     from oddsengine.backtesting.strategy import TRADES_SCHEMA, Backtest, Strategy, Trader, backtest
@@ -78,6 +79,7 @@ __all__ = [
     "EV_SCHEMA",
     "FAIR_COLUMNS",
     "FUTURES_SCHEMA",
+    "GRADED_SCHEMA",
     "GUARDS",
     "LOW_HOLD_SCHEMA",
     "MIDDLES_SCHEMA",
@@ -93,6 +95,7 @@ __all__ = [
     "Futures",
     "FuturesBoard",
     "FuturesField",
+    "Graded",
     "OddsError",
     "OddsExpr",
     "OddsTable",
@@ -135,6 +138,7 @@ __all__ = [
     "format_fractional",
     "fractional_to_decimal",
     "free_bet",
+    "grade",
     "hedge",
     "hold",
     "kelly",
@@ -166,6 +170,7 @@ __all__ = [
 # Imported on first use: importing all of them takes as long as importing numpy.
 _MODULES = {
     "backtesting": "audit calibrate scan_history",
+    "backtesting.graded": "GRADED_SCHEMA Graded grade",
     "backtesting.prices": "PRICE_HISTORY_SCHEMA price_history",
     "backtesting.scan": "SCAN_SCHEMA",
     "backtesting.strategy": "Backtest Strategy TRADES_SCHEMA Trader backtest",

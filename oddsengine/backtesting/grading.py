@@ -10,7 +10,7 @@ from oddsengine import catalog
 from oddsengine.backtesting.closes import CLOSE_S
 from oddsengine.columns import Floats
 from oddsengine.detection.question import hashes, prepare
-from oddsengine.history.closing_consensus import closing_logits, votes_at
+from oddsengine.history.closing_consensus import closing_logits, fresh, votes_at
 from oddsengine.pricing import close as fair_close
 from oddsengine.query.values import league_id
 from oddsengine.staking.outcomes import profits, settle, settled
@@ -19,6 +19,9 @@ from oddsengine.tables.frames import IntoFrame, to_polars
 
 THRESHOLDS = (0.0, 1.0, 2.0, 3.0, 5.0)
 """EV in percent: a price is graded when it first reaches each threshold."""
+
+TOO_FEW = "too few other books at the close"
+"""Why a bet whose event closed has no EV at the close."""
 
 SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "t": pl.Int64,  # unix seconds
@@ -166,6 +169,41 @@ def closing_evs(bets: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.
     return out
 
 
+def own_closing(bets: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> pl.DataFrame:
+    """Return the closing odds of each bet at its own book, null without, as `closing_odds`, and three flags.
+
+    `readable`: the wording of the bet is an outcome of a market. `market`: any book quoted the market at the close, on
+    any line. `book`: its own book did.
+    """
+    here = located_prices(bets, table).select("ladder", "threshold_", "side", book=_book_ids(bets))
+    if closes is None or not closes.height:
+        nothing = pl.lit(value=False)
+        return here.select(
+            closing_odds=pl.lit(None, pl.Float64), readable=pl.col("ladder") != 0, market=nothing, book=nothing
+        )  # fmt: skip
+    last = fresh(closes)
+    there = located_prices(last, table).select(
+        "ladder", "threshold_", "side", book=_book_ids(last), odds=last["odds_decimal"], seen=last["last_seen_at"]
+    )
+    there = there.filter(pl.col("ladder") != 0)
+    on = ["ladder", "threshold_", "side", "book"]
+    prices = there.sort("seen", "odds", descending=True).unique(on, keep="first").select(*on, closing_odds="odds")
+    flags = {"market": ["ladder"], "book": ["ladder", "book"]}
+    joined = here.join(prices, on=on, how="left", maintain_order="left")
+    for name, columns in flags.items():
+        quoted = there.select(columns).unique().with_columns(pl.lit(value=True).alias(f"has_{name}"))
+        joined = joined.join(quoted, on=columns, how="left", maintain_order="left")
+    return joined.select(
+        "closing_odds",
+        readable=pl.col("ladder") != 0,
+        **{name: pl.col(f"has_{name}").fill_null(value=False) for name in flags},
+    )
+
+
+def _book_ids(rows: pl.DataFrame) -> pl.Series:
+    return _ids(rows, "sportsbook", "sportsbook", lambda book, _: catalog.book(book).id)
+
+
 def placed_before(bets: pl.DataFrame) -> pl.Series:
     """Return whether each bet was placed before the start of its event."""
     return (~bets["is_live"] & (bets["event_start_time"] > bets["placed_at"])).fill_null(value=False)
@@ -186,18 +224,23 @@ def why_no_close(closes: pl.DataFrame | None, closing: pl.Expr) -> pl.Expr:
         .then(pl.lit("placed after the start"))
         .when(~pl.col("event_id").is_in(closed))
         .then(pl.lit(f"no snapshot in the {CLOSE_S // 60} minutes before the start"))
-        .otherwise(pl.lit("too few other books at the close"))
+        .otherwise(pl.lit(TOO_FEW))
     )
 
 
 def bet_gains(bets: pl.DataFrame, scores: Mapping[str, tuple[float, float]]) -> Floats:
     """Return the profit per unit staked by final scores; nan if undetermined."""
+    return profits(bet_shares(bets, scores), bets["net_odds"].to_numpy())
+
+
+def bet_shares(bets: pl.DataFrame, scores: Mapping[str, tuple[float, float]]) -> Floats:
+    """Return the share of each stake won or lost by final scores, from -1 to 1; nan if undetermined."""
     if not bets.height:
         return np.empty(0)
     table = bet_table(bets)
     nothing = (np.nan, np.nan)
     home, away = np.array([scores.get(event, nothing) for event in bets["event_id"].to_list()], np.float64).T
-    return profits(settled(table, home, away), bets["net_odds"].to_numpy())
+    return settled(table, home, away)
 
 
 def final_scores(results: IntoFrame | None) -> dict[str, tuple[float, float]]:

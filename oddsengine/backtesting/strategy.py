@@ -34,7 +34,7 @@ from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.grading import bet_gains, closing_evs, final_scores, why_no_close
 from oddsengine.backtesting.replay import cadence, check_books, engine_of, source, span, steps
-from oddsengine.backtesting.summary import BacktestSummary
+from oddsengine.backtesting.summary import BacktestSummary, counts, event_codes, returned
 from oddsengine.board.facts import moments_of
 from oddsengine.columns import SECOND, Floats
 from oddsengine.detection.finders import check_number
@@ -450,14 +450,9 @@ class Backtest:
         """Summary figures; printed, one per line."""
         bets = self.bets
         settled = bets.drop_nulls("gain")
-        events = _codes(settled)
-        n = int(events.max(initial=-1)) + 1
-        stakes, gains = settled["stake"].to_numpy(), settled["gain"].to_numpy()
-        # Sums within events suffice; a row per event and a column per bet would be mostly empty.
-        won = np.bincount(events, stakes * gains, n) if n else np.empty(0)
-        staked = np.bincount(events, stakes, n) if n else np.empty(0)
-        result = scoring.returns(staked[:, None], (won / np.maximum(staked, 1e-300))[:, None], seed=0)
-        close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), np.zeros(bets.height, int), _codes(bets), 1)
+        stakes = settled["stake"].to_numpy()
+        result = returned(event_codes(settled), stakes, settled["gain"].to_numpy())
+        close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), np.zeros(bets.height, int), event_codes(bets), 1)
         path = np.concatenate([[self.bankroll], self.equity()["bankroll"].to_numpy()])
         status = dict(self.trades["status"].value_counts().iter_rows())
         reasons = self.trades.filter(status="rejected")["reason"].value_counts(sort=True)
@@ -468,7 +463,7 @@ class Backtest:
             float(close.error[0]),
             settled.filter(graded_by="score").height, settled.filter(graded_by="close").height,
             float(scoring.drawdown(np.maximum(path, 1e-9)).max()),
-            _counts(bets["no_close"]), _counts(bets["no_result"]), self.cadence_s, self.cadence_s > ANSWER_S,
+            counts(bets["no_close"]), counts(bets["no_result"]), self.cadence_s, self.cadence_s > ANSWER_S,
         )  # fmt: skip
 
     def by(self, column: str) -> pl.DataFrame:
@@ -484,8 +479,8 @@ class Backtest:
         groups = bets[column].cast(pl.String).fill_null("").unique().sort()
         place = {name: at for at, name in enumerate(groups.to_list())}
         of = np.array([place[name] for name in bets[column].cast(pl.String).fill_null("").to_list()], np.int64)
-        ev = means(bets["ev"].to_numpy(), of, _codes(bets), len(place))
-        close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), of, _codes(bets), len(place))
+        ev = means(bets["ev"].to_numpy(), of, event_codes(bets), len(place))
+        close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), of, event_codes(bets), len(place))
         frame = pl.DataFrame(
             {
                 column: groups,
@@ -499,15 +494,6 @@ class Backtest:
         if column == "hours":
             return frame.sort(pl.col("hours").replace_strict(_HOUR_NAMES, range(len(_HOUR_NAMES)), default=-1))
         return frame.sort("graded", "bets", column, descending=[True, True, False])
-
-
-def _codes(bets: pl.DataFrame) -> Any:
-    """Return the events of bets as codes from 0."""
-    return np.unique(bets["event_id"].fill_null("").to_numpy(), return_inverse=True)[1]
-
-
-def _counts(reasons: pl.Series) -> dict[str, int]:
-    return dict(reasons.drop_nulls().value_counts(sort=True).iter_rows())
 
 
 def _mean(column: pl.Series) -> float:
