@@ -111,7 +111,9 @@ def read_bets(bets: IntoFrame | str | os.PathLike[str], columns: Mapping[str, st
     blank = [pl.lit(None, pl.String).alias(name) for name in _TEXTS if name not in frame.columns]
     frame = _with_lines(frame.with_columns(blank)).with_columns(
         pl.col("sportsbook", "market_type", "selection").fill_null(UNKNOWN),
-        event_id=pl.coalesce("event_id", pl.format("bet {}", number)),
+        event_id=pl.coalesce(
+            "event_id", "event_name", pl.format("{} v {}", "home_team", "away_team"), pl.format("bet {}", number)
+        ),
     )
     for name in ("event_start_time", "placed_at", "event_date"):
         column = frame[name] if name in frame.columns else pl.repeat(None, frame.height, dtype=TIME, eager=True)

@@ -115,16 +115,17 @@ class Graded:
         one is kept as `..._given`.
     stakes
         The stakes of the bets in money.
+    events
+        Their events, by which errors are clustered: the history's id, or what the bet says.
     """
 
     bets: pl.DataFrame
     stakes: Floats
+    events: pl.Series
 
     def summary(self) -> GradedSummary:
         """Summary figures; printed, one per line."""
-        bets = self.bets.with_columns(
-            event_id=pl.coalesce("history_event_id", pl.format("bet {}", pl.int_range(pl.len())))
-        )
+        bets = self.bets.with_columns(event_id=self.events)
         event, one = event_codes(bets), np.zeros(bets.height, np.int64)
         value = bets["clv"].fill_null(np.nan).to_numpy()
         clv, beat, close = (
@@ -141,7 +142,7 @@ class Graded:
         result = returned(event_codes(settled), stakes, gains)
         share = settled["result"].replace_strict({name: of[0] for name, of in RESULTS.items()}, return_dtype=pl.Float64)
         return GradedSummary(
-            bets.height, bets["event_id"].n_unique(), int(clv.size[0]), float(clv.mean[0]), float(clv.error[0]),
+            bets.height, self.events.n_unique(), int(clv.size[0]), float(clv.mean[0]), float(clv.error[0]),
             float(beat.mean[0]), int(close.size[0]), float(close.mean[0]), float(close.error[0]), settled.height,
             int((share > 0.0).sum()), int((share < 0.0).sum()), int((share == 0.0).sum()), float(stakes.sum()),
             float(settled["profit"].sum()), result.rate, result.error,
@@ -228,7 +229,9 @@ def grade(
     closed = closes.take_closed(everything=True)
     own = given.closing_odds if closing_odds == "bets" else np.full(table.height, np.nan)
     table = _with_results(_with_closes(table, closed, own, engine.fair), given, scores)
-    return Graded(_joined(given.given, table.select(*GRADED_SCHEMA)), table["stake"].to_numpy())
+    day = pl.coalesce("event_date", "event_start_time").dt.date().cast(pl.String).fill_null("")
+    said = table.select(pl.coalesce("history_event_id", pl.format("{} {}", "event_id", day))).to_series()
+    return Graded(_joined(given.given, table.select(*GRADED_SCHEMA)), table["stake"].to_numpy(), said)
 
 
 def _with_closes(

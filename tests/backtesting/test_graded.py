@@ -116,6 +116,11 @@ def test_errors_are_clustered_by_event() -> None:
     mean = sum(map(sum, values)) / 3
     squares = sum(sum(x - mean for x in event) ** 2 for event in values)
     assert s.clv_error == pytest.approx((2 / 1 * squares) ** 0.5 / 3)
+    absent = [
+        {"event_id": None, "event_name": "Heat @ Bulls", "Date": day, "result": "won"}
+        for day in ("2026-03-01", "2026-03-01", "2026-03-02")
+    ]
+    assert oe.grade([{**BET, **each} for each in absent], PAST).summary().events == 2
 
 
 def test_commission_of_exchanges_counts() -> None:
