@@ -332,54 +332,71 @@ def _usual(said: Mapping[tuple[str, ...], int]) -> tuple[str, ...]:
     return max(said, key=lambda texts: (sum(map(bool, texts)), said[texts]))
 
 
-def find_events(bets: pl.DataFrame, events: list[Event]) -> tuple[list[Event | None], list[bool], list[str | None]]:
-    """Return the event of each bet, whether it names home and away the other way round, and why there is none."""
-    by_id = {event.id: event for event in events}
-    by_pair: dict[Spelling, list[Event]] = {}
-    for event in events:
-        if event.home and event.away:
-            by_pair.setdefault((event.home, event.away), []).append(event)
-    memory: dict[Any, tuple[Event | None, bool, str | None]] = {}
-    found = []
+_Scored = tuple[float, bool, Event]  # likeness of the teams, whether swapped, and the game
+
+
+class FoundEvent(NamedTuple):
+    """The event of a bet."""
+
+    event: Event | None
+    turned: bool = False  # the bet names home and away the other way round
+    missing: str | None = None  # why there is none
+
+
+def find_events(bets: pl.DataFrame, events: Iterable[Event]) -> list[FoundEvent]:
+    """Find the event of each bet."""
+    index = _EventIndex(events)
     columns = ("event_id", "event_name", "home_team", "away_team", "event_start_time", "event_date", "placed_at")
-    for key in bets.select(columns).iter_rows():
-        if key not in memory:
-            memory[key] = _event_of(key, by_id, by_pair)
-        found.append(memory[key])
-    return [each[0] for each in found], [each[1] for each in found], [each[2] for each in found]
+    said = bets.select(columns).rows()
+    found = {key: index.find(*key) for key in dict.fromkeys(said)}
+    return [found[key] for key in said]
 
 
-def _event_of(
-    key: tuple[Any, ...], by_id: Mapping[str, Event], by_pair: Mapping[Spelling, list[Event]]
-) -> tuple[Event | None, bool, str | None]:
-    ident, name, home, away, start, day, placed = key
-    pair = (home, away) if home and away else teams_of(name or "") or teams_of(ident)
-    if ident in by_id:
-        event = by_id[ident]
-        turned = (
-            bool(pair and event.home and event.away)
-            and fit((event.sport, event.league), (event.home, event.away), pair)[1]
-        )
-        return event, turned, None
-    if pair is None:
-        return None, False, "event not in the history"
-    scored = []
-    for games in by_pair.values():
-        score, turned = _likeness(games[0], pair)
-        if score >= THRESHOLD:
-            scored += [(score, turned, game) for game in games]
-    if not scored:
-        return None, False, "teams not in the history"
-    right = [each for each in scored if _is_then(each[2], start, day, placed)]
-    if not right:
-        return None, False, "no game of these teams at that time in the history"
-    best = max(score for score, _, _ in right)
-    right = [each for each in right if each[0] >= best - _TIE]
-    if len(right) > 1 and (one := _nearest(right, start, day, placed)) is not None:
-        right = [one]
-    if len(right) > 1:
-        return None, False, "several games of these teams: a time would tell which"
-    return right[0][2], right[0][1], None
+class _EventIndex:
+    """Events by id, by teams and by day."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self._by_id = {event.id: event for event in events}
+        self._by_pair: dict[Spelling, list[Event]] = {}
+        self._by_day: dict[date | None, list[Event]] = {}
+        for event in self._by_id.values():
+            if event.home and event.away:
+                self._by_pair.setdefault((event.home, event.away), []).append(event)
+                self._by_day.setdefault(event.start and event.start.date(), []).append(event)
+
+    def find(
+        self, ident: str, name: str | None, home: str | None, away: str | None, start: datetime | None,
+        day: datetime | None, placed: datetime | None,
+    ) -> FoundEvent:  # fmt: skip
+        """Find the event that a bet means by what it says."""
+        pair = (home, away) if home and away else teams_of(name or "") or teams_of(ident)
+        if ident in self._by_id:
+            event = self._by_id[ident]
+            teams = event.home and event.away
+            return FoundEvent(event, turned=pair is not None and bool(teams) and _likeness(event, pair)[1])
+        if pair is None:
+            return FoundEvent(None, missing="event not in the history")
+        right = [each for each in self._alike(pair, start or day) if _is_then(each[2], start, day, placed)]
+        if not right:
+            other = any(_likeness(games[0], pair)[0] >= THRESHOLD for games in self._by_pair.values())
+            why = "no game of these teams at that time in the history" if other else "teams not in the history"
+            return FoundEvent(None, missing=why)
+        best = max(score for score, _, _ in right)
+        right = [each for each in right if each[0] >= best - _TIE]
+        if len(right) > 1 and (one := _nearest(right, start, day, placed)) is not None:
+            right = [one]
+        if len(right) > 1:
+            return FoundEvent(None, missing="several games of these teams: a time would tell which")
+        return FoundEvent(right[0][2], right[0][1])
+
+    def _alike(self, pair: Spelling, near: datetime | None) -> list[_Scored]:
+        """Return the games of two teams, of all days or those around a time, with scores."""
+        events: Iterable[Event] = self._by_id.values()
+        if near is not None:
+            days = [near.date() + timedelta(days=away) for away in (-1, 0, 1)]
+            events = [event for day in (*days, None) for event in self._by_day.get(day, [])]
+        scored = [(*_likeness(event, pair), event) for event in events if event.home and event.away]
+        return [each for each in scored if each[0] >= THRESHOLD]
 
 
 def _likeness(game: Event, pair: Spelling) -> tuple[float, bool]:
@@ -421,9 +438,6 @@ def _days(game: Event) -> tuple[date, ...]:
     return ids.day_of(game.league, game.start), game.start.date()
 
 
-_Scored = tuple[float, bool, Event]
-
-
 def _nearest(
     games: list[_Scored], start: datetime | None, day: datetime | None, placed: datetime | None
 ) -> _Scored | None:
@@ -444,11 +458,12 @@ def _least(games: list[_Scored], gaps: list[timedelta]) -> _Scored | None:
     return games[gaps.index(least)] if gaps.count(least) == 1 else None
 
 
-def on_events(bets: pl.DataFrame, events: Iterable[Event | None], turned: Iterable[bool]) -> pl.DataFrame:
+def on_events(bets: pl.DataFrame, found: Iterable[FoundEvent]) -> pl.DataFrame:
     """Return bets with the id, teams and start of their events, and their outcomes named by these teams."""
-    rows = []
-    for row, event, swap in zip(bets.iter_rows(named=True), events, turned, strict=True):
-        rows.append(row if event is None else {**row, **_moved(row, event, swap=swap)})
+    rows = [
+        row if of.event is None else {**row, **_moved(row, of.event, swap=of.turned)}
+        for row, of in zip(bets.iter_rows(named=True), found, strict=True)
+    ]
     return pl.DataFrame(rows, schema=bets.schema) if rows else bets
 
 

@@ -218,13 +218,13 @@ def grade(
             closes.follow(now)
             events.follow()
             tick(now)
-    found, turned, missing = find_events(given.table, events.take())
-    table = on_events(given.table, found, turned)
+    found = find_events(given.table, events.take())
+    table = on_events(given.table, found)
     before = pl.col("event_start_time") - pl.duration(microseconds=1)
     table = table.with_columns(
         placed_at=pl.coalesce("placed_at", before),
-        history_event_id=pl.Series([None if event is None else event.id for event in found], dtype=pl.String),
-        missing=pl.Series(missing, dtype=pl.String),
+        history_event_id=pl.Series([of.event and of.event.id for of in found], dtype=pl.String),
+        missing=pl.Series([of.missing for of in found], dtype=pl.String),
     )
     closed = closes.take_closed(everything=True)
     own = given.closing_odds if closing_odds == "bets" else np.full(table.height, np.nan)

@@ -21,8 +21,8 @@ def game(ident: str = "e1", start: datetime | None = NIGHT, home: str = "Lakers"
 
 def found(events: list[Event], **bet: Any) -> tuple[str | None, bool, str | None]:
     table = read_bets([{**BET, "event_id": "mine", **bet}], None).table
-    (event,), (turned,), (why,) = find_events(table, events)
-    return event and event.id, turned, why
+    (of,) = find_events(table, events)
+    return of.event and of.event.id, of.turned, of.missing
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_the_time_tells_games_of_the_same_teams_apart() -> None:
 def test_outcomes_are_named_by_the_teams_of_the_history() -> None:
     def selection(text: str, **bet: Any) -> tuple[str, str | None]:
         bets = read_bets([{**BET, "selection": text, **bet}], None).table
-        moved = on_events(bets, [game()], [find_events(bets, [game()])[1][0]])
+        moved = on_events(bets, find_events(bets, [game()]))
         return moved.select("selection", "selection_type").row(0)
 
     assert selection("Los Angeles Lakers") == ("Lakers", None)

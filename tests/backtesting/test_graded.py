@@ -130,7 +130,9 @@ def test_commission_of_exchanges_counts() -> None:
     net = 1.0 + 1.1 * (1.0 - commission)
     assert row["profit"].item() == pytest.approx(net - 1.0)
     assert row["ev_at_close"].item() == pytest.approx(net * FAIR - 1.0)
-    assert graded({**BET, "net_odds": 2.0, "result": "won"})["profit"].item() == 1.0
+    own = graded({**BET, "net_odds": 2.0, "result": "won"}).row(0, named=True)
+    assert (own["profit"], own["ev_at_close"]) == (1.0, pytest.approx(2.0 * FAIR - 1.0))
+    assert own["clv"] == pytest.approx(2.1 / 1.9 - 1.0)  # odds against odds, both before commission
 
 
 def test_closing_odds_of_the_bets_count_only_if_asked_for() -> None:
