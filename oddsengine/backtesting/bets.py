@@ -27,7 +27,7 @@ from oddsengine.board.facts import moments_of
 from oddsengine.board.names import Names
 from oddsengine.columns import NO_TIME, Floats
 from oddsengine.identity.layout import BOOK_BITS, ON
-from oddsengine.identity.wording import WORDING
+from oddsengine.identity.wording import WORDING, Bools
 from oddsengine.live.engine import Engine
 from oddsengine.matching import ids, names
 from oddsengine.matching.index import Spelling, fit
@@ -60,8 +60,8 @@ RESULTS: dict[str, tuple[float, tuple[str, ...]]] = {
 }
 """Results by name: the share of the stake that is won or lost, and other words for it."""
 
-_OPEN = {"pending": "not settled", "open": "not settled", "unsettled": "not settled", "cashed out": "cashed out",
-         "cash out": "cashed out", "cashout": "cashed out"}  # fmt: skip
+_OPEN = ("pending", "open", "unsettled")  # then the score counts
+_CASHED_OUT = ("cashed out", "cash out", "cashout")
 _WORDS = {word: name for name, (_, words) in RESULTS.items() for word in (name, *words)}
 UNKNOWN = "unknown"
 """In place of a text that a bet does not have."""
@@ -83,7 +83,7 @@ class Bets(NamedTuple):
     table: pl.DataFrame  # an odds table with `placed_at`, `event_date`, `event_name`, `stake` and `net_odds`
     closing_odds: Floats  # decimal, as given; nan if not
     share: Floats  # of the stake that was won or lost, as given; nan if not
-    pending: pl.Series  # why the given result has no share
+    cashed_out: Bools  # before the result, which therefore has no share
 
 
 class Event(NamedTuple):
@@ -124,7 +124,7 @@ def read_bets(bets: IntoFrame | str | os.PathLike[str], columns: Mapping[str, st
         )
     table = pl.DataFrame(bet_table(frame)) if frame.height else pl.DataFrame(schema=ODDS_SCHEMA)
     stake = _numbers(frame, "stake", 0.0) if "stake" in frame.columns else np.ones(frame.height)
-    pending, share = _settled(frame)
+    share, cashed = _settled(frame)
     extra = {name: frame[name] for name in ("placed_at", "event_date", "event_name")}
     net = _net(table) if "net_odds" not in frame.columns else _numbers(frame, "net_odds", 1.0)
     return Bets(
@@ -132,7 +132,7 @@ def read_bets(bets: IntoFrame | str | os.PathLike[str], columns: Mapping[str, st
         table.with_columns(**extra, stake=pl.Series(stake), net_odds=pl.Series(net)),
         _closing(frame),
         share,
-        pending,
+        cashed,
     )
 
 
@@ -258,21 +258,21 @@ def _closing(frame: pl.DataFrame) -> Floats:
     return out
 
 
-def _settled(frame: pl.DataFrame) -> tuple[pl.Series, Floats]:
-    """Return why given results have no share, and the shares of the others; nan without."""
+def _settled(frame: pl.DataFrame) -> tuple[Floats, Bools]:
+    """Return the shares of given results, nan without, and whether bets were cashed out."""
     share = np.full(frame.height, np.nan)
-    pending: list[str | None] = [None] * frame.height
+    cashed = np.zeros(frame.height, bool)
     texts = frame["result"].cast(pl.String).to_list() if "result" in frame.columns else []
     for at, text in enumerate(texts):
         word = " ".join(re.split(r"[\s_\-]+", (text or "").strip().lower()))
         if word in _WORDS:
             share[at] = RESULTS[_WORDS[word]][0]
-        elif word in _OPEN:
-            pending[at] = _OPEN[word]
-        elif word:
-            allowed = ", ".join((*RESULTS, *dict.fromkeys(_OPEN)))
+        elif word in _CASHED_OUT:
+            cashed[at] = True
+        elif word and word not in _OPEN:
+            allowed = ", ".join((*RESULTS, _CASHED_OUT[0], *_OPEN))
             raise OddsError(f"bet {at + 1}: result must be one of {allowed}, or empty, got {text!r}")
-    return pl.Series(pending, dtype=pl.String), share
+    return share, cashed
 
 
 # ---- events ----
@@ -314,10 +314,7 @@ class HistoryEvents:
         for wording in self._names.wordings:
             ident, *about = (wording[place] or "" for place in at)
             said.setdefault(ident, Counter())[tuple(about)] += 1
-        # Most of what names the teams at all.
-        texts = {
-            ident: max(each, key=lambda about: (sum(map(bool, about)), each[about])) for ident, each in said.items()
-        }
+        texts = {ident: _usual(each) for ident, each in said.items()}
         starts = moments_of(self._start).to_list()
         for code, ident in enumerate(self._names.events[: len(starts)]):
             sport, league, home, away = texts.get(ident, ("",) * 4)

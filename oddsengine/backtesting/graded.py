@@ -277,8 +277,8 @@ def _with_closes(
 def _with_results(bets: pl.DataFrame, given: Bets, scores: Mapping[str, tuple[float, float]]) -> pl.DataFrame:
     """Add results and profits to bets: by their own results, else by the score."""
     ours = ~np.isnan(given.share)
-    pending = given.pending.is_not_null()
-    by_score = np.where(pending.to_numpy() | bets["missing"].is_not_null().to_numpy(), np.nan, bet_shares(bets, scores))
+    unknown = given.cashed_out | bets["missing"].is_not_null().to_numpy()
+    by_score = np.where(unknown, np.nan, bet_shares(bets, scores))
     share = np.where(ours, given.share, by_score)
     profit = bets["stake"].to_numpy() * profits(share, bets["net_odds"].to_numpy())
     settled = pl.Series(share).fill_nan(None)
@@ -289,7 +289,7 @@ def _with_results(bets: pl.DataFrame, given: Bets, scores: Mapping[str, tuple[fl
         profit=pl.Series(profit, dtype=pl.Float64).fill_nan(None),
         no_result=pl.when(settled.is_null()).then(
             pl.coalesce(
-                given.pending, "missing",
+                pl.when(pl.Series(given.cashed_out)).then(pl.lit("cashed out")), "missing",
                 pl.when(scored).then(pl.lit("not settled by the score")).otherwise(pl.lit("no score")),
             )
         ),

@@ -126,7 +126,7 @@ def test_outcomes_are_named_by_the_teams_of_the_history() -> None:
         ({"stake": "-1"}, "bet 2: stake must be a number of at least 0, got '-1'"),
         ({"net_odds": "0.5"}, "bet 2: net_odds must be a number of at least 1, got '0.5'"),
         ({"placed_at": "noon"}, "bet 2: placed_at 'noon' is not a time: ISO 8601"),
-        ({"result": "maybe"}, "bet 2: result must be one of won, half won, push, half lost, lost, pending"),
+        ({"result": "maybe"}, "bet 2: result must be one of won, half won, push, half lost, lost, cashed out"),
         ({"closing_odds": "x"}, "closing_odds: bet 2: odds_decimal 'x' is not a price"),
         ({"line": "high"}, "bet 2: line 'high' is not a number: 6.5 and 6,5 are accepted"),
     ],

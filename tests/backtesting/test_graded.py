@@ -151,10 +151,10 @@ def test_a_result_of_the_bet_counts_before_the_score() -> None:
     score = pl.DataFrame({"event_id": ["e1"], "home_score": [120], "away_score": [110]})
     words = ["Won", "LOSS", "half_won", "Void", "half lost", None, "pending", "Cashed Out"]
     found = graded(*({**BET, "result": word} for word in words), results=score)
-    assert found["result"].to_list() == ["won", "lost", "half won", "push", "half lost", "won", None, None]
-    assert found["profit"].to_list() == pytest.approx([1.1, -1.0, 0.55, 0.0, -0.5, 1.1, None, None])
-    assert found["settled_by"].to_list() == ["bet"] * 5 + ["score", None, None]
-    assert found["no_result"].to_list() == [None] * 6 + ["not settled", "cashed out"]
+    assert found["result"].to_list() == ["won", "lost", "half won", "push", "half lost", "won", "won", None]
+    assert found["profit"].to_list() == pytest.approx([1.1, -1.0, 0.55, 0.0, -0.5, 1.1, 1.1, None])
+    assert found["settled_by"].to_list() == ["bet"] * 5 + ["score", "score", None]
+    assert found["no_result"].to_list() == [None] * 7 + ["cashed out"]
 
 
 @pytest.mark.parametrize(
