@@ -29,6 +29,7 @@ COMMANDS = {
     "archive": "write tapes as Parquet, a Delta table that polars, DuckDB, Dask and Spark read",
     "compact": "merge the files of each past day and sport of an archive into one",
     "clv": "grade past +EV prices by the closing line",
+    "grade": "grade bets that you placed by a history: CLV, EV at the close, results",
     "audit": "compare the EV shown over a history with the close of the other books",
     "calibrate": "fit the constants of the fair price to a history of at least 50 games",
     "feeds": "test the configured feeds, or list unknown market names",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from oddsengine import plot
     from oddsengine.backtesting import audit, calibrate, scan_history
     from oddsengine.backtesting.estimator import FairPrice
+    from oddsengine.backtesting.graded import GRADED_SCHEMA, Graded, grade
     from oddsengine.backtesting.prices import PRICE_HISTORY_SCHEMA, price_history
     from oddsengine.backtesting.scan import SCAN_SCHEMA
     from oddsengine.backtesting.strategy import TRADES_SCHEMA, Backtest, Strategy, Trader, backtest
@@ -79,6 +80,7 @@ __all__ = [
     "EV_SCHEMA",
     "FAIR_COLUMNS",
     "FUTURES_SCHEMA",
+    "GRADED_SCHEMA",
     "GUARDS",
     "LOW_HOLD_SCHEMA",
     "MIDDLES_SCHEMA",
@@ -95,6 +97,7 @@ __all__ = [
     "Futures",
     "FuturesBoard",
     "FuturesField",
+    "Graded",
     "OddsError",
     "OddsExpr",
     "OddsTable",
@@ -137,6 +140,7 @@ __all__ = [
     "format_fractional",
     "fractional_to_decimal",
     "free_bet",
+    "grade",
     "hedge",
     "hold",
     "kelly",
@@ -169,6 +173,7 @@ __all__ = [
 _MODULES = {
     "backtesting": "audit calibrate scan_history",
     "backtesting.estimator": "FairPrice",
+    "backtesting.graded": "GRADED_SCHEMA Graded grade",
     "backtesting.prices": "PRICE_HISTORY_SCHEMA price_history",
     "backtesting.scan": "SCAN_SCHEMA",
     "backtesting.strategy": "Backtest Strategy TRADES_SCHEMA Trader backtest",

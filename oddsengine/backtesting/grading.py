@@ -1,21 +1,27 @@
-"""Value of a price: its EV at the close of the other books (`oddsengine.history.closing_consensus`)."""
+"""Value of prices and bets: EV at the close of the other books (`oddsengine.history.closing_consensus`), and result."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.backtesting.closes import CLOSE_S
+from oddsengine.columns import Floats
 from oddsengine.detection.question import hashes, prepare
-from oddsengine.history.closing_consensus import closing_logits, votes_at
+from oddsengine.history.closing_consensus import closing_logits, fresh, votes_at
 from oddsengine.pricing import close as fair_close
 from oddsengine.query.values import league_id
-from oddsengine.staking.outcomes import profits, settle
+from oddsengine.staking.outcomes import profits, settle, settled
 from oddsengine.staking.stakes import bet_table
+from oddsengine.tables.frames import IntoFrame, to_polars
 
 THRESHOLDS = (0.0, 1.0, 2.0, 3.0, 5.0)
 """EV in percent: a price is graded when it first reaches each threshold."""
+
+TOO_FEW = "too few other books at the close"
+"""Why a bet whose event closed has no EV at the close."""
 
 SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "t": pl.Int64,  # unix seconds
@@ -40,7 +46,7 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 """Columns of the graded prices of an audit."""
 
 
-def grade(
+def grade_shown(
     shown: pl.DataFrame, closes: pl.DataFrame | None, results: pl.DataFrame | None, table: catalog.FairTable
 ) -> pl.DataFrame:
     """Grade prices first shown before the start; returns `SHOWN_SCHEMA`."""
@@ -142,3 +148,114 @@ def _won(shown: pl.DataFrame, results: pl.DataFrame | None) -> pl.Series:
     odds = shown["net_odds"].to_numpy()
     won = (1.0 + profits(gain, odds)) / odds
     return pl.Series(np.where(gain == 0.0, np.nan, won)).fill_nan(None)
+
+
+# ---- bets ----
+
+
+def closing_evs(bets: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> Floats:
+    """Return the EV of each bet at the other books' close, a fraction; nan without one.
+
+    Bets have `net_odds`, `placed_at`, `is_live` and `event_start_time` besides the columns of an odds table. Only those
+    placed before the start have a close.
+    """
+    out = np.full(bets.height, np.nan)
+    at = placed_before(bets).arg_true().to_numpy()
+    if not at.size or closes is None:
+        return out
+    early = bets[at]
+    fair = closing_probabilities(early, closes, table).fill_null(np.nan).to_numpy()
+    out[at] = early["net_odds"].to_numpy() * fair - 1.0
+    return out
+
+
+def own_closing(bets: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> pl.DataFrame:
+    """Return the closing odds of each bet at its own book, null without, as `closing_odds`, and three flags.
+
+    `readable`: the wording of the bet is an outcome of a market. `market`: any book quoted the market at the close, on
+    any line. `book`: its own book did.
+    """
+    here = located_prices(bets, table).select("ladder", "threshold_", "side", book=_book_ids(bets))
+    if closes is None or not closes.height:
+        nothing = pl.lit(value=False)
+        return here.select(
+            closing_odds=pl.lit(None, pl.Float64), readable=pl.col("ladder") != 0, market=nothing, book=nothing
+        )  # fmt: skip
+    last = fresh(closes)
+    there = located_prices(last, table).select(
+        "ladder", "threshold_", "side", book=_book_ids(last), odds=last["odds_decimal"], seen=last["last_seen_at"]
+    )
+    there = there.filter(pl.col("ladder") != 0)
+    on = ["ladder", "threshold_", "side", "book"]
+    prices = there.sort("seen", "odds", descending=True).unique(on, keep="first").select(*on, closing_odds="odds")
+    flags = {"market": ["ladder"], "book": ["ladder", "book"]}
+    joined = here.join(prices, on=on, how="left", maintain_order="left")
+    for name, columns in flags.items():
+        quoted = there.select(columns).unique().with_columns(pl.lit(value=True).alias(f"has_{name}"))
+        joined = joined.join(quoted, on=columns, how="left", maintain_order="left")
+    return joined.select(
+        "closing_odds",
+        readable=pl.col("ladder") != 0,
+        **{name: pl.col(f"has_{name}").fill_null(value=False) for name in flags},
+    )
+
+
+def _book_ids(rows: pl.DataFrame) -> pl.Series:
+    return _ids(rows, "sportsbook", "sportsbook", lambda book, _: catalog.book(book).id)
+
+
+def placed_before(bets: pl.DataFrame) -> pl.Series:
+    """Return whether each bet was placed before the start of its event."""
+    return (~bets["is_live"] & (bets["event_start_time"] > bets["placed_at"])).fill_null(value=False)
+
+
+def why_no_close(closes: pl.DataFrame | None, closing: pl.Expr) -> pl.Expr:
+    """Return why bets have no value at the close (`closing`); null for those that have one."""
+    closed = [] if closes is None else closes["event_id"].unique().to_list()
+    start = pl.col("event_start_time")
+    return (
+        pl.when(closing.is_not_null())
+        .then(None)
+        .when("is_live")
+        .then(pl.lit("bet in play"))
+        .when(start.is_null())
+        .then(pl.lit("no start time"))
+        .when(start <= pl.col("placed_at"))
+        .then(pl.lit("placed after the start"))
+        .when(~pl.col("event_id").is_in(closed))
+        .then(pl.lit(f"no snapshot in the {CLOSE_S // 60} minutes before the start"))
+        .otherwise(pl.lit(TOO_FEW))
+    )
+
+
+def bet_gains(bets: pl.DataFrame, scores: Mapping[str, tuple[float, float]]) -> Floats:
+    """Return the profit per unit staked by final scores; nan if undetermined."""
+    return profits(bet_shares(bets, scores), bets["net_odds"].to_numpy())
+
+
+def bet_shares(bets: pl.DataFrame, scores: Mapping[str, tuple[float, float]]) -> Floats:
+    """Return the share of each stake won or lost by final scores, from -1 to 1; nan if undetermined."""
+    if not bets.height:
+        return np.empty(0)
+    table = bet_table(bets)
+    nothing = (np.nan, np.nan)
+    home, away = np.array([scores.get(event, nothing) for event in bets["event_id"].to_list()], np.float64).T
+    return settled(table, home, away)
+
+
+def final_scores(results: IntoFrame | None) -> dict[str, tuple[float, float]]:
+    """Return the scores of home and away by event; raise `ValueError` if a column is missing."""
+    if results is None:
+        return {}
+    names = {"home_goals": "home_score", "away_goals": "away_score"}
+    results = to_polars(results)
+    frame = results.rename({a: b for a, b in names.items() if a in results.columns and b not in results.columns})
+    missing = {"event_id", "home_score", "away_score"} - set(frame.columns)
+    if missing:
+        raise ValueError(
+            f"results must have the columns event_id, home_score and away_score, got {', '.join(results.columns)}"
+        )
+    scored = frame.drop_nulls(["home_score", "away_score"])
+    return {
+        event: (float(h), float(a)) for event, h, a in scored.select("event_id", "home_score", "away_score").iter_rows()
+    }

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.backtesting.grading import THRESHOLDS, grade
+from oddsengine.backtesting.grading import THRESHOLDS, grade_shown
 from oddsengine.backtesting.replay import check_books, engine_of, source
 from oddsengine.backtesting.shown import collect_shown
 from oddsengine.catalog.fair import FLAGS
@@ -143,7 +143,7 @@ def audit(
         pl.col("event_start_time").to_physical() > (NO_TIME if engine.now is None else micros(engine.now)) + _BEGUN_US
     )
     waiting = prices.filter(waits)["event_id"].n_unique() if prices.height else 0
-    shown = grade(prices.filter(~waits.fill_null(value=False)) if waiting else prices, closes, results, table)
+    shown = grade_shown(prices.filter(~waits.fill_null(value=False)) if waiting else prices, closes, results, table)
     return Audit(shown, calibration(shown, hours), looks, table.name, waiting)
 
 

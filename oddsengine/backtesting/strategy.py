@@ -30,11 +30,11 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.backtesting.calibrations import Fair, fair_by_time
-from oddsengine.backtesting.closes import CLOSE_S, Closes
+from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.formats import History
-from oddsengine.backtesting.grading import closing_probabilities
+from oddsengine.backtesting.grading import bet_gains, closing_evs, final_scores, why_no_close
 from oddsengine.backtesting.replay import cadence, check_books, engine_of, source, span, steps
-from oddsengine.backtesting.summary import BacktestSummary
+from oddsengine.backtesting.summary import BacktestSummary, counts, event_codes, returned
 from oddsengine.board.facts import moments_of
 from oddsengine.columns import SECOND, Floats
 from oddsengine.detection.finders import check_number
@@ -46,8 +46,7 @@ from oddsengine.live.update import Update
 from oddsengine.maths import scoring
 from oddsengine.maths.devig import Method
 from oddsengine.progress import ticking
-from oddsengine.staking.outcomes import profits, settled
-from oddsengine.staking.stakes import bet_table, kelly_portfolio
+from oddsengine.staking.stakes import kelly_portfolio
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import OddsError, successors
@@ -389,7 +388,7 @@ class Trader:
             return
         self._open = [order for order in self._open if order.row["start"] + self._settled_after > now]
         trades = pl.DataFrame([order.row for order in over], schema_overrides=TRADES_SCHEMA)
-        gains = _gains(trades, self._scores)
+        gains = bet_gains(trades, self._scores)
         for order, gain in zip(over, np.nan_to_num(gains).tolist(), strict=True):
             order.released = True
             self.cash += order.row["stake"] * (1.0 + gain)
@@ -415,16 +414,6 @@ def _trade(row: Mapping[str, Any], stake: float, now: int) -> dict[str, Any]:
 def _seen_since(offer: Mapping[str, Any] | None, moment: int) -> bool:
     """Whether a price on the board was seen at a time or later."""
     return offer is not None and offer["last_seen_at"] is not None and micros(offer["last_seen_at"]) >= moment
-
-
-def _gains(trades: pl.DataFrame, scores: Mapping[str, tuple[float, float]]) -> Floats:
-    """Return the profit per unit staked by final scores; nan if undetermined."""
-    if not trades.height:
-        return np.empty(0)
-    table = bet_table(trades)
-    nothing = (np.nan, np.nan)
-    home, away = np.array([scores.get(event, nothing) for event in trades["event_id"].to_list()], np.float64).T
-    return profits(settled(table, home, away), trades["net_odds"].to_numpy())
 
 
 @dataclass(frozen=True)
@@ -461,14 +450,9 @@ class Backtest:
         """Summary figures; printed, one per line."""
         bets = self.bets
         settled = bets.drop_nulls("gain")
-        events = _codes(settled)
-        n = int(events.max(initial=-1)) + 1
-        stakes, gains = settled["stake"].to_numpy(), settled["gain"].to_numpy()
-        # Sums within events suffice; a row per event and a column per bet would be mostly empty.
-        won = np.bincount(events, stakes * gains, n) if n else np.empty(0)
-        staked = np.bincount(events, stakes, n) if n else np.empty(0)
-        result = scoring.returns(staked[:, None], (won / np.maximum(staked, 1e-300))[:, None], seed=0)
-        close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), np.zeros(bets.height, int), _codes(bets), 1)
+        stakes = settled["stake"].to_numpy()
+        result = returned(event_codes(settled), stakes, settled["gain"].to_numpy())
+        close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), np.zeros(bets.height, int), event_codes(bets), 1)
         path = np.concatenate([[self.bankroll], self.equity()["bankroll"].to_numpy()])
         status = dict(self.trades["status"].value_counts().iter_rows())
         reasons = self.trades.filter(status="rejected")["reason"].value_counts(sort=True)
@@ -479,7 +463,7 @@ class Backtest:
             float(close.error[0]),
             settled.filter(graded_by="score").height, settled.filter(graded_by="close").height,
             float(scoring.drawdown(np.maximum(path, 1e-9)).max()),
-            _counts(bets["no_close"]), _counts(bets["no_result"]), self.cadence_s, self.cadence_s > ANSWER_S,
+            counts(bets["no_close"]), counts(bets["no_result"]), self.cadence_s, self.cadence_s > ANSWER_S,
         )  # fmt: skip
 
     def by(self, column: str) -> pl.DataFrame:
@@ -495,8 +479,8 @@ class Backtest:
         groups = bets[column].cast(pl.String).fill_null("").unique().sort()
         place = {name: at for at, name in enumerate(groups.to_list())}
         of = np.array([place[name] for name in bets[column].cast(pl.String).fill_null("").to_list()], np.int64)
-        ev = means(bets["ev"].to_numpy(), of, _codes(bets), len(place))
-        close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), of, _codes(bets), len(place))
+        ev = means(bets["ev"].to_numpy(), of, event_codes(bets), len(place))
+        close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), of, event_codes(bets), len(place))
         frame = pl.DataFrame(
             {
                 column: groups,
@@ -510,15 +494,6 @@ class Backtest:
         if column == "hours":
             return frame.sort(pl.col("hours").replace_strict(_HOUR_NAMES, range(len(_HOUR_NAMES)), default=-1))
         return frame.sort("graded", "bets", column, descending=[True, True, False])
-
-
-def _codes(bets: pl.DataFrame) -> Any:
-    """Return the events of bets as codes from 0."""
-    return np.unique(bets["event_id"].fill_null("").to_numpy(), return_inverse=True)[1]
-
-
-def _counts(reasons: pl.Series) -> dict[str, int]:
-    return dict(reasons.drop_nulls().value_counts(sort=True).iter_rows())
 
 
 def _mean(column: pl.Series) -> float:
@@ -583,8 +558,7 @@ def backtest(
         engine, strategy, bankroll=bankroll, latency_s=latency_s, tolerance=tolerance, settle_hours=settle_hours,
         sparse=cadence_s > ANSWER_S,
     )  # fmt: skip
-    final_scores = results if results is not None else getattr(past, "results", None)
-    scores = {} if final_scores is None else _scores(final_scores)
+    scores = final_scores(results if results is not None else getattr(past, "results", None))
     for event, (home, away) in scores.items():
         trader.settle(event, home, away)
     closes = Closes(engine)
@@ -611,29 +585,14 @@ def _events(history: Any) -> pl.DataFrame:
     return events
 
 
-def _scores(results: IntoFrame) -> dict[str, tuple[float, float]]:
-    names = {"home_goals": "home_score", "away_goals": "away_score"}
-    results = to_polars(results)
-    frame = results.rename({a: b for a, b in names.items() if a in results.columns and b not in results.columns})
-    missing = {"event_id", "home_score", "away_score"} - set(frame.columns)
-    if missing:
-        raise ValueError(
-            f"results must have the columns event_id, home_score and away_score, got {', '.join(results.columns)}"
-        )
-    scored = frame.drop_nulls(["home_score", "away_score"])
-    return {
-        event: (float(h), float(a)) for event, h, a in scored.select("event_id", "home_score", "away_score").iter_rows()
-    }
-
-
 def _graded(
     trades: pl.DataFrame,
     closes: pl.DataFrame | None,
     scores: Mapping[str, tuple[float, float]],
     table: catalog.FairTable,
 ) -> pl.DataFrame:
-    closing = _closing(trades, closes, table)
-    gain = _gains(trades, scores)
+    closing = closing_evs(trades, closes, table)
+    gain = bet_gains(trades, scores)
     by_score = ~np.isnan(gain)
     pushed = trades["push_probability"].fill_null(0.0).to_numpy()
     gain = np.where(by_score, gain, closing * (1.0 - pushed))
@@ -648,46 +607,14 @@ def _graded(
         .then(pl.lit("score"))
         .otherwise(pl.lit("close")),
         profit=pl.col("gain") * pl.col("stake"),
-        no_close=_why_no_close(closes),
+        no_close=why_no_close(closes, pl.col("closing_ev")),
         no_result=pl.when(pl.Series(filled) & pl.col("gain").is_null()).then(
             pl.format(
                 "{}; {}",
                 pl.when(pl.col("event_id").is_in(list(scores)))
                 .then(pl.lit("not settled by the score"))
                 .otherwise(pl.lit("no score")),
-                _why_no_close(closes),
+                why_no_close(closes, pl.col("closing_ev")),
             )
         ),
     )
-
-
-def _why_no_close(closes: pl.DataFrame | None) -> pl.Expr:
-    """Return why trades have no EV at the close; null for those that have one."""
-    closed = [] if closes is None else closes["event_id"].unique().to_list()
-    start = pl.col("event_start_time")
-    return (
-        pl.when(pl.col("closing_ev").is_not_null())
-        .then(None)
-        .when("is_live")
-        .then(pl.lit("bet in play"))
-        .when(start.is_null())
-        .then(pl.lit("no start time"))
-        .when(start <= pl.col("placed_at"))
-        .then(pl.lit("placed after the start"))
-        .when(~pl.col("event_id").is_in(closed))
-        .then(pl.lit(f"no snapshot in the {CLOSE_S // 60} minutes before the start"))
-        .otherwise(pl.lit("too few other books at the close"))
-    )
-
-
-def _closing(trades: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> Floats:
-    """Return the EV of each trade at the other books' close, a fraction; nan without one."""
-    out = np.full(trades.height, np.nan)
-    before = (~trades["is_live"] & (trades["event_start_time"] > trades["placed_at"])).fill_null(value=False)
-    at = before.arg_true().to_numpy()
-    if not at.size or closes is None:
-        return out
-    early = trades[at]
-    fair = closing_probabilities(early, closes, table).fill_null(np.nan).to_numpy()
-    out[at] = early["net_odds"].to_numpy() * fair - 1.0
-    return out

@@ -1,7 +1,13 @@
-"""The summary of a backtest, as figures and in words."""
+"""Summaries of bets, as figures and in words."""
 
 import math
 from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine.columns import Floats, Longs
+from oddsengine.maths import scoring
 
 
 class BacktestSummary(NamedTuple):
@@ -31,19 +37,45 @@ class BacktestSummary(NamedTuple):
 
     def __str__(self) -> str:
         """The figures in words, one per line."""
-        texts = lines(self)
-        width = max(len(name) for name, _ in texts)
-        return "\n".join(f"{name:{width}}  {text}" for name, text in texts)
+        return aligned(lines(self))
+
+
+def aligned(texts: list[tuple[str, str]]) -> str:
+    """Write named texts, one per line."""
+    width = max(len(name) for name, _ in texts)
+    return "\n".join(f"{name:{width}}  {text}" for name, text in texts)
+
+
+def percent(value: float, error: float = math.nan) -> str:
+    """Write a fraction and its standard error in percent."""
+    if math.isnan(value):
+        return "unknown"
+    return f"{value:.2%}" + ("" if math.isnan(error) else f" ± {error:.2%}")
+
+
+def counts(reasons: pl.Series) -> dict[str, int]:
+    """Count texts, most frequent first; null is none."""
+    found = reasons.drop_nulls().value_counts(name="n").sort("n", reasons.name, descending=[True, False])
+    return dict(found.iter_rows())
+
+
+def event_codes(bets: pl.DataFrame) -> Longs:
+    """Return the events of bets as codes from 0."""
+    return np.unique(bets["event_id"].fill_null("").to_numpy(), return_inverse=True)[1]
+
+
+def returned(events: Longs, stakes: Floats, gains: Floats) -> scoring.Return:
+    """Return the profit per unit staked, with errors clustered by event; `gains` are per unit staked."""
+    n = int(events.max(initial=-1)) + 1
+    # Sums within events suffice; a row per event and a column per bet would be mostly empty.
+    won = np.bincount(events, stakes * gains, n) if n else np.empty(0)
+    staked = np.bincount(events, stakes, n) if n else np.empty(0)
+    return scoring.returns(staked[:, None], (won / np.maximum(staked, 1e-300))[:, None], seed=0)
 
 
 def lines(summary: BacktestSummary) -> list[tuple[str, str]]:
     """Format the summary with errors."""
     s = summary
-
-    def percent(value: float, error: float = math.nan) -> str:
-        if math.isnan(value):
-            return "unknown"
-        return f"{value:.2%}" + ("" if math.isnan(error) else f" ± {error:.2%}")
 
     others = {**s.rejected, "not answered": s.waiting, "filled, but unobserved": s.unobserved}
     apart = "unknown" if math.isnan(s.cadence_s) else _span(s.cadence_s)

@@ -7,11 +7,12 @@ import argparse
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from oddsengine.commands import audit, catalog, clv, feeds, keys, mcp, prebuild, price, scan, serve, tape, watch
+from oddsengine.backtesting.bets import BET_COLUMNS
+from oddsengine.commands import audit, catalog, clv, feeds, grade, keys, mcp, prebuild, price, scan, serve, tape, watch
 from oddsengine.commands.layout import printable
 from oddsengine.feeds.reading import ODDS_FORMATS
 from oddsengine.history.clv import GROUPINGS
@@ -49,7 +50,7 @@ def _rates(text: str) -> dict[str, float]:
     return rates
 
 
-def _columns(text: str) -> dict[str, str]:
+def _columns(text: str, schema: Collection[str] = ODDS_SCHEMA, kind: str = "an odds table") -> dict[str, str]:
     """Parse `Bookie=sportsbook,Bet=selection`."""
     columns = {}
     for part in _names(text):
@@ -58,10 +59,15 @@ def _columns(text: str) -> dict[str, str]:
             raise argparse.ArgumentTypeError(f"expected column=name, got {part!r}")
         columns[name.strip()] = target.strip()
     try:
-        check_columns(columns, ODDS_SCHEMA)
+        check_columns(columns, schema, kind)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return columns
+
+
+def _bet_columns(text: str) -> dict[str, str]:
+    """Parse `Bet=selection,Status=result`."""
+    return _columns(text, (*ODDS_SCHEMA, *BET_COLUMNS), "a table of bets")
 
 
 def _sharp(text: str) -> list[str] | dict[str, float]:
@@ -432,6 +438,23 @@ _HISTORY = (
 )
 
 
+def _add_grade(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=grade.grade_command)
+    parser.add_argument("bets", metavar="BETS", help="your bets: a .csv, .parquet, .json, .ndjson or .jsonl file")
+    parser.add_argument("history", metavar="HISTORY", help=f"{_HISTORY}, or seasons of football-data.co.uk")
+    parser.add_argument(
+        "--columns", type=_bet_columns, metavar="A=B,C=D",
+        help="columns of the bets and what they are, such as Bet=selection,Status=result",
+    )  # fmt: skip
+    parser.add_argument(
+        "--closing-odds", choices=("history", "bets"), default="history",
+        help="CLV by the closing odds of the history, or by those of the bets where they have any (default: history)",
+    )  # fmt: skip
+    parser.add_argument("--output", metavar="FILE", help="write the graded bets to this .csv, .parquet or .ndjson file")
+    parser.add_argument("--json", action="store_true", help="the summary as JSON")
+    _add_shared(parser, "--option")
+
+
 def _add_audit(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=audit.audit_command)
     _add_history(parser)
@@ -598,7 +621,8 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "scan": _add_scan, "explain": _add_explain, "markets": _add_markets, "devig": _add_devig, "kelly": _add_kelly,
     "stakes": _add_stakes, "parlay": _add_parlay, "hedge": _add_hedge, "free-bet": _add_free_bet,
     "middle": _add_middle, "record": _add_record, "replay": _add_replay, "archive": _add_archive,
-    "compact": _add_compact, "clv": _add_clv, "audit": _add_audit, "calibrate": _add_calibrate, "feeds": _add_feeds,
+    "compact": _add_compact, "clv": _add_clv, "grade": _add_grade, "audit": _add_audit, "calibrate": _add_calibrate,
+    "feeds": _add_feeds,
     "serve": _add_serve, "mcp": _add_mcp, "watch": _add_watch, "keys": _add_keys, "catalog": _add_catalog,
     "compile": _add_compile,
 }  # fmt: skip

@@ -38,12 +38,16 @@ class Vote(NamedTuple):
 Votes = dict[int, list[Vote]]
 
 
+def fresh(closes: pl.DataFrame) -> pl.DataFrame:
+    """Return the prices that count at the close: those seen shortly before the last snapshot (`look`)."""
+    return closes.filter(pl.col("last_seen_at").to_physical() > pl.col("look") - _VOTE_S * 1_000_000)
+
+
 def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable) -> Votes:
     """Return the books' closing logits by ladder; `closes` are prices with the time of the last snapshot (`look`)."""
     if closes is None or not closes.height:
         return {}
-    fresh = closes.filter(pl.col("last_seen_at").to_physical() > pl.col("look") - _VOTE_S * 1_000_000)
-    prepared = prepare(fresh.drop("look"), [])
+    prepared = prepare(fresh(closes).drop("look"), [])
     identity, g = prepared.identity, prepared.identity.groups
     none = np.full(g.row.size, NO_TIME)
     net = after_commission(g, identity.traits)

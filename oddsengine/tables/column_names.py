@@ -44,16 +44,25 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     DECIMAL: ("decimal_odds",),
     AMERICAN: ("american_odds",),
     ANY_FORMAT: ("price",),
+    # Of bets: see `oddsengine.backtesting.bets`.
+    "placed_at": ("placed", "date_placed", "time_placed", "bet_placed", "bet_date"),
+    "event_date": ("date", "game_date", "match_date"),
+    "event_name": ("matchup",),
+    "stake": ("wager", "risk", "bet_amount", "stake_amount"),
+    "closing_odds": ("closing_line", "closing_price", "close_odds", "closing"),
+    "result": ("bet_result", "settlement"),
 }
 """Common names of columns, by the name in the schema."""
 
 _SEPARATORS = re.compile(r"[\s_.\-]+")
-_DAYS = ("date", "game_date", "match_date")
 _SHOWN = 40  # names of columns in an error
 
 
 def renames(
-    names: Collection[str], schema: Collection[str], columns: Mapping[str, str] | None = None
+    names: Collection[str],
+    schema: Collection[str],
+    columns: Mapping[str, str] | None = None,
+    kind: str = "an odds table",
 ) -> dict[str, str]:
     """Return the new names of the columns that are not named as in the schema.
 
@@ -65,6 +74,8 @@ def renames(
         The names to find.
     columns
         The caller's mapping of names of the table to names of the schema, or to `ANY_FORMAT`.
+    kind
+        What the schema is of, for errors.
 
     Raises
     ------
@@ -77,7 +88,7 @@ def renames(
     {'Bet': 'selection', 'Bookmaker': 'sportsbook', 'Price': 'odds'}
     """
     made = dict(columns or {})
-    check_columns(made, schema)
+    check_columns(made, schema, kind)
     for name in made:
         if name not in names:
             raise ValueError(f"the table has no column {name!r}{_near(name, names)} ({_listed(names)})")
@@ -107,7 +118,7 @@ def renames(
     return made
 
 
-def check_columns(columns: Mapping[str, str], schema: Collection[str]) -> None:
+def check_columns(columns: Mapping[str, str], schema: Collection[str], kind: str = "an odds table") -> None:
     """Raise `ValueError` if a mapping has names that are not in the schema, or one of them twice."""
     known = (*schema, ANY_FORMAT)
     owner: dict[str, str] = {}
@@ -116,7 +127,7 @@ def check_columns(columns: Mapping[str, str], schema: Collection[str]) -> None:
             raise ValueError(f"columns must map names of the table to names of the schema, got {name!r}: {target!r}")
         if target not in known:
             near = _near(target, known) or f"; allowed: {', '.join(known)}"
-            raise ValueError(f"column {name!r} cannot be {target!r}, which is no column of an odds table{near}")
+            raise ValueError(f"column {name!r} cannot be {target!r}, which is no column of {kind}{near}")
         if target in owner:
             raise ValueError(f"columns {owner[target]!r} and {name!r} cannot both be {target}")
         owner[target] = name
@@ -177,7 +188,7 @@ def event_ids(names: Iterable[str]) -> pl.Expr | None:
     names = list(names)
     if not {"home_team", "away_team"} <= set(names):
         return None
-    days = [name for name in names if _folded(name) in map(_folded, _DAYS)]
+    days = [name for name in names if _folded(name) in map(_folded, SYNONYMS["event_date"])]
     parts = [pl.col("home_team").cast(pl.String), pl.col("away_team").cast(pl.String)]
     if "event_start_time" in names:
         parts.insert(0, pl.col("event_start_time").dt.date().cast(pl.String))

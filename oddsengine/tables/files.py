@@ -33,12 +33,17 @@ def read_table(data: bytes, suffix: str, columns: Mapping[str, str] | None = Non
     JSON is a list of rows, or an object with one as `data` or `odds`. `columns` is as for `check_odds`. Invalid rows,
     including unreadable lines, are in `.rejected`. Raises `OddsError` if the data is not an odds table.
     """
-    reader = _READERS.get(suffix.lower())
-    if reader is None:
-        raise OddsError(f"the suffix must be one of {', '.join(READABLE)}")
-    frame, bad = reader(data)
+    frame, bad = read_rows(data, suffix)
     table = check_odds(frame, columns=columns)
     return OddsTable(table, pl.concat([table.rejected, bad]).sort("row"), table.unpriced) if bad.height else table
+
+
+def read_rows(data: bytes, suffix: str) -> _Read:
+    """Parse the contents of a file of any table: its rows as they are, and its invalid lines."""
+    reader = _READERS.get(suffix.lower())
+    if reader is None:
+        raise OddsError(f"the suffix must be one of {', '.join(READABLE)}, got {suffix!r}")
+    return reader(data)
 
 
 def scan_table(path: str, storage_options: Mapping[str, Any] | None, **csv: Any) -> pl.LazyFrame | None:

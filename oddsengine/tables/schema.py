@@ -22,7 +22,7 @@ format of each price, and moves invalid rows to `OddsTable.rejected`. All other 
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeVar, cast
 
 import numpy as np
@@ -229,8 +229,13 @@ def check_odds(frame: IntoFrame, *, columns: Mapping[str, str] | None = None) ->
     )
 
 
-def named(frame: _Frame, columns: Mapping[str, str] | None = None) -> _Frame:
-    """Rename the columns of a table to those of `ODDS_SCHEMA`, as far as their names or the mapping say what they are.
+def named(
+    frame: _Frame,
+    columns: Mapping[str, str] | None = None,
+    schema: Collection[str] = ODDS_SCHEMA,
+    kind: str = "an odds table",
+) -> _Frame:
+    """Rename the columns of a table to those of a schema, as far as their names or the mapping say what they are.
 
     Raises
     ------
@@ -238,10 +243,10 @@ def named(frame: _Frame, columns: Mapping[str, str] | None = None) -> _Frame:
         If a name of the mapping is wrong, or the format of the prices is unclear.
     """
     names: list[str] = frame.collect_schema().names()
-    if not columns and all(name in ODDS_SCHEMA or name in _OWN for name in names):
+    if not columns and all(name in schema or name in _OWN for name in names):
         return frame
     try:
-        new: dict[str, str] = renames(names, ODDS_SCHEMA, columns)
+        new: dict[str, str] = renames(names, schema, columns, kind)
         odds = [*(name for name, target in new.items() if target == ANY_FORMAT), *({ANY_FORMAT} & {*names} - {*new})]
         if odds and not {*_PRICES} & {*names, *new.values()}:
             price = odds[0]

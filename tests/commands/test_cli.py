@@ -38,6 +38,7 @@ from oddsengine.commands import output
 from oddsengine.commands.layout import Column, table, width_of
 from oddsengine.commands.report import csv_text, format_time, plain
 from oddsengine.detection.results import bet
+from oddsengine.simulate.history import seasons
 from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine_cli import COMMANDS, main
 
@@ -747,3 +748,23 @@ def test_a_slow_step_says_so(capsys: pytest.CaptureFixture[str]) -> None:
                 break
             time.sleep(0.01)
     assert err == "oddsengine: reading odds.csv (900 MB) ...\n"
+
+
+def test_grade_prints_the_summary_of_bets(run: Run, tmp_path: Path) -> None:
+    history, bets, written = tmp_path / "E0.csv", tmp_path / "bets.csv", tmp_path / "graded.csv"
+    history.write_bytes(next(seasons(1)).data)
+    bets.write_text("Date,Event,Market,Bet,Odds,Stake\n14/08/2020,West Ham v Chelsea,1X2,West Ham,+120,10\n")
+    words = ("grade", str(bets), str(history), "--columns", "Bet=selection")
+    code, out, err = run(*words)
+    assert (code, err) == (0, "")
+    assert re.search(r"^EV at the close +1\.60%$", out, re.MULTILINE)
+    assert "bets without closing odds: no sportsbook given" in out
+    code, out, _ = run(*words, "--json", "--output", str(written))
+    figures = json.loads(out)
+    assert (code, figures["lost"], figures["profit"], figures["clv"]) == (0, 1, -10.0, None)
+    assert pl.read_csv(written).select("Bet", "result").row(0) == ("West Ham", "lost")
+    code, _, err = run("grade", str(bets), str(history), "--columns", "Bet=pick")
+    assert code == 2
+    assert "column 'Bet' cannot be 'pick', which is no column of a table of bets" in err
+    code, _, err = run("grade", str(tmp_path / "none.csv"), str(history))
+    assert (code, "none.csv" in err) == (2, True)

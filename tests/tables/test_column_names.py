@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oddsengine as oe
+from oddsengine.backtesting.bets import BET_COLUMNS
 from oddsengine.tables.column_names import SYNONYMS, renames
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, check_odds
 
@@ -169,11 +170,13 @@ def test_the_event_of_two_teams_has_their_day() -> None:
 
 
 def test_synonyms_are_of_the_schema_and_of_one_name_each() -> None:
-    assert set(SYNONYMS) <= {*ODDS_SCHEMA, "odds"}
+    assert set(SYNONYMS) <= {*ODDS_SCHEMA, "odds", *BET_COLUMNS}
     words = [word for names in SYNONYMS.values() for word in names]
     assert len(words) == len(set(words))
     assert not set(words) & set(ODDS_SCHEMA)
     assert renames(list(ODDS_SCHEMA), ODDS_SCHEMA) == {}
+    assert not set(BET_COLUMNS) & set(ODDS_SCHEMA)
+    assert renames(["Stake", "Result", "Closing Line"], ODDS_SCHEMA) == {}  # of bets only
 
 
 def test_a_query_is_named_like_a_table() -> None:
