@@ -1,6 +1,7 @@
 """A short view of results: the tables of `oddsengine scan`, for interactive sessions and notebooks."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from oddsengine.commands.layout import Column, printable
 from oddsengine.commands.output import bold, terminal
 from oddsengine.commands.report import ARBITRAGE, EV, LOW_HOLD, MARKETS, MIDDLES, REJECTED, Report, table_text
 from oddsengine.detection.finders import Opportunities
+from oddsengine.staking.stakes import Portfolio
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import successors
 
@@ -18,6 +20,10 @@ _TOLD_BY = {
     "guard": REJECTED, "ev_percentage": EV,  # last: an arbitrage has an EV, too
 }  # fmt: skip
 """The column by which a result is known."""
+_STAKED = replace(
+    EV, title="Stakes", columns=[Column("Stake", right=True), *EV.columns],
+    cells=lambda row: [[f"{row['stake']:.2f}", *cells] for cells in EV.cells(row)],
+)  # fmt: skip
 
 
 class _Part(NamedTuple):
@@ -56,14 +62,14 @@ def _cell(tag: str, column: Column, text: str) -> str:
     return f'<{tag} style="text-align: {"right" if column.right else "left"}">{escape(printable(text))}</{tag}>'
 
 
-def show(result: IntoFrame | Opportunities, rows: int = 20) -> ShortView:
+def show(result: IntoFrame | Opportunities | Portfolio, rows: int = 20) -> ShortView:
     """Show a result in the columns that matter, as `oddsengine scan` does.
 
     Parameters
     ----------
     result
         A result of `find_ev`, `find_arbitrage`, `find_low_hold`, `find_middles`, `find_all`, `markets` or `rejected`,
-        filtered and sorted as you like; it must have their columns.
+        filtered and sorted as you like; it must have their columns. Or the `Portfolio` of such bets.
     rows
         How many rows to show of each kind; 0 is all.
 
@@ -95,6 +101,8 @@ def show(result: IntoFrame | Opportunities, rows: int = 20) -> ShortView:
     """
     if not isinstance(rows, int) or rows < 0:
         raise ValueError(f"rows must be a whole number of 0 or more, got {rows!r}")
+    if isinstance(result, Portfolio):
+        return ShortView([_part(_STAKED, result.bets, rows)])
     if isinstance(result, Opportunities):
         reports = (EV, ARBITRAGE, LOW_HOLD, MIDDLES)
         return ShortView([_part(report, frame, rows) for report, frame in zip(reports, result[:4], strict=True)])

@@ -34,6 +34,14 @@ def test_markets_and_rejected_rows() -> None:
     assert str(oe.show(oe.rejected(ODDS))).startswith("Rejected rows (")
 
 
+def test_a_portfolio_has_its_stakes() -> None:
+    portfolio = oe.kelly_portfolio(FOUND.ev.head(3), bankroll=1000)
+    title, head, *lines = str(oe.show(portfolio)).splitlines()
+    assert title == "Stakes (3)"
+    assert head.startswith("Stake  EV %")
+    assert [line.split()[0] for line in lines] == [f"{stake:.2f}" for stake in portfolio.bets["stake"]]
+
+
 def test_a_notebook_shows_the_same_cells_escaped() -> None:
     first = FOUND.ev.head(1).with_columns(sportsbook=pl.lit("<b>&"))
     html = oe.show(first)._repr_html_()
