@@ -74,7 +74,7 @@ class FairPrice:
         Raises
         ------
         ValueError
-            If fewer than 50 games have a close.
+            If fewer than 50 games have a close; in cross-validation, in any training part.
         """
         self.fit_ = calibrate(X, fair=self.start, hours=self.hours)
         self.table_ = self._initial if self.fit_.kept else self.fit_.table

@@ -87,6 +87,8 @@ def renames(
     >>> renames(["Bookmaker", "Bet", "Price"], ["sportsbook", "selection", "odds_decimal"], {"Bet": "selection"})
     {'Bet': 'selection', 'Bookmaker': 'sportsbook', 'Price': 'odds'}
     """
+    if columns is not None and not isinstance(columns, Mapping):
+        raise TypeError(f"columns must map names of the table to names of the schema, got {columns!r}")
     made = dict(columns or {})
     check_columns(made, schema, kind)
     for name in made:

@@ -186,3 +186,13 @@ def test_a_query_is_named_like_a_table() -> None:
         assert oe.backtest(history, oe.Strategy()).trades.height == 0
         with pytest.raises(ValueError, match="a history must have"):
             oe.backtest(history.drop("book"), oe.Strategy())
+
+
+def test_a_mapping_is_a_mapping() -> None:
+    with pytest.raises(TypeError, match=r"columns must map names of the table to names of the schema, got \['Book'\]"):
+        check_odds([{"Book": "a"}], columns=["Book"])  # type: ignore[arg-type]
+
+
+def test_a_path_is_not_read_where_a_table_is_expected() -> None:
+    with pytest.raises(OddsError, match="got str; read_odds reads a file"):
+        check_odds("prices.csv")  # type: ignore[arg-type]
