@@ -156,7 +156,7 @@ def _events(prices: pl.DataFrame | PreparedTable) -> pl.DataFrame:
     names = [name for name in _EVENT if name in table.columns]
     some = table.select(pl.col("event_id").cast(pl.String), *names)
     if isinstance(prices, PreparedTable):
-        turned = pl.Series(prices.identity.turned)
+        turned = pl.Series(prices.identity.turned[: table.height])  # rows without a price follow
         home, away = some["home_team"], some["away_team"]
         some = some.with_columns(home_team=home.zip_with(~turned, away), away_team=away.zip_with(~turned, home))
     firsts = [pl.col(name).cast(pl.String).drop_nulls().first() for name in names]

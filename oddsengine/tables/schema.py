@@ -17,8 +17,6 @@ format of each price, and moves invalid rows to `OddsTable.rejected`. All other 
 - The decimal price takes precedence over the American; other formats are derived from it. `price_mismatch` marks rows
   whose two prices differ by more than the catalog's tolerance, or whose American price is invalid.
 - `row` numbers the rows of the input from 1. A frame with `row` as UInt32 keeps its numbers.
-- A selection that is only Home or Away, or 1, X or 2 of a market of the result, gets that `selection_type` if it has
-  none.
 - Columns that are not in the schema are kept.
 """
 
@@ -105,11 +103,6 @@ _AMERICAN = "an American price: give it as odds_american"
 _NO_AMERICAN = "not a finite price of 100 or more, or -100 or less"
 _DEFAULTS = {"is_live": False, "is_active": True, "flap": False, "rejected_upstream": False, "confirmed": False}
 _MISSING = {name: pl.Series(name, [_DEFAULTS.get(name)], dtype=dtype) for name, dtype in ODDS_SCHEMA.items()}
-_SIDES = {"home": "home", "away": "away"}
-_NUMBERED_SIDES = {"1": "home", "x": "draw", "2": "away"}
-_RESULTS = ["1x2", "3way", "threeway", "moneyline", "moneyline3way", "ml", "h2h", "matchresult", "matchwinner",
-            "fulltimeresult", "result", "winner"]  # fmt: skip
-"""Markets in which 1, X and 2 are home, draw and away; without spaces and signs."""
 _TIMES = tuple(name for name, dtype in ODDS_SCHEMA.items() if isinstance(dtype, pl.Datetime))
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 _Frame = TypeVar("_Frame", bound=pl.DataFrame | pl.LazyFrame)
@@ -347,22 +340,7 @@ def _filled(frame: pl.DataFrame) -> pl.DataFrame:
         if name == "max_bet" and (column < 0.0).any():  # some sources mean "unknown" by -1
             column = column.set(column < 0.0, None)
         columns.append(column)
-    return _with_sides(pl.DataFrame([*columns, *(frame.get_column(name) for name in (*extra, "row"))]))
-
-
-def _with_sides(table: pl.DataFrame) -> pl.DataFrame:
-    """Say by `selection_type` which side a selection is that has only the word, such as Home, or 1 of a 1X2."""
-    text = table["selection"].cast(pl.String).str.to_lowercase()
-    place = text.is_in(list(_NUMBERED_SIDES))
-    if place.any():
-        market = table["market_type"].cast(pl.String).str.to_lowercase().str.replace_all(r"[^a-z0-9]", "")
-        place &= market.is_in(_RESULTS)
-    side = text.is_in(list(_SIDES)) | place
-    side &= table["selection_type"].is_null()
-    if not side.any():
-        return table
-    meant = text.replace_strict(_SIDES | _NUMBERED_SIDES, default=None, return_dtype=pl.String)
-    return table.with_columns(selection_type=table["selection_type"].zip_with(~side.fill_null(value=False), meant))
+    return pl.DataFrame([*columns, *(frame.get_column(name) for name in (*extra, "row"))])
 
 
 def _numbers(column: pl.Series) -> npt.NDArray[np.float64]:

@@ -62,6 +62,14 @@ def test_every_price_is_judged_by_its_probability() -> None:
     assert oe.find_ev(board.drop("p_error"), model="p", min_ev=-100, guards=[])["ev_error"].null_count() == board.height
 
 
+def test_rows_without_a_price_do_no_harm() -> None:
+    board = pl.concat(
+        [own(), own().head(1).with_columns(odds_decimal=None, odds_american=None, sportsbook=pl.lit("z"))]
+    )
+    found = oe.find_ev(board, model=outcomes(own()), min_ev=-100, guards=[])
+    assert found.height == own().height
+
+
 def test_an_exact_model() -> None:
     found = oe.find_ev(own().with_columns(p_error=0.0), model="p", min_ev=-100, guards=[])
     assert found["prob_positive"].to_list() == pytest.approx([float(ev > 0.0) for ev in found["ev_percentage"]])

@@ -44,8 +44,10 @@ def tables() -> None:
     for method in ("close", *oe.DEVIG_METHODS):
         oe.find_ev(odds, method=method, sharp=None if method == "close" else {"pinnacle": 3, "circa": 1})
     arbs = oe.find_arbitrage(odds, books=books)
-    oe.find_ev(odds.with_columns(p=pl.lit(0.5)), model="p")
-    oe.fair(odds, model=odds.filter(sportsbook="pinnacle", is_live=False).with_columns(probability=pl.lit(0.5)))
+    own = odds.with_columns(p=pl.col("true_probability").cast(pl.Float64))
+    outcomes = own.filter(sportsbook="pinnacle", market_type="moneyline", is_live=False).drop_nulls("p")
+    oe.find_ev(own, model="p")
+    oe.fair(odds, model=outcomes.select("event_id", "market_type", "selection", "line", probability="p"))
     oe.find_low_hold(odds), oe.find_middles(odds, guards=["stale"]), oe.fair(odds)
     found = oe.find_all(odds, commission={"bet365": 0.02}, guards=[])
     oe.rejected(odds), oe.markets(odds), oe.explain(odds, ev["id"][0]), oe.flatten(found.arbitrage)

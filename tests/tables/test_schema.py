@@ -44,7 +44,7 @@ def test_a_table_has_every_column_in_order() -> None:
         "colour": pl.String(), "row": pl.UInt32(), "price_mismatch": pl.Boolean(),
     }  # fmt: skip
     assert table.row(0, named=True) == dict.fromkeys(ODDS_SCHEMA) | {
-        "sportsbook": "a", "event_id": "e", "market_type": "moneyline", "selection": "home", "selection_type": "home",
+        "sportsbook": "a", "event_id": "e", "market_type": "moneyline", "selection": "home",
         "odds_decimal": 2.0, "odds_american": 100.0, "odds_probability": 0.5,
         "is_live": False, "is_active": True, "flap": False, "rejected_upstream": False, "confirmed": False,
         "colour": "red", "row": 1, "price_mismatch": False,
@@ -513,25 +513,3 @@ def test_every_row_is_good_or_rejected_and_text_reads_alike(
     text = check_odds(frame.with_columns(pl.col("odds_decimal", "odds_american").cast(pl.String)))
     assert text.equals(table)
     assert text.rejected.drop("value").equals(table.rejected.drop("value"))
-
-
-@pytest.mark.parametrize(("market", "picks"), [
-    ("moneyline", ("home", "away")), ("1X2", ("Home", "Draw", "AWAY")), ("1X2", ("1", "X", "2")), ("h2h", ("1", "2")),
-])  # fmt: skip
-def test_a_side_without_a_name(market: str, picks: tuple[str, ...]) -> None:
-    event = {"event_id": "e", "home_team": "Leeds", "away_team": "Everton", "sportsbook": "pinnacle",
-             "sport": "soccer" if len(picks) == 3 else "basketball", "market_type": market}  # fmt: skip
-    odds = [{**event, "selection": pick, "odds_decimal": 1.9 if len(picks) == 2 else 2.8} for pick in picks]
-    sides = ["home", "away"] if len(picks) == 2 else ["home", "draw", "away"]
-    table = check_odds(odds)
-    assert [side or text.lower() for side, text in table.select("selection_type", "selection").rows()] == sides
-    assert not oe.rejected(odds).height
-
-
-def test_words_that_are_no_side() -> None:
-    odds = [{"event_id": "e", "sportsbook": "a", "market_type": "correct_goals", "selection": pick, "odds_decimal": 3.0}
-            for pick in ("1", "2", "x", "home run")]  # fmt: skip
-    assert check_odds(odds)["selection_type"].null_count() == 4
-    given = [{"event_id": "e", "sportsbook": "a", "market_type": "1x2", "selection": "1", "selection_type": "away",
-              "odds_decimal": 3.0}]  # fmt: skip
-    assert check_odds(given)["selection_type"].to_list() == ["away"]
