@@ -9,9 +9,9 @@ Results are polars DataFrames, with `.to_pandas()` and `.to_arrow()`. For result
 `flatten` returns plain columns, for spreadsheets and pandas, and with `join` for CSV.
 """
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, Protocol
 
 import polars as pl
@@ -62,7 +62,7 @@ def to_polars(data: IntoFrame) -> pl.DataFrame:
         if kind.__module__ == "builtins"
         else f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
     )
-    file = "; read_odds reads a file" if isinstance(data, str | os.PathLike) else ""
+    file = "; read_odds reads a file" if isinstance(data, str | PurePath) else ""
     raise TypeError(
         "expected a frame of polars, pandas or pyarrow, one with __arrow_c_stream__, a list of dicts or a dict of "
         f"lists, got {name}{file}"
