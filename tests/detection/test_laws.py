@@ -729,7 +729,7 @@ def test_ids_name_line_event_period_and_live_flag() -> None:
 
 _SCRIPT = """
 import sys; sys.path.insert(0, "tests")
-from detection from detection import test_laws
+from detection import test_laws
 found = test_laws.ids(test_laws.a_bit_of_all(), guards=[], min_ev=0.1, min_middle_ev=None)
 print(sorted(i for group in found.values() for i in group))
 """
