@@ -21,7 +21,7 @@ from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.model import MODEL
 from oddsengine.pricing.references import CLOSE
 
-_DEVIG = {CLOSE: "power", MODEL: None}  # of methods that are none
+_DEVIG = {CLOSE: "power", MODEL: None}  # the de-vig method behind those that are not one themselves
 
 
 class EvPrices(NamedTuple):

@@ -189,14 +189,11 @@ def _turned(joined: pl.DataFrame) -> pl.DataFrame:
         for name in teams
     )
     across = pl.Series(crossed(home, away, first, second))
-    words = [name for name in ("selection", "selection_type", "team_side") if name in joined.columns]
-    swapped = [
-        pl.when(across & pl.col(name).str.contains(r"(?i)^(home|away)\b"))
-        .then(pl.col(name).str.replace_many(["home", "Home", "away", "Away"], ["away", "Away", "home", "Home"]))
-        .otherwise(name)
-        .alias(name)
-        for name in words
+    words = [name for name in ("selection_type", "team_side") if name in joined.columns]
+    other = [
+        pl.col(name).str.replace_many(["home", "away"], ["away", "home"], ascii_case_insensitive=True) for name in words
     ]
+    swapped = [pl.when(across).then(new).otherwise(name).alias(name) for name, new in zip(words, other, strict=True)]
     ours = [pl.when(across).then(f"{name}_of_prices").otherwise(name).alias(name) for name in teams[:2]]
     return joined.with_columns(*swapped, *ours)
 

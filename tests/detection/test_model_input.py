@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from support.boards import unnumbered
-from support.rows import AWAY, HOME, LA_LIGA, MOMENT, moneyline, prop, row, spread, table, total
+from support.rows import AWAY, HOME, LA_LIGA, MOMENT, NBA, moneyline, prop, row, spread, table, total
 
 import oddsengine as oe
 from oddsengine.detection.model_input import winning
@@ -383,3 +383,19 @@ def test_a_grid_of_penaltyblog_goes_in_as_it_is() -> None:
         lose, _, win = grid.totals(line)
         over = found.filter(selection="Over", line=line)["fair_probability"].item()
         assert over == pytest.approx(win / (win + lose)) == pytest.approx(slow_winning(True, line))
+
+
+@pytest.mark.parametrize("kind", ["home_over", "HOME_OVER"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_side_of_a_team_total_is_of_the_models_teams(kind: str, turned: bool) -> None:
+    sides = [(team, side) for team in (HOME, AWAY) for side in ("Over", "Under")]
+    board = table([row("a", "team_total", f"{team} {side} 110.5", 1.9, 110.5, **NBA) for team, side in sides])
+    teams = (AWAY, HOME) if turned else (HOME, AWAY)
+    model = pl.DataFrame({
+        "event_id": ["e"], "market_type": "team_total", "selection": "Over 110.5", "selection_type": kind,
+        "line": 110.5, "probability": 0.52, "sport": "basketball", "home_team": teams[0], "away_team": teams[1],
+    })  # fmt: skip
+    found = oe.find_ev(board, model=model, min_ev=-100, guards=[])
+    assert {r["selection"]: round(r["fair_probability"], 9) for r in found.iter_rows(named=True)} == {
+        f"{teams[0]} Over 110.5": 0.52, f"{teams[0]} Under 110.5": 0.48,
+    }  # fmt: skip
