@@ -1,8 +1,8 @@
 """Golden tapes: recorded worlds, and what the engine made of each of their steps.
 
 A rebuild of the engine replays them to the same updates. `tapes/NAME` is a tape; `tapes/NAME.ndjson.zst` has a line a
-step: a digest of what became of the board's rows, and for every view what was detected, what expired. Figures are
-compared to nine digits, so that sums may be taken in another order.
+step: a digest of what became of the board's rows, for every one of `VIEWS` what was detected and what expired, and for
+every one of `CROWD` a digest of that. Figures are compared to nine digits, so that sums may be taken in another order.
 
     python tests/support/golden.py NAME ...     records them anew (all without a name); say why in the commit
 """
@@ -11,10 +11,11 @@ import hashlib
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import zstandard
 from support.live_strategies import Feed, feed
 
@@ -34,6 +35,14 @@ VIEWS: tuple[dict[str, Any], ...] = (
     {"books": SOFT, "min_profit": -0.5, "method": "power"},
     {"sharp": {"pinnacle": 3.0, "circa": 1.0, "betfair_exchange": 2.0}, "method": "shin", "kinds": ["ev", "middles"]},
     {"books": [*SOFT, "betfair_exchange", "kalshi"], "commission": {"betfair_exchange": 0.05}, "sharp": ["circa"]},
+    {"min_ev": -1.0, "min_middle_ev": None, "max_hold": 4.0, "min_profit": -0.5},
+    {"books": [*SOFT, "kalshi"], "commission": {"kalshi": 0.03}, "include": ["suspect"], "min_ev": -2.0},
+)
+CROWD: tuple[dict[str, Any], ...] = tuple(
+    {"books": books, "min_ev": least, "min_profit": least - 0.5, "min_middle_ev": least - 1.0, "max_hold": 2.0, **more}
+    for books in (SOFT[:2], SOFT[1:4], SOFT[3:], (*SOFT[:3], "pinnacle"), ("pinnacle", "circa", "bet365"))
+    for least in (-0.5, 0.5)
+    for more in ({"method": "close"}, {"method": "shin", "sharp": "pinnacle"}, {"commission": {"fanduel": 0.02}})
 )
 KINDS = ("ev", "arbitrage", "low_hold", "middles")
 GUARDS_MET = {
@@ -89,7 +98,7 @@ WORLDS: dict[str, Callable[[Engine], Steps]] = {
 }
 
 
-def plain(engine: Engine, update: Update, views: Mapping[int, View]) -> dict[str, Any]:
+def plain(engine: Engine, update: Update, views: Mapping[int, View], crowd: Sequence[View]) -> dict[str, Any]:
     """What a step did, in values that compare."""
     return {
         "number": update.number,
@@ -97,6 +106,7 @@ def plain(engine: Engine, update: Update, views: Mapping[int, View]) -> dict[str
                  "gone": digest(sorted(update.gone.id.tolist())), "late": update.late, "again": len(update.again)},
         "aside": engine.set_aside(),
         "views": {str(at): opened(update.plain(view)) for at, view in views.items() if view in update.views},
+        "crowd": [told(update, view) for view in crowd],
     }  # fmt: skip
 
 
@@ -116,6 +126,21 @@ def opened(update: dict[str, Any]) -> dict[str, Any]:
     return {"detected": detected, "expired": sorted(update["expired"])}
 
 
+def told(update: Update, view: View) -> str:
+    """A digest of what a view gained and lost, in order of id, figures to nine digits; empty if nothing."""
+    change, facts = update.of(view), update.facts
+    hits = change.hits
+    if not (hits.size or change.expired.size):
+        return ""
+    held = hits.legs >= 0
+    ids = np.zeros(held.shape, np.uint64)
+    ids[held] = facts.id[facts.places(hits.legs[held])]
+    values = [[f"{value:.9g}" for value in row] for row in hits.figures.tolist()]
+    columns = [column.tolist() for column in (hits.kind, hits.id, change.status, change.born, ids)]
+    found = zip(*columns, values, strict=True)
+    return digest([sorted(found), sorted(zip(change.expired_kind.tolist(), change.expired.tolist(), strict=True))])
+
+
 def figures(each: dict[str, Any]) -> dict[str, Any]:
     """An opportunity with its figures to nine digits; of its legs what they are and pay."""
     short = {name: float(f"{value:.9g}") if isinstance(value, float) else value for name, value in each.items()}
@@ -128,8 +153,9 @@ def replayed(name: str) -> Iterator[dict[str, Any]]:
     tape = Tape(TAPES / name)
     engine = Engine()
     views = {at: engine.view(**words, keep=True) for at, words in enumerate(VIEWS)}
+    crowd = [engine.view(**words, keep=True) for words in CROWD]
     for _, update in play(tape, engine):
-        yield json.loads(json.dumps(plain(engine, update, views)))
+        yield json.loads(json.dumps(plain(engine, update, views, crowd)))
 
 
 def expected(name: str) -> list[dict[str, Any]]:
