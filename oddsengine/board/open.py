@@ -358,8 +358,8 @@ class OpenTable:
 class OpenSet:
     """The open opportunities of one view: places in the table of all views."""
 
-    def __init__(self, table: OpenTable, row: int = -1) -> None:
-        self.table = table
+    def __init__(self, table: OpenTable | None = None, row: int = -1) -> None:
+        self.table = OpenTable() if table is None else table
         self.row = row  # -1: suspended
 
     def places(self) -> Ints:

@@ -24,7 +24,8 @@ from oddsengine.commands.output import counted, echo, wrapped
 from oddsengine.commands.report import format_time
 from oddsengine.history.archive import archived, compact, rows_of, write
 from oddsengine.live.engine import Engine, Recorder
-from oddsengine.live.view import View, ViewKey
+from oddsengine.live.key import ViewKey
+from oddsengine.live.view import View
 from oddsengine.progress import Progress
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeError, engine_for, play, resume

@@ -9,12 +9,9 @@ Reading is thread-safe, and a reader sees the state of exactly one update. It wa
 with `Engine.keep_replica` not at all.
 """
 
-import copy
 import re
 import threading
-import warnings
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -25,7 +22,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.board.changes import Changes, at_close, remember, scope, since_last_search, voting
-from oddsengine.board.facts import Facts, moments_of
+from oddsengine.board.facts import Facts
 from oddsengine.board.names import Names
 from oddsengine.board.open import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.board.quotes import QuoteReader, Quotes, readable
@@ -33,18 +30,20 @@ from oddsengine.board.rows import MOVED, NEW, REJECTED, SEEN, UNKNOWN, CodedQuot
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, AppliedBatch, Batch, Board
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.detection import tails
-from oddsengine.detection.ids import hexadecimal
 from oddsengine.detection.model_input import IntoModel, read_model
 from oddsengine.detection.question import Sharp, prepare
 from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Verdicts, alone, honour, judge
-from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, distinct, mix
-from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, UnitColumns
+from oddsengine.identity.groups import NO_TIME, Bytes, Groups, Ints, Longs, Words, distinct
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, ON, UnitColumns
 from oddsengine.identity.wording import Wording
 from oddsengine.live import replica
-from oddsengine.live.replica import ReadState, Replica, Write
+from oddsengine.live.delayed import DelayedBoard
+from oddsengine.live.key import ViewKey
+from oddsengine.live.reading import Readable
+from oddsengine.live.replica import ReadState, Replica, Write, Written
 from oddsengine.live.update import Update, ViewChange
-from oddsengine.live.view import View, ViewKey, search
+from oddsengine.live.view import View, search
 from oddsengine.maths.devig import Method
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import Fair
@@ -108,7 +107,7 @@ class Recorder:
         """The constants of the fair price are others."""
 
 
-class Engine:
+class Engine(Readable):
     """A live board with its guards and views.
 
     Parameters
@@ -149,15 +148,11 @@ class Engine:
         self._number, self._now = 0, int(NO_TIME)  # of the last completed step, once readers see it
         self._replicates = False
         self._replica: Replica | None = None  # made by the first reader that finds none
-        self._writes: list[Write] = []  # not yet told to the replica
+        self._delayed: dict[float, DelayedBoard] = {}
+        self._writes: list[Write] = []  # not yet given to the replica and the delayed boards
         self._recorders: list[Recorder] = []
-        self._delayed: dict[float, DelayedEngine] = {}
         self._judges = False  # judge in every step, even without an active view
         self._published = 0, 0  # numbers of terms and books in recorded batches
-
-    def __repr__(self) -> str:
-        at = "no time yet" if self.now is None else f"{self.now:%Y-%m-%d %H:%M:%S}"
-        return f"<{type(self).__name__}: {self.number:,} steps, {self.size:,} prices, {at}>"
 
     # ---- writing ----
 
@@ -255,7 +250,6 @@ class Engine:
                     self._mend()
                 else:
                     self._recompute()
-                    self._forward(batch)
                     self._follow()
                 raise
         try:
@@ -274,12 +268,6 @@ class Engine:
             self.opened.rehome(board.rows.unit)
         self._enqueue(replica.completed(board.number, board.names.wordings, renumbered=tidied))
         self._published = len(board.names.wordings), len(board.names.books)
-        self._forward(batch)
-
-    def _forward(self, batch: Batch) -> None:
-        """Give the batch of the last step to the delayed boards."""
-        for delayed in self._delayed.values():
-            delayed.receive(batch, self._board.number)
 
     def _keep(self, search: Findings | None, now: int) -> None:
         """Apply the result of a search to the open sets."""
@@ -314,8 +302,10 @@ class Engine:
     def _reset_readers(self) -> None:
         """Show readers a board that was not reached by a step."""
         board = self._board
-        self._number, self._now, self._replica = board.number, board.now, None
+        self._number, self._now, self._replica, self._writes = board.number, board.now, None, []
         self._published = len(board.names.wordings), len(board.names.books)
+        for delayed in self._delayed.values():
+            delayed.replica.enqueue(self._copied())
 
     def restored(self, number: int) -> None:
         """Continue from a restored board, with the given step number."""
@@ -323,8 +313,6 @@ class Engine:
         board.number = number
         self._reset_readers()
         self._restart_searches()
-        for delayed in self._delayed.values():
-            delayed.restart(copy.deepcopy(board))
 
     def _restart_searches(self) -> None:
         """Make every active view search the whole board again."""
@@ -586,28 +574,6 @@ class Engine:
     # ---- reading ----
 
     @property
-    def number(self) -> int:
-        """Number of completed steps."""
-        return self._number
-
-    @property
-    def size(self) -> int:
-        """Number of prices on the board."""
-        with self.shown(judged=False) as shown:
-            return int(shown.board.on().size)
-
-    @property
-    def views(self) -> tuple[View, ...]:
-        """The active views."""
-        with self.shown(judged=False) as shown:
-            return tuple(shown.rows)
-
-    @property
-    def published(self) -> tuple[int, int]:
-        """Numbers of terms and books in the batches of all completed steps."""
-        return self._published
-
-    @property
     def books(self) -> Sequence[str]:
         """All books so far, by code."""
         return self._board.names.books
@@ -618,50 +584,9 @@ class Engine:
         return self._board.names.wordings
 
     @property
-    def now(self) -> datetime | None:
-        """Time of the last step."""
-        return time_of(self._now)
-
-    @property
-    def moment(self) -> datetime | None:
-        """The whole second at which ages are judged."""
-        with self.shown(judged=False) as shown:
-            return time_of(shown.board.moment)
-
-    def table(self) -> pl.DataFrame:
-        """Every price on the board as an odds table, with our own `row_id`.
-
-        Where prices at the close are asked for, `momentum` is what the board remembers: `find_all` over the table then
-        finds what a view does.
-        """
-        with self.shown(judged=self._samples) as shown:
-            facts = shown.board.facts(shown.board.on())
-            momentum = self._momentum(shown.board, facts.slot) if self._samples else None
-        frame = facts.frame().with_columns(row_id=pl.Series(hexadecimal(facts.id), dtype=pl.String))
-        return frame if momentum is None else frame.with_columns(momentum=pl.Series(momentum))
-
-    def _momentum(self, board: Board, slots: Ints) -> Floats:
-        """Momentum of some rows' outcomes, 0 if unknown."""
-        some = board.gather(np.flatnonzero(board.units.size[: board.names.unit_event.size]))
-        g = some.groups
-        read, _ = board.estimated(some, board.rows.reason[g.row], g.row, self._fair)
-        out = np.zeros(board.rows.top)
-        if read.momentum is not None:
-            two = g.outcomes[g.market] == 2
-            moved = read.momentum[g.ladder[g.market], np.where(two, 0, g.side)]
-            out[g.row] = np.where(two & (g.side == 1), -moved, moved)
-        return np.asarray(out[slots])
-
-    def removed(self) -> pl.DataFrame:
-        """Rows removed within the last ten minutes: id, book, event, time."""
-        with self.shown(judged=False) as shown:
-            rows = shown.board.rows
-            gone = np.flatnonzero(rows.state[: rows.top] == GONE).astype(np.int32)
-            facts = shown.board.facts(gone)
-        frame = facts.frame().select("sportsbook", "event_id")
-        return frame.with_columns(
-            id=pl.Series(hexadecimal(facts.id), dtype=pl.String), removed_at=moments_of(facts.moved)
-        )
+    def published(self) -> tuple[int, int]:
+        """Numbers of terms and books in the batches of all completed steps."""
+        return self._published
 
     def view(
         self,
@@ -760,7 +685,7 @@ class Engine:
         row = view.open.row
         view.sleep()
         if row >= 0:
-            self._enqueue(replica.dropped(view, row))
+            self._enqueue(replica.dropped(view.wanted, row))
 
     @property
     def guards(self) -> dict[str, float | bool]:
@@ -777,13 +702,12 @@ class Engine:
 
     @fair.setter
     def fair(self, table: catalog.FairTable) -> None:
-        with self._lock:
+        with self._lock, self._repeated():
             if table is not self._fair:
                 self._fair = table
+                self._enqueue(replica.refitted(table))
                 for recorder in self._recorders:
                     recorder.fair_changed(table)
-                for delayed in self._delayed.values():
-                    delayed.fair = table
                 self._board.rows.mark[:] = 0
                 self._board.units.dirty[: self._board.names.unit_event.size] = 1
 
@@ -792,36 +716,50 @@ class Engine:
         """Codes of disabled guards."""
         return self._off
 
+    @property
+    def number(self) -> int:
+        """Number of completed steps."""
+        return self._number
+
+    @property
+    def now(self) -> datetime | None:
+        """Time of the last step."""
+        return time_of(self._now)
+
     @contextmanager
     def shown(self, *, judged: bool = True) -> Iterator[ReadState]:
         """The state after the last step, for readers; it does not change until the end of the with statement.
 
         With `judged` false, verdicts may be those of an earlier step.
         """
-        while (copied := self._copied()) is not None:
-            with copied.reading() as shown:
-                if shown is not None:
+        while (found := self._readable()) is not None:
+            with found.reading() as shown:
+                if not found.failure:
                     yield shown
                     return
         with self._lock:
             if judged:
                 self._settle()
-            yield ReadState(self._board, self.opened, {view: view.open.row for view in self._awake.values()})
+            yield self._state()
 
     @contextmanager
     def reading(self, view: View) -> Iterator[ReadState]:
         """As `shown`; the view is active meanwhile."""
         while True:
-            if not view.awake:
-                self._wake(view)
+            self.touch(view)
             with self.shown() as shown:
-                if view in shown.rows:
-                    view.read_at = self._board.now
+                if view.wanted in shown.rows:
                     yield shown
                     return
             if self._replica is not None and self._replica.reads:
                 raise RuntimeError(f"{view} cannot be woken inside of another read, whose state must not change")
             self._wake(view)  # waits for whoever wakes it, if it is not yet shown
+
+    def touch(self, view: View) -> None:
+        """Wake a view, or keep it awake: somebody reads it."""
+        if not view.awake:
+            self._wake(view)
+        view.read_at = self._board.now
 
     @contextmanager
     def still(self, *, judged: bool = False) -> Iterator[Board]:
@@ -841,7 +779,7 @@ class Engine:
             return False
         return True
 
-    # ---- the replica ----
+    # ---- copies for readers ----
 
     def keep_replica(self) -> None:
         """Keep a second copy of the board for readers, so that neither they nor steps wait for each other.
@@ -851,62 +789,84 @@ class Engine:
         """
         with self._lock:
             self._judges = self._replicates = True
-        self._copied()
+        self._readable()
 
-    def _copied(self) -> Replica | None:
-        """The replica, if one is kept; copied again if it was interrupted, or the board replaced."""
+    def delayed(self, seconds: float) -> DelayedBoard:
+        """Return this board as it was some seconds ago: the same updates, later.
+
+        It is empty until the first update is old enough; if created after the first step, it starts with the current
+        board, that many seconds from now. It is a second copy of the numbers, but not of the texts, which repeats what
+        the steps have written. Every step judges, as with `keep_judged`.
+        """
+        if not (isinstance(seconds, int | float) and 0 < seconds <= REMEMBERED_S):
+            raise ValueError(f"delayed must be in seconds, above 0 and at most {REMEMBERED_S}, got {seconds!r}")
+        with self._lock:
+            if seconds not in self._delayed:
+                self._judges = True
+                self._settle()
+                made = self._delayed[seconds] = DelayedBoard(self, self._state(), seconds)
+                if self._board.number:
+                    made.replica.enqueue(self._copied())
+            return self._delayed[seconds]
+
+    def _state(self) -> ReadState:
+        rows = {wanted: view.open.row for wanted, view in self._awake.items()}
+        return ReadState(self._board, self.opened, rows, self._fair, self._samples)
+
+    def _copied(self) -> Written:
+        """A copy of the board, from which readers can begin."""
+        return Written(self._board.number, self._board.now, self._state().copied())
+
+    def _readable(self) -> Replica | None:
+        """The replica, if one is kept; made anew if repeating failed, or the board was replaced."""
         found = self._replica
-        if self._replicates and (found is None or found.broken):
+        if self._replicates and (found is None or found.failure):
             with self._lock:
                 if self._board.pending:
                     return None
                 found = self._replica
-                if found is None or found.broken:
+                if found is None or found.failure:
                     self._settle()
-                    rows = {view: view.open.row for view in self._awake.values()}
-                    found = self._replica = Replica(self._board, self.opened, rows)
+                    found = self._replica = Replica(self._state().copied())
         return found
 
+    def _copies(self) -> list[Replica]:
+        """All copies that repeat what is written."""
+        late = [delayed.replica for delayed in self._delayed.values()]
+        return late if self._replica is None else [self._replica, *late]
+
     def _enqueue(self, write: Write) -> None:
-        """The replica has to repeat a write."""
-        if self._replica is not None:
+        """The copies have to repeat a write."""
+        if self._replica is not None or self._delayed:
             self._writes.append(write)
 
     @contextmanager
     def _repeated(self) -> Iterator[None]:
-        """The replica repeats what is written inside of the with statement, or is copied again if that fails."""
+        """The copies repeat what is written inside of the with statement, or are made anew if that fails."""
         try:
             yield
             self._publish()
         except BaseException:
-            self._writes.clear()
-            self._replica = None
+            self._reset_readers()
             raise
 
     def _publish(self) -> None:
         """Show readers what was written."""
-        self._number, self._now = self._board.number, self._board.now
-        if self._replica is not None and self._replica.broken:
-            self._writes, self._replica = [], None
-        elif self._replica is not None and self._writes:
-            self._writes, writes = [], self._writes
-            self._replica.enqueue(writes)
+        board, (self._writes, writes) = self._board, ([], self._writes)
+        self._number, self._now = board.number, board.now
+        if self._replica is not None and self._replica.failure:
+            self._replica = None
+        for each in self._copies() if writes else ():
+            each.enqueue(Written(board.number, board.now, writes))
 
     def _follow(self) -> None:
-        """Repeat on the replica and on delayed boards what was written; an error there is no error of a step."""
-        if self._replica is not None:
-            self._replica.follow()
+        """Let the copies repeat what was written."""
         for delayed in tuple(self._delayed.values()):
-            try:
-                with self._lock:
-                    if delayed.begins and self._board.number:
-                        delayed.restart(copy.deepcopy(self._board))
-                delayed.catch_up()
-            except Exception as error:  # its own step was undone
-                warnings.warn(
-                    f"the board delayed by {delayed.seconds:g} s {delayed.fail(error)}: {error!r}",
-                    RuntimeWarning, stacklevel=4,
-                )  # fmt: skip
+            with self._lock:
+                if delayed.replica.begins() and self._board.number:
+                    delayed.replica.enqueue(self._copied())
+        for each in self._copies():
+            each.follow()
 
     def keep_judged(self) -> None:
         """Judge in every step from now on, so that each update lists all changed verdicts (`Update.judged`).
@@ -924,7 +884,7 @@ class Engine:
         except BaseException:
             with self._lock:
                 if self._entering.pop(view.wanted, None) is not None:
-                    view.sleep()
+                    self._drop(view)
             raise
 
     def _advance(self, view: View) -> bool:
@@ -957,13 +917,25 @@ class Engine:
                 return False
             self._entering.pop(view.wanted, None)
             self._date(view)
-            view.awake = True
+            view.awake, view.woken_at = True, board.now
             self._awake[view.wanted] = view
-            places = view.open.places()
-            self._enqueue(replica.woken(view, view.open.row, places, self.opened.born[places]))
+            self._enqueue_woken(view)
             for recorder in self._recorders:
                 recorder.view_woke(view.wanted)
             return True
+
+    def redate(self, view: View, born: Callable[[int, int], int | None]) -> None:
+        """Set when what a view has open was detected, by id and kind; None leaves it."""
+        with self._lock, self._repeated():
+            table = self.opened
+            for place in view.open.places().tolist():
+                since = born(int(table.id[place]), int(table.kind[place]))
+                table.born[place] = table.born[place] if since is None else since
+            self._enqueue_woken(view)
+
+    def _enqueue_woken(self, view: View) -> None:
+        places = view.open.places()
+        self._enqueue(replica.woken(view.wanted, view.open.row, places, self.opened.born[places]))
 
     def _date(self, view: View) -> None:
         """Set when what a woken view has open was detected: as in an active view of equal conditions, or now."""
@@ -982,20 +954,6 @@ class Engine:
                 _, at, of = np.intersect1d(table.id[mine], table.id[theirs], return_indices=True)
                 table.born[mine[at]] = table.born[theirs[of]]
 
-    def delayed(self, seconds: float) -> "DelayedEngine":
-        """Return this engine as it was some seconds ago: the same updates, later, with views of its own.
-
-        It is empty until the first update is old enough; if created after the first step, it starts with the
-        current board, that many seconds from now. It has a second copy of the numbers but not of the texts, and
-        applies each batch again; without views of its own, it does not search.
-        """
-        if not (isinstance(seconds, int | float) and 0 < seconds <= REMEMBERED_S):
-            raise ValueError(f"delayed must be in seconds, above 0 and at most {REMEMBERED_S}, got {seconds!r}")
-        with self._lock:
-            if seconds not in self._delayed:
-                self._delayed[seconds] = DelayedEngine(self, seconds)
-            return self._delayed[seconds]
-
     def _settle(self) -> None:
         """Judge and search what was postponed while no view was active."""
         board = self._board
@@ -1005,199 +963,6 @@ class Engine:
             with self._repeated():
                 self._keep(self._look(units, self._searched_for(), fresh=True), board.now)
                 board.units.dirty[units] = 0
-
-    def set_aside(self) -> dict[str, int]:
-        """Number of rows rejected by each guard and by identity, and of invalid rows so far."""
-        with self.shown() as shown:
-            board = shown.board
-            counts = np.bincount(board.rows.reason[board.on()], minlength=len(NAMES))
-            rejected = {NAMES[at]: int(counts[at]) for at in range(1, len(NAMES)) if counts[at]}
-            for name, n in sorted(board.rejected.items()):
-                rejected[name] = rejected.get(name, 0) + n
-            return rejected
-
-    def rejected_by(self, guard: str) -> pl.DataFrame:
-        """Number of prices per book and event, and how many of them a guard rejects."""
-        with self.shown() as shown:
-            board = shown.board
-            on = board.on()
-            key, reason = board.rows.key[on], board.rows.reason[on]
-            events, books = list(board.names.events), tuple(board.names.books)
-            event = board.names.event.values[key >> BOOK_BITS].astype(np.int64)
-        width = max(1, len(books))
-        # Most books have no price on most events, so pairs without prices are not counted.
-        some, place, prices = np.unique(
-            event * width + (key & BOOK_MASK), return_inverse=True, return_counts=True
-        )  # fmt: skip
-        rejected = np.bincount(place[reason == CODES[guard]], minlength=some.size)
-        return pl.DataFrame(
-            {
-                "event_id": pl.Series(events, dtype=pl.String).gather(some // width),
-                "sportsbook": pl.Series(books, dtype=pl.String).gather(some % width),
-                "prices": prices,
-                "rejected": rejected,
-            }
-        )
-
-    def open_counts(self) -> dict[str, int]:
-        """Numbers of open opportunities, by kind; one that several views show counts once."""
-        with self.shown(judged=False) as shown:
-            table = shown.opened
-            some = {
-                pair
-                for row in shown.rows.values()
-                for at in [table.places(row)]
-                for pair in zip(table.kind[at].tolist(), table.id[at].tolist(), strict=True)
-            }
-        counts = Counter(kind for kind, _ in some)
-        return {name: counts[code] for code, name in enumerate(KINDS)}
-
-    def events(self) -> pl.DataFrame:
-        """Every event with a price on the board: status, start, prices, books."""
-        with self.shown(judged=False) as shown:
-            board = shown.board
-            on = board.on()
-            key = board.rows.key[on]
-            event, live = board.names.event.values[key >> BOOK_BITS], (board.rows.flags[on] & LIVE) != 0
-            ids = list(board.names.events)
-            status, begins = board.statuses()
-        frame = pl.DataFrame({"event": event, "book": key & BOOK_MASK, "live": live})
-        facts = frame.group_by("event").agg(
-            prices=pl.len(), book_count=pl.col("book").n_unique(), live_prices=pl.col("live").sum()
-        )
-        at = facts["event"]
-        return facts.select(
-            pl.Series("event_id", ids, dtype=pl.String).gather(at),
-            pl.Series("status", STATUSES, dtype=pl.String).gather(status[at.to_numpy()]),
-            moments_of(begins[at.to_numpy()]).alias("event_start_time"),
-            "prices", "book_count", "live_prices",
-        ).sort("event_id")  # fmt: skip
-
-    def state_hash(self, *, views: bool = True) -> str:
-        """Hash of the board and the open opportunities, 16 hexadecimal digits; equal states have equal hashes.
-
-        With `views` false, it covers only the board, without views and their momentum.
-        """
-        with self._lock:
-            rows = self._board.rows
-            held = np.flatnonzero(rows.state[: rows.top] != FREE)
-            depth = rows.depth[held]
-            levels = rows.levels.total(rows.record[held], depth) + np.where(depth, rows.level[held], 0)
-            parts = mix(
-                rows.id[held], rows.odds[held].view(np.int64), rows.seen[held], rows.changed[held], rows.start[held],
-                rows.state[held], rows.flags[held], rows.moved[held], rows.looks[held], depth,
-                np.nan_to_num(rows.american[held]).view(np.int64), levels,
-            )  # fmt: skip
-            total = int(parts.sum(dtype=np.uint64)) ^ self._board.notices_hash()
-            if views:
-                total ^= self._board.momentum.digest()
-            for wanted in sorted(self._awake, key=repr) if views else ():
-                view = self._awake[wanted]
-                if view.awake:
-                    at, table = view.open.places(), self.opened
-                    figures = table.figures[at].view(np.int64)
-                    shown = mix(table.id[at], table.kind[at], *figures.T, table.born[at])
-                    total = (total * 31 + int(shown.sum(dtype=np.uint64))) & ((1 << 64) - 1)
-            return f"{(total * 31 + self._board.number) & ((1 << 64) - 1):016x}"
-
-
-class WaitingStep(NamedTuple):
-    """A step of the leader that is not yet old enough for a delayed engine."""
-
-    number: int
-    now: int
-    what: Batch | Board  # a board: to start from
-
-
-class DelayedEngine(Engine):
-    """An engine as it was some seconds ago; created by `Engine.delayed`. It cannot be written to.
-
-    If a batch fails twice, the board is emptied, so that nobody sees prices that are older than promised. It starts
-    again from the leader's board, once that is old enough; `failure` says why until then.
-    """
-
-    def __init__(self, leader: Engine, seconds: float) -> None:
-        super().__init__(guards=leader.guards, fair=leader.fair)
-        self.seconds = seconds
-        self.failure = ""  # why the last batch could not be applied; empty once one is
-        self._waiting: deque[WaitingStep] = deque()
-        if leader._board.number:
-            self.restart(copy.deepcopy(leader._board))
-
-    def restart(self, board: Board) -> None:
-        """Start again from a board of the leader, once it is old enough."""
-        with self._lock:
-            self._waiting.clear()
-            self._waiting.append(WaitingStep(board.number, board.now, board))
-
-    def step(self, *_: Any, **__: Any) -> Update:
-        """Raises TypeError: the past cannot be changed."""
-        raise TypeError("a delayed engine follows another one and takes no steps of its own")
-
-    feed = step
-
-    def record(self, recorder: Recorder) -> None:
-        """Raises TypeError: the leader's tape has the same steps."""
-        raise TypeError("a delayed engine is not recorded; record the engine that it follows")
-
-    @property
-    def begins(self) -> bool:
-        """Whether it has neither a board nor one to start from.
-
-        It then needs a copy of the leader's board, which costs a small part of applying the first batch with all its
-        names.
-        """
-        return not (self._waiting or self._board.number)
-
-    def receive(self, batch: Batch, number: int) -> None:
-        """Store the batch of the leader's step with this number, unless it is already stored or there is no board."""
-        with self._lock:
-            if not self.begins and number > (self._waiting[-1].number if self._waiting else self._board.number):
-                self._waiting.append(WaitingStep(number, batch.now, batch))
-
-    def catch_up(self) -> None:
-        """Apply the batches that are old enough, each once, even if an earlier call was interrupted."""
-        with self._lock:
-            old = self._waiting[-1].now - round(self.seconds * SECOND) if self._waiting else 0
-            while self._waiting and self._waiting[0].now <= old:
-                number, _, what = self._waiting[0]
-                if isinstance(what, Board):
-                    self._begin(what)
-                elif number > self._board.number:
-                    self._feed(what, None)
-                self._waiting.popleft()
-                self.failure = ""
-
-    def fail(self, error: Exception) -> str:
-        """Note that `catch_up` raised an error; after the second in a row, empty the board. Returns what follows."""
-        with self._lock:
-            again, self.failure = bool(self.failure), repr(error)
-            if not again:
-                return "tries again after the next step"
-            self._empty()
-            return "is empty, and starts over from a copy that is old enough"
-
-    def _empty(self) -> None:
-        with self._lock:
-            self._waiting.clear()
-            self._entering.clear()
-            for view in list(self._awake.values()):
-                self._sleep(view)
-            self.opened, self._board = OpenTable(), Board(self._off, self._board.limits)
-            self._writes.clear()
-            self._reset_readers()
-            for delayed in self._delayed.values():  # it does not get the batches until the copy
-                delayed.failure = self.failure
-                delayed._empty()
-
-    def _begin(self, board: Board) -> None:
-        """Start from the board at the time this engine was created."""
-        self._board = board
-        self._reset_readers()
-        board.units.dirty[board.units.size > 0] = 1
-        if not self._samples:  # no view here uses the estimator
-            board.momentum = Memory()
-        self._restart_searches()
 
 
 _FIRST, _LAST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)

@@ -1,34 +1,41 @@
-"""A second copy of the board for readers, so that readers never wait for a step, nor a step for readers.
+"""Copies of the board for readers: as it is, so that readers never wait for a step, and as it was some time ago.
 
-The engine's own board changes while a step runs. Once a step is complete, its writes are repeated on the replica as
-soon as nobody reads it: by the writer, or else by the next reader. Repeating is cheap, because nothing is searched
-again. So a reader sees the state of exactly one update, and waits only for other readers and for writes to be repeated.
+The engine's own board changes while a step runs. Once a step is complete, its writes are repeated on each copy as soon
+as they are old enough and nobody reads it: by the writer, or else by the next reader. Repeating is cheap, because
+nothing is judged or searched again. So a reader sees the state of exactly one update, and waits only for other readers
+and for writes to be repeated.
 """
 
 import copy
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from oddsengine.board.open import Difference, Hits, OpenSet, OpenTable
-from oddsengine.board.state import Batch, Board
+from oddsengine.board.state import SECOND, Batch, Board
+from oddsengine.catalog import FairTable
 from oddsengine.guards.verdicts import Verdicts
-from oddsengine.identity.groups import Bytes, Ints, Longs
+from oddsengine.identity.groups import NO_TIME, Bytes, Ints, Longs
 from oddsengine.identity.wording import Wording
+from oddsengine.live.key import ViewKey
 from oddsengine.pricing.momentum import LadderSamples, Memory
 from oddsengine.tables.timestamps import time_of
 
 
-class ReadState(NamedTuple):
+@dataclass(eq=False)
+class ReadState:
     """What readers see: a board, and what its active views have open."""
 
     board: Board
     opened: OpenTable
-    rows: dict[Any, int]  # active views and their rows of `opened`
+    rows: dict[ViewKey, int]  # active views and their rows of `opened`
+    fair: FairTable  # constants of the fair price at the close
+    samples: bool  # whether momentum is sampled
 
     @property
     def number(self) -> int:
@@ -40,45 +47,95 @@ class ReadState(NamedTuple):
         """Time of the last step."""
         return time_of(self.board.now)
 
-    def open(self, view: Any) -> OpenSet:
+    def open(self, view: ViewKey) -> OpenSet:
         """The open opportunities of a view; empty if it is suspended."""
         return OpenSet(self.opened, self.rows.get(view, -1))
+
+    def copied(self) -> "ReadState":
+        """An equal state; texts are shared."""
+        board = copy.deepcopy(self.board)
+        board.names.numbering = self.board.names.numbering
+        return replace(self, board=board, opened=copy.deepcopy(self.opened), rows=dict(self.rows))
+
+    @classmethod
+    def empty(cls, like: "ReadState") -> "ReadState":
+        """A board without prices, with the guards and constants of another one."""
+        return cls(Board(like.board.off, like.board.limits), OpenTable(), {}, like.fair, samples=False)
 
 
 Write = Callable[[ReadState], None]
 
 
-class Replica:
-    """A copy of an engine's board and open opportunities."""
+class Written(NamedTuple):
+    """What was written up to the end of a step, or since then."""
 
-    def __init__(self, board: Board, opened: OpenTable, rows: Mapping[Any, int]) -> None:
-        self._shown = ReadState(copy.deepcopy(board), copy.deepcopy(opened), dict(rows))
-        self._shown.board.names.numbering = board.names.wordings
+    number: int  # of the step
+    now: int
+    writes: Sequence[Write] | ReadState  # a state: to begin from
+
+
+class Replica:
+    """A copy of an engine's board and open opportunities as they were some time ago, or after the last step."""
+
+    def __init__(self, state: ReadState, lag: int = 0, *, begins: bool = False) -> None:
+        self._shown = state
+        self._lag = lag  # microseconds
         self._lock = threading.RLock()
         self._readers = 0  # nested reads of the thread that holds the lock
-        self._due: deque[Sequence[Write]] = deque()
-        self.broken = False  # whether repeating writes failed
+        self._waiting: deque[Written] = deque()  # not yet old enough; only of the writer
+        self._due: deque[Written] = deque()
+        self._reached = state.board.number, state.board.now
+        self._begins = begins  # from a copy of the board, which it does not have yet
+        self._fails = False  # a reader found that writes cannot be repeated; the writer does not know yet
+        self.failure = ""  # why writes could not be repeated; empty once it has begun anew
 
-    def enqueue(self, writes: Sequence[Write]) -> None:
-        """Writes to repeat together, in order."""
-        self._due.append(writes)
+    @property
+    def number(self) -> int:
+        """Number of the step that readers see."""
+        return 0 if self.failure else self._reached[0]
+
+    @property
+    def now(self) -> int:
+        """Time of the step that readers see."""
+        return int(NO_TIME) if self.failure else self._reached[1]
+
+    # ---- for the writer ----
+
+    def begins(self) -> bool:
+        """Whether it has neither a board nor one to begin from; what is written is then left out."""
+        if self._fails:
+            self._fails, self._begins = False, True
+            self._waiting.clear()
+        return self._begins
+
+    def enqueue(self, written: Written) -> None:
+        """Add writes to repeat together, or a copy of the board to begin from; what is now old enough is due."""
+        if self.begins() and not isinstance(written.writes, ReadState):
+            return
+        self._begins = False
+        self._waiting.append(written)
+        while self._waiting and self._waiting[0].now <= written.now - self._lag:
+            self._due.append(self._waiting[0])
+            self._reached = self._waiting.popleft()[:2]
 
     def follow(self) -> None:
-        """Repeat what is due, unless somebody is reading."""
-        if self._lock.acquire(blocking=False):
+        """Repeat what is due, unless somebody is reading: then the next reader does."""
+        if self._due and self._lock.acquire(blocking=False):
             try:
                 self._repeat()
             finally:
                 self._lock.release()
 
+    # ---- for readers ----
+
     @contextmanager
-    def reading(self) -> Iterator[ReadState | None]:
-        """The latest state, which does not change until the end of the with statement; None if this copy is broken."""
+    def reading(self) -> Iterator[ReadState]:
+        """The latest state, which does not change until the end of the with statement."""
         with self._lock:
             self._repeat()
             self._readers += 1
             try:
-                yield None if self.broken else self._shown
+                yield self._shown
             finally:
                 self._readers -= 1
 
@@ -99,18 +156,26 @@ class Replica:
         return False
 
     def _repeat(self) -> None:
-        if self._readers or self.broken:
+        if self._readers:
             return
         try:
             while self._due:
-                for write in self._due.popleft():
-                    write(self._shown)
+                writes = self._due[0].writes
+                if isinstance(writes, ReadState):
+                    self._shown, self.failure = writes, ""
+                elif not self.failure:
+                    for write in writes:
+                        write(self._shown)
+                self._due.popleft()
         except BaseException as error:
-            self.broken = True
+            # Rather nothing than a board that is older than promised, or half of an update.
             self._due.clear()
+            self._shown, self.failure, self._fails = ReadState.empty(self._shown), repr(error), True
             if not isinstance(error, Exception):
                 raise
-            warnings.warn(f"the board is copied again for readers: {error!r}", RuntimeWarning, stacklevel=3)
+            late = f"the board delayed by {self._lag / SECOND:g} s is empty until a copy is old enough"
+            what = late if self._lag else "the board is copied again for readers"
+            warnings.warn(f"{what}: {error!r}", RuntimeWarning, stacklevel=3)
 
 
 # ---- what is repeated ----
@@ -141,7 +206,7 @@ def moved(sampled: LadderSamples, memory: Memory) -> Write:
     books = memory.books()
 
     def write(shown: ReadState) -> None:
-        shown.board.momentum.rename(books)
+        shown.board.momentum.rename(dict(books))
         shown.board.momentum.commit(sampled)
 
     return write
@@ -149,7 +214,16 @@ def moved(sampled: LadderSamples, memory: Memory) -> Write:
 
 def sampling(shown: ReadState) -> None:
     """Momentum is sampled from now on."""
-    shown.board.momentum = Memory()
+    shown.samples, shown.board.momentum = True, Memory()
+
+
+def refitted(fair: FairTable) -> Write:
+    """The constants of the fair price are others."""
+
+    def write(shown: ReadState) -> None:
+        shown.fair = fair
+
+    return write
 
 
 def added(row: int) -> Write:
@@ -162,7 +236,7 @@ def added(row: int) -> Write:
     return write
 
 
-def woken(view: Any, row: int, places: Ints, born: Longs) -> Write:
+def woken(view: ViewKey, row: int, places: Ints, born: Longs) -> Write:
     """A view became active."""
 
     def write(shown: ReadState) -> None:
@@ -172,7 +246,7 @@ def woken(view: Any, row: int, places: Ints, born: Longs) -> Write:
     return write
 
 
-def dropped(view: Any, row: int) -> Write:
+def dropped(view: ViewKey, row: int) -> Write:
     """A view was suspended."""
 
     def write(shown: ReadState) -> None:

@@ -19,8 +19,8 @@ import numpy as np
 from oddsengine.board.flap import Levels
 from oddsengine.board.rows import COLUMNS
 from oddsengine.board.state import EventNotice
-from oddsengine.live.engine import DelayedEngine, Engine
-from oddsengine.live.view import ViewKey
+from oddsengine.live.engine import Engine
+from oddsengine.live.key import ViewKey
 from oddsengine.pricing.momentum import Memory
 
 FORM = 2
@@ -90,17 +90,7 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
             )
             ids, kinds, born = map(_array, columns)
             since = dict(zip(zip(ids.tolist(), kinds.tolist(), strict=True), born.tolist(), strict=True))
-            table = view.open.table
-            for place in view.open.places().tolist():
-                key = int(table.id[place]), int(table.kind[place])
-                table.born[place] = since.get(key, table.born[place])
-
-
-def restore_delayed(late: DelayedEngine, held: dict[str, Any]) -> None:
-    """Let a delayed engine begin with what an older snapshot holds; it then has to `receive` every batch since."""
-    scratch = Engine(guards=late.guards, fair=late.fair)
-    restore(scratch, held | {"views": []})
-    late.restart(scratch._board)
+            engine.redate(view, lambda ident, kind, since=since: since.get((ident, kind)))  # type: ignore[misc]
 
 
 def _memory(memory: Memory) -> dict[str, Any]:

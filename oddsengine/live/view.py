@@ -4,18 +4,16 @@ The engine keeps a view's open set up to date while the view is active. A view r
 update. The frames are made by the same finders as those of `find_all`, over the units with open opportunities.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from oddsengine import catalog
 from oddsengine.board.facts import Columns, Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.open import (
@@ -28,22 +26,12 @@ from oddsengine.board.open import (
     MIDDLE,
     Hits,
     OpenSet,
-    OpenTable,
 )
 from oddsengine.catalog.reasons import CODES
 from oddsengine.detection import arbitrage, ev, low_hold, middles
 from oddsengine.detection.finders import Opportunities
 from oddsengine.detection.ids import Hashes, hexadecimal
-from oddsengine.detection.question import (
-    PreparedTable,
-    Question,
-    Sharp,
-    chosen_method,
-    empty,
-    included,
-    repeated,
-    some_of,
-)
+from oddsengine.detection.question import PreparedTable, Question, empty, repeated
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.detection.search import Cases, Search
 from oddsengine.detection.sweep import Offers, Scope, Wants, offers, unconfirmed
@@ -52,116 +40,11 @@ from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import Ints, Longs, Words
 from oddsengine.identity.layout import BOOK_BITS, UnitColumns
 from oddsengine.identity.table import Identity
+from oddsengine.live.key import ViewKey, kinds_of
 from oddsengine.live.replica import ReadState
-from oddsengine.maths.devig import Method
-from oddsengine.pricing.model import ModelPrices
-from oddsengine.pricing.references import (
-    CLOSE,
-    FairPrices,
-    Reference,
-    ViewSpec,
-    book_list,
-    commission_rates,
-    fair_prices,
-    view_spec,
-)
+from oddsengine.pricing.references import CLOSE, FairPrices, ViewSpec, fair_prices, view_spec
 
 _SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of the kinds
-
-
-class ViewKey(NamedTuple):
-    """The parameters of a view; equal keys share one view. Thresholds are in percent."""
-
-    books: tuple[str, ...] | None
-    sharp: Any
-    method: str
-    commission: tuple[tuple[str, float], ...]
-    min_ev: float
-    min_profit: float
-    max_hold: float
-    min_size: float
-    min_middle_ev: float | None
-    max_profit: float | None
-    kinds: tuple[str, ...] = KINDS
-    include: tuple[str, ...] = ()
-    model: ModelPrices | None = None  # of this process: neither recorded nor in snapshots
-
-    @classmethod
-    def from_parameters(
-        cls, books: Iterable[str] | None, sharp: Sharp, method: Method | None,
-        commission: Mapping[str, float] | None, kinds: Iterable[str] = KINDS, include: Iterable[str] = (),
-        model: ModelPrices | None = None, /, **limits: float | None,
-    ) -> "ViewKey":  # fmt: skip
-        """Validate the parameters of `Engine.view`."""
-        resolved = chosen_method(method, sharp, model)
-        named, by_book = book_list(books), commission_rates(commission)
-        some = _kinds(kinds)
-        Reference.parse(sharp)
-        for name, value in limits.items():
-            optional = name in ("min_middle_ev", "max_profit")
-            if not (value is None and optional) and not (isinstance(value, Real) and abs(float(value)) < np.inf):
-                raise ValueError(f"{name} must be a finite number, got {value!r}")
-            least = {"min_profit": -99.0, "max_hold": 0.0, "min_size": 0.0}.get(name, -1e6)
-            if value is not None and not least <= float(value) <= 1e6:
-                raise ValueError(f"{name} must be from {least:g} to 1000000, got {value!r}")
-        fixed: Any = sharp
-        if isinstance(sharp, Mapping):
-            fixed = tuple((book, float(weight)) for book, weight in sharp.items())
-        elif sharp is not None and not isinstance(sharp, str):
-            fixed = tuple(sharp)
-        chosen = None if named is None else tuple(sorted({catalog.book(book).id for book in named}))
-        rates = tuple(sorted(by_book.items()))
-        plain = {name: None if value is None else float(value) for name, value in limits.items()}
-        return cls(chosen, fixed, resolved, rates, kinds=some, include=included(include), model=model, **plain)  # type: ignore[arg-type]
-
-    @property
-    def content(self) -> dict[str, Any]:
-        """Its parameters by name, for tapes and snapshots."""
-        return {name: value for name, value in self._asdict().items() if name != "model"}
-
-    @property
-    def shared(self) -> tuple[Any, ...]:
-        """The part of the key that views can share: all but books and thresholds."""
-        return self.sharp, self.method, self.commission, self.referred, self.model
-
-    @property
-    def referred(self) -> bool:
-        """Whether any of its kinds needs a reference; sums of prices do not."""
-        return "ev" in self.kinds or "middles" in self.kinds
-
-    def wants(self) -> Wants:
-        """Its thresholds as fractions for a search."""
-        least = -np.inf if self.min_middle_ev is None else self.min_middle_ev
-        return Wants.from_thresholds(
-            min_ev=self.min_ev if "ev" in self.kinds else None,
-            min_profit=self.min_profit if "arbitrage" in self.kinds else None,
-            max_profit=self.max_profit,
-            max_hold=self.max_hold if "low_hold" in self.kinds else None,
-            min_middle_ev=least if "middles" in self.kinds else None,
-            min_size=self.min_size,
-        )
-
-    def conditions(self, kind: str) -> Hashable:
-        """The part of the key that decides which opportunities of a kind are open."""
-        own: dict[str, tuple[Any, ...]] = {
-            "ev": (self.min_ev, "suspect" in self.include), "arbitrage": (self.min_profit,),
-            "low_hold": (self.max_hold,), "middles": (self.min_middle_ev, self.min_size),
-        }  # fmt: skip
-        return self.books, self.sharp, self.method, self.commission, self.max_profit, self.model, *own[kind]
-
-    @property
-    def reference(self) -> Sharp:
-        """`sharp` as given."""
-        weighted = isinstance(self.sharp, tuple) and self.sharp and isinstance(self.sharp[0], tuple)
-        return dict(self.sharp) if weighted else self.sharp
-
-
-def _kinds(kinds: Iterable[str]) -> tuple[str, ...]:
-    """Validate kinds of opportunities, and return them in their order."""
-    some = some_of("kinds", kinds, KINDS)
-    if not some:
-        raise ValueError(f"kinds must be a list of {', '.join(KINDS)}, got {kinds!r}")
-    return some
 
 
 @dataclass(frozen=True)
@@ -201,14 +84,6 @@ class Host(Protocol):
     def off(self) -> frozenset[int]:
         """Codes of disabled guards."""
 
-    @property
-    def fair(self) -> catalog.FairTable:
-        """Constants of the fair prices at the close."""
-
-    @property
-    def opened(self) -> OpenTable:
-        """The open opportunities of its views."""
-
     def reading(self, view: "View") -> AbstractContextManager[ReadState]:
         """The state after the last step, in which a view is active; it does not change meanwhile."""
 
@@ -232,11 +107,12 @@ class View:
         self._engine = engine
         self.wanted = wanted
         self.wants = wanted.wants()
-        self.open = OpenSet(engine.opened)
+        self.open = OpenSet()
         self.awake = False
         self.kept = 0  # how many callers keep it awake
         self.restored = False  # kept by a snapshot until somebody keeps it
         self.read_at = 0
+        self.woken_at = 0  # board time
         self._spec: tuple[int, ViewSpec] | None = None  # for how many books
 
     def __repr__(self) -> str:
@@ -276,9 +152,9 @@ class View:
         if ids is not None and getattr(ids, "dtype", None) != np.uint64:
             raise ValueError(f"ids must be an array of uint64, such as `Change.touched`, got {ids!r}")
         engine, w = self._engine, self.wanted
-        asked_for = [KINDS.index(kind) for kind in _kinds(kinds) if kind in w.kinds]
+        asked_for = [KINDS.index(kind) for kind in kinds_of(kinds) if kind in w.kinds]
         with engine.reading(self) as shown:
-            board, held, at = shown.board, shown.opened, shown.open(self).places()
+            board, held, at = shown.board, shown.opened, shown.open(self.wanted).places()
             at = at[np.isin(held.kind[at], asked_for)]
             if ids is not None:
                 at = at[np.isin(held.id[at], ids)]
@@ -305,7 +181,7 @@ class View:
             counts = engine.set_aside() if ids is None and counted else {}
             estimated = None
             if w.method == CLOSE:
-                estimated, _ = board.estimated(some, guarded.reason, slots, engine.fair)
+                estimated, _ = board.estimated(some, guarded.reason, slots, shown.fair)
             hashes, shapes = names.hashes(some.groups), names.forms
             ladder = None if w.model is None else names.ladders_of(some.groups, w.model)
         # All that the board says is copied: steps go on.
@@ -323,13 +199,13 @@ class View:
     def counts(self) -> dict[str, int]:
         """Number of open opportunities by kind; reading it does not keep the view active."""
         with self._engine.shown() as shown:
-            counts = np.bincount(shown.opened.kind[shown.open(self).places()], minlength=len(KINDS))
+            counts = np.bincount(shown.opened.kind[shown.open(self.wanted).places()], minlength=len(KINDS))
         return dict(zip(KINDS, counts.tolist(), strict=True))
 
     def ids(self) -> dict[str, list[str]]:
         """Ids of all open opportunities by kind, as in `Update`."""
         with self._engine.reading(self) as shown:
-            held, at = shown.opened, shown.open(self).places()
+            held, at = shown.opened, shown.open(self.wanted).places()
             kind, ident = held.kind[at], held.id[at]
         return {name: sorted(hexadecimal(ident[kind == code])) for code, name in enumerate(KINDS)}
 

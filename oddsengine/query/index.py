@@ -18,7 +18,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.state import Board
 from oddsengine.columns import NO_TIME, Ints, Longs, grown
 from oddsengine.identity.layout import BOOK_BITS, ON
-from oddsengine.live.engine import Engine
+from oddsengine.live.reading import Readable
 from oddsengine.live.update import Update
 from oddsengine.query.filter import LATEST
 from oddsengine.query.lines import LineSets
@@ -34,7 +34,7 @@ _MOST_CACHED = 2_000_000  # rows of cached results
 class Index:
     """Terms and rows of one board, in sort order."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Readable) -> None:
         self.engine = engine
         self._mutex = threading.RLock()
         self._keys = np.empty(0, np.int64)  # key of every slot, as indexed in `slots`
@@ -75,7 +75,8 @@ class Index:
         """
         with self._mutex:
             while self.engine.number != self._at:  # many new terms are read in chunks
-                with self.engine.shown(judged=False) as (board, *_):
+                with self.engine.shown(judged=False) as shown:
+                    board = shown.board
                     if self.terms.outdated(board.names):
                         self._rename(board.names)
                     if len(board.names.wordings) - len(self.terms.texts) <= _CHUNK:

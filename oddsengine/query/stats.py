@@ -17,7 +17,7 @@ from oddsengine.board.state import IN_PLAY, STATUSES
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE
 from oddsengine.identity.wording import Wording
-from oddsengine.live.engine import Engine
+from oddsengine.live.reading import Readable
 from oddsengine.query.values import league_id, sport_id, team_id, team_names
 
 _MOST_CACHED = 24  # cached statistics of a node
@@ -42,7 +42,7 @@ class EventTexts(NamedTuple):
 class BoardStats:
     """Events, books and market types on a board at one update, for a selection of books."""
 
-    def __init__(self, engine: Engine, books: frozenset[str] | None) -> None:
+    def __init__(self, engine: Readable, books: frozenset[str] | None) -> None:
         with engine.shown(judged=False) as shown:
             board, self.number, self.now = shown.board, shown.number, shown.now
             names, rows = board.names, board.rows
@@ -201,7 +201,7 @@ class StatsCache:
         self._lock = threading.Lock()
         self._cached: OrderedDict[tuple[int, frozenset[str] | None], BoardStats] = OrderedDict()
 
-    def at(self, board: Engine, books: Iterable[str] | None) -> BoardStats:
+    def at(self, board: Readable, books: Iterable[str] | None) -> BoardStats:
         key = id(board), None if books is None else frozenset(books)
         stats = self._cached.get(key)
         if stats is None or stats.number != board.number:

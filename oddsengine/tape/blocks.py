@@ -18,7 +18,7 @@ from oddsengine.board.state import Batch
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK
 from oddsengine.identity.wording import WORDING, Wording
-from oddsengine.live.view import ViewKey
+from oddsengine.live.key import ViewKey
 
 MAGIC, VERSION = b"tape", 1
 # Magic, version, number of tables; checksum; steps, quotes, terms and books up to the end, first step number, times

@@ -7,8 +7,9 @@ from datetime import datetime
 from oddsengine.catalog import FairTable, read_fair_table
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.live.engine import Engine
+from oddsengine.live.key import ViewKey
 from oddsengine.live.update import Update
-from oddsengine.live.view import View, ViewKey
+from oddsengine.live.view import View
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape.blocks import Note, TapeError, TapeStep
 from oddsengine.tape.reading import Tape, engine_for

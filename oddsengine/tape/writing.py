@@ -13,7 +13,7 @@ from oddsengine.board.state import SECOND, Batch
 from oddsengine.catalog import FairTable, fair_content
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.live.engine import Engine, Recorder
-from oddsengine.live.view import ViewKey
+from oddsengine.live.key import ViewKey
 from oddsengine.tape.blocks import NOTHING, VERSION, BufferedStep, TapeError, encoded, head, json_of
 from oddsengine.tape.files import CATALOGUE, Segment, segment_at, survey
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from oddsengine.live.engine import Engine
 from oddsengine_service.params import DeclaredParams, Param
 from oddsengine_service.tiers import Caller
+from oddsengine_service.views import Board
 
 if TYPE_CHECKING:
     from oddsengine_service.node import Node
@@ -24,7 +24,7 @@ class Context(NamedTuple):
     query: Mapping[str, Any]  # every declared parameter
     path: Mapping[str, str]
     body: Any
-    board: Engine  # the caller's board, delayed if the tier is
+    board: Board  # the caller's board, delayed if the tier is
     node: "Node"
     ignored: Sequence[str]  # names of undeclared parameters
 

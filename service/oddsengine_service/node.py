@@ -13,7 +13,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from oddsengine import load_kernels, query
-from oddsengine.live.engine import Batch, DelayedEngine, Engine
+from oddsengine.live.delayed import DelayedBoard
+from oddsengine.live.engine import Batch, Engine
 from oddsengine.live.update import Update
 from oddsengine.query import StatsCache
 from oddsengine_service.clock import Clock
@@ -27,7 +28,7 @@ from oddsengine_service.past import Past
 from oddsengine_service.records import Records, RecordWriter
 from oddsengine_service.splits import Splits
 from oddsengine_service.tiers import TIERS, Tier
-from oddsengine_service.views import Views
+from oddsengine_service.views import Board, Views
 from oddsengine_service.wire.splits import SplitsGiven
 
 if TYPE_CHECKING:
@@ -130,23 +131,22 @@ class Node(Writer):
         self.closing = threading.Event()
         self.on_compile: Callable[[str], None] | None = None  # receives messages about the compilation of kernels
         self._delays = sorted({tier.delay for tier in TIERS.values() if tier.delay})
-        self._late: dict[int, DelayedEngine] = {}
-        self._indexes: dict[Engine, query.Index] = {}
+        self._late: dict[int, DelayedBoard] = {}
+        self._indexes: dict[Board, query.Index] = {}
 
     def warm(self) -> None:
         """Load the kernels and create the delayed boards; the node is ready afterwards."""
         load_kernels(self.on_compile)
         for delay in self._delays:
             self._late[delay] = self.engine.delayed(delay)
-        for board in (self.engine, *self._late.values()):
-            board.keep_replica()
+        self.engine.keep_replica()
         _collect_rarely()
         self.ready = not self.waits_for
 
-    def board(self, tier: Tier) -> Engine:
+    def board(self, tier: Tier) -> Board:
         return self._late[tier.delay] if tier.delay else self.engine
 
-    def index(self, board: Engine) -> query.Index:
+    def index(self, board: Board) -> query.Index:
         """The index of one of the node's boards; created on first use."""
         return self._indexes.get(board) or self._indexes.setdefault(board, query.Index(board))
 

@@ -8,7 +8,8 @@ the engine.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,8 +20,10 @@ import polars as pl
 
 from oddsengine import View, catalog
 from oddsengine.columns import NO_TIME, Floats, Longs
+from oddsengine.live.delayed import DelayedBoard, NotYetError
 from oddsengine.live.engine import Engine
 from oddsengine.query.values import league_id, sport_id
+from oddsengine_service.problems import Problem
 from oddsengine_service.wire.columns import RowEncoding
 from oddsengine_service.wire.opportunities import stateless
 
@@ -29,6 +32,7 @@ MOST_VIEWS = 32  # of a node
 SHARE = 8  # for views that only one account reads
 IDLE_S = 30.0  # after this time without a reader, a view is closed
 Bools = npt.NDArray[np.bool_]
+Board = Engine | DelayedBoard
 Value = TypeVar("Value")
 
 
@@ -167,6 +171,15 @@ def _named(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@contextmanager
+def _shown_later() -> Iterator[None]:
+    """A board of the past that does not have a view yet is not ready."""
+    try:
+        yield
+    except NotYetError as error:
+        raise Problem(503, "not_ready", str(error), retry_after=error.seconds) from None
+
+
 class OpenRows:
     """The open opportunities of a view at one update."""
 
@@ -182,7 +195,8 @@ class OpenRows:
             with self._lock:  # one thread makes the frame, the others wait for it
                 table = self.tables.get(kind)
                 if table is None:
-                    frame = getattr(self._view.opportunities([kind], counted=False), kind)
+                    with _shown_later():
+                        frame = getattr(self._view.opportunities([kind], counted=False), kind)
                     table = self.tables[kind] = OpportunityTable(_named(frame), encoding)
         return table
 
@@ -213,7 +227,7 @@ class Views:
     def __len__(self) -> int:
         return len(self._places)
 
-    def at(self, board: Engine, books: frozenset[str] | None, account: str = "", **wanted: Any) -> OpenRows:
+    def at(self, board: Board, books: frozenset[str] | None, account: str = "", **wanted: Any) -> OpenRows:
         """The open opportunities of the view over some books; `wanted` as for `Engine.view`.
 
         The default method is that of the node, or power if a reference is given.
@@ -259,14 +273,14 @@ class Views:
         return len(places)
 
     def _read(
-        self, place: _ReadView, board: Engine, books: frozenset[str] | None, wanted: Mapping[str, Any]
+        self, place: _ReadView, board: Board, books: frozenset[str] | None, wanted: Mapping[str, Any]
     ) -> OpenRows:
         opened = place.opened
         if opened is not None and opened.number == board.number:  # another thread read it meanwhile
             return opened
         if place.view is None:
             place.view = board.view(books, **wanted, wider=True)
-        with board.reading(place.view) as shown:
+        with _shown_later(), board.reading(place.view) as shown:
             place.opened = OpenRows(shown.number, shown.now or datetime.fromtimestamp(0, UTC), place.view)
         return place.opened
 

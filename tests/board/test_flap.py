@@ -13,7 +13,7 @@ from oddsengine.board.rows import Rows
 from oddsengine.board.state import Batch
 from oddsengine.live import snapshot
 from oddsengine.live.engine import Engine, Recorder
-from oddsengine.live.view import ViewKey
+from oddsengine.live.key import ViewKey
 
 NOW = datetime(2026, 2, 8, 12, tzinfo=UTC)
 PRICES = (1.9, 2.0, 2.2, 2.5, 3.0, 4.0, 5.0, 7.0)

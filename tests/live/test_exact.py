@@ -21,8 +21,8 @@ from oddsengine.live.snapshot import dump, restore
 from oddsengine.live.view import View
 from oddsengine.simulate import World
 
-BOTH = tuple(WIDE | dict(books=books, method=method)
-             for books in (("draftkings", "fanduel"), ("betmgm", "pinnacle", "circa")) for method in ("close", "power"))  # fmt: skip
+BOOKS = ("draftkings", "fanduel"), ("betmgm", "pinnacle", "circa")
+BOTH = tuple(WIDE | dict(books=books, method=method) for books in BOOKS for method in ("close", "power"))
 
 
 def held(view: View) -> dict[tuple[int, int], bytes]:
@@ -83,7 +83,7 @@ def test_worlds_with_every_hazard(name: str) -> None:
     engine, rng, opened, steps = Engine(), random.Random(name), 0, 0
     for words in (*BOTH, {}):
         engine.view(**words, keep=True)
-    for batch in World(5, hazards=True, **WORLDS[name]).run(less(400.0, 60.0)):
+    for batch in World(5, hazards=True, **WORLDS[name]).run(less(400, 60)):
         parts = [batch.quotes] if not steps else [*parted(batch.quotes, rng)]
         for at, quotes in enumerate(parts):
             whole = at == len(parts) - 1

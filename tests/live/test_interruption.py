@@ -10,7 +10,9 @@ from support.effort import less, some
 
 import oddsengine as oe
 from oddsengine.board.names import Names, Votes
-from oddsengine.live.engine import DelayedEngine, Engine
+from oddsengine.live.delayed import DelayedBoard
+from oddsengine.live.engine import Engine
+from oddsengine.live.replica import Replica
 from oddsengine.live.view import View
 
 NOW = datetime(2026, 2, 8, tzinfo=UTC)
@@ -135,10 +137,8 @@ def test_names_are_whole_wherever_a_change_of_them_is_interrupted(inside: Callab
     assert at > 2
 
 
-@pytest.mark.parametrize(
-    "inside", [Engine._commit, Engine._forward, Engine._follow, DelayedEngine.receive, DelayedEngine.catch_up]
-)
-def test_a_delayed_board_gets_every_batch_once_wherever_a_step_is_interrupted(inside: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("inside", [Engine._commit, Engine._publish, Engine._follow, Replica.enqueue, Replica.follow])
+def test_a_delayed_board_follows_every_step_once_wherever_one_is_interrupted(inside: Callable[..., Any]) -> None:
     def steps() -> Iterator[dict[str, Any]]:
         for second in range(9):
             new = quote("Z", 3.0, f"book {second}", event_id=f"new {second}", league="other")
@@ -147,7 +147,7 @@ def test_a_delayed_board_gets_every_batch_once_wherever_a_step_is_interrupted(in
                 "now": NOW + timedelta(seconds=second),
             }
 
-    def run(at: int = 0) -> tuple[oe.Engine, oe.Engine, bool]:
+    def run(at: int = 0) -> tuple[oe.Engine, DelayedBoard, bool]:
         engine = oe.Engine()
         late, stopped = engine.delayed(2.0), False
         for number, step in enumerate(steps(), start=1):

@@ -3,7 +3,7 @@
 import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,7 +18,9 @@ from oddsengine.board import state as board_state
 from oddsengine.board.names import GrowingColumn
 from oddsengine.board.rows import COLUMNS
 from oddsengine.identity.layout import FREE
+from oddsengine.live.delayed import NotYetError
 from oddsengine.live.engine import Engine, Recorder
+from oddsengine.live.reading import Readable
 from oddsengine.live.replica import ReadState, Replica
 from oddsengine.live.view import View
 from oddsengine.query import Index, RowFilter
@@ -31,7 +33,7 @@ JUDGED = {"reason", "not_reference", "doubt"}
 
 
 def replica_of(engine: Engine) -> Replica:
-    found = engine._copied()
+    found = engine._readable()
     assert found is not None
     return found
 
@@ -66,9 +68,9 @@ def alike(engine: Engine, *, failed: bool = False) -> None:
             if isinstance(column, GrowingColumn):
                 size = getattr(other.names, name).size
                 np.testing.assert_array_equal(getattr(other.names, name).values, column.values[:size], name)
-        assert set(shown.rows) == set(engine._awake.values())
-        for view, row in shown.rows.items():
-            ours, theirs = view.open.places(), shown.opened.places(row)
+        assert set(shown.rows) == set(engine._awake)
+        for wanted, row in shown.rows.items():
+            ours, theirs = engine._awake[wanted].open.places(), shown.opened.places(row)
             np.testing.assert_array_equal(theirs, ours)
             for name in ("id", "kind", "unit", "legs", "figures", "born"):
                 np.testing.assert_array_equal(
@@ -151,7 +153,7 @@ def nothing() -> Iterator[None]:
 
 
 @contextmanager
-def held_up(engine: Engine) -> Iterator[ReadState]:
+def held_up(engine: Readable) -> Iterator[ReadState]:
     """Another thread reads meanwhile."""
     begun, end = threading.Event(), threading.Event()
     seen: list[ReadState] = []
@@ -236,11 +238,11 @@ def test_a_step_does_not_wait_for_readers() -> None:
         assert within(lambda: engine.step(CHEAPER, NOW + timedelta(seconds=1)).number) == 2
         assert engine.number == 2
         assert shown.number == 1
-        assert shown.open(view).places().size == 1
+        assert shown.open(view.wanted).places().size == 1
         assert engine.busy
     with engine.shown() as shown:
         assert shown.number == 2
-        assert shown.open(view).places().size == 0
+        assert shown.open(view.wanted).places().size == 0
 
 
 def test_a_read_inside_of_a_read_sees_the_same_update() -> None:
@@ -288,66 +290,62 @@ def test_a_reader_does_not_notice_writes_that_cannot_be_repeated(monkeypatch: py
     alike(engine)
 
 
-def test_a_delayed_board_that_fails_costs_no_update_and_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine()
-    late = engine.delayed(1.0)
-    engine.step(ARB, NOW)
-    engine.step(CHEAPER, NOW + timedelta(seconds=1))
-    assert late.number == 1
-    with monkeypatch.context() as patch:
-        patch.setattr(late._board, "apply", lambda *_: 1 / 0)
-        with pytest.warns(RuntimeWarning, match=r"delayed by 1 s tries again after the next step: ZeroDivisionError"):
-            update = engine.step(now=NOW + timedelta(seconds=2))
-    assert (update.number, engine.number, late.number) == (3, 3, 1)
-    engine.step(now=NOW + timedelta(seconds=3))
-    assert late.number == 3
-    assert late.table()["odds_decimal"].sort().equals(engine.table()["odds_decimal"].sort())
-
-
-def test_a_delayed_board_that_fails_twice_is_empty_until_it_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delayed_board_that_fails_is_empty_until_it_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It costs no update."""
     engine = Engine()
     late = engine.delayed(3.0)
-    late.keep_replica()
     view = late.view(keep=True)
     for second in range(5):
         engine.step([quote("X", 2.1 + second / 100, "fanduel"), *ARB[1:]], NOW + timedelta(seconds=second))
     assert (late.number, late.size, late.failure) == (2, 4, "")
-    monkeypatch.setattr(late._board, "apply", lambda *_: 1 / 0)
-    with pytest.warns(RuntimeWarning, match=r"delayed by 3 s tries again after the next step: ZeroDivisionError"):
-        engine.step(now=NOW + timedelta(seconds=5))
-    assert (late.number, late.failure) == (2, "ZeroDivisionError('division by zero')")
-    with pytest.warns(RuntimeWarning, match=r"delayed by 3 s is empty, and starts over .*: ZeroDivisionError"):
-        engine.step(now=NOW + timedelta(seconds=6))
-    for second in range(7, 11):  # the copy is made after the next step, and three seconds old after three more
+    monkeypatch.setattr(late.replica._shown.opened, "commit", lambda *_: 1 / 0)
+    with pytest.warns(RuntimeWarning, match=r"delayed by 3 s is empty until a copy is old enough: ZeroDivisionError"):
+        update = engine.step([quote("X", 2.15, "fanduel")], NOW + timedelta(seconds=5))
+    assert (update.number, engine.number) == (6, 6)
+    for second in range(6, 10):  # the copy is made after the next step, and three seconds old after three more
         assert (late.number, late.now, late.size, late.table().height) == (0, None, 0, 0)
-        assert view.ids()["arbitrage"] == []
         assert late.failure
+        with pytest.raises(NotYetError):
+            view.ids()
         engine.step([quote("X", 2.1 + second / 100, "fanduel")], NOW + timedelta(seconds=second))
-    assert (late.number, late.now, late.failure) == (8, NOW + timedelta(seconds=7), "")
-    assert late.table().filter(sportsbook="fanduel")["odds_decimal"].max() == 2.17
+    assert (late.number, late.now, late.failure) == (7, NOW + timedelta(seconds=6), "")
+    assert late.table().filter(sportsbook="fanduel")["odds_decimal"].max() == 2.16
     assert view.counts()["arbitrage"] == 1
-    alike(late)
-    engine.step(now=NOW + timedelta(seconds=11))
-    assert late.number == 9
-    alike(late)
+    engine.step(now=NOW + timedelta(seconds=10))
+    assert late.number == 8
 
 
-def test_a_board_delayed_behind_one_that_starts_again_misses_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delayed_board_that_fails_for_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer learns of it at the next step, whatever it has stored meanwhile."""
     engine = Engine()
     late = engine.delayed(2.0)
-    later = late.delayed(2.0)
-    states = {0: engine.state_hash(views=False)}
-    for second in range(20):
-        fails = second in (6, 7)
-        if fails:
-            monkeypatch.setattr(late._board, "apply", lambda *_: 1 / 0)
-        with pytest.warns(RuntimeWarning, match="delayed by 2 s") if fails else nullcontext():
-            # X changes in a batch that fails, and not again.
-            engine.step([quote("X", 2.0 if second < 5 else 3.0)] * (second in (0, 5)), NOW + timedelta(seconds=second))
-        states[engine.number] = engine.state_hash(views=False)
-        assert later.state_hash(views=False) == states[later.number], second
-        assert bool(later.failure) is (7 <= second < 13), second
-    assert (engine.number, late.number, later.number) == (20, 18, 16)
+    for second in range(4):
+        engine.step([quote("X", 2.0 + second / 100)], NOW + timedelta(seconds=second))
+    assert late.number == 2
+    with held_up(late):
+        engine.step([quote("X", 2.04)], NOW + timedelta(seconds=4))
+        monkeypatch.setattr(late.replica._shown.board, "repeat", lambda *_: 1 / 0)
+    with pytest.warns(RuntimeWarning, match=r"delayed by 2 s is empty"):
+        assert late.size == 0
+    for second in range(5, 8):
+        assert late.number == 0
+        engine.step([quote("X", 2.0 + second / 100)], NOW + timedelta(seconds=second))
+    assert (late.number, late.size, late.failure) == (6, 1, "")
+
+
+def test_a_delayed_board_costs_one_search() -> None:
+    """It repeats what was found: neither guards nor finders run again, and it has what the board had."""
+    engine = Engine()
+    late = engine.delayed(60.0)
+    engine.keep_replica()
+    view, behind = engine.view(keep=True), late.view()
+    seen: list[tuple[int, str, dict[str, list[str]]]] = []
+    for at, batch in enumerate(World(4, events=4, live=0.5, tick=5.0, hazards=True).run(150.0)):
+        engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
+        seen.append((engine.number, engine.state_hash(), view.ids()))
+        if late.number:
+            assert (late.number, late.state_hash(), behind.ids()) == seen[at - 12]
+    assert late.number > 10
 
 
 def test_a_step_that_is_interrupted_anywhere_is_shown_whole_or_not_at_all() -> None:
@@ -390,13 +388,11 @@ def test_a_delayed_board_and_a_restored_one() -> None:
 
     engine = Engine()
     late = engine.delayed(5.0)
-    for board in (engine, late):
-        board.keep_replica()
+    engine.keep_replica()
     view = late.view(keep=True)
     for second in range(8):
         engine.step([quote("X", 2.1 + second / 100, "fanduel"), *ARB[1:]], NOW + timedelta(seconds=second))
         alike(engine)
-        alike(late)
     assert late.number == 3
     assert view.counts()["arbitrage"] == 1
     again = oe.Engine()

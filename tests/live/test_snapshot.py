@@ -8,7 +8,7 @@ import pytest
 from support.effort import less, some
 
 from oddsengine.live.engine import Engine, Recorder
-from oddsengine.live.snapshot import dump, restore, restore_delayed
+from oddsengine.live.snapshot import dump, restore
 from oddsengine.simulate import World
 
 
@@ -64,22 +64,6 @@ def test_a_delayed_board_follows_an_engine_restored_from_before_its_first_step()
     for second in range(0, 12, 3):
         engine.step([], datetime(2026, 2, 8, tzinfo=UTC) + timedelta(seconds=second))
     assert (engine.number, late.number) == (4, 2)
-
-
-def test_a_delayed_board_restored_from_before_the_first_step_receives_every_batch() -> None:
-    engine, recorder = Engine(), Batches()
-    engine.record(recorder)
-    older = dump(engine)
-    for second in range(0, 12, 3):
-        engine.step([], datetime(2026, 2, 8, tzinfo=UTC) + timedelta(seconds=second))
-    other = Engine()
-    restore(other, dump(engine))
-    late = other.delayed(5)
-    restore_delayed(late, older)
-    for number, batch in enumerate(recorder.made, start=1):
-        late.receive(batch, number)
-    late.catch_up()
-    assert (other.number, late.number) == (4, 2)
 
 
 def test_what_does_not_fit_is_refused() -> None:

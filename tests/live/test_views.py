@@ -112,12 +112,6 @@ def test_kinds_that_a_view_does_not_know() -> None:
     assert view.opportunities("arbitrage").arbitrage.height == 0
 
 
-def test_delayed_engines_are_not_recorded() -> None:
-    engine = oe.Engine()
-    with pytest.raises(TypeError, match="record the engine that it follows"):
-        engine.delayed(5).record(None)  # type: ignore[arg-type]
-
-
 def test_states_that_differ_have_other_hashes() -> None:
     def state(**words: Any) -> str:
         engine = oe.Engine()

@@ -37,8 +37,8 @@ from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.live.engine import Engine, Recorder
+from oddsengine.live.key import ViewKey
 from oddsengine.live.update import Update
-from oddsengine.live.view import ViewKey
 from oddsengine.progress import line
 from oddsengine.simulate import World
 from oddsengine.simulate.desks import DEFAULT_BOOKS

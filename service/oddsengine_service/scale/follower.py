@@ -11,7 +11,7 @@ import msgspec
 import zstandard
 
 from oddsengine.live.snapshot import FORM as ENGINE_FORM
-from oddsengine.live.snapshot import dump, restore, restore_delayed
+from oddsengine.live.snapshot import dump, restore
 from oddsengine.matching import Decision
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.node import Node
@@ -29,7 +29,7 @@ from oddsengine_service.scale.messages import (
 from oddsengine_service.tiers import TIERS, books_of
 
 DELAYS = sorted({tier.delay for tier in TIERS.values() if tier.delay})
-LEAST_AGE_S = float(max(DELAYS))  # between the two snapshots that a process starts from
+LEAST_AGE_S = float(max(DELAYS))  # of the snapshot that a process starts from, so that delayed boards are soon full
 _SNAPSHOT = f"{FORM}.{ENGINE_FORM}"
 
 
@@ -61,7 +61,6 @@ class Follower:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.sequence = self.epoch = 0
-        self._begun = 0  # message at which the board started; earlier ones are only for delayed boards
         self.decisions: dict[tuple[str, str], Decision] = {}
         self.feeds = RemoteFeeds()
         node.feeds = self.feeds
@@ -92,21 +91,8 @@ class Follower:
         if message.epoch < self.epoch:
             return
         self.epoch = message.epoch
-        if not self.current:
-            late = [self.node.engine.delayed(delay) for delay in DELAYS]
-            steps = [entry.value for entry in entries if isinstance(entry.value, BatchStep)]
-            for engine in late:
-                for step in steps:
-                    engine.receive(step.batch, step.number)
-                engine.catch_up()
-            return
         for entry in entries:
             self._take(entry)
-
-    @property
-    def current(self) -> bool:
-        """Whether the last message was for the board, and not an earlier one."""
-        return self.sequence > self._begun
 
     def _take(self, entry: Entry) -> None:
         node, (kind, value) = self.node, entry
@@ -154,9 +140,9 @@ class Follower:
         }  # fmt: skip
         return about, msgspec.msgpack.encode(state)
 
-    def restore(self, newest: Snapshot, older: Snapshot | None = None) -> None:
-        """Start from a snapshot, and delayed boards from an older one; the log continues from there."""
-        about, state = newest
+    def restore(self, snapshot: Snapshot) -> None:
+        """Start from a snapshot; the log continues from there."""
+        about, state = snapshot
         node = self.node
         restore(node.engine, state["engine"])
         node.games.restore(state["games"])
@@ -166,12 +152,6 @@ class Follower:
         self.feeds.of_books = msgspec.convert(state["sources"][1], list[BookStatus])
         self.decisions = {one.key: one for one in msgspec.convert(state["decisions"], list[Decision])}
         self.epoch, self.sequence = state["epoch"], int(about["sequence"])
-        self._begun = self.sequence
-        if older is not None:
-            about, state = older
-            for delay in DELAYS:
-                restore_delayed(node.engine.delayed(delay), state["engine"])
-            self.epoch, self.sequence = state["epoch"], int(about["sequence"])
 
 
 def closed(data: bytes) -> bytes:

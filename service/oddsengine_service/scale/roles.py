@@ -195,14 +195,14 @@ class Member(Collector):
         while True:
             try:
                 bounds = await self.board.bounds()
-                snapshots = await self._snapshots(bounds.born, bounds.first)
+                snapshot = await self._snapshot(bounds.born, bounds.first)
             except TROUBLE:
                 await asyncio.sleep(0.2)
                 continue
             self.born = bounds.born
-            if snapshots:
-                await self.node.written(self.follower.restore, *snapshots)
-            if snapshots or bounds.first <= 1:
+            if snapshot is not None:
+                await self.node.written(self.follower.restore, snapshot)
+            if snapshot is not None or bounds.first <= 1:
                 break
             self.node.waits_for = (
                 f"waits for a snapshot: the log begins at message {bounds.first}; where no process makes one, delete "
@@ -212,19 +212,17 @@ class Member(Collector):
         self.node.born = self.born / 1e6
         self._target = bounds.last
 
-    async def _snapshots(self, born: int, first: int) -> list[Snapshot]:
-        """The newest snapshot, and the newest older by the largest delay, so that delayed boards start complete.
+    async def _snapshot(self, born: int, first: int) -> Snapshot | None:
+        """The newest snapshot that is older than another by the largest delay, so that delayed boards are soon full.
 
-        Without an older one they start from the first message, if the log still has it, and so does the board.
+        Without one that old, a process starts from the first message, or if the log no longer has it, from the newest.
         """
         newest = await self.board.load(lambda about: fits(about, born, first), opened)
         if newest is None:
-            return []
+            return None
         old = int(newest[0]["now"]) - LEAST_AGE_S * 1e6
         older = await self.board.load(lambda about: fits(about, born, first, old), opened)
-        if older is None:
-            return [newest] if first > 1 else []
-        return [newest, older]
+        return newest if older is None and first > 1 else older
 
     # ---- following ----
 
@@ -291,7 +289,7 @@ class Member(Collector):
         every = self.scale.snapshot_s * ((0.9 if self.leads else 1.2) + 0.1 * (hash(self.name) % 100) / 100.0)
         while self.outbox is None:
             await asyncio.sleep(every)
-            if self.outbox is not None or not self.follower.current or self.node.engine.now is None:
+            if self.outbox is not None or self.node.engine.now is None:
                 continue
             try:
                 newest = await self.board.newest()

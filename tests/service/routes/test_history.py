@@ -26,6 +26,7 @@ from oddsengine_service.recording import NodeTape
 from oddsengine_service.routes import history as module
 from oddsengine_service.settings import ArchiveSettings
 from oddsengine_service.tiers import books_of
+from oddsengine_service.views import Board
 
 CLOSING = found(module.endpoints, "/odds/closing")
 HISTORY = found(module.endpoints, "/odds/history")
@@ -381,7 +382,7 @@ def test_a_late_board_shows_no_younger_moves() -> None:
     assert HISTORY.answer(_ask(here, engine, {"event": "e"}))["data"][0].points.odds_decimal[-1] == pytest.approx(2.7)
 
 
-def _ask(here: Node, board: Engine, query: Body, endpoint: Any = HISTORY) -> Any:
+def _ask(here: Node, board: Board, query: Body, endpoint: Any = HISTORY) -> Any:
     from support.handler_calls import ask
 
     return ask(endpoint, here, query)._replace(board=board)

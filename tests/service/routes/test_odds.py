@@ -33,6 +33,7 @@ from oddsengine_service.params import parse
 from oddsengine_service.problems import Problem
 from oddsengine_service.routes.odds import endpoints
 from oddsengine_service.tiers import TIERS, Caller, books_of
+from oddsengine_service.views import Board
 from oddsengine_service.wire.odds import ODDS, Batch
 
 PATHS = {endpoint.path: endpoint for endpoint in endpoints}
@@ -48,7 +49,7 @@ def stand(engine: Engine) -> Any:
 
 
 def call(
-    node: Any, path: str, query: dict[str, Any] | None = None, tier: str = "sharp", board: Engine | None = None,
+    node: Any, path: str, query: dict[str, Any] | None = None, tier: str = "sharp", board: Board | None = None,
     body: Batch | None = None, **values: str,
 ) -> Body:  # fmt: skip
     """Ask as the application does, and read the answer as a client does."""

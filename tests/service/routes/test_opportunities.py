@@ -20,6 +20,8 @@ import oddsengine_service.routes.odds as odds_routes
 import oddsengine_service.routes.opportunities as module
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
+from oddsengine.simulate import World
+from oddsengine_service.kinds import KINDS
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
 from oddsengine_service.settings import SettingsError, load
@@ -775,6 +777,35 @@ def test_views_are_found_again_and_few() -> None:
     assert len(views) == 3
     assert len(node_.engine.views) == 3
     assert views.at(node_.engine, frozenset({"draftkings", "fanduel"})) is not first
+
+
+def test_a_delayed_view_is_late_and_never_falsely_empty() -> None:
+    """Refused until what was asked for is old enough; then as it was, and never younger."""
+    made, engine, views = World(3, events=6), Engine(), Views()
+    late, books = engine.delayed(60), frozenset({"draftkings", "fanduel", "betmgm"})
+    asked, refused, seen = datetime.max.replace(tzinfo=UTC), 0, list[tuple[datetime, list[str]]]()
+    for at, batch in enumerate(made.run(180)):
+        engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
+        if at == 3:
+            asked = batch.now
+        if at < 3:
+            continue
+        left = (asked + timedelta(seconds=60) - batch.now).total_seconds()
+        if left > 0:
+            with pytest.raises(Problem) as caught:
+                views.at(late, books, min_ev=-2.0)
+            assert (caught.value.status, caught.value.code) == (503, "not_ready")
+            assert abs(caught.value.extra["retry_after"] - max(left, 1.0)) <= 1.0
+            refused += 1
+        else:
+            table = views.at(late, books, min_ev=-2.0).table("ev", KINDS["ev"].encoding)
+            then = max(found for found in seen if found[0] <= batch.now - timedelta(seconds=60))
+            assert sorted(table.frame["id"].to_list()) == then[1]
+        found = engine.view(books, min_ev=-2.0, kinds=["ev", "arbitrage", "low_hold", "middles"]).opportunities()
+        seen.append((batch.now, sorted(found.ev["id"].to_list())))
+    assert refused > 3
+    assert len({tuple(ids) for _, ids in seen}) > 3
+    assert seen[0][1]
 
 
 def test_an_account_closes_its_own_views_first() -> None:
