@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from oddsengine.detection.windows import middle_probability
     from oddsengine.feeds.reading import read_odds
     from oddsengine.futures import FUTURES_SCHEMA, Futures, FuturesBoard, FuturesField, find_futures
+    from oddsengine.live.delayed import NotYetError
     from oddsengine.live.engine import Engine
     from oddsengine.live.update import Update
     from oddsengine.live.view import View
@@ -98,6 +99,7 @@ __all__ = [
     "FuturesBoard",
     "FuturesField",
     "Graded",
+    "NotYetError",
     "OddsError",
     "OddsExpr",
     "OddsTable",
@@ -190,6 +192,7 @@ _MODULES = {
     "detection.windows": "middle_probability",
     "feeds.reading": "read_odds",
     "futures": "FUTURES_SCHEMA Futures FuturesBoard FuturesField find_futures",
+    "live.delayed": "NotYetError",
     "live.engine": "Engine",
     "live.update": "Update",
     "live.view": "View",

@@ -129,6 +129,7 @@ PUBLIC = {
     "columns",
     "pricing.commission",
     "maths.devig",
+    "live.delayed",
     "live.engine",
     "detection.explain",
     "feeds",
