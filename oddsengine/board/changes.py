@@ -1,24 +1,17 @@
-"""Changes: which markets of some units have changed since they were last searched.
+"""Changes: which markets of some units have to be searched again.
 
-A market has a mark: a hash of everything a search of it depends on. Each of its rows stores 32 bits of it, different
-ones for every row, and a row that moves forgets them. If all rows of a market still match its current mark, a search
-would give the same result, so a step searches only the other markets. An opportunity in a market without rows expires,
-because none of its rows is found.
+A row is pending if its price, times or verdict have changed since its market was last searched, and a market is
+searched if one of its rows is. Where rows have come or gone, or are suspended or resumed, the unit is loose: all of its
+markets are searched. An opportunity in a market without rows expires, because none of its rows is found.
 
-If closing prices are estimated, a second mark covers what an estimate depends on outside its own market: the momentum
-of the ladder, the start of the event, and the markets on neighbouring lines. It is compared for ladders in which a
-market has changed; elsewhere only time changes an estimate, and `Board.due` says when.
+If closing prices are estimated, an estimate also depends on the momentum of its ladder, the start of the event, and the
+markets on neighbouring lines. These are compared for ladders in which a market has changed; elsewhere only time changes
+an estimate, and `Board.due` says when.
 
 Columns of the kernels:
 
-- `markets`, `segments`, `rows`, `row`, `market`, `side`, `threshold`, `kind`, `subject`, `ladder`, `live`, `seen`,
-  `twin`: as in `Groups`
+- `markets`, `segments`, `rows`, `row`, `market`, `threshold`, `ladder`, `twin`: as in `Groups`
 - `two`, `three`, `totals`: as in `Curves`
-- `reason`, `not_reference`, `doubt`: as in `Verdicts`
-- `slot`: slot of a row on the board
-- `parts` (uint32 per slot): the part of its market's mark that a row stores, 0 if none; one array for the first
-  marks and one for the second
-- `marks`, `close_marks` (uint64 per market): the first marks, and the second
 - `changed` (uint8 per market): `_CHANGED`, `_BY_TWIN` (it does not spread further) or 0
 - `ladders`, `needed` (uint8 per ladder, per market): 1 if middles are searched; if these searches need the fair
   probabilities
@@ -30,12 +23,9 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.board.rows import Rows
-from oddsengine.catalog.reasons import ACCEPTED
-from oddsengine.columns import EARLIEST, LATEST
 from oddsengine.detection.sweep import Scope
 from oddsengine.detection.tails import Curves
-from oddsengine.guards.verdicts import Verdicts
-from oddsengine.identity.groups import NO_TIME, Bytes, Groups, Words, step
+from oddsengine.identity.groups import Bytes, Groups
 from oddsengine.identity.layout import UnitColumns
 from oddsengine.pricing.close import CloseInput as Estimated
 from oddsengine.pricing.close import neighbours
@@ -45,145 +35,50 @@ ELSEWHERE = 3  # a row that is not gathered belongs to every scope
 
 
 _CHANGED, _BY_TWIN = 1, 2  # a market has changed, or only a twin of it
-_TWO_WAY, _THREE_WAY, _TOTAL = 1, 2, 4  # bits: the markets that a ladder has beside it
-# Places of a row's bits in its hash, after those of its reason.
-_NOT_REFERENCE_AT, _DOUBT_AT, _SIDE_AT, _RECENT_AT, _SLOT_AT = 8, 9, 10, 15, 16
+REPRICED, JUDGED, TIMED = 1, 2, 4  # bits: why a row is pending: it changed, its verdict did, or only its time
 
 
 class Changes(NamedTuple):
-    """Markets that have changed, and the marks to store after the step."""
+    """Markets of some units that have changed."""
 
-    markets: Bytes  # per market
-    marks: Words  # per market
-    close: Words | None = None  # second marks, if closing prices are estimated; 0: as stored
+    markets: Bytes  # per market: `_CHANGED` or 0
 
 
 @kernel
-def _part(mark, slot):
-    """The part of a market's mark that a row stores; never 0.
+def _changed(markets, segments, rows, row, pending, is_whole, changed):
+    """Find the markets with a row that is pending; in whole ladders, all have changed.
 
-    `mark` is the mark.
-    """
-    return max(np.uint32(step(mark, np.uint64(slot)) >> np.uint64(32)), np.uint32(1))
-
-
-@kernel
-def _same(mark, row, first, end, parts):
-    """Whether all rows of a market, at least one, store parts of its mark.
-
-    `mark` is the mark; the market's rows are those from `first` to `end`.
-    """
-    for i in range(first, end):
-        if parts[row[i]] != _part(mark, row[i]):
-            return False
-    return first < end
-
-
-@kernel
-def _mark(
-    markets, segments, rows, row, side, threshold, kind, subject, live, odds_bits, seen, ids, reason, not_reference,
-    doubt, twin, two, three, totals, parts, gap, live_limit, with_close, price_changed, start, marks, changed,
-):  # fmt: skip
-    """Compute the marks of all markets, and find those where they differ from those of the last search.
-
-    Times are included only if they can decide something: in play, or if those of a ladder are further apart than an
-    opportunity allows. Of the other markets a market depends on (the lines of its ladder, a moneyline, a total, twins)
-    only the presence is included; their own rows show whether they changed. With `with_close`, the last price change
-    and the start of the event are included too.
-
-    - `odds_bits` (uint64 per row): the prices
-    - `ids` (uint64 per slot): ids of the rows
-    - `gap`: gap allowed between the times of legs, microseconds
-    - `live_limit`: the time since which a live leg must have been seen
-    - `price_changed`, `start` (int64 per slot): last price change, and start of the event
+    - `pending` (uint8 per slot): as in `Rows`
+    - `is_whole` (uint8 per ladder): 1 if any of its markets may have changed
     """
     for at in range(markets.size - 1):
-        first, end = rows[segments[markets[at]]], rows[segments[markets[at + 1]]]
-        is_live = live[at] != 0
-        is_timed = is_live
-        if not is_live:
-            earliest, latest = np.int64(LATEST), np.int64(EARLIEST)
-            for i in range(first, end):
-                if reason[i] == ACCEPTED and seen[i] != NO_TIME:
-                    earliest, latest = min(earliest, seen[i]), max(latest, seen[i])
-            is_timed = latest > earliest and latest - earliest > gap
-        h0 = step(np.uint64(1) if is_timed else np.uint64(0), np.uint64(kind[at]))
-        h0 = step(h0, np.uint64(subject[at]))
-        links = (
-            (_TWO_WAY if two[at] >= 0 else 0)
-            | (_THREE_WAY if three[at] >= 0 else 0)
-            | (_TOTAL if totals[at] >= 0 else 0)
-        )
-        h0 = step(h0, np.uint64(links))
         for m in range(markets[at], markets[at + 1]):
-            h0 = step(h0, np.uint64(np.int64(threshold[m])))
-        for m in range(markets[at], markets[at + 1]):
-            a, b = rows[segments[m]], rows[segments[m + 1]]
-            h = step(h0, np.uint64(np.int64(threshold[m])))
-            for s in range(segments[m], segments[m + 1] if twin.size else segments[m]):
-                t = twin[s]
-                while t != s:
-                    h = step(h, np.uint64(1) if rows[t] < rows[t + 1] else np.uint64(0))
-                    t = twin[t]
-            for i in range(a, b):
-                r = row[i]
-                bits = (
-                    np.uint64(reason[i])
-                    | np.uint64(not_reference[i]) << np.uint64(_NOT_REFERENCE_AT)
-                    | np.uint64(doubt[i]) << np.uint64(_DOUBT_AT)
-                )
-                bits |= np.uint64(side[i]) << np.uint64(_SIDE_AT) | np.uint64(r) << np.uint64(_SLOT_AT)
-                if is_live and seen[i] >= live_limit:
-                    bits |= np.uint64(1) << np.uint64(_RECENT_AT)
-                time = np.uint64(seen[i]) if is_timed else np.uint64(0)
-                h = step(h ^ ids[r] ^ (time << np.uint64(7)), np.uint64(odds_bits[i]) ^ (bits << np.uint64(20)))
-                if with_close:
-                    h = step(step(h, np.uint64(price_changed[r])), np.uint64(start[r]))
-            marks[m] = max(h, np.uint64(1))
-            changed[m] = 0 if _same(marks[m], row, a, b, parts) else _CHANGED
+            changed[m] = _CHANGED if is_whole[at] != 0 else 0
+            for i in range(rows[segments[m]], rows[segments[m + 1]]):
+                if pending[row[i]] != 0:
+                    changed[m] = _CHANGED
 
 
 @kernel
-def _close_marks(
-    chosen_ladders, markets, segments, rows, row, threshold, slope, neighbour_distance, start, momentum_bits, marks,
-    parts, close_marks, changed,
-):  # fmt: skip
-    """Compute the second marks of the chosen ladders; markets where they differ have changed too.
+def _near(ladders, is_renewed, markets, threshold, slope, neighbour_distance, changed, out):
+    """Add to the changed markets of some ladders those beside them, and all of a ladder that is renewed.
 
-    - `chosen_ladders` (uint8 per ladder): 1 for those to compute
+    - `is_renewed` (uint8 per ladder): 1 if its momentum or start is another
     - `slope` (float64 per ladder): logits per point of a line
     - `neighbour_distance`: largest distance of a neighbouring line, hundredths
-    - `start` (int64 per ladder), `momentum_bits` (uint64, ladders by components): start and momentum
+    - `out` (uint8 per market): as `changed`, to write
     """
     for at in range(markets.size - 1):
-        if chosen_ladders[at] == 0:
+        if ladders[at] == 0:
             continue
-        h0 = step(np.uint64(2), np.uint64(start[at]))
-        for k in range(momentum_bits.shape[1]):
-            h0 = step(h0, np.uint64(momentum_bits[at, k]))
-        for m in range(markets[at], markets[at + 1]):
-            a, b = rows[segments[m]], rows[segments[m + 1]]
-            h = h0
-            if not np.isnan(slope[at]):
-                for other_market in range(markets[at], markets[at + 1]):
-                    if other_market != m and abs(threshold[other_market] - threshold[m]) <= neighbour_distance:
-                        h = step(h, marks[other_market])
-            close_marks[m] = max(h, np.uint64(1))
-            if not _same(close_marks[m], row, a, b, parts):
-                changed[m] = _CHANGED
-
-
-@kernel
-def _store(marks, row, market, other_slots, parts):
-    """Store the marks of some markets in their rows; rows that were left out have none.
-
-    `other_slots` are those of the rows that were left out.
-    """
-    for i in range(row.size):
-        if marks[market[i]] != np.uint64(0):
-            parts[row[i]] = _part(marks[market[i]], row[i])
-    for slot in other_slots:
-        parts[slot] = 0
+        first, end = markets[at], markets[at + 1]
+        for m in range(first, end):
+            if is_renewed[at] != 0:
+                out[m] = _CHANGED
+            elif changed[m] != 0 and not np.isnan(slope[at]):
+                for other_market in range(first, end):
+                    if abs(threshold[other_market] - threshold[m]) <= neighbour_distance:
+                        out[other_market] = _CHANGED
 
 
 @kernel
@@ -250,33 +145,22 @@ def _reach(row, market, ladder, is_searched, ladders, reach):
         reach[row[i]] = (IN_MARKETS if is_searched[m] != 0 else 0) | (IN_LADDERS if ladders[ladder[m]] != 0 else 0)
 
 
-def since_last_search(
-    some: UnitColumns, guarded: Verdicts, curves: Curves, rows: Rows, due: Bytes | None = None
-) -> Changes:
+def since_last_search(some: UnitColumns, loose: Bytes, rows: Rows, due: Bytes | None = None) -> Changes:
     """Find what has changed in some units since they were last searched.
 
-    `due` is 1 for units that have changed through time alone; it is given if closing prices are estimated.
+    `loose` is 1 for those of the units in which rows came or went. `due` is 1 for units that have changed through time
+    alone; it is given if closing prices are estimated.
     """
-    g, limits = some.groups, guarded.limits
-    marks, changed = np.empty(g.threshold.size, np.uint64), np.empty(g.threshold.size, np.uint8)
-    fresh = NO_TIME if guarded.now == NO_TIME else guarded.now - round(limits.stale_live_leg_s * 1e6)
-    _mark(
-        g.markets, g.segments, g.rows, g.row, g.side, g.threshold, g.kind, g.subject, g.live,
-        g.odds.view(np.int64), g.seen, rows.id, guarded.reason, guarded.not_reference, guarded.doubt, g.twin,
-        curves.two, curves.three, curves.totals, rows.mark,
-        round(limits.stale_prematch_gap_s * 1e6), fresh, due is not None, rows.changed, rows.start, marks,
-        changed,
-    )  # fmt: skip
-    if due is not None:
-        changed |= due[some.units][some.ladder_unit][g.ladder]
-    return Changes(changed, marks)
+    g, changed = some.groups, np.empty(some.groups.threshold.size, np.uint8)
+    whole = loose if due is None else loose | due[some.units]
+    _changed(g.markets, g.segments, g.rows, g.row, rows.pending, whole[some.ladder_unit], changed)
+    return Changes(changed)
 
 
-def remember(changes: Changes, some: UnitColumns, rows: Rows) -> None:
-    """Store the marks of some units for the next search."""
-    _store(changes.marks, some.groups.row, some.groups.market, some.out, rows.mark)
-    if changes.close is not None:
-        _store(changes.close, some.groups.row, some.groups.market, some.out, rows.close_mark)
+def remember(some: UnitColumns, rows: Rows) -> None:
+    """Some units were searched."""
+    rows.pending[some.groups.row] = 0
+    rows.pending[some.out] = 0
 
 
 @kernel
@@ -302,18 +186,18 @@ def voting(some: UnitColumns, changes: Changes, curves: Curves, *, stored: bool)
     return out
 
 
-def at_close(some: UnitColumns, changes: Changes, board: Estimated, rows: Rows) -> Changes:
-    """Add the markets of the changed ladders whose closing price depends on a change in another market."""
-    g, momentum = some.groups, board.momentum
-    sport = board.of.lines.sport[g.event]
-    close, changed = np.zeros(changes.marks.size, np.uint64), changes.markets.copy()
-    _close_marks(
-        _ladders(g, changes), g.markets, g.segments, g.rows, g.row, g.threshold, board.of.lines.slope[g.kind, sport],
-        neighbours(board.of.table), board.times.start,
-        (np.zeros((g.event.size, 1)) if momentum is None else momentum).view(np.int64), changes.marks,
-        rows.close_mark, close, changed,
+def at_close(some: UnitColumns, changes: Changes, board: Estimated, is_renewed: Bytes) -> Changes:
+    """Add the markets of the changed ladders whose closing price depends on a change elsewhere.
+
+    `is_renewed` is 1 for ladders whose momentum or start is another.
+    """
+    g, out = some.groups, changes.markets.copy()
+    slope = board.of.lines.slope[g.kind, board.of.lines.sport[g.event]]
+    _near(
+        _ladders(g, changes), is_renewed, g.markets, g.threshold, slope, neighbours(board.of.table), changes.markets,
+        out,
     )  # fmt: skip
-    return changes._replace(markets=changed, close=close)
+    return Changes(out)
 
 
 def _ladders(g: Groups, changes: Changes) -> Bytes:

@@ -31,8 +31,8 @@ _NOT_FLAP, _NOT_OF_QUOTE = 255 ^ FLAP, 255 ^ FLAGS_OF_QUOTE  # not ~FLAP: numpy 
 NO_PRICE = 16  # quotes only: suspended without a price
 
 # Effects of a quote, combined as bits. STATUS: suspended, reopened, start or flap changed, or anything that is only
-# displayed, such as the American price as given or the row's own texts.
-SEEN, PRICE, LIVENESS, STATUS, NEW, LATE, UNKNOWN = 1, 2, 4, 8, 16, 32, 64
+# displayed, such as the American price as given or the row's own texts. MEMBER: its market loses or regains it.
+SEEN, PRICE, LIVENESS, STATUS, NEW, LATE, UNKNOWN, MEMBER = 1, 2, 4, 8, 16, 32, 64, 128
 MOVED = PRICE | LIVENESS | STATUS | NEW
 
 
@@ -57,8 +57,7 @@ class Rows:
     judged: Longs  # when `rejected` last changed
     not_reference: Bytes
     doubt: Bytes
-    mark: npt.NDArray[np.uint32]  # of what its market depended on at the last search; see `changes`
-    close_mark: npt.NDArray[np.uint32]  # of what its estimate depended on outside its market
+    pending: Bytes  # why its market has to be searched again, see `changes`; 0 if it has not
     close: Floats  # estimated closing probability of its outcome then; see `pricing.close.remember`
     level: npt.NDArray[np.uint16]  # newest price level, a probability in 65535ths; see `flap`
     level_time: npt.NDArray[np.uint16]  # second at which it was last seen, modulo 2^16
@@ -317,6 +316,8 @@ def _apply(
             flags[slot] = flags[slot] & _NOT_FLAP
         if ((quote_flags ^ flags[slot]) & (SUSPENDED | MISMATCH | REJECTED)) != 0:
             effect |= STATUS
+        if ((quote_flags ^ flags[slot]) & (SUSPENDED | MISMATCH)) != 0:
+            effect |= MEMBER
         if (effect & (NEW | PRICE | LIVENESS)) != 0:
             change_time = time if q_changed[i] == NO_TIME else min(q_changed[i], time)
             changed[slot] = (

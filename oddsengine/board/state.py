@@ -5,7 +5,7 @@ books a caller may see, and which opportunities are shown, is decided from what 
 
 Columns of the kernels:
 
-- `key`, `seen`, `start`, `state`, `flags`, `moved`, `unit` (per slot): as in `Rows`
+- `key`, `seen`, `start`, `state`, `flags`, `moved`, `pending`, `unit` (per slot): as in `Rows`
 - `slots`: rows
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.board.changes import ELSEWHERE, reach
+from oddsengine.board.changes import ELSEWHERE, JUDGED, REPRICED, TIMED, reach
 from oddsengine.board.facts import Facts
 from oddsengine.board.flap import Levels
 from oddsengine.board.names import Names
@@ -25,6 +25,7 @@ from oddsengine.board.rows import (
     COLUMNS,
     LATE,
     LIVENESS,
+    MEMBER,
     MOVED,
     NEW,
     SEEN,
@@ -35,7 +36,7 @@ from oddsengine.board.rows import (
     _apply,
     row_ids,
 )
-from oddsengine.board.units import Units
+from oddsengine.board.units import DIRTY, Units
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import EARLIEST, LATEST
 from oddsengine.detection.ids import hash_text
@@ -130,10 +131,10 @@ class EventStatuses(NamedTuple):
 
 @kernel
 def _age(
-    last_moment, moment, u_start, u_size, pool, wake, seen, start, state, flags, moved, prematch_age, live_age, leg_age,
-    witness_age, witness_age_live, leave_age, memory, dirty, left_slots, freed_slots,
+    last_moment, moment, u_start, u_size, pool, wake, seen, start, state, flags, moved, pending, prematch_age, live_age,
+    leg_age, witness_age, witness_age_live, leave_age, memory, dirty, left_slots, freed_slots,
 ):  # fmt: skip
-    """Mark units in which time alone changed something; list rows to remove and rows to forget. Returns both counts.
+    """Mark rows and units that time alone changed; list rows to remove and rows to forget. Returns both counts.
 
     A limit was passed if it lies in [last_moment, moment). `wake` is set to a unit's next limit, before which it is
     skipped.
@@ -182,7 +183,8 @@ def _age(
                 )
             for limit in limits:
                 if last_moment <= limit < moment:
-                    dirty[u] = 1
+                    pending[i] |= np.uint8(TIMED)
+                    dirty[u] |= np.uint8(DIRTY)
                 elif limit >= moment:
                     next_limit = min(next_limit, limit)
             if t + leave_age >= moment:
@@ -231,10 +233,10 @@ def _unlisted(slots, key, state, seen, books, is_listed, time, out):
 
 @kernel
 def _judge(
-    slots, new_reason, new_rejected, new_not_reference, new_doubt, reason, rejected, not_reference, doubt,
+    slots, new_reason, new_rejected, new_not_reference, new_doubt, reason, rejected, not_reference, doubt, pending,
     changed_slots, old_rejected,
 ):  # fmt: skip
-    """Store verdicts; list rows whose rejection changed. Returns their number.
+    """Store verdicts, and mark rows that have another one; list rows whose rejection changed. Returns their number.
 
     - `new_reason`, `new_rejected`, `new_not_reference`, `new_doubt`: the verdicts of these rows; the last two may be
       empty
@@ -244,8 +246,12 @@ def _judge(
     n = 0
     for i in range(slots.size):
         s = slots[i]
+        is_other = reason[s] != new_reason[i]
         if i < new_not_reference.size:
+            is_other |= not_reference[s] != new_not_reference[i] or doubt[s] != new_doubt[i]
             not_reference[s], doubt[s] = new_not_reference[i], new_doubt[i]
+        if is_other:
+            pending[s] |= np.uint8(JUDGED)
         if rejected[s] != new_rejected[i]:
             changed_slots[n], old_rejected[n] = s, rejected[s]
             n += 1
@@ -378,8 +384,7 @@ class Board:
         held = np.flatnonzero(rows.state[: rows.top] != FREE).astype(np.int32)
         rows.member[:] = 0
         rows.member[held] = 1
-        rows.mark[:] = 0
-        rows.close_mark[:] = 0
+        rows.pending[:] = REPRICED
         keys = rows.key[self.on()]
         term = keys >> BOOK_BITS
         names.pairs.recount(names.pair.values[term])
@@ -391,7 +396,7 @@ class Board:
         self.units = Units()
         self.units.count(names.unit_event.size)
         self.units.enrol(held, rows.unit)
-        self.units.dirty[:] = 1
+        self.units.loosen(np.arange(self.units.dirty.size))
 
     def _apply(self, batch: Batch, known: int) -> AppliedBatch:
         """Apply a batch in which so many quotes are for rows that exist."""
@@ -402,11 +407,13 @@ class Board:
         self.units.count(names.unit_event.size)
         quoted = batch.quoted
         slots, what = self._quotes(quoted, batch.now, known)
+        member = (what & MEMBER) != 0
+        what &= np.uint8(255 - MEMBER)
         for at, link in enumerate(batch.links):
             if link is not None and what[at] & SEEN and self._link(int(slots[at]), link):
                 what[at] |= STATUS
                 rows.moved[slots[at]] = batch.now
-        rows.mark[slots[(what & MOVED) != 0]] = 0  # even if only what is shown changed: the market is searched
+        rows.pending[slots[(what & MOVED) != 0]] = REPRICED  # even if only what is shown changed: it is searched
         self._enrol(slots, what)
         self._rouse(slots, what)
         gone = self._removals(batch, slots)
@@ -419,8 +426,10 @@ class Board:
         unit = rows.unit[again]
         moves = ((rows.flags[again] & LIVE) != 0) | np.isin(rows.rejected[again], _AGED) | (rows.doubt[again] != 0)
         again = again[moves | (rows.seen[again] > self.units.until[unit])]
-        for some in (touched, again, gone):
-            self.units.dirty[rows.unit[some]] = 1
+        rows.pending[again] |= np.uint8(TIMED)
+        for some in (touched, again):
+            self.units.dirty[rows.unit[some]] |= np.uint8(DIRTY)
+        self.units.loosen(rows.unit[np.concatenate((slots[member | ((what & (NEW | LIVENESS)) != 0)], gone))])
         regrouped = self._settle(slots[(what & NEW) != 0], np.concatenate((gone, left)))
         late, unknown = int((what == LATE).sum()), int((what == UNKNOWN).sum())
         if batch.rejected:
@@ -487,7 +496,7 @@ class Board:
         member = rows.member[moved] != 0
         other = member & (rows.unit[moved] != unit)
         if other.any():
-            self.units.dirty[rows.unit[moved[other]]] = 1
+            self.units.loosen(rows.unit[moved[other]])
             self.units.leave(moved[other], rows.unit)
         enter = ~member | other
         rows.unit[moved[enter]] = unit[enter]
@@ -554,10 +563,10 @@ class Board:
         for event in names.settle(contested.tolist(), rows.key[slots[rows.state[slots] == ON]]):
             self.units.count(names.unit_event.size)
             units = np.array(names.event_units[event], np.int64)
-            self.units.dirty[units] = 1
+            self.units.loosen(units)
             self.units.wake[units] = NO_TIME
             slots = self.units.slots_of(units)
-            rows.mark[slots] = 0  # the teams, sport or league of their results may be others
+            rows.pending[slots] = REPRICED  # the teams, sport or league of their results may be others
             regrouped |= self._regroup(slots)
         return regrouped
 
@@ -596,7 +605,7 @@ class Board:
         left, freed = np.empty(rows.top, np.int32), np.empty(rows.top, np.int32)
         n_left, n_freed = _age(
             before, moment, self.units.start, self.units.size, self.units.pool, self.units.wake, rows.seen, rows.start,
-            rows.state, rows.flags, rows.moved,
+            rows.state, rows.flags, rows.moved, rows.pending,
             round(limits.stale_prematch_s * SECOND), round(limits.stale_live_s * SECOND),
             round(limits.stale_live_leg_s * SECOND), round(limits.witness_prematch_s * SECOND),
             round(limits.witness_live_s * SECOND), round(limits.event_unseen_leave_s * SECOND),
@@ -608,7 +617,7 @@ class Board:
             self._watched = moment
             self._left = np.unique(np.concatenate((self._left, self._watch())))
         self._drop(self._left, now)
-        self.units.dirty[rows.unit[self._left]] = 1
+        self.units.loosen(rows.unit[self._left])
         self._forget(np.sort(freed[:n_freed]))
         return True
 
@@ -703,14 +712,14 @@ class Board:
         self.names = fresh
         self.rebuild()
         self.units.dirty[:] = 0
-        self.units.dirty[rows.unit[held[dirty != 0]]] = 1
+        self.units.loosen(rows.unit[held[dirty != 0]])
 
     def judge(self, slots: Ints, guarded: Verdicts, verdicts: Bytes, rejected: Bytes) -> None:
         """Store the guards' verdicts on some rows; the first ones are those of `guarded`."""
         rows, other, before = self.rows, np.empty(slots.size, np.int32), np.empty(slots.size, np.uint8)
         n = _judge(
             slots, verdicts, rejected, guarded.not_reference, guarded.doubt,
-            rows.reason, rows.rejected, rows.not_reference, rows.doubt, other, before,
+            rows.reason, rows.rejected, rows.not_reference, rows.doubt, rows.pending, other, before,
         )  # fmt: skip
         if n:
             other = other[:n].copy()
@@ -758,17 +767,17 @@ class Board:
         of = names.estimator(table)
         minute = minutes(names.event_hashes(g), self.moment, table)
         sport = of.lines.sport[g.event]
+        times = Times(self.rows.changed[slots], starts(g, some.start, reason, voting), minute)
         made: list[LadderSamples] = []
 
         def momentum(ballot: BookLogits) -> Floats:
             sampled = self.momentum.refresh(
-                names.hashes(g).ladder, g, ballot, minute, of.lines.slope[g.kind, sport], of.lines.reach[g.kind, sport],
-                names.traits.feed, of.books, table, voting,
+                names.hashes(g).ladder, g, ballot, minute, times.start, of.lines.slope[g.kind, sport],
+                of.lines.reach[g.kind, sport], names.traits.feed, of.books, table, voting,
             )  # fmt: skip
             made.append(sampled)
             return sampled.momentum
 
-        times = Times(self.rows.changed[slots], starts(g, some.start, reason, voting), minute)
         board = close_input(of, g, names.traits, reason, times, momentum, voting)
         return board, made[0]
 

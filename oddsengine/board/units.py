@@ -18,6 +18,8 @@ from oddsengine.columns import grown, spans
 from oddsengine.identity.groups import NO_TIME, Ints, Longs
 from oddsengine.identity.layout import enrol
 
+DIRTY, LOOSE = 1, 2  # bits: some of its rows have changed; rows have come or gone, so that any market may have
+
 
 class Units:
     """The rows of each unit: lists of slots in one pool."""
@@ -28,7 +30,7 @@ class Units:
         self.room = np.zeros(256, np.int32)
         self.pool = np.empty(4096, np.int32)
         self.end = 0  # end of the used part of the pool
-        self.dirty = np.zeros(256, np.uint8)
+        self.dirty = np.zeros(256, np.uint8)  # `DIRTY`, `LOOSE`: to be judged and searched again
         self.wake = np.full(256, NO_TIME)  # earliest time at which time alone can change a result
         self.until = np.zeros(256, np.int64)  # a price seen again later may be too far from another in time
 
@@ -53,6 +55,10 @@ class Units:
     def leave(self, slots: Ints, unit: Ints) -> None:
         """Remove rows from the lists of their units."""
         _leave(slots, unit, self.start, self.size, self.pool)
+
+    def loosen(self, units: Ints | Longs) -> None:
+        """Have all markets of some units searched again."""
+        self.dirty[units] = DIRTY | LOOSE
 
     def slots_of(self, units: Longs) -> Ints:
         """Slots of all rows in some units."""

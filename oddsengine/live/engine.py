@@ -21,13 +21,14 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.board.changes import Changes, at_close, remember, scope, since_last_search, voting
+from oddsengine.board.changes import REPRICED, Changes, at_close, remember, scope, since_last_search, voting
 from oddsengine.board.facts import Facts
 from oddsengine.board.names import Names
 from oddsengine.board.open import KINDS, SAME, Difference, Hits, OpenTable
 from oddsengine.board.quotes import QuoteReader, Quotes, readable
 from oddsengine.board.rows import MOVED, NEW, REJECTED, SEEN, UNKNOWN, CodedQuotes
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, AppliedBatch, Batch, Board
+from oddsengine.board.units import LOOSE
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.detection import tails
 from oddsengine.detection.model_input import IntoModel, read_model
@@ -85,7 +86,7 @@ class Findings(NamedTuple):
 
     some: UnitColumns
     searched: list[SearchResult]
-    changes: Changes | None  # marks to store; None: unchanged
+    changes: Changes | None  # None if everything was searched
     sampled: LadderSamples | None  # momentum of the markets
     estimates: tuple[Groups, Bytes, Fair] | None  # estimates to store, and their markets
 
@@ -277,7 +278,7 @@ class Engine(Readable):
             self.opened.commit(searched.rows, search.some.units, searched.hits, searched.difference, now)
             self._enqueue(replica.searched(searched.rows, search.some.units, searched.hits, searched.difference, now))
         if search.changes is not None:
-            remember(search.changes, search.some, self._board.rows)
+            remember(search.some, self._board.rows)
         if search.sampled is not None:
             self._board.momentum.commit(search.sampled)
             self._enqueue(replica.moved(search.sampled, self._board.momentum))
@@ -408,19 +409,19 @@ class Engine(Readable):
             if self._samples and (due is None or due.size != names.unit_event.size):
                 due = np.zeros(names.unit_event.size, np.uint8)  # nothing is due between steps
             curves = tails.curves(g, names.forms)
-            changes = since_last_search(some, guarded, curves, rows, due)
+            changes = since_last_search(some, board.units.dirty[units] // np.uint8(LOOSE), rows, due)
             votes = voting(some, changes, curves, stored=stored) if self._samples else None
         if self._samples:
             estimated, sampled = board.estimated(some, guarded.reason, g.row, self._fair, votes)
         if changes is not None:
-            if estimated is not None:
-                changes = at_close(some, changes, estimated, rows)
+            if estimated is not None and sampled is not None:
+                changes = at_close(some, changes, estimated, board.momentum.renewed(sampled))
             where = scope(some, changes.markets, curves)
             if estimated is not None:
                 wanted = np.where(where.markets != 0, np.uint8(2), where.fair)
                 estimated = estimated._replace(needed=wanted, known=rows.close)
         searched, estimates = [], None
-        moved = rows.mark[g.row] == 0
+        moved = (rows.pending[g.row] & REPRICED) != 0
         with board.reached(some, where) as there:
             for shared, spec in zip(alike.values(), specs, strict=True):
                 seen = fair_prices(
@@ -708,8 +709,8 @@ class Engine(Readable):
                 self._enqueue(replica.refitted(table))
                 for recorder in self._recorders:
                     recorder.fair_changed(table)
-                self._board.rows.mark[:] = 0
-                self._board.units.dirty[: self._board.names.unit_event.size] = 1
+                self._board.rows.pending[:] = REPRICED
+                self._board.units.loosen(np.arange(self._board.names.unit_event.size))
 
     @property
     def off(self) -> frozenset[int]:

@@ -1,7 +1,7 @@
 """Snapshots of an engine: its board and open views as plain data, from which another engine can continue.
 
 Given the same batches, a restored engine produces the same updates, ids and detection times. Derived state (tables,
-units, verdicts, marks) is recomputed, so a snapshot only has prices, names and history.
+units, verdicts) is recomputed, so a snapshot only has prices, names and history.
 
 >>> from datetime import UTC, datetime
 >>> engine, copy = Engine(), Engine()
@@ -24,7 +24,7 @@ from oddsengine.live.key import ViewKey
 from oddsengine.pricing.momentum import Memory
 
 FORM = 2
-_DERIVED = {"unit", "member", "mark", "close_mark", "close"}
+_DERIVED = {"unit", "member", "pending", "close"}
 
 
 def dump(engine: Engine) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _memory(memory: Memory) -> dict[str, Any]:
     return {
         name: _plain(value) if isinstance(value, np.ndarray) else value
         for name, value in vars(memory).items()
-        if name != "_index"  # derived from the books
+        if name not in ("_index", "_seen", "_begun")  # derived from the books; only of the last search
     }
 
 
@@ -105,6 +105,7 @@ def _remembered(held: dict[str, Any]) -> Memory:
     memory = Memory()
     for name, value in held.items():
         setattr(memory, name, _array(value) if isinstance(value, list) and len(value) == 3 else value)
+    memory.forget_search()
     return memory
 
 

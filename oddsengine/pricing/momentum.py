@@ -18,6 +18,7 @@ Columns of the kernels:
 - `s_keys`, `s_slot`: hash table of the stored ladders: key (0: free) and slot
 - `s_base`, `s_sampled`, `s_value`, `s_latest` (per slot): momentum at the last sample and its minute, and at the last
   change and its minute
+- `begins`, `s_seen`, `s_begun` (per ladder, per slot): start of the event; momentum and start as last searched
 - `s_start`, `s_size`, `s_room` (per slot): first entry, number of entries, and room
 - `p_book`, `p_line`, `p_x` (per entry): code of the book, its lines and its logits, at `_SAMPLE` and at `_LATEST`
 """
@@ -30,7 +31,7 @@ import numpy as np
 from oddsengine._jit import kernel
 from oddsengine.catalog import FairTable
 from oddsengine.columns import NONE, spans
-from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs, Words, checksum, mix
+from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, checksum, mix
 from oddsengine.pricing.close import BookLogits, clip
 
 SECOND = 1_000_000
@@ -178,8 +179,8 @@ def _entries(keys, s_keys, s_slot, s_size):
 
 @kernel
 def _remember(
-    ladders, keys, slots, minute, outcomes, momentum, base, sampled, start, n_book, n_line, n_x, s_keys, s_slot, s_base,
-    s_sampled, s_value, s_latest, s_start, s_size, s_room, p_book, p_line, p_x, used, end,
+    ladders, keys, slots, minute, begins, outcomes, momentum, base, sampled, start, n_book, n_line, n_x, s_keys, s_slot,
+    s_base, s_sampled, s_value, s_latest, s_seen, s_begun, s_start, s_size, s_room, p_book, p_line, p_x, used, end,
 ):  # fmt: skip
     """Store the changes; the arrays have enough room. Returns the new numbers of ladders and entries.
 
@@ -199,9 +200,9 @@ def _remember(
         if n > s_room[slot]:
             s_start[slot], s_room[slot] = end, n + comps
             end += n + comps
-        s_size[slot], s_sampled[slot], s_latest[slot] = n, sampled[at], minute[at]
+        s_size[slot], s_sampled[slot], s_latest[slot], s_begun[slot] = n, sampled[at], minute[at], begins[at]
         for k in range(momentum.shape[1]):
-            s_base[slot, k], s_value[slot, k] = base[at, k], momentum[at, k]
+            s_base[slot, k], s_value[slot, k], s_seen[slot, k] = base[at, k], momentum[at, k], momentum[at, k]
         for i in range(n):
             e, j = s_start[slot] + i, start[at] + i // comps
             p_book[e] = n_book[j]
@@ -216,6 +217,7 @@ class LadderSamples(NamedTuple):
 
     keys: Words
     minute: Longs
+    begins: Longs  # start of the event
     outcomes: Longs
     momentum: Floats  # (ladders, widest)
     slots: Ints
@@ -250,10 +252,15 @@ class Memory:
         self._size, self._room = np.zeros((2, 512), np.int32)
         self._book, self._line = np.zeros(4096, np.int32), np.zeros((4096, 2), np.int32)
         self._x = np.zeros((4096, 2))
+        self.forget_search()
+
+    def forget_search(self) -> None:
+        """Forget what the last search of each ladder used."""
+        self._seen, self._begun = np.full_like(self._value, np.nan), np.full_like(self._latest, NO_TIME)
 
     def refresh(
-        self, keys: Words, groups: Groups, ballot: BookLogits, minute: Longs, slope: Floats, reach: Longs, feed: Ints,
-        books: tuple[str, ...], table: FairTable, needed: Bytes | None = None,
+        self, keys: Words, groups: Groups, ballot: BookLogits, minute: Longs, begins: Longs, slope: Floats,
+        reach: Longs, feed: Ints, books: tuple[str, ...], table: FairTable, needed: Bytes | None = None,
     ) -> LadderSamples:  # fmt: skip
         """Momentum of the ladders of some groups, each at its minute.
 
@@ -263,8 +270,10 @@ class Memory:
             A unique hash of each ladder.
         groups, ballot
             All prices of these ladders, and their votes.
-        minute, slope, reach
-            Per ladder; see `Lines`.
+        minute, begins
+            Per ladder; see `Times`.
+        slope, reach
+            Per ladder; see `KindParameters`.
         feed, books
             Feeds and ids of the books, by code.
         needed
@@ -276,7 +285,7 @@ class Memory:
         n = ballot.book.size + _entries(keys, self._keys, self._slot, self._size)
         outcomes = g.outcomes[g.markets[:-1]] if ladders else np.empty(0, np.int64)
         made = LadderSamples(
-            keys, minute, outcomes, np.empty((ladders, width)), np.empty(ladders, np.int32),
+            keys, minute, begins, outcomes, np.empty((ladders, width)), np.empty(ladders, np.int32),
             np.empty(ladders, np.uint8), np.empty((ladders, width)), np.empty(ladders, np.int64),
             np.empty(ladders + 1, np.int64), np.empty(n, np.int32), np.empty((n, 2), np.int32),
             np.full((n, 2, width), np.nan),
@@ -294,8 +303,18 @@ class Memory:
         )  # fmt: skip
         return made
 
+    def renewed(self, made: LadderSamples) -> Bytes:
+        """Ladders whose momentum or start differs from those of the last search."""
+        slots, width = made.slots, made.momentum.shape[1]
+        same = (slots >= 0) & (self._begun[slots] == made.begins)
+        other = ~same | (self._seen[slots, :width] != made.momentum).any(axis=1)
+        return np.asarray(other).view(np.uint8)
+
     def commit(self, made: LadderSamples) -> None:
-        """Store what changed."""
+        """Store what changed, and what the search used."""
+        held = np.flatnonzero(made.slots >= 0)
+        self._seen[made.slots[held], : made.momentum.shape[1]] = made.momentum[held]
+        self._begun[made.slots[held]] = made.begins[held]
         some = np.flatnonzero(made.changed)
         if not some.size:
             return
@@ -310,10 +329,10 @@ class Memory:
             new = some[slots[some] < 0]
         self._of[self.used : self.used + new.size] = made.keys[new]
         self.used, self.end = _remember(
-            some, made.keys, slots, made.minute, made.outcomes, made.momentum, made.base, made.sampled, made.start,
-            made.book, made.line, made.x,
-            self._keys, self._slot, self._base, self._sampled, self._value, self._latest, self._start, self._size,
-            self._room, self._book, self._line, self._x, self.used, self.end,
+            some, made.keys, slots, made.minute, made.begins, made.outcomes, made.momentum, made.base, made.sampled,
+            made.start, made.book, made.line, made.x,
+            self._keys, self._slot, self._base, self._sampled, self._value, self._latest, self._seen, self._begun,
+            self._start, self._size, self._room, self._book, self._line, self._x, self.used, self.end,
         )  # fmt: skip
 
     def books(self) -> dict[str, int]:
@@ -342,7 +361,7 @@ class Memory:
         room, pool = kept.size + ladders, int(size.sum()) + entries
         room, pool = room + room // 4 + 512, pool + pool // 4 + 4096
         at = spans(self._start[kept], self._start[kept] + size)
-        by_ladder = ("_of", "_base", "_value", "_sampled", "_latest", "_start", "_size", "_room")
+        by_ladder = ("_of", "_base", "_value", "_sampled", "_latest", "_seen", "_begun", "_start", "_size", "_room")
         for names, stay, most in ((("_book", "_line", "_x"), at, pool), (by_ladder, kept, room)):
             for name in names:
                 old = getattr(self, name)

@@ -28,7 +28,7 @@ from oddsengine.simulate import World
 
 PATIENCE_S = 60
 CHEAPER = [quote("X", 1.5, "fanduel"), quote("Y", 1.5, "draftkings")]  # no opportunity is left
-UNSEEN = {"mark", "close_mark", "close", "record"}  # what only a search needs, and places that may differ
+UNSEEN = {"pending", "close", "record"}  # what only a search needs, and places that may differ
 JUDGED = {"reason", "not_reference", "doubt"}
 
 

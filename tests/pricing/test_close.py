@@ -590,8 +590,9 @@ class Tape:
         minute = np.full(g.event.size, round(at // 60 * 60 * 1e6), np.int64)
         slope = np.where(np.array(g.outcomes[g.markets[:-1]]) == 2, self.SLOPE, np.nan)
         made = self.memory.refresh(
-            np.array(events, np.uint64) + np.uint64(77), g, ballot, minute, slope, np.full(len(events), 100),
-            identity.traits.feed, identity.books, self.table, np.full(len(events), needed, np.uint8),
+            np.array(events, np.uint64) + np.uint64(77), g, ballot, minute, np.full(len(events), NO_TIME), slope,
+            np.full(len(events), 100), identity.traits.feed, identity.books, self.table,
+            np.full(len(events), needed, np.uint8),
         )  # fmt: skip
         if commit:
             self.memory.commit(made)
@@ -694,8 +695,8 @@ def test_a_memory_of_a_market_that_emptied_has_a_digest() -> None:
         g, identity = prepared.identity.groups, prepared.identity
         ballot = fair_close.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, tape.table)
         made = tape.memory.refresh(
-            np.array([77], np.uint64), g, ballot, np.full(1, round(at * 1e6)), np.full(1, np.nan),
-            np.zeros(1, np.int64), identity.traits.feed, identity.books, tape.table,
+            np.array([77], np.uint64), g, ballot, np.full(1, round(at * 1e6)), np.full(1, NO_TIME),
+            np.full(1, np.nan), np.zeros(1, np.int64), identity.traits.feed, identity.books, tape.table,
         )  # fmt: skip
         tape.memory.commit(made)
     assert tape.memory.digest() != before
@@ -711,8 +712,8 @@ def test_a_memory_grows_and_forgets_what_is_old() -> None:
     def step(key: int, seconds: float) -> None:
         minute = np.full(1, round(seconds * 1e6), np.int64)
         made = memory.refresh(
-            np.array([key], np.uint64), g, ballot, minute, np.full(1, np.nan), np.zeros(1, np.int64),
-            identity.traits.feed, identity.books, table,
+            np.array([key], np.uint64), g, ballot, minute, np.full(1, NO_TIME), np.full(1, np.nan),
+            np.zeros(1, np.int64), identity.traits.feed, identity.books, table,
         )  # fmt: skip
         memory.commit(made)
 
