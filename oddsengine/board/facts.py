@@ -111,6 +111,43 @@ class Facts(NamedTuple):
         return pl.DataFrame([columns.whole(name).alias(name) for name in ODDS_SCHEMA])
 
 
+class Before(NamedTuple):
+    """Some rows as they were before a batch; undefined for rows that were not shown."""
+
+    shown: npt.NDArray[np.bool_]  # on the board and not suspended
+    live: npt.NDArray[np.bool_]
+    odds: Floats
+    american: Floats
+    start: Longs
+    links: list[str | None]  # empty if no row has any
+
+    def take(self, at: Any) -> "Before":
+        """Some of them."""
+        links = [self.links[i] for i in np.arange(self.shown.size)[at].tolist()] if self.links else []
+        return Before._make((*(column[at] for column in self.columns), links))
+
+    def followed_by(self, more: "Before") -> "Before":
+        """These rows and some more; without their links."""
+        both = zip(self.columns, more.columns, strict=True)
+        return Before._make((*(np.concatenate(pair) for pair in both), []))
+
+    @property
+    def columns(self) -> tuple[npt.NDArray[Any], ...]:
+        """The arrays, one value per row."""
+        return self.shown, self.live, self.odds, self.american, self.start
+
+    @classmethod
+    def none(cls) -> "Before":
+        """No rows."""
+        flags, numbers = np.empty(0, bool), np.empty(0)
+        return cls(flags, flags, numbers, numbers, np.empty(0, np.int64), [])
+
+    @classmethod
+    def unchanged(cls, facts: Facts) -> "Before":
+        """Rows that were as they are."""
+        return cls(facts.active, facts.live, facts.odds, facts.american, facts.start, facts.links)
+
+
 class Columns:
     """Columns of `ODDS_SCHEMA`, each made when it is first read."""
 

@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.board.changes import ELSEWHERE, JUDGED, REPRICED, TIMED, reach
-from oddsengine.board.facts import Facts
+from oddsengine.board.facts import Before, Facts
 from oddsengine.board.flap import Levels
 from oddsengine.board.names import Names
 from oddsengine.board.rows import (
@@ -50,6 +51,7 @@ from oddsengine.identity.layout import (
     GONE,
     LIVE,
     ON,
+    SUSPENDED,
     Lists,
     PriceColumns,
     TermColumns,
@@ -807,6 +809,30 @@ class Board:
         """The current facts of some distinct rows."""
         return Facts.from_slots(self.rows, self.names, slots, self.limits.flap_agree)
 
+    def before(self, slots: Ints, new: Ints) -> Before:
+        """Some distinct rows, in order of slot, as they were before the batch that may still be undone.
+
+        `new` are the rows that came with it.
+        """
+        rows, past = self.rows, self._undo
+        assert past is not None
+        was = {name: getattr(rows, name)[slots] for name in ("state", "flags", "odds", "american", "start")}
+        links = rows.links_of(slots)
+        if slots.size:
+            for lost, state, _ in reversed(past.lost):
+                at, held = _places(slots, lost)
+                was["state"][at] = state[held]
+            at, held = _places(slots, past.slots)
+            for name, column in zip(COLUMNS, past.columns, strict=True):
+                if name in was:
+                    was[name][at] = column[held]
+            links = (
+                [past.links.get(slot, link) for slot, link in zip(slots.tolist(), links, strict=True)] if links else []
+            )
+        flags = was["flags"]
+        shown = (was["state"] == ON) & ((flags & SUSPENDED) == 0) & ~np.isin(slots, new)
+        return Before(shown, (flags & LIVE) != 0, was["odds"], was["american"], was["start"], links)
+
     def notices_hash(self) -> int:
         """Hash of the notices about events."""
         notices = sorted((id_, *notice) for id_, notice in self._notices.items())
@@ -819,3 +845,10 @@ class Board:
     def on(self) -> Ints:
         """Slots of all rows on the board."""
         return np.flatnonzero(self.rows.state[: self.rows.top] == ON).astype(np.int32)
+
+
+def _places(slots: Ints, some: Ints) -> tuple[Longs, npt.NDArray[np.bool_]]:
+    """Where some slots are among distinct sorted ones, and which of them are there."""
+    at = np.minimum(np.searchsorted(slots, some), slots.size - 1)
+    held = slots[at] == some
+    return at[held], held

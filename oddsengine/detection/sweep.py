@@ -300,7 +300,7 @@ def sweep(view: Offers, wants: Wants, scope: Scope) -> Candidates:
     totals, mosts = np.empty((2, callers))
     wanted, count = view.wanted.T.astype(np.float64, order="C"), np.zeros(3, np.int64)
     most = min(callers * inside, inside + 4096)
-    room = [most, most, 4096 + inside]
+    room = [most, most, 4096 + 16 * inside]
     while True:
         sums, edges, pairs = room
         sum_who, sum_market = np.empty((2, sums), np.int64)

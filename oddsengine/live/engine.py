@@ -501,6 +501,7 @@ class Engine(Readable):
         facts = board.facts(every)
         again = applied.slots[applied.what == SEEN]
         gone = board.facts(distinct(applied.gone))
+        new = applied.slots[(applied.what & NEW) != 0]
         return Update(
             number=board.number + 1,
             now=batch.now,
@@ -509,8 +510,10 @@ class Engine(Readable):
             rows=facts.places(slots),
             what=what,
             judged=facts.places(rejudged),
+            before=board.before(distinct(np.concatenate((slots, rejudged))), new),
             relined=self._relined(slots, what, gone),
             gone=gone,
+            gone_shown=board.before(gone.slot, new).shown,
             views=changes,
             rejected=self._refused(applied, read),
             late=applied.late,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.board.facts import Facts, moments_of
+from oddsengine.board.facts import Before, Facts, moments_of
 from oddsengine.board.open import KINDS, SAME, Hits
 from oddsengine.board.open import NEW as BORN
 from oddsengine.board.rows import LIVENESS, NEW, PRICE, STATUS
@@ -85,8 +85,10 @@ class Update:
     rows: Longs  # indices in `facts` of rows on the board that changed
     what: Bytes  # effects per row; see `board.rows`
     judged: Longs  # indices in `facts` of rows on the board whose rejection changed
+    before: Before  # all of these, in order of index, before the step
     relined: Mapping[int, int]  # index in `rows` of a new row -> index in `gone` of the row whose line moved to it
     gone: Facts
+    gone_shown: npt.NDArray[np.bool_]  # which of these were shown before the step
     views: Mapping[View, ViewChange]
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`, including suspended quotes without a price for unknown rows
     late: int

@@ -24,7 +24,7 @@ import numpy as np
 
 from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.live.engine import Engine
-from oddsengine.query.changes import Mirror, RowChanges, TermFilter, UpdateChanges, book_ids
+from oddsengine.query.changes import LastChanges, RowChanges, TermFilter, UpdateChanges, book_ids
 from oddsengine.query.filter import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, Cursor, RowFilter
 from oddsengine.query.index import Index
 from oddsengine.query.reader import BoardEvent, BoardReader, LegPrice, Marks, OddsRows, OwnTexts
@@ -71,9 +71,9 @@ __all__ = [
     "BoardStats",
     "Cursor",
     "Index",
+    "LastChanges",
     "LegPrice",
     "Marks",
-    "Mirror",
     "OddsRows",
     "OwnTexts",
     "RowChanges",

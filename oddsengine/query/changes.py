@@ -1,7 +1,7 @@
 """What an update changes for a subscriber that holds the active prices of the board.
 
-An update names rows that changed. Whether such a row is new to a subscriber, moved or left depends on its previous
-state, which a `Mirror` records: whether each row is shown, and the fields that a delta cannot carry.
+An update names rows that changed, and how they were before. That decides whether such a row is new to a subscriber, has
+moved or left, or has changed in fields that a delta cannot carry.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,29 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
-from oddsengine.board.facts import Facts
+from oddsengine.board.facts import Before, Facts
 from oddsengine.board.rows import STATUS
-from oddsengine.columns import NO_TIME, Bools, Floats, Ints, Longs, grown
-from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, ON, SUSPENDED
+from oddsengine.columns import NO_TIME, Bools, Longs, grown
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE
 from oddsengine.live.update import Update
 from oddsengine.query import values
 from oddsengine.query.filter import RowFilter
 from oddsengine.query.index import Index
-from oddsengine.query.reader import BoardReader, Marks, OddsRows
+from oddsengine.query.reader import Marks, OddsRows
 from oddsengine.query.terms import TermIndex
-
-_NONE: Bools = np.empty(0, bool)
-
-
-class Before(NamedTuple):
-    """State of rows before an update; undefined for rows that were not shown."""
-
-    live: Bools
-    odds: Floats
-    american: Floats
-
-    def take(self, at: Any) -> "Before":
-        return Before(self.live[at], self.odds[at], self.american[at])
 
 
 class RowChanges(NamedTuple):
@@ -42,7 +29,7 @@ class RowChanges(NamedTuple):
     facts: Facts
     term: Longs
     book: Longs
-    before: Before = Before(_NONE, np.empty(0), np.empty(0))
+    before: Before = Before.none()
 
     @property
     def live(self) -> Bools:
@@ -59,96 +46,69 @@ class RowStates(NamedTuple):
     fresh: Bools
     hidden: Bools
     gone: Bools  # removed rows: whether they were shown
-    others: Bools  # rows named only by `Marks`: whether they were shown
-    before: Before  # changed rows: their previous state
+    others: Bools  # rows named only by `Marks`: whether they are shown
 
 
-class Mirror:
-    """The rows of a board that are shown, by slot."""
+class LastChanges:
+    """By slot: the number of the last update that changed a row of the board for subscribers."""
 
-    def __init__(self, reader: BoardReader) -> None:
-        rows = reader.board.rows
-        self.number = reader.number
-        self._shown = (rows.state == ON) & ((rows.flags & SUSPENDED) == 0)
-        self._live = (rows.flags & LIVE) != 0
-        self._odds, self._american = rows.odds.copy(), rows.american.copy()
-        self.changed = np.zeros(self._shown.size, np.int64)  # by slot: number of the last update that changed it
-        self._start = rows.start.copy()
-        self._links: list[str | None] = list(rows.links)
+    def __init__(self, number: int) -> None:
+        self.number = number  # of the last update
+        self.by_slot = np.zeros(0, np.int64)
 
-    def classify(self, update: Update, marks: Marks | None) -> "RowStates":
-        """Classify the rows of an update and record their new state."""
-        facts = update.facts
-        rows = np.union1d(update.rows, update.judged)
-        changes = np.zeros(rows.size, np.uint8)
-        changes[np.searchsorted(rows, update.rows)] = update.what
-        slots = facts.slot[rows]
-        self._room(int(max(slots.max(initial=-1), update.gone.slot.max(initial=-1))) + 1)
+    def note(self, update: Update, marks: Marks | None) -> None:
+        """Note the rows of an update."""
         self.number = update.number
-        active = (facts.flags[rows] & SUSPENDED) == 0
-        was = self._shown[slots]
-        before = Before(self._live[slots], self._odds[slots], self._american[slots])
-        other = was & active & ((changes & STATUS) != 0)
-        if other.any():
-            other &= (self._start[slots] != facts.start[rows]) | self._relinked(facts, rows, slots, other)
-        other |= was & active & np.isin(rows, update.judged)
-        if marks is not None:
-            other |= was & active & marks.changed
-        self._shown[slots] = active
-        self._live[slots] = (facts.flags[rows] & LIVE) != 0
-        self._odds[slots], self._american[slots] = facts.odds[rows], facts.american[rows]
-        self._start[slots] = facts.start[rows]
-        self.changed[slots] = update.number
-        if marks is not None:
-            self.changed[marks.others.slot] = update.number
-        self._note(facts, rows, slots)
-        new = active & (~was | other)
-        gone = self._shown[update.gone.slot]
-        self._shown[update.gone.slot] = False
-        others = np.empty(0, bool) if marks is None else self._shown[marks.others.slot]
-        return RowStates(rows, was & active & ~new, new, ~was[new], was & ~active, gone, others, before)
+        rows = np.concatenate((update.rows, update.judged))
+        slots = update.facts.slot[rows]
+        changed = slots if marks is None else np.concatenate((slots, marks.others.slot))
+        self.by_slot = grown(self.by_slot, int(changed.max(initial=-1)) + 1)
+        self.by_slot[changed] = update.number
 
-    def _room(self, top: int) -> None:
-        for name in ("_shown", "_live", "_odds", "_american", "changed"):
-            setattr(self, name, grown(getattr(self, name), top))
-        self._start = grown(self._start, top, NO_TIME)
 
-    def _relinked(self, facts: Facts, at: Longs, slots: Ints, among: Bools) -> Bools:
-        out = np.zeros(slots.size, bool)
-        if facts.links:
-            n = len(self._links)
-            for i in np.flatnonzero(among).tolist():
-                slot = int(slots[i])
-                out[i] = facts.links[at[i]] != (self._links[slot] if slot < n else None)
-        return out
+def classify(update: Update, marks: Marks | None) -> RowStates:
+    """Classify the rows of an update."""
+    facts, before = update.facts, update.before
+    rows = np.union1d(update.rows, update.judged)
+    changes = np.zeros(rows.size, np.uint8)
+    changes[np.searchsorted(rows, update.rows)] = update.what
+    active, was = facts.active[rows], before.shown
+    other = was & active & ((changes & STATUS) != 0)
+    if other.any():
+        other &= (before.start != facts.start[rows]) | _relinked(facts, rows, before, other)
+    other |= was & active & np.isin(rows, update.judged)
+    if marks is not None:
+        other |= was & active & marks.changed
+    new = active & (~was | other)
+    others = np.empty(0, bool) if marks is None else marks.others.active
+    return RowStates(rows, was & active & ~new, new, ~was[new], was & ~active, update.gone_shown, others)
 
-    def _note(self, facts: Facts, at: Longs, slots: Ints) -> None:
-        if not facts.links or not slots.size:
-            return
-        links = self._links
-        links.extend([None] * (int(slots.max()) + 1 - len(links)))
-        for slot, i in zip(slots.tolist(), at.tolist(), strict=True):
-            links[slot] = facts.links[i]
+
+def _relinked(facts: Facts, at: Longs, before: Before, among: Bools) -> Bools:
+    """Which rows have other texts of their own; only some are looked at."""
+    out = np.zeros(at.size, bool)
+    for i in np.flatnonzero(among).tolist() if facts.links else ():
+        out[i] = facts.links[at[i]] != (before.links[i] if before.links else None)
+    return out
 
 
 class UpdateChanges:
     """One update for subscribers: rows that moved, rows to send in full, and rows that left."""
 
-    def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
+    def __init__(self, update: Update, index: Index, marks: Marks | None) -> None:
         self.number, self.now = update.number, update.now
-        became = mirror.classify(update, marks)
+        became = classify(update, marks)
         facts = update.facts
         lost, unshown = (_unchanged(update.gone.take(np.flatnonzero(which))) for which in (became.gone, ~became.gone))
         moved, changed, hidden = (
-            (facts.take(became.rows[which]), became.before.take(which))
+            (facts.take(became.rows[which]), update.before.take(which))
             for which in (became.moved, became.whole, became.hidden)
         )
         whole, before = changed
         fresh = became.fresh
         if marks is not None:
             others = marks.others.take(np.flatnonzero(became.others))
-            joined: list[Any] = [np.concatenate(pair) for pair in zip(before, _unchanged(others)[1], strict=True)]
-            whole, before = _both(whole, others), Before(*joined)
+            whole, before = _both(whole, others), before.followed_by(Before.unchanged(others))
             fresh = np.concatenate((fresh, np.zeros(int(became.others.sum()), bool)))
         every = moved, (whole, before), hidden, lost, unshown
         self.terms = _terms(index, [part for part, _ in every])
@@ -310,8 +270,8 @@ class TermFilter:
 
 
 def _unchanged(facts: Facts) -> tuple[Facts, Before]:
-    """Previous state for rows that did not change."""
-    return facts, Before((facts.flags & LIVE) != 0, facts.odds, facts.american)
+    """Rows that did not change, with their previous state."""
+    return facts, Before.unchanged(facts)
 
 
 def _places(facts: Facts, rows: RowChanges) -> list[int]:

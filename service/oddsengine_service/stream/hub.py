@@ -1,6 +1,6 @@
 """The hub: turns updates into encoded events for groups of subscribers.
 
-One thread receives every update in order, mirrors the board, and encodes each group's events once. It posts them to the
+One thread receives every update in order, and encodes each group's events once. It posts them to the
 event loop, where the subscribers are, so everything about a group happens in the order of these posts. Snapshots are
 made in another thread: meanwhile a new subscriber queues its group's events, and gets those after the snapshot's
 update. So nothing is missed and nothing arrives twice. Opportunities are read in a third thread, as often as their
@@ -18,7 +18,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from oddsengine.live.update import Update
-from oddsengine.query import Index, Marks, Mirror, RowChanges, RowFilter, TermIndex
+from oddsengine.query import Index, LastChanges, Marks, RowChanges, RowFilter, TermIndex
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.pool import Turns
@@ -99,7 +99,7 @@ class StreamHub:
         self._snapshots = ThreadPoolExecutor(1, thread_name_prefix="stream")
         self._reads = Turns()
         self._making: dict[ViewKey, _PendingWatch] = {}
-        self._mirror: Mirror | None = None
+        self._last: LastChanges | None = None  # once there is a subscriber
         self._prices: dict[Hashable, PriceGroup] = {}
         self._opportunities: dict[tuple[OpportunityFilter, Wire], OpportunityGroup] = {}
         self._watches: dict[ViewKey, Watch] = {}
@@ -244,7 +244,7 @@ class StreamHub:
         """End every stream after an internal error: clients reconnect and get a fresh snapshot."""
         for watch in self._watches.values():
             watch.close()
-        self._mirror, self._following, self._since = None, False, None
+        self._last, self._following, self._since = None, False, None
         for remembered in (self._pending_reads, self._update_times, self._lost, self._removed_games):
             remembered.clear()
         for table in (self._prices, self._opportunities, self._watches, self._games, self._coming, self._making):
@@ -264,14 +264,15 @@ class StreamHub:
 
     def _update(self, update: Update) -> None:
         marks = self._marks.pop(update.number, None)
-        if self._mirror is None or update.number <= self._mirror.number:
+        if self._last is None or update.number <= self._last.number:
             return
         for watch in self._watches.values():
             watch.on_update(update)
         batches: list[tuple[Group, int, list[StreamEvent]]] = [
             (group, update.number, []) for group in self._opportunities.values() if group.watch.number == update.number
         ]
-        moves = UpdateMoves(update, self._mirror, self._index, marks)
+        moves = UpdateMoves(update, self._index, marks)
+        self._last.note(update, marks)
         self._remember(moves)
         for group in self._prices.values():
             if (group.seen or not moves.empty) and (events := group.events(moves)):
@@ -307,8 +308,8 @@ class StreamHub:
             self._following, self._since = False, None
 
     def _deliver(self, batches: list[tuple[Group, int, list[StreamEvent]]]) -> None:
-        assert self._mirror is not None
-        self._post(self.lines.deliver, batches, self._mirror.number)
+        assert self._last is not None
+        self._post(self.lines.deliver, batches, self._last.number)
 
     def _begin_reads(self) -> None:
         """Have outdated opportunities read again."""
@@ -323,9 +324,9 @@ class StreamHub:
 
     def _after_update(self, number: int, settle: Callable[[], None]) -> None:
         """Schedule a call for after an update and all before it have been processed."""
-        if self._mirror is None:
+        if self._last is None:
             return
-        if number <= self._mirror.number:
+        if number <= self._last.number:
             settle()
         else:
             self._pending_reads.append(_PendingRead(number, settle))
@@ -336,7 +337,7 @@ class StreamHub:
         self._pause(watch.payer, spent)
         changes = watch.settle(outdated, found)
         batches: list[tuple[Group, int, list[StreamEvent]]] = [
-            (group, watch.number, group.events(changes, self._mirror.number if self._mirror is not None else 0))
+            (group, watch.number, group.events(changes, self._last.number if self._last is not None else 0))
             for group in self._opportunities.values()
             if group.watch is watch
         ]
@@ -355,7 +356,7 @@ class StreamHub:
         self._states.update(states)
         for event in removed:
             self._states.pop(event, None)
-            self._removed_games.append((self._mirror.number if self._mirror is not None else 0, event))
+            self._removed_games.append((self._last.number if self._last is not None else 0, event))
         batches: list[tuple[Group, int, list[StreamEvent]]] = []
         for group in self._games.values():
             if events := group.events(states, removed):
@@ -373,7 +374,7 @@ class StreamHub:
         """Process requests of a subscriber up to one that has to wait."""
         while subscriber.requests and not subscriber.gone:
             wants, first = subscriber.requests[0]
-            self._begin_mirror()
+            self._begin_updates()
             if not self._follow(subscriber, wants):
                 return
             subscriber.requests.popleft()
@@ -428,17 +429,17 @@ class StreamHub:
         if len(known) == 1:
             self._snapshots.submit(self._take, prices, None)
 
-    def _begin_mirror(self) -> None:
-        if self._mirror is None:
+    def _begin_updates(self) -> None:
+        if self._last is None:
             engine = self._node.engine
             engine.keep_judged()
             with self._index.reader(judged=True) as reader:
-                self._mirror = Mirror(reader)
+                self._last = LastChanges(reader.number)
                 self._update_times.append((time.monotonic(), reader.number))
 
     def _begin_following(self) -> None:
         """Remember price changes from now on."""
-        self._begin_mirror()
+        self._begin_updates()
         if not self._following:
             self._following, self._followed = True, time.monotonic()
             self._since = self._node.engine.number  # earlier updates may have been missed in the writer
@@ -449,14 +450,14 @@ class StreamHub:
         Rows newer than the number given to the client would be followed by older ones. If streams stay behind the
         board, this never holds, so after five seconds it is done anyway.
         """
-        if self._mirror is None or wants.since is None or subscriber.wants is not wants:
+        if self._last is None or wants.since is None or subscriber.wants is not wants:
             return
         until = until or time.monotonic() + _REACH_S
         exact, number = time.monotonic() < until, self._node.engine.number
-        if exact and number > self._mirror.number:
+        if exact and number > self._last.number:
             self._after_update(number, lambda: self._resume(subscriber, wants, prices, until))
             return
-        missed = MissedChanges(wants.since, self._mirror.number, self._mirror.changed.copy(), tuple(self._lost))
+        missed = MissedChanges(wants.since, self._last.number, self._last.by_slot.copy(), tuple(self._lost))
 
         def make() -> None:
             if not self._take(prices, [(subscriber, wants)], missed, exact=exact):
@@ -490,8 +491,8 @@ class StreamHub:
         group = self._opportunities[wants.opportunities, wants.wire] = OpportunityGroup(
             wants.opportunities, watch, wants.wire
         )
-        if wants.wire.resumes and self._mirror is not None:
-            group.since = self._mirror.number
+        if wants.wire.resumes and self._last is not None:
+            group.since = self._last.number
         return True
 
     def _excess(self, subscriber: Subscriber, view: ViewKey) -> str:
@@ -585,7 +586,7 @@ class StreamHub:
     def _begin(self, subscribers: list[tuple[Subscriber, Subscription]], taken: BoardFrames) -> None:
         """Send new subscribers their snapshot: prices of one update, and other open items."""
         made: dict[Group, list[bytes]] = {}
-        heard = self._mirror.number if self._mirror is not None else 0
+        heard = self._last.number if self._last is not None else 0
         for subscriber, wants in subscribers:
             if subscriber.wants is not wants:
                 continue

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from oddsengine.live.update import Update, hexadecimal
-from oddsengine.query import Index, Marks, Mirror, OddsRows, RowChanges, UpdateChanges
+from oddsengine.query import Index, Marks, OddsRows, RowChanges, UpdateChanges
 from oddsengine.tables.timestamps import timestamps
 from oddsengine_service.stream.sse import OddsDelta, raw
 from oddsengine_service.wire.numbers import americans
@@ -26,8 +26,8 @@ class RowForm(NamedTuple):
 class UpdateMoves(UpdateChanges):
     """One update as groups need it."""
 
-    def __init__(self, update: Update, mirror: Mirror, index: Index, marks: Marks | None) -> None:
-        super().__init__(update, mirror, index, marks)
+    def __init__(self, update: Update, index: Index, marks: Marks | None) -> None:
+        super().__init__(update, index, marks)
         self._deltas: list[msgspec.Raw] | None = None
         self._fulls: dict[tuple[int, RowForm, frozenset[str] | None], dict[int, msgspec.Raw]] = {}
         self._ids: dict[int, list[str]] = {}

@@ -11,7 +11,7 @@ from support.stream_running import price, total, turned
 
 from oddsengine.board import state as board_state
 from oddsengine.live.engine import Engine
-from oddsengine.query import Index, Mirror, RowFilter
+from oddsengine.query import Index, RowFilter
 from oddsengine.simulate import FeedBatch, World
 from oddsengine_service.stream.backlog import Backlog
 from oddsengine_service.stream.events import StreamEvent, bodies
@@ -71,7 +71,6 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
     engine = Engine()
     engine.keep_judged()
     index = Index(engine)
-    mirror: Mirror | None = None
     holders: list[Holder] = []
     compared, renamed, crossed = 0, 0, 0
     names: Any = None
@@ -90,14 +89,10 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
             marks = index.follow(update)
             if engine._board.names is not names:
                 names, renamed = engine._board.names, renamed + 1
-            if mirror is None:
-                with index.reader() as reader:
-                    mirror = Mirror(reader)
-            else:
-                moves = UpdateMoves(update, mirror, index, marks)
-                crossed += int((moves.moved.before.live != moves.moved.live).sum())
-                for holder in holders:
-                    holder.hear(holder.group.events(moves), behind=draw.random() < 0.5)
+            moves = UpdateMoves(update, index, marks)
+            crossed += int((moves.moved.before.live != moves.moved.live).sum())
+            for holder in holders:
+                holder.hear(holder.group.events(moves), behind=draw.random() < 0.5)
             if tick % 13 == 1:
                 events = engine.table()["event_id"].unique().sort().to_list()
                 chosen = RowFilter(
@@ -124,20 +119,17 @@ def test_an_event_of_another_sport_is_sent_at_once() -> None:
     engine.keep_judged()
     index = Index(engine)
 
-    def step(number: int, *quotes: dict[str, Any], **more: Any) -> UpdateMoves | None:
+    def step(number: int, *quotes: dict[str, Any], **more: Any) -> UpdateMoves:
         update = engine.step([*quotes], now + timedelta(seconds=number), **more)
         marks = index.follow(update)
-        return None if mirror is None else UpdateMoves(update, mirror, index, marks)
+        return UpdateMoves(update, index, marks)
 
     def named(book: str, sport: str, league: str) -> list[dict[str, Any]]:
         place = {"sport": sport, "league": league}
         return [price("e", book, side, 1.9, **place) for side in ("Home", "Away")]
 
-    mirror: Mirror | None = None
     bare = [*named("betmgm", "", ""), total("e", "betmgm", "Over", 40.5, 1.9) | {"sport": "", "league": ""}]
     step(0, *bare, *named("fanduel", "basketball", "nba"))
-    with index.reader() as reader:
-        mirror = Mirror(reader)
     filters = [
         RowFilter(), RowFilter(sport=("basketball",)), RowFilter(sport=("football",)), RowFilter(league=("nba",)),
         RowFilter(sport=("football",), live=False), RowFilter(sport=("basketball",), live=False),
@@ -153,7 +145,6 @@ def test_an_event_of_another_sport_is_sent_at_once() -> None:
         (4, [*others, bare[0] | {"odds_decimal": 2.1}], []),
     ):
         moves = step(number, *quotes, complete=complete)
-        assert moves is not None
         for holder in holders:
             holder.hear(holder.group.events(moves))
             wanted = holder.group.wanted
