@@ -72,6 +72,8 @@ _FEW = 65_536  # terms that are retained even if unused
 _MANY = 4096  # larger batches are applied in order of units
 _NOTICES_S = 86_400  # how long a notice about an event without prices is retained
 _EVERY = 10 * SECOND  # interval between two checks of events
+_SHOWN = ("state", "flags", "odds", "american", "start")  # columns of which readers want to know what was before
+_PLACE = {name: at for at, name in enumerate(COLUMNS)}
 _AGED = np.array([CODES["stale"], CODES["duplicate_outcome"]], np.uint8)  # verdicts that a newer time may lift
 
 
@@ -814,24 +816,25 @@ class Board:
 
         `new` are the rows that came with it.
         """
+        if not slots.size:
+            return Before.none()
         rows, past = self.rows, self._undo
         assert past is not None
-        was = {name: getattr(rows, name)[slots] for name in ("state", "flags", "odds", "american", "start")}
-        links = rows.links_of(slots)
-        if slots.size:
-            for lost, state, _ in reversed(past.lost):
+        was = {name: getattr(rows, name)[slots] for name in _SHOWN}
+        for lost, state, _ in reversed(past.lost):
+            if lost.size:
                 at, held = _places(slots, lost)
                 was["state"][at] = state[held]
-            at, held = _places(slots, past.slots)
-            for name, column in zip(COLUMNS, past.columns, strict=True):
-                if name in was:
-                    was[name][at] = column[held]
-            links = (
-                [past.links.get(slot, link) for slot, link in zip(slots.tolist(), links, strict=True)] if links else []
-            )
-        flags = was["flags"]
-        shown = (was["state"] == ON) & ((flags & SUSPENDED) == 0) & ~np.isin(slots, new)
-        return Before(shown, (flags & LIVE) != 0, was["odds"], was["american"], was["start"], links)
+        at, held = _places(slots, past.slots)
+        for name, column in was.items():
+            column[at] = past.columns[_PLACE[name]][held]
+        links = rows.links_of(slots)
+        if links and past.links:
+            links = [past.links.get(slot, link) for slot, link in zip(slots.tolist(), links, strict=True)]
+        shown = (was["state"] == ON) & ((was["flags"] & SUSPENDED) == 0)
+        if new.size:
+            shown &= ~np.isin(slots, new)
+        return Before(shown, (was["flags"] & LIVE) != 0, was["odds"], was["american"], was["start"], links)
 
     def notices_hash(self) -> int:
         """Hash of the notices about events."""
