@@ -10,8 +10,7 @@ from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import HOLD_SIDE, LOW_HOLD_SCHEMA
 from oddsengine.detection.search import Cases, Search, cases
-from oddsengine.detection.sweep import break_even, market_fair, sharing, shown_hash, unconfirmed
-from oddsengine.guards.verdicts import main_lines
+from oddsengine.detection.sweep import break_even, market_fair, on_main_lines, sharing, shown_hash, unconfirmed
 from oddsengine.identity.groups import Floats, Ints, Longs, Words
 
 
@@ -93,14 +92,8 @@ def shown(search: Search, hits: Cases, moved: Bools) -> Words:
 
     The lowest bit is 1 if a leg, or a row that shares its price, has `moved`.
     """
-    v, g = search.view, search.view.groups
-    main, ladder = np.zeros(hits.market.size, np.uint8), g.ladder[hits.market].astype(np.int64)
-    for caller in np.unique(hits.who):
-        own = hits.who == caller
-        taken = (v.reason != 0) | (v.wanted[caller][g.book] == 0)
-        lines, _ = main_lines(g, v.net, taken.view(np.uint8), v.wanted.shape[1], np.unique(ladder[own]))
-        main[own] = lines[hits.market[own]]
+    v = search.view
     return shown_hash(
-        v, hits.legs.rows, market_fair(v, hits.market, hits.who), main, moved,
+        v, hits.legs.rows, market_fair(v, hits.market, hits.who), on_main_lines(v, hits.who, hits.market), moved,
         *sharing(v, hits.who, hits.market, hits.legs.rows),
     )  # fmt: skip

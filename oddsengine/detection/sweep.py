@@ -44,7 +44,7 @@ import numpy.typing as npt
 from oddsengine._jit import fused, kernel
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import EARLIEST, LATEST, NONE
-from oddsengine.guards.verdicts import Verdicts, main_lines
+from oddsengine.guards.verdicts import Verdicts, main_lines, main_markets
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, first_gap, step
 from oddsengine.identity.table import Identity
 from oddsengine.maths.devig import devig_groups
@@ -59,13 +59,51 @@ _NO_DIGITS = -1  # digits of nan
 _MANY_ROWS = 64  # longer lists of prices are sorted even for one caller
 
 
-@dataclass(frozen=True, eq=False)
-class Offers(FairPrices):
-    """Fair prices shared by some callers, and the books that each of them may bet."""
+class Callers(NamedTuple):
+    """The books that some callers may bet."""
 
     wanted: Bytes  # (callers, books): its prices are offers
     counted: Bytes  # (callers, books): it counts in medians
     suspects: Bytes  # per caller: 1 if +EV includes pre-match prices rejected by `outlier`
+    by_book: Floats  # (books, callers): `wanted` as 1.0 or 0.0
+
+    @classmethod
+    def of(cls, specs: Sequence[ViewSpec]) -> "Callers":
+        """Combine callers, in order."""
+        wanted, counted = (np.stack([getattr(spec, name) for spec in specs]) for name in ("wanted", "counted"))
+        return cls.from_books(wanted, counted, np.array([spec.suspects for spec in specs], np.uint8))
+
+    @classmethod
+    def from_books(cls, wanted: Bytes, counted: Bytes, suspects: Bytes) -> "Callers":
+        """Callers of these books."""
+        return cls(wanted, counted, suspects, wanted.T.astype(np.float64, order="C"))
+
+
+@dataclass(frozen=True, eq=False)
+class Offers(FairPrices):
+    """Fair prices shared by some callers, and the books that each of them may bet."""
+
+    callers: Callers
+
+    @property
+    def wanted(self) -> Bytes:
+        """(callers, books): its prices are offers."""
+        return self.callers.wanted
+
+    @property
+    def counted(self) -> Bytes:
+        """(callers, books): it counts in medians."""
+        return self.callers.counted
+
+    @property
+    def suspects(self) -> Bytes:
+        """Per caller: 1 if +EV includes pre-match prices rejected by `outlier`."""
+        return self.callers.suspects
+
+    @property
+    def by_book(self) -> Floats:
+        """(books, callers): `wanted` as 1.0 or 0.0."""
+        return self.callers.by_book
 
     @cached_property
     def offer(self) -> npt.NDArray[np.bool_]:
@@ -140,11 +178,9 @@ class Legs(NamedTuple):
     total: Floats
 
 
-def offers(prices: FairPrices, callers: Sequence[ViewSpec]) -> Offers:
+def offers(prices: FairPrices, callers: Callers) -> Offers:
     """Add the books of some callers to fair prices computed from the rest of their parameters."""
-    wanted, counted = (np.stack([getattr(caller, name) for caller in callers]) for name in ("wanted", "counted"))
-    suspects = np.array([caller.suspects for caller in callers], np.uint8)
-    return Offers(**vars(prices), wanted=wanted, counted=counted, suspects=suspects)
+    return Offers(**vars(prices), callers=callers)
 
 
 def view(
@@ -163,7 +199,8 @@ def view(
 ) -> Offers:
     """Return the offers of one caller: `view_spec`, `fair_prices` and `offers` in one call."""
     spec = view_spec(identity.books, identity.traits, books, sharp, method, commission, suspects=suspects, model=model)
-    return offers(fair_prices(identity.groups, identity.traits, guarded, spec, off, board=board, ladder=ladder), [spec])
+    prices = fair_prices(identity.groups, identity.traits, guarded, spec, off, board=board, ladder=ladder)
+    return offers(prices, Callers.of([spec]))
 
 
 @fused
@@ -298,9 +335,9 @@ def sweep(view: Offers, wants: Wants, scope: Scope) -> Candidates:
     callers, inside = wants.edge.size, int(np.count_nonzero(scope.markets))
     best, cost = np.empty((2, widest, callers))
     totals, mosts = np.empty((2, callers))
-    wanted, count = view.wanted.T.astype(np.float64, order="C"), np.zeros(3, np.int64)
+    count = np.zeros(3, np.int64)
     most = min(callers * inside, inside + 4096)
-    room = [most, most, 4096 + 16 * inside]
+    room = [most, most, 4096 + 3 * inside * callers]
     while True:
         sums, edges, pairs = room
         sum_who, sum_market = np.empty((2, sums), np.int64)
@@ -309,7 +346,7 @@ def sweep(view: Offers, wants: Wants, scope: Scope) -> Candidates:
         over, under = np.empty((2, pairs))
         total = np.empty(sums)
         _sweep(
-            scope.markets, scope.ladders, wanted, wants.edge - epsilon, sum_most, wants.worth - 2.0 * epsilon,
+            scope.markets, scope.ladders, view.by_book, wants.edge - epsilon, sum_most, wants.worth - 2.0 * epsilon,
             np.round(wants.size * 100.0).astype(np.int64), bound, g.markets, g.segments, g.rows, g.book, view.net,
             view.reason, g.kind, view.traits.two_sided, g.threshold, view.fair, view.reference,
             np.empty(0) if view.close is None else view.close.segment,
@@ -622,6 +659,37 @@ def _hash_shown(legs, fair, main, slot, has_moved, ends, sharers, out):
         out[c] = h << np.uint64(1) | any_moved
 
 
+@kernel
+def _on_main_lines(
+    who, market, ladder, markets, segments, rows, book, net, reason, wanted, stamp, work, mains, no_counts, out
+):
+    """Whether each case is on the main line of its ladder for its caller; cases of a ladder are adjacent.
+
+    `stamp`, `work`, `mains` and `no_counts` are scratch arrays for `main_markets`; `out` (uint8 per case) is written.
+
+    - `market` (int64 per case), `ladder`: market of the case, and ladder of a market
+    """
+    tick = np.int64(0)
+    for c in range(market.size):
+        at = ladder[market[c]]
+        if c == 0 or at != ladder[market[c - 1]]:
+            tick = main_markets(
+                at, markets, segments, rows, book, net, reason, wanted, stamp, tick, work, mains, no_counts
+            )
+        out[c] = mains[who[c]] == market[c]
+
+
+def on_main_lines(view: Offers, who: Longs, market: Longs) -> Bytes:
+    """1 for each case on the main line of its ladder among the prices of its caller; cases are in order of market."""
+    g, (callers, books) = view.groups, view.wanted.shape
+    out = np.empty(market.size, np.uint8)
+    _on_main_lines(
+        who, market, g.ladder, g.markets, g.segments, g.rows, g.book, view.net, view.reason, view.by_book,
+        np.full(books, -1, np.int64), np.empty((5, callers)), np.empty(callers, np.int64), np.empty(0, np.int32), out,
+    )  # fmt: skip
+    return out
+
+
 def shown_hash(
     view: Offers, legs: Ints, fair: Floats, main: Bytes, moved: npt.NDArray[np.bool_], ends: Longs, sharers: Ints
 ) -> Words:
@@ -917,11 +985,11 @@ def close_candidates(view: Offers, least: Floats, markets: Bytes) -> tuple[Longs
     close = view.close
     if close is None:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    wanted, most = view.wanted.T.astype(np.float64, order="C"), np.empty(least.size)
+    most = np.empty(least.size)
     while True:
         who, market = np.empty((2, room), np.int64)
         n = _close_candidates(
-            markets, g.segments, g.rows, g.book, view.net, close.row, wanted, 1.0 + least, most, who, market
+            markets, g.segments, g.rows, g.book, view.net, close.row, view.by_book, 1.0 + least, most, who, market
         )
         if n <= room:
             return who[:n], market[:n]

@@ -606,7 +606,7 @@ def _locate(
     callers, books = view.wanted.shape
     n, rows = _bases(
         who, ladder, g.markets, g.segments, g.rows, g.book, view.net, view.reason,
-        view.wanted.T.astype(np.float64, order="C"), reference, g.threshold, g.event, g.kind, links.totals, links.level,
+        view.by_book, reference, g.threshold, g.event, g.kind, links.totals, links.level,
         forms.sport, forms.shape, forms.scale, forms.table, np.full(books, -1, np.int64), np.empty((5, callers)),
         np.empty(callers, np.int64), np.empty(callers, np.int64), np.full(callers, -1, np.int64), np.empty(0, np.int32),
         caller, market, line, shape, scale, level, table, total_of, of_case,

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from operator import is_not
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +35,7 @@ from oddsengine.detection.ids import Hashes, hexadecimal
 from oddsengine.detection.question import PreparedTable, Question, empty, repeated
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.detection.search import Cases, Search
-from oddsengine.detection.sweep import Offers, Scope, Wants, offers, unconfirmed
+from oddsengine.detection.sweep import Callers, Offers, Scope, Wants, offers, unconfirmed
 from oddsengine.detection.tails import Forms
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import Ints, Longs, Words
@@ -100,6 +101,14 @@ class Host(Protocol):
         """Suspend a view."""
 
 
+class Together(NamedTuple):
+    """The books and thresholds of views that are searched together."""
+
+    specs: list[ViewSpec]  # of each view
+    callers: Callers
+    wants: Wants
+
+
 class View:
     """One view; created by `Engine.view`."""
 
@@ -114,6 +123,7 @@ class View:
         self.read_at = 0
         self.woken_at = 0  # board time
         self._spec: tuple[int, ViewSpec] | None = None  # for how many books
+        self.together: Together | None = None  # with the views that it was last searched with, as the first of them
 
     def __repr__(self) -> str:
         books = "all books" if self.wanted.books is None else ", ".join(self.wanted.books)
@@ -186,7 +196,9 @@ class View:
             ladder = None if w.model is None else names.ladders_of(some.groups, w.model)
         # All that the board says is copied: steps go on.
         seen = fair_prices(some.groups, traits, guarded, mine, off, board=estimated, ladder=ladder)
-        common = _common(offers(seen, [mine]), [self], Scope.everything(some.groups), hashes, shapes, off)
+        common = _common(
+            offers(seen, Callers.of([mine])), self.wants, Scope.everything(some.groups), hashes, shapes, off
+        )
         prepared = PreparedTable(None, identity, guarded, off, None, {})  # type: ignore[arg-type]
         question = LiveQuestion(**common, prepared=prepared, known=known, slots=slots)
         makers = (_ev_rows, *map(_case_rows, (arbitrage, low_hold, middles)))
@@ -226,8 +238,9 @@ def search(
 
     `moved` says which rows of the groups have changed since the last search.
     """
-    seen = offers(prices, [view.spec(names) for view in views])
-    shared = Search(**_common(seen, views, scope, names.hashes(some.groups), names.forms, off))
+    together = _together(views, names)
+    seen = offers(prices, together.callers)
+    shared = Search(**_common(seen, together.wants, scope, names.hashes(some.groups), names.forms, off))
     v, g = shared.view, some.groups
     parts: list[tuple[int, Longs, Words, Any, Any, Any]] = []
     shown = np.empty(0, np.uint64)
@@ -259,11 +272,20 @@ def search(
     return _hits(some, parts, shown)
 
 
+def _together(views: Sequence["View"], names: Names) -> Together:
+    """The books and thresholds of some views; the same views as in the last call have the same."""
+    specs = [view.spec(names) for view in views]
+    found = views[0].together
+    if found is None or len(found.specs) != len(specs) or any(map(is_not, found.specs, specs)):
+        found = Together(specs, Callers.of(specs), Wants.stack([view.wants for view in views]))
+        views[0].together = found
+    return found
+
+
 def _common(
-    seen: Offers, views: Sequence["View"], scope: Scope, hashes: Hashes, shapes: Forms, off: frozenset[int]
+    seen: Offers, wants: Wants, scope: Scope, hashes: Hashes, shapes: Forms, off: frozenset[int]
 ) -> dict[str, Any]:
     """The fields of a search."""
-    wants = Wants.stack([view.wants for view in views])
     cap = CODES["ev_cap"] not in off
     return {"view": seen, "wants": wants, "scope": scope, "hashes": hashes, "forms": shapes, "cap": cap}
 

@@ -25,7 +25,7 @@ from oddsengine.detection import sweep as detect
 from oddsengine.detection.ids import Hashes
 from oddsengine.detection.question import PreparedTable, Question, prepare
 from oddsengine.detection.search import Cases, Search
-from oddsengine.detection.sweep import Offers, Scope, Wants, offers
+from oddsengine.detection.sweep import Callers, Offers, Scope, Wants, offers
 from oddsengine.identity.groups import NO_TIME, Groups, Longs, mix
 from oddsengine.pricing.references import fair_prices, view_spec
 
@@ -100,7 +100,7 @@ def part_of(whole: Question, words: Words, events: list[int]) -> Search:
         doubt=guarded.doubt[rows],
     )
     given_ = view_spec(identity.books, identity.traits, **words)
-    view = offers(fair_prices(g, identity.traits, verdicts, given_, prepared.off), [given_])
+    view = offers(fair_prices(g, identity.traits, verdicts, given_, prepared.off), Callers.of([given_]))
     hashes = Hashes(whole.hashes.ladder[ladders], whole.hashes.book)
     return Search(view, whole.wants, Scope.everything(g), hashes, whole.forms, whole.cap)
 
@@ -183,7 +183,10 @@ def alike(one: Offers, other: Offers) -> None:
     """Two views are the same, field by field."""
     for field in fields(Offers):
         ours, theirs = getattr(one, field.name), getattr(other, field.name)
-        if isinstance(ours, np.ndarray):
+        if field.name == "callers":
+            for mine, their in zip(ours, theirs, strict=True):
+                np.testing.assert_array_equal(mine, their)
+        elif isinstance(ours, np.ndarray):
             np.testing.assert_array_equal(ours, theirs, field.name)
         elif field.name not in {"groups", "traits"}:
             assert ours == theirs, field.name
@@ -195,7 +198,7 @@ def test_views_share_fair_prices(rows: list[Row], words: Words, others: list[str
     identity = prepared.identity
     made_for = view_spec(identity.books, identity.traits, **{**words, "books": others})
     shared = fair_prices(identity.groups, identity.traits, prepared.guarded, made_for, prepared.off)
-    mine = offers(shared, [view_spec(identity.books, identity.traits, **words)])
+    mine = offers(shared, Callers.of([view_spec(identity.books, identity.traits, **words)]))
     alike(mine, detect.view(identity, prepared.guarded, prepared.off, *words.values()))
     for name in ("net", "own", "width", "trusted", "reference", "fair"):
         assert getattr(mine, name) is getattr(shared, name)
@@ -233,7 +236,8 @@ def close_edges(v: Offers, who: Longs, markets: Longs, least: npt.NDArray[np.flo
 def test_edges_over_the_close_are_their_twin(rows: list[Row], words: Words, timed: bool, least: float) -> None:
     v = question(prepare(frame(rows), now=MOMENT), {**words, "sharp": None, "method": None}).view
     everyone = np.ones_like(v.wanted)
-    v = replace(v, timed=timed, suspects=np.array([0, 1], np.uint8), wanted=np.concatenate([v.wanted, everyone]))
+    callers = Callers.from_books(np.concatenate([v.wanted, everyone]), v.counted, np.array([0, 1], np.uint8))
+    v = replace(v, timed=timed, callers=callers)
     who, markets = (x.ravel() for x in np.indices((2, v.groups.threshold.size)))
     found = detect.edges(v, who, markets, np.array([least, -1.0]))
     assert np.isnan(found.gap).all()
@@ -370,10 +374,9 @@ def test_a_threshold_leaves_out_what_is_worth_less_and_nothing_else(seed: int, m
         figures = np.array(sorted(found.values()))
         least = rng.choice(figures, 25)
         v = whole.view
-        callers: Words = {
-            name: np.repeat(getattr(v, name), least.size, axis=0) for name in ("wanted", "counted", "suspects")
-        }
-        kept = worths(replace(whole, view=replace(v, **callers), wants=wants(**{kind: least})))[kind]
+        columns = (np.repeat(column, least.size, axis=0) for column in (v.wanted, v.counted, v.suspects))
+        callers = Callers.from_books(*columns)
+        kept = worths(replace(whole, view=replace(v, callers=callers), wants=wants(**{kind: least})))[kind]
         for caller, bound in enumerate(least.tolist()):
             mine = {id_: x for (who, id_), x in kept.items() if who == caller}
             assert mine == {id_: x for (_, id_), x in found.items() if x >= bound - whole.epsilon}, (kind, bound)
