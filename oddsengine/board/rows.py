@@ -139,6 +139,11 @@ class Rows:
 
 COLUMNS = {name: dtype_of(column) for name, column in Rows.__annotations__.items()}
 """Dtypes of the columns of `Rows`."""
+QUOTED = (
+    "odds", "american", "seen", "changed", "start", "moved", "renewed", "state", "flags", "level", "level_time",
+    "level_look", "looks", "same", "depth", "record",
+)  # fmt: skip
+"""The columns of a row that quotes for it change; the others are derived, or belong to it for good."""
 
 
 class CodedQuotes(NamedTuple):

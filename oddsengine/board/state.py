@@ -23,12 +23,12 @@ from oddsengine.board.facts import Before, Facts
 from oddsengine.board.flap import Levels
 from oddsengine.board.names import Names
 from oddsengine.board.rows import (
-    COLUMNS,
     LATE,
     LIVENESS,
     MEMBER,
     MOVED,
     NEW,
+    QUOTED,
     SEEN,
     STATUS,
     UNKNOWN,
@@ -73,7 +73,6 @@ _MANY = 4096  # larger batches are applied in order of units
 _NOTICES_S = 86_400  # how long a notice about an event without prices is retained
 _EVERY = 10 * SECOND  # interval between two checks of events
 _SHOWN = ("state", "flags", "odds", "american", "start")  # columns of which readers want to know what was before
-_PLACE = {name: at for at, name in enumerate(COLUMNS)}
 _AGED = np.array([CODES["stale"], CODES["duplicate_outcome"]], np.uint8)  # verdicts that a newer time may lift
 
 
@@ -106,7 +105,7 @@ class Undo(NamedTuple):
     """The state before a batch, as far as needed to undo it."""
 
     slots: Ints  # rows named in its quotes
-    columns: list[Any]  # their columns
+    columns: dict[str, Any]  # of these, `QUOTED`
     levels: Levels  # their records, and all that were spare
     top: int
     spare: Ints
@@ -334,7 +333,7 @@ class Board:
         rows = self.rows
         slots = rows.find(batch.quoted.key)
         slots = slots[slots >= 0]
-        columns = [getattr(rows, name)[slots] for name in COLUMNS]
+        columns = {name: getattr(rows, name)[slots] for name in QUOTED}
         records = rows.record[slots]
         levels = rows.levels.taken(records[records >= 0])
         facts = {name: getattr(self, name) for name in ("now", "moment", "_watched", "_notices", "rejected")}
@@ -354,7 +353,7 @@ class Board:
             rows.links[slot] = link
         rows.state[past.top : rows.top] = FREE
         rows.state[past.spare] = FREE
-        for name, column in zip(COLUMNS, past.columns, strict=True):
+        for name, column in past.columns.items():
             getattr(rows, name)[past.slots] = column
         records = rows.record[past.slots]
         rows.levels.undo(records[records >= 0], past.levels)
@@ -827,7 +826,7 @@ class Board:
                 was["state"][at] = state[held]
         at, held = _places(slots, past.slots)
         for name, column in was.items():
-            column[at] = past.columns[_PLACE[name]][held]
+            column[at] = past.columns[name][held]
         links = rows.links_of(slots)
         if links and past.links:
             links = [past.links.get(slot, link) for slot, link in zip(slots.tolist(), links, strict=True)]

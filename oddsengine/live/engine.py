@@ -534,7 +534,7 @@ class Engine(Readable):
         out, around = difference.expired_ends.tolist(), difference.touched_ends.tolist()
         touched = table.id[difference.touched]
         changes = {
-            view: ViewChange(hits.take(slice(at[k], at[k + 1])), status[at[k] : at[k + 1]], born[at[k] : at[k + 1]],
+            view: ViewChange(hits, slice(at[k], at[k + 1]), status[at[k] : at[k + 1]], born[at[k] : at[k + 1]],
                          ids[out[k] : out[k + 1]], kinds[out[k] : out[k + 1]], touched[around[k] : around[k + 1]])
             for k, view in enumerate(searched.views) if view.awake
         }  # fmt: skip

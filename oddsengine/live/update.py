@@ -50,12 +50,18 @@ class RowDelta(msgspec.Struct, gc=False):
 class ViewChange:
     """The effect of one step on one view: new, changed and expired opportunities."""
 
-    hits: Hits  # new or changed
+    found: Hits  # new or changed, of all views that were searched together
+    span: slice  # those of this view
     status: Bytes  # of each: `open_opportunities.NEW` or `open_opportunities.CHANGED`
     born: Longs  # when each was first found
     expired: Words
     expired_kind: Bytes
     touched: Words  # unchanged figures, but the row may show something else: other prices, another book with the price
+
+    @cached_property
+    def hits(self) -> Hits:
+        """New or changed opportunities."""
+        return self.found.take(self.span)
 
     def __repr__(self) -> str:
         born = int((self.status == BORN).sum())
@@ -117,7 +123,7 @@ class Update:
         if change is None:
             none = np.empty(0, np.int64)
             ids, kinds = none.view(np.uint64), np.empty(0, np.uint8)
-            change = ViewChange(Hits.none(), kinds, none, ids, kinds, ids)
+            change = ViewChange(Hits.none(), slice(0), kinds, none, ids, kinds, ids)
         return change
 
     def __repr__(self) -> str:
