@@ -4,6 +4,7 @@
     python benchmarks/long_live.py memory --updates 10_000_000
     python benchmarks/long_live.py bytes
     python benchmarks/long_live.py readers --changes 1_000
+    python benchmarks/long_live.py copies
 
 The first two print one line a while and a summary. Percentiles are of whole steps, garbage collection included.
 """
@@ -192,6 +193,37 @@ def _read(engine: Engine, waits: list[float], ended: threading.Event) -> None:
             waits.append(time.perf_counter() - began)
 
 
+def copies(rows: int, count: int, steps: int) -> None:
+    """Print the processor time of a step, and bytes per price besides texts, with the copies that a node keeps."""
+    engine = loaded(rows)
+    for tier in TIERS:
+        engine.view(catalog.tier_books(tier), keep=True)
+    engine.view(["pinnacle", "draftkings", "fanduel"], keep=True)
+    gc.collect()
+    gc.freeze()
+    rng, origin, now = np.random.default_rng(1), engine._board.rows.odds.copy(), NOW
+    held = sum(array.nbytes for part in (engine._board, engine.opened) for array in columns(part, set()))
+    late = None
+    for what in ("the engine alone", "and a copy for readers", "and a board delayed by 20 steps"):
+        if what.startswith("and a copy"):
+            engine.keep_replica()
+        elif what.startswith("and a board"):
+            late = engine.delayed(0.02)
+        spent: list[float] = []
+        for _ in range(steps):
+            now += timedelta(milliseconds=1)
+            batch = changes(engine, rng, count, round(now.timestamp() * 1e6), origin)
+            began = time.thread_time()
+            engine.feed(batch)
+            spent.append(time.thread_time() - began)
+        spent = spent[steps // 3 :]
+        if what != "the engine alone":
+            with (engine if late is None else late).shown() as shown:
+                held += sum(array.nbytes for part in (shown.board, shown.opened) for array in columns(part, set()))
+        least, middle = np.quantile(spent, [0.1, 0.5]) * 1e3
+        print(f"{what}: p10 {least:.2f} ms, p50 {middle:.2f} ms; {held / engine.size:.0f} bytes per price")
+
+
 def main() -> None:
     """Run one of them."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
@@ -210,9 +242,15 @@ def main() -> None:
     four.add_argument("--rows", type=int, default=100_000)
     four.add_argument("--changes", type=int, default=1_000)
     four.add_argument("--steps", type=int, default=200)
+    five = commands.add_parser("copies")
+    five.add_argument("--rows", type=int, default=300_000)
+    five.add_argument("--changes", type=int, default=100)
+    five.add_argument("--steps", type=int, default=200)
     arguments = parser.parse_args()
     if arguments.command == "bytes":
         size(arguments.rows)
+    elif arguments.command == "copies":
+        copies(arguments.rows, arguments.changes, arguments.steps)
     elif arguments.command == "readers":
         readers(arguments.rows, arguments.changes, arguments.steps)
     elif arguments.command == "sustained":

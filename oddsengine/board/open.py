@@ -301,13 +301,17 @@ class OpenTable:
         self.spare = np.zeros(used.size, np.int32)
         self.top, self.spares = used.size, 0
 
+    def prepare(self, units: Longs) -> None:
+        """Allocate for searches of some units."""
+        self._heads(0, int(units.max(initial=0)) + 1)
+
     def compare(self, views: Longs, who: Longs, units: Longs, hits: Hits, reach: Bytes) -> Difference:
         """Determine the effect of a search over some units (ascending) for some views.
 
         `views` are their rows, -1 for a suspended view; `who` is each hit's index in `views`. `reach` is, by slot
         of a first leg, the scope of the search; see `board.changes`.
         """
-        self._heads(0, int(units.max(initial=0)) + 1)
+        self.prepare(units)
         ends, expired_ends = np.empty(views.size * units.size + 1, np.int64), np.empty(views.size + 1, np.int64)
         _ends(who, hits.unit, units, ends)
         status, old = np.empty(hits.size, np.uint8), np.empty(hits.size, np.int32)
@@ -327,7 +331,7 @@ class OpenTable:
 
     def commit(self, views: Longs, units: Longs, hits: Hits, difference: Difference, now: int) -> None:
         """Apply a difference."""
-        self._heads(0, int(units.max(initial=0)) + 1)
+        self.prepare(units)
         self._room(self.top + hits.size + 1)
         self.top, self.spares = _commit(
             views, units, self.head, self.following, self.id, self.kind, self.unit, self.legs, self.figures,

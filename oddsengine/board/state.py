@@ -795,11 +795,15 @@ class Board:
         self.units.dirty[:units] |= due
         return due
 
+    def prepare_reach(self) -> None:
+        """Allocate for `reached`."""
+        if self._reach.size < self.rows.key.size:
+            self._reach = np.full(self.rows.key.size, ELSEWHERE, np.uint8)
+
     @contextmanager
     def reached(self, some: UnitColumns, scope: Scope) -> Iterator[Bytes]:
         """Within a with statement: by slot, the scopes that rows of some units are searched in, bits of `changes`."""
-        if self._reach.size < self.rows.key.size:
-            self._reach = np.full(self.rows.key.size, ELSEWHERE, np.uint8)
+        self.prepare_reach()
         try:
             reach(some, scope, self._reach)
             yield self._reach

@@ -12,6 +12,7 @@ with `Engine.keep_replica` not at all.
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -56,6 +57,8 @@ from oddsengine.tables.timestamps import micros, time_of
 
 IDLE_S = 300  # a view that is not read for this long is suspended
 RELEASED_S = 30  # a view that is not read for this long after its release, too
+MOST_THREADS = 64
+_LEAST_ROWS = 20_000  # of a part that is worth a thread
 _PART = 1 << 14  # rows searched for a new view before other threads get a turn
 _PAUSE_S = 0.0005  # between two parts
 _UNCOMPARED = np.isin(np.arange(len(NAMES)), [CODES[name] for name in UNCOMPARED])
@@ -117,6 +120,8 @@ class Engine(Readable):
         Names of the guards to run (None: all), or a mapping of changes, such as `{"stale": 300, "flap": False}`.
     fair
         Constants of the fair price at the close; None is the catalog's table.
+    threads
+        How many threads search the units of a large step, of a thousand changes or more. Results do not depend on it.
 
     Examples
     --------
@@ -134,7 +139,11 @@ class Engine(Readable):
     (1, [True, True])
     """
 
-    def __init__(self, *, guards: Guards = None, fair: catalog.FairTable | None = None) -> None:
+    def __init__(self, *, guards: Guards = None, fair: catalog.FairTable | None = None, threads: int = 1) -> None:
+        if not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
+            raise ValueError(f"threads must be from 1 to {MOST_THREADS}, got {threads!r}")
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None  # made by the first large step
         self._fair = catalog.chosen_fair_table(fair)
         self._samples = False  # momentum is maintained once a view uses the estimator
         self._due: Bytes | None = None  # units changed by time alone, while such a view is active
@@ -260,9 +269,10 @@ class Engine(Readable):
             raise
         return update
 
-    def _commit(self, batch: Batch, search: Findings | None, idle: Sequence[View]) -> None:
+    def _commit(self, batch: Batch, search: Sequence[Findings], idle: Sequence[View]) -> None:
         board = self._board
-        self._keep(search, batch.now)
+        for findings in search:
+            self._keep(findings, batch.now)
         for view in idle:
             self._sleep(view)
         if tidied := board.tidy():
@@ -270,10 +280,8 @@ class Engine(Readable):
         self._enqueue(replica.completed(board.number, board.names.wordings, renumbered=tidied))
         self._published = len(board.names.wordings), len(board.names.books)
 
-    def _keep(self, search: Findings | None, now: int) -> None:
+    def _keep(self, search: Findings, now: int) -> None:
         """Apply the result of a search to the open sets."""
-        if search is None:
-            return
         for searched in search.searched:
             self.opened.commit(searched.rows, search.some.units, searched.hits, searched.difference, now)
             self._enqueue(replica.searched(searched.rows, search.some.units, searched.hits, searched.difference, now))
@@ -379,17 +387,45 @@ class Engine(Readable):
         """Views that steps search for: active ones, and those being woken."""
         return [*self._awake.values(), *(each.view for each in self._entering.values())]
 
-    def _search(self, views: Sequence[View]) -> Findings | None:
-        """Judge dirty units and search them for some views; None if there are none."""
+    def _search(self, views: Sequence[View]) -> list[Findings]:
+        """Judge dirty units and search them for some views."""
         board = self._board
         if not (views or self._judges or self._samples):
-            return None
+            return []
         units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
-        if not units.size:
-            return None
-        findings = self._look(units, views, fresh=True)
+        findings = self._look_everywhere(units, views)
         board.units.dirty[units] = 0
         return findings
+
+    def _look_everywhere(self, units: Longs, views: Sequence[View]) -> list[Findings]:
+        """Judge and search some units, ascending: many of them in parts, by several threads.
+
+        Units do not depend on each other, and kernels do not hold the interpreter's lock.
+        """
+        rows = np.cumsum(self._board.units.size[units])
+        count = min(self._threads, int(rows[-1]) // _LEAST_ROWS) if units.size else 0
+        if count <= 1:
+            return [self._look(units, views, fresh=True)] if units.size else []
+        self._prepare(units)
+        ends = np.searchsorted(rows, [rows[-1] * part // count for part in range(1, count)])
+        parts = [part for part in np.split(units, ends) if part.size]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads - 1, thread_name_prefix="search")
+        jobs = [self._pool.submit(self._look, part, views, fresh=True) for part in parts[1:]]
+        try:
+            first = self._look(parts[0], views, fresh=True)
+        finally:
+            wait(jobs)  # whatever happened, they write verdicts
+        return [first, *(job.result() for job in jobs)]
+
+    def _prepare(self, units: Longs) -> None:
+        """Make what searches share and would otherwise make when they first need it."""
+        board, names = self._board, self._board.names
+        _ = names.traits, names.forms, names.twins, names.book_rank, names.name_rank, names.book_hash
+        if self._samples:
+            board.momentum.learn(names.estimator(self._fair).books)
+        board.prepare_reach()
+        self.opened.prepare(units)
 
     def _look(self, units: Longs, views: Sequence[View], *, fresh: bool) -> Findings:
         """Search some units for some views; `fresh` judges them first, and searches only what that changes."""
@@ -481,7 +517,7 @@ class Engine(Readable):
 
     # ---- the update of a step ----
 
-    def _update(self, batch: Batch, applied: AppliedBatch, search: Findings | None, read: Quotes | None) -> Update:
+    def _update(self, batch: Batch, applied: AppliedBatch, search: Sequence[Findings], read: Quotes | None) -> Update:
         board = self._board
         rows = board.rows
         moved = np.flatnonzero((applied.what & MOVED) != 0)
@@ -490,13 +526,15 @@ class Engine(Readable):
         of = np.searchsorted(slots, applied.slots[moved])
         what = np.zeros(slots.size, np.uint8)
         np.bitwise_or.at(what, of, applied.what[moved])
-        changes: dict[View, ViewChange] = {}
+        parts: dict[View, list[ViewChange]] = {}
         rejudged = board.rejudged()
         legs = [slots, rejudged]
-        for searched in search.searched if search is not None else ():
+        for searched in (each for findings in search for each in findings.searched):
             made, hits = self._changes(searched, batch.now)
-            changes |= made
+            for view, change in made.items():
+                parts.setdefault(view, []).append(change)
             legs.append(hits.legs[hits.legs >= 0])
+        changes = {view: found[0] if len(found) == 1 else ViewChange.joined(found) for view, found in parts.items()}
         every = distinct(np.concatenate(legs))
         facts = board.facts(every)
         again = applied.slots[applied.what == SEEN]
@@ -965,7 +1003,8 @@ class Engine(Readable):
         if np.count_nonzero(dirty):
             units = np.flatnonzero(dirty)
             with self._repeated():
-                self._keep(self._look(units, self._searched_for(), fresh=True), board.now)
+                for findings in self._look_everywhere(units, self._searched_for()):
+                    self._keep(findings, board.now)
                 board.units.dirty[units] = 0
 
 

@@ -97,7 +97,7 @@ def _memory(memory: Memory) -> dict[str, Any]:
     return {
         name: _plain(value) if isinstance(value, np.ndarray) else value
         for name, value in vars(memory).items()
-        if name not in ("_index", "_seen", "_begun")  # derived from the books; only of the last search
+        if name not in ("_index", "_seen", "_begun", "_grown")  # derived from the books; only of the last search
     }
 
 

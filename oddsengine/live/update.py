@@ -1,6 +1,6 @@
 """Updates: the immutable result of one step. Frames and JSON are made on demand."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -57,6 +57,16 @@ class ViewChange:
     expired: Words
     expired_kind: Bytes
     touched: Words  # unchanged figures, but the row may show something else: other prices, another book with the price
+
+    @classmethod
+    def joined(cls, parts: Sequence["ViewChange"]) -> "ViewChange":
+        """The changes of one view that were found in parts of the board, in order of unit."""
+        columns = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("status", "born", "expired", "expired_kind", "touched")
+        )
+        hits = Hits._make(map(np.concatenate, zip(*(part.hits for part in parts), strict=True)))
+        return cls(hits, slice(None), *columns)
 
     @cached_property
     def hits(self) -> Hits:

@@ -228,6 +228,7 @@ class LadderSamples(NamedTuple):
     book: Ints
     line: Ints
     x: Floats
+    slots_of: int  # for which numbering of slots, see `Memory`
 
 
 _WIDEST = 3
@@ -243,6 +244,7 @@ class Memory:
     def __init__(self) -> None:
         self._books: dict[str, int] = {}
         self._index: tuple[tuple[str, ...], Ints] = ((), np.empty(0, np.int32))
+        self._grown = 0  # how often slots were numbered anew
         self.used = 0  # ladders
         self.end = 0  # entries
         self._keys, self._slot = np.zeros(1024, np.uint64), np.zeros(1024, np.int32)
@@ -288,7 +290,7 @@ class Memory:
             keys, minute, begins, outcomes, np.empty((ladders, width)), np.empty(ladders, np.int32),
             np.empty(ladders, np.uint8), np.empty((ladders, width)), np.empty(ladders, np.int64),
             np.empty(ladders + 1, np.int64), np.empty(n, np.int32), np.empty((n, 2), np.int32),
-            np.full((n, 2, width), np.nan),
+            np.full((n, 2, width), np.nan), self._grown,
         )  # fmt: skip
         if width > _WIDEST:
             raise ValueError(f"momentum needs markets of up to {_WIDEST} outcomes, got {width}")
@@ -312,6 +314,9 @@ class Memory:
 
     def commit(self, made: LadderSamples) -> None:
         """Store what changed, and what the search used."""
+        if made.slots_of != self._grown:  # another part of the same step made room since
+            known = (made.slots >= 0) | (made.changed != 0)
+            made = made._replace(slots=np.where(known, self._slots(made.keys), -1).astype(np.int32))
         held = np.flatnonzero(made.slots >= 0)
         self._seen[made.slots[held], : made.momentum.shape[1]] = made.momentum[held]
         self._begun[made.slots[held]] = made.begins[held]
@@ -335,6 +340,10 @@ class Memory:
             self._start, self._size, self._room, self._book, self._line, self._x, self.used, self.end,
         )  # fmt: skip
 
+    def learn(self, books: tuple[str, ...]) -> None:
+        """Number some books."""
+        self._codes(books)
+
     def books(self) -> dict[str, int]:
         """The codes under which books are stored."""
         return dict(self._books)
@@ -356,6 +365,7 @@ class Memory:
 
     def _grow(self, ladders: int, entries: int, now: int) -> None:
         """Make room, and drop ladders that have not changed for two days."""
+        self._grown += 1
         kept = np.flatnonzero(self._latest[: self.used] >= now - _OLD_S * SECOND)
         size = self._size[kept].astype(np.int64)
         room, pool = kept.size + ladders, int(size.sum()) + entries

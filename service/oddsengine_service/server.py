@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import socket
 import sys
 import time
@@ -60,6 +61,7 @@ from oddsengine_service.ws.session import PATHS, Sockets
 if TYPE_CHECKING:
     from oddsengine_service.scale.roles import Member
 
+_MOST_SEARCHES = 4  # threads of a large step
 _UNDER = f"{BASE}/"
 _SWITCH = 0.0005  # seconds; how soon a computing thread yields to the event loop
 _LAG_EVERY = 0.25  # seconds between two measurements of the event loop's lag
@@ -318,8 +320,8 @@ def build(
         usage = stack.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
         limits = Limits(usage, clock=clock.rough_time, ahead=lambda: clock.ahead)
         node = Node(
-            Engine(fair=table_in_force(settings)), store, limits, demo=demonstration, clock=clock,
-            reference=settings.fair.reference,
+            Engine(fair=table_in_force(settings), threads=min(os.cpu_count() or 1, _MOST_SEARCHES)), store, limits,
+            demo=demonstration, clock=clock, reference=settings.fair.reference,
         )  # fmt: skip
         node.on_failure = partial(_log_failure, log)
         member = None

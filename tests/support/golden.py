@@ -148,10 +148,10 @@ def figures(each: dict[str, Any]) -> dict[str, Any]:
     return short
 
 
-def replayed(name: str) -> Iterator[dict[str, Any]]:
-    """What today's engine makes of a tape, step by step."""
+def replayed(name: str, **words: Any) -> Iterator[dict[str, Any]]:
+    """What today's engine, made with some words, makes of a tape, step by step."""
     tape = Tape(TAPES / name)
-    engine = Engine()
+    engine = Engine(**words)
     views = {at: engine.view(**words, keep=True) for at, words in enumerate(VIEWS)}
     crowd = [engine.view(**words, keep=True) for words in CROWD]
     for _, update in play(tape, engine):
