@@ -412,7 +412,7 @@ class Board:
         slots, what = self._quotes(quoted, batch.now, known)
         member = (what & MEMBER) != 0
         what &= np.uint8(255 - MEMBER)
-        for at, link in enumerate(batch.links):
+        for at, link in enumerate(batch.links) if batch.links.count(None) < len(batch.links) else ():
             if link is not None and what[at] & SEEN and self._link(int(slots[at]), link):
                 what[at] |= STATUS
                 rows.moved[slots[at]] = batch.now

@@ -18,7 +18,7 @@ from oddsengine.columns import grown, spans
 from oddsengine.identity.groups import NO_TIME, Ints, Longs
 from oddsengine.identity.layout import enrol
 
-DIRTY, LOOSE = 1, 2  # bits: some of its rows have changed; rows have come or gone, so that any market may have
+DIRTY, LOOSE = 1, 2  # bits: some of its rows have changed; any of its markets may have, as where rows come or go
 
 
 class Units:

@@ -4,18 +4,23 @@ It is a copy that repeats what the steps have written, once that is old enough: 
 second time. Its views are views of the engine, read from the copy.
 """
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from math import ceil
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from oddsengine.board.state import SECOND
 from oddsengine.catalog import FairTable
+from oddsengine.identity.groups import NO_TIME
 from oddsengine.live.key import ViewKey
 from oddsengine.live.reading import Readable
 from oddsengine.live.replica import ReadState, Replica
-from oddsengine.live.view import View
+from oddsengine.live.view import IDLE_S, View
 from oddsengine.tables.timestamps import time_of
 
 
@@ -44,8 +49,8 @@ class Leader(Protocol):
     def touch(self, view: View) -> None:
         """Wake a view, or keep it awake."""
 
-    def release(self, view: View) -> None:
-        """Undo one `keep`."""
+    def need(self, view: View, board: Hashable, seconds: float) -> None:
+        """Keep a view awake for a delayed board for some seconds."""
 
 
 class DelayedView(View):
@@ -53,10 +58,13 @@ class DelayedView(View):
 
     def __init__(self, board: "DelayedBoard", live: View) -> None:
         super().__init__(board, live.wanted)
-        self.live = live  # the engine's, which it keeps
+        self.live = live  # the engine's, which it holds on to
+
+    def __repr__(self) -> str:
+        return f"<delayed: {self.live!r}>"
 
     def counts(self) -> dict[str, int]:
-        """Number of open opportunities by kind."""
+        """Number of open opportunities by kind. Unlike that of a live view, reading it keeps the view active."""
         with self._engine.reading(self):
             return super().counts()
 
@@ -72,10 +80,11 @@ class DelayedBoard(Readable):
         self._leader, self.seconds = leader, seconds
         self.replica = Replica(ReadState.empty(state), round(seconds * SECOND), begins=True)
         self._views: WeakValueDictionary[ViewKey, View] = WeakValueDictionary()
+        self._lock = threading.Lock()  # of how often they are kept
 
     @property
     def number(self) -> int:
-        """Number of the step that it shows."""
+        """Number of the step that a new reader sees."""
         return self.replica.number
 
     @property
@@ -120,39 +129,49 @@ class DelayedBoard(Readable):
         """A view with the parameters of `Engine.view`, as it was.
 
         It is a view of the engine, so what it shows is old enough only so many seconds after it is first asked for.
-        Until then, reading it raises `NotYetError`.
+        Until then, reading it raises `NotYetError`. Views with a `model` are new ones each time: hold on to them.
         """
-        live = self._leader.view(*args, keep=keep, **words)
-        found = self._views.get(live.wanted)
-        if not isinstance(found, DelayedView) or found.live is not live:
-            found = self._views[live.wanted] = DelayedView(self, live)
-        found.kept += keep
+        live = self._leader.view(*args, **words)
+        with self._lock:
+            found = self._views.get(live.wanted)
+            if not isinstance(found, DelayedView) or found.live is not live:
+                found = self._views[live.wanted] = DelayedView(self, live)
+            found.kept += keep
+            self._need(found)
         return found
 
     @contextmanager
     def reading(self, view: View) -> Iterator[ReadState]:
         """As `shown`. Raises `NotYetError` if the view is not shown yet."""
         assert isinstance(view, DelayedView)
+        self._need(view)
         self._leader.touch(view.live)
         with self.shown() as shown:
             if view.wanted not in shown.rows:
                 raise self._not_yet(view)
             yield shown
 
+    def _need(self, view: DelayedView) -> None:
+        """Have the engine keep a view awake as long as it is shown here."""
+        self._leader.need(view.live, self.seconds, np.inf if view.kept else self.seconds + IDLE_S)
+
     def _not_yet(self, view: DelayedView) -> NotYetError:
-        now = self._leader.now
-        passed = 0.0 if now is None else (now.timestamp() - view.live.woken_at / SECOND)
-        left = max(1, min(int(self.seconds), int(self.seconds - passed) + 1))
+        now, since = self._leader.now, max(view.live.woken_at, self.replica.since)
+        passed = 0.0
+        if now is not None and since != NO_TIME and not self.replica.failure:
+            passed = max(0.0, now.timestamp() - since / SECOND)
+        left = max(1, ceil(self.seconds - passed))
         return NotYetError(f"opportunities of {self.seconds:g} s ago are not known yet; ask again in {left} s", left)
 
     def release(self, view: View) -> None:
-        """Undo one `keep`."""
+        """Undo one `keep`; a view that nobody else keeps is suspended unless it is read within half a minute."""
         assert isinstance(view, DelayedView)
-        if view.kept:
-            view.kept -= 1
-            self._leader.release(view.live)
+        with self._lock:
+            view.kept -= view.kept > 0
+            if not view.kept:
+                self._leader.need(view.live, self.seconds, 0)
 
     def close(self, view: View) -> None:
         """Undo every `keep`: the engine suspends its view, unless others keep or read it."""
-        while view.kept:
-            self.release(view)
+        view.kept = 0
+        self.release(view)

@@ -11,9 +11,9 @@ with `Engine.keep_replica` not at all.
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -25,12 +25,13 @@ from oddsengine import catalog
 from oddsengine.board.changes import REPRICED, Changes, at_close, remember, scope, since_last_search, voting
 from oddsengine.board.facts import Facts
 from oddsengine.board.names import Names
-from oddsengine.board.open import KINDS, SAME, Difference, Hits, OpenTable
+from oddsengine.board.open import KINDS, SAME, Difference, Hits, OpenSet, OpenTable
 from oddsengine.board.quotes import QuoteReader, Quotes, readable
 from oddsengine.board.rows import MOVED, NEW, REJECTED, SEEN, UNKNOWN, CodedQuotes
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, AppliedBatch, Batch, Board
 from oddsengine.board.units import LOOSE
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
+from oddsengine.columns import LATEST
 from oddsengine.detection import tails
 from oddsengine.detection.model_input import IntoModel, read_model
 from oddsengine.detection.question import Sharp, prepare
@@ -45,7 +46,7 @@ from oddsengine.live.key import ViewKey
 from oddsengine.live.reading import Readable
 from oddsengine.live.replica import ReadState, Replica, Write, Written
 from oddsengine.live.update import Update, ViewChange
-from oddsengine.live.view import View, search
+from oddsengine.live.view import IDLE_S, View, search
 from oddsengine.maths.devig import Method
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import Fair
@@ -55,7 +56,6 @@ from oddsengine.tables.frames import IntoFrame
 from oddsengine.tables.schema import BAD_ROW_SCHEMA, NONE_REJECTED
 from oddsengine.tables.timestamps import micros, time_of
 
-IDLE_S = 300  # a view that is not read for this long is suspended
 RELEASED_S = 30  # a view that is not read for this long after its release, too
 MOST_THREADS = 64
 _LEAST_ROWS = 20_000  # of a part that is worth a thread
@@ -234,6 +234,7 @@ class Engine(Readable):
     def _feed(self, batch: Batch, read: Quotes | None) -> Update:
         with self._lock:
             board, before, number = self._board, self._board.moment, self._board.number
+            names, units = board.names, board.names.unit_event.size
             told = len(self._writes)
             try:
                 applied = board.apply(batch)
@@ -258,6 +259,8 @@ class Engine(Readable):
                 if board.number == number:
                     board.undo()
                     self._mend()
+                    if board.names is not names or names.unit_event.size > units:
+                        self._reset_readers()  # units that the copies do not get: they would number others so
                 else:
                     self._recompute()
                     self._follow()
@@ -295,14 +298,19 @@ class Engine(Readable):
 
     def _mend(self) -> None:
         """Repair what an interrupted call left."""
+        names = self._board.names
         self._board.mend()
         self.opened.rehome(self._board.rows.unit)
+        if self._board.names is not names:
+            self._reset_readers()
 
     def _recompute(self) -> None:
         board = self._board
         board.mend()
         board.rebuild()
         self.opened = OpenTable()
+        for each in self._entering.values():
+            each.view.open = OpenSet()
         self._entering.clear()  # an unfinished search starts again
         for view in self._awake.values():
             view.open = self.opened.add()
@@ -310,11 +318,19 @@ class Engine(Readable):
 
     def _reset_readers(self) -> None:
         """Show readers a board that was not reached by a step."""
-        board = self._board
+        board, late = self._board, self._delayed
         self._number, self._now, self._replica, self._writes = board.number, board.now, None, []
         self._published = len(board.names.wordings), len(board.names.books)
-        for delayed in self._delayed.values():
-            delayed.replica.enqueue(self._copied())
+        if not late:
+            return
+        self._delayed = {}  # they do not repeat how the board is judged: they get a copy of what comes of it
+        try:
+            with suppress(Exception):  # else the next step judges
+                self._settle()
+        finally:
+            self._delayed, self._writes = late, []
+            for delayed in late.values():
+                delayed.replica.enqueue(self._copied())
 
     def restored(self, number: int) -> None:
         """Continue from a restored board, with the given step number."""
@@ -512,8 +528,13 @@ class Engine(Readable):
         last = self._board.now - IDLE_S * SECOND
         for view in self._awake.values():
             if view.read_at == NO_TIME:  # created before the first step
-                view.read_at = self._board.now
-        return [view for view in self._awake.values() if not view.kept and view.read_at < last]
+                view.read_at = now = self._board.now
+                view.needed = {board: until + now * (until != LATEST) for board, until in view.needed.items()}
+        return [view for view in self._awake.values() if not self._kept(view) and view.read_at < last]
+
+    def _kept(self, view: View) -> bool:
+        """Whether somebody keeps a view awake: a caller, or a delayed board that shows it."""
+        return view.kept > 0 or any(until > self._board.now for until in view.needed.values())
 
     # ---- the update of a step ----
 
@@ -709,11 +730,21 @@ class Engine(Readable):
                 view.read_at = min(view.read_at, self._board.now - (IDLE_S - RELEASED_S) * SECOND)
             view.kept -= view.kept > 0
 
+    def need(self, view: View, board: Hashable, seconds: float) -> None:
+        """Keep a view awake for a delayed board for some seconds; with 0, it is suspended as after `release`."""
+        with self._lock:
+            if seconds:
+                view.needed[board] = LATEST if seconds == np.inf else max(0, self._board.now) + round(seconds * SECOND)
+                return
+            view.needed.pop(board, None)
+            if view.read_at != NO_TIME:
+                view.read_at = min(view.read_at, self._board.now - (IDLE_S - RELEASED_S) * SECOND)
+
     def close(self, view: View) -> None:
-        """Suspend a view, whoever keeps it; reading it wakes it again."""
+        """Suspend a view, whoever keeps it, unless a delayed board shows it; reading it wakes it again."""
         with self._lock:
             view.kept, view.restored = 0, False
-            if view.awake:
+            if view.awake and not self._kept(view):
                 for recorder in self._recorders:
                     recorder.view_slept(view.wanted)
                 with self._repeated():
@@ -838,7 +869,8 @@ class Engine(Readable):
 
         It is empty until the first update is old enough; if created after the first step, it starts with the current
         board, that many seconds from now. It is a second copy of the numbers, but not of the texts, which repeats what
-        the steps have written. Every step judges, as with `keep_judged`.
+        the steps have written. Every step judges, as with `keep_judged`. Its views are this engine's, read late: see
+        `DelayedBoard.view`.
         """
         if not (isinstance(seconds, int | float) and 0 < seconds <= REMEMBERED_S):
             raise ValueError(f"delayed must be in seconds, above 0 and at most {REMEMBERED_S}, got {seconds!r}")

@@ -82,16 +82,17 @@ class Replica:
         self._lag = lag  # microseconds
         self._lock = threading.RLock()
         self._readers = 0  # nested reads of the thread that holds the lock
-        self._waiting: deque[Written] = deque()  # not yet old enough; only of the writer
-        self._due: deque[Written] = deque()
+        self._waiting: deque[Written] = deque()  # not yet old enough; only the writer uses it
+        self._due: deque[Written] = deque()  # the writer appends, whoever holds the lock repeats
         self._reached = state.board.number, state.board.now
+        self.since = state.board.now  # time of the copy from which it began, or is going to
         self._begins = begins  # from a copy of the board, which it does not have yet
         self._fails = False  # a reader found that writes cannot be repeated; the writer does not know yet
         self.failure = ""  # why writes could not be repeated; empty once it has begun anew
 
     @property
     def number(self) -> int:
-        """Number of the step that readers see."""
+        """Number of the step that a new reader sees."""
         return 0 if self.failure else self._reached[0]
 
     @property
@@ -113,6 +114,8 @@ class Replica:
         if self.begins() and not isinstance(written.writes, ReadState):
             return
         self._begins = False
+        if isinstance(written.writes, ReadState):
+            self.since = written.now
         self._waiting.append(written)
         while self._waiting and self._waiting[0].now <= written.now - self._lag:
             self._due.append(self._waiting[0])

@@ -52,7 +52,7 @@ class ViewChange:
 
     found: Hits  # new or changed, of all views that were searched together
     span: slice  # those of this view
-    status: Bytes  # of each: `open_opportunities.NEW` or `open_opportunities.CHANGED`
+    status: Bytes  # of each: `board.open.NEW` or `board.open.CHANGED`
     born: Longs  # when each was first found
     expired: Words
     expired_kind: Bytes
@@ -75,7 +75,7 @@ class ViewChange:
 
     def __repr__(self) -> str:
         born = int((self.status == BORN).sum())
-        return f"<Change: {born:,} born, {self.hits.size - born:,} changed, {self.expired.size:,} expired>"
+        return f"<ViewChange: {born:,} born, {self.hits.size - born:,} changed, {self.expired.size:,} expired>"
 
     def ids(self, kind: str, *, new: bool) -> list[str]:
         """Ids of one kind that are new or have changed."""

@@ -4,7 +4,7 @@ The engine keeps a view's open set up to date while the view is active. A view r
 update. The frames are made by the same finders as those of `find_all`, over the units with open opportunities.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -45,6 +45,7 @@ from oddsengine.live.key import ViewKey, kinds_of
 from oddsengine.live.replica import ReadState
 from oddsengine.pricing.references import CLOSE, FairPrices, ViewSpec, fair_prices, view_spec
 
+IDLE_S = 300  # a view that is not read for this long is suspended
 _SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of the kinds
 
 
@@ -122,6 +123,7 @@ class View:
         self.restored = False  # kept by a snapshot until somebody keeps it
         self.read_at = 0
         self.woken_at = 0  # board time
+        self.needed: dict[Hashable, int] = {}  # by delayed board that shows it: board time until which it does
         self._spec: tuple[int, ViewSpec] | None = None  # for how many books
         self.together: Together | None = None  # with the views that it was last searched with, as the first of them
 
@@ -160,7 +162,7 @@ class View:
         are counted unless `ids` is given or `counted` is false.
         """
         if ids is not None and getattr(ids, "dtype", None) != np.uint64:
-            raise ValueError(f"ids must be an array of uint64, such as `Change.touched`, got {ids!r}")
+            raise ValueError(f"ids must be an array of uint64, such as `ViewChange.touched`, got {ids!r}")
         engine, w = self._engine, self.wanted
         asked_for = [KINDS.index(kind) for kind in kinds_of(kinds) if kind in w.kinds]
         with engine.reading(self) as shown:

@@ -18,6 +18,7 @@ from oddsengine.board import state as board_state
 from oddsengine.board.names import GrowingColumn
 from oddsengine.board.rows import COLUMNS
 from oddsengine.identity.layout import FREE
+from oddsengine.live import engine as engine_module
 from oddsengine.live.delayed import NotYetError
 from oddsengine.live.engine import Engine, Recorder
 from oddsengine.live.reading import Readable
@@ -401,3 +402,118 @@ def test_a_delayed_board_and_a_restored_one() -> None:
     snapshot.restore(again, snapshot.dump(engine))
     alike(again)
     assert again.size == engine.size == 4
+
+
+def tennis(event: str, first: float, second: float, books: str = "ab") -> list[dict[str, Any]]:
+    """A moneyline at two books; an arbitrage if the prices are above 2 and below."""
+    return [
+        quote(side, odds, book, event_id=event)
+        for book, both in zip(books, ((first, second), (second, first)), strict=False)
+        for side, odds in zip("XY", both, strict=True)
+    ]
+
+
+def totals(event: str, sport: str, books: str) -> list[dict[str, Any]]:
+    return [
+        quote(side, 1.9, book, event_id=event, sport=sport, market_type="total_points", line=5.5, selection_type=side)
+        for book in books for side in ("over", "under")
+    ]  # fmt: skip
+
+
+def test_units_of_a_batch_that_failed_are_not_those_of_another_for_the_copies() -> None:
+    """The sport of an event changes in a step that fails, which makes units; the copies never saw it."""
+    engine, fails = Engine(), Failing()
+    engine.record(fails)
+    engine.keep_replica()
+    late, view = engine.delayed(2.0), engine.view(keep=True, kinds=["arbitrage"])
+    behind = late.view(kinds=["arbitrage"])
+    first = [row | {"sport": "hockey"} for row in tennis("e", 1.9, 1.9)]
+    engine.step([*first, *totals("e", "hockey", "a")], NOW)
+    assert engine.size == 6
+    fails.next = True
+    with pytest.raises(FailureError):
+        engine.step(totals("e", "basketball", "cdfgh"), NOW + timedelta(seconds=1))
+    engine.step(tennis("n", 2.07, 1.9), NOW + timedelta(seconds=2))
+    engine.step([], NOW + timedelta(seconds=5))
+    for each in (view, behind):
+        (ident,) = each.ids()["arbitrage"]
+        assert each.opportunities().arbitrage["id"].str.ends_with(ident).to_list() == [True]
+    alike(engine)
+
+
+def test_a_view_that_is_half_awake_when_a_step_is_interrupted_after_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of the board stay in step, and a delayed board shows no update without its opportunities."""
+    monkeypatch.setattr(engine_module, "_PART", 2)
+    engine = Engine()
+    late, one = engine.delayed(2.0), engine.view(keep=True, kinds=["arbitrage"])
+    engine.keep_replica()
+    behind = late.view(kinds=["arbitrage"], keep=True)
+    engine.step([row for at in range(6) for row in tennis(f"e{at}", 2.07, 1.9)], NOW)
+    assert engine.size == 24
+    other = View(engine, one.wanted._replace(min_profit=1.0))
+    engine._views[other.wanted] = other
+    assert not engine._advance(other)  # the first part only
+
+    def stopped(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "_keep", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            engine.step(tennis("z", 2.07, 1.9), NOW + timedelta(seconds=1))
+    assert engine.number == 2
+    assert len(other.ids()["arbitrage"]) == len(one.ids()["arbitrage"]) == 7
+    found = []
+    for second in range(2, 7):
+        engine.step(tennis(f"e{second % 6}", 2.05 + second / 100, 1.9), NOW + timedelta(seconds=second))
+        assert late.failure == ""
+        found.append((late.number, len(behind.ids()["arbitrage"])))
+    assert found == [(1, 6), (2, 7), (3, 7), (4, 7), (5, 7)]
+
+
+def test_views_of_a_delayed_board_are_kept_by_it_alone() -> None:
+    engine = Engine()
+    late = engine.delayed(600.0)
+
+    def pass_(start: int, end: int, read: Callable[[], object] = lambda: None) -> None:
+        for second in range(start, end, 5):
+            engine.step(tennis("e", 2.07, 1.9), NOW + timedelta(seconds=second))
+            read()
+
+    behind = late.view(kinds=["arbitrage"])
+    pass_(0, 605)  # it was told to ask again after so long
+    pass_(605, 1300, behind.ids)  # as often as it likes
+    live = engine.view(kinds=["arbitrage"])
+    live.close()  # a caller of the engine is done with it
+    assert live.awake
+    kept, mine = late.view(kinds=["arbitrage"], keep=True), engine.view(kinds=["arbitrage"], keep=True)
+    kept.release()
+    assert mine.kept == 1
+    mine.release()
+    behind.close()
+    pass_(1300, 1340)  # nobody reads it for half a minute
+    assert not live.awake
+    assert engine.views == ()
+
+
+def test_how_long_to_wait_for_a_view_of_the_past() -> None:
+    """As long as the younger takes, the board or the view."""
+    engine = Engine()
+    old = engine.view(keep=True)
+
+    def seconds(view: View) -> int:
+        with pytest.raises(NotYetError, match="ask again in") as caught:
+            view.ids()
+        return caught.value.seconds
+
+    assert seconds(engine.delayed(20.0).view()) == 20  # nothing has happened yet
+    for second in range(10):
+        engine.step(tennis("e", 2.07, 1.9), NOW + timedelta(seconds=second))
+    assert seconds(engine.delayed(20.0).view()) == 11
+    late = engine.delayed(60.0)
+    assert seconds(late.view()) == 60
+    assert old.awake
+    for second in range(10, 40):
+        engine.step(tennis("e", 2.07, 1.9), NOW + timedelta(seconds=second))
+    assert seconds(late.view()) == 30
+    assert seconds(late.view(min_profit=1.5)) == 60

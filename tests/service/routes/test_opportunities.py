@@ -2,6 +2,7 @@
 
 import csv
 import io
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
 from typing import Any
@@ -806,6 +807,19 @@ def test_a_delayed_view_is_late_and_never_falsely_empty() -> None:
     assert refused > 3
     assert len({tuple(ids) for _, ids in seen}) > 3
     assert seen[0][1]
+
+
+def test_views_of_a_delayed_board_are_limited_too() -> None:
+    """The engine searches for them only as long as somebody reads them."""
+    engine, views = Engine(), Views(4, share=2)
+    late = engine.delayed(60.0)
+    now = datetime(2026, 2, 8, tzinfo=UTC)
+    for second in range(200):
+        engine.step([], now + timedelta(seconds=second))
+        with suppress(Problem):
+            views.at(late, None, "account", kinds=("arbitrage",), min_profit=second / 100.0)
+    assert len(views) == 2
+    assert len(engine.views) <= 35  # those of half a minute
 
 
 def test_an_account_closes_its_own_views_first() -> None:
