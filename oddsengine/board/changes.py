@@ -17,8 +17,6 @@ Columns of the kernels:
   probabilities
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from oddsengine._jit import kernel
@@ -33,15 +31,8 @@ from oddsengine.pricing.close import neighbours
 IN_MARKETS, IN_LADDERS = 1, 2  # bits: the market of a row is searched, or its ladder for middles
 ELSEWHERE = 3  # a row that is not gathered belongs to every scope
 
-
 _CHANGED, _BY_TWIN = 1, 2  # a market has changed, or only a twin of it
 REPRICED, JUDGED, TIMED = 1, 2, 4  # bits: why a row is pending: it changed, its verdict did, or only its time
-
-
-class Changes(NamedTuple):
-    """Markets of some units that have changed."""
-
-    markets: Bytes  # per market: `_CHANGED` or 0
 
 
 @kernel
@@ -145,8 +136,8 @@ def _reach(row, market, ladder, is_searched, ladders, reach):
         reach[row[i]] = (IN_MARKETS if is_searched[m] != 0 else 0) | (IN_LADDERS if ladders[ladder[m]] != 0 else 0)
 
 
-def since_last_search(some: UnitColumns, loose: Bytes, rows: Rows, due: Bytes | None = None) -> Changes:
-    """Find what has changed in some units since they were last searched.
+def since_last_search(some: UnitColumns, loose: Bytes, rows: Rows, due: Bytes | None = None) -> Bytes:
+    """Markets of some units that have changed since they were last searched: `_CHANGED` or 0.
 
     `loose` is 1 for those of the units in which rows came or went. `due` is 1 for units that have changed through time
     alone; it is given if closing prices are estimated.
@@ -154,7 +145,7 @@ def since_last_search(some: UnitColumns, loose: Bytes, rows: Rows, due: Bytes | 
     g, changed = some.groups, np.empty(some.groups.threshold.size, np.uint8)
     whole = loose if due is None else loose | due[some.units]
     _changed(g.markets, g.segments, g.rows, g.row, rows.pending, whole[some.ladder_unit], changed)
-    return Changes(changed)
+    return changed
 
 
 def remember(some: UnitColumns, rows: Rows) -> None:
@@ -178,32 +169,31 @@ def _voting(ladder, segments, rows, is_searched, needed, out):
             out[ladder[m]] = 1
 
 
-def voting(some: UnitColumns, changes: Changes, curves: Curves, *, stored: bool) -> Bytes:
+def voting(some: UnitColumns, changed: Bytes, curves: Curves, *, stored: bool) -> Bytes:
     """Ladders whose votes a search may need; if estimates are stored, those of other whole markets are reused."""
     g, out = some.groups, np.zeros(some.groups.event.size, np.uint8)
-    where = scope(some, _ladders(g, changes)[g.ladder], curves)
+    where = scope(some, _ladders(g, changed)[g.ladder], curves)
     _voting(g.ladder, g.segments, g.rows, where.markets if stored else where.fair, where.fair, out)
     return out
 
 
-def at_close(some: UnitColumns, changes: Changes, board: Estimated, is_renewed: Bytes) -> Changes:
+def at_close(some: UnitColumns, changed: Bytes, board: Estimated, is_renewed: Bytes) -> Bytes:
     """Add the markets of the changed ladders whose closing price depends on a change elsewhere.
 
     `is_renewed` is 1 for ladders whose momentum or start is another.
     """
-    g, out = some.groups, changes.markets.copy()
+    g, out = some.groups, changed.copy()
     slope = board.of.lines.slope[g.kind, board.of.lines.sport[g.event]]
     _near(
-        _ladders(g, changes), is_renewed, g.markets, g.threshold, slope, neighbours(board.of.table), changes.markets,
-        out,
+        _ladders(g, changed), is_renewed, g.markets, g.threshold, slope, neighbours(board.of.table), changed, out,
     )  # fmt: skip
-    return Changes(out)
+    return out
 
 
-def _ladders(g: Groups, changes: Changes) -> Bytes:
+def _ladders(g: Groups, changed: Bytes) -> Bytes:
     """Ladders with at least one changed market."""
     out = np.zeros(g.event.size, np.uint8)
-    out[g.ladder[changes.markets != 0]] = 1
+    out[g.ladder[changed != 0]] = 1
     return out
 
 

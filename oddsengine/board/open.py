@@ -359,11 +359,14 @@ class OpenTable:
             room = n
 
 
+_NO_TABLE = OpenTable()  # of suspended views
+
+
 class OpenSet:
     """The open opportunities of one view: places in the table of all views."""
 
     def __init__(self, table: OpenTable | None = None, row: int = -1) -> None:
-        self.table = OpenTable() if table is None else table
+        self.table = _NO_TABLE if table is None else table
         self.row = row  # -1: suspended
 
     def places(self) -> Ints:

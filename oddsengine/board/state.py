@@ -266,11 +266,11 @@ def _judge(
 def _until(units, ladder_unit, markets, segments, rows, seen, reason, gap, until):
     """Per unit: the oldest time of its accepted prices plus the gap; `EARLIEST` if they are further apart.
 
-        - `units` (per unit of the search): the unit
+    - `units` (per unit of the search): the unit
     - `ladder_unit` (per ladder): its place among these
-        - `markets`, `segments`, `rows`: as in `Groups`; here `seen` and `reason` are per row
-        - `gap`: gap allowed between the times of legs, microseconds
-        - `until` (int64 per unit): to write
+    - `markets`, `segments`, `rows`: as in `Groups`; here `seen` and `reason` are per row
+    - `gap`: gap allowed between the times of legs, microseconds
+    - `until` (int64 per unit): to write
     """
     at = 0
     for u in range(units.size):
@@ -387,7 +387,6 @@ class Board:
         held = np.flatnonzero(rows.state[: rows.top] != FREE).astype(np.int32)
         rows.member[:] = 0
         rows.member[held] = 1
-        rows.pending[:] = REPRICED
         keys = rows.key[self.on()]
         term = keys >> BOOK_BITS
         names.pairs.recount(names.pair.values[term])
@@ -399,6 +398,11 @@ class Board:
         self.units = Units()
         self.units.count(names.unit_event.size)
         self.units.enrol(held, rows.unit)
+        self.search_again()
+
+    def search_again(self) -> None:
+        """Have everything searched again."""
+        self.rows.pending[:] = REPRICED
         self.units.loosen(np.arange(self.units.dirty.size))
 
     def _apply(self, batch: Batch, known: int) -> AppliedBatch:

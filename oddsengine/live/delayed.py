@@ -78,7 +78,7 @@ class DelayedBoard(Readable):
 
     def __init__(self, leader: Leader, state: ReadState, seconds: float) -> None:
         self._leader, self.seconds = leader, seconds
-        self.replica = Replica(ReadState.empty(state), round(seconds * SECOND), begins=True)
+        self.replica = Replica(ReadState.empty(state), round(seconds * SECOND), needs_copy=True)
         self._views: WeakValueDictionary[ViewKey, View] = WeakValueDictionary()
         self._lock = threading.Lock()  # of how often they are kept
 

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.board.changes import REPRICED, Changes, at_close, remember, scope, since_last_search, voting
+from oddsengine.board.changes import REPRICED, at_close, remember, scope, since_last_search, voting
 from oddsengine.board.facts import Facts
 from oddsengine.board.names import Names
 from oddsengine.board.open import KINDS, SAME, Difference, Hits, OpenSet, OpenTable
@@ -89,7 +89,7 @@ class Findings(NamedTuple):
 
     some: UnitColumns
     searched: list[SearchResult]
-    changes: Changes | None  # None if everything was searched
+    fresh: bool  # what had changed was searched, and not everything for a new view
     sampled: LadderSamples | None  # momentum of the markets
     estimates: tuple[Groups, Bytes, Fair] | None  # estimates to store, and their markets
 
@@ -288,7 +288,7 @@ class Engine(Readable):
         for searched in search.searched:
             self.opened.commit(searched.rows, search.some.units, searched.hits, searched.difference, now)
             self._enqueue(replica.searched(searched.rows, search.some.units, searched.hits, searched.difference, now))
-        if search.changes is not None:
+        if search.fresh:
             remember(search.some, self._board.rows)
         if search.sampled is not None:
             self._board.momentum.commit(search.sampled)
@@ -455,20 +455,20 @@ class Engine(Readable):
             alike.setdefault(view.wanted.shared, []).append(view)
         specs = [shared[0].spec(names) for shared in alike.values()]
         stored = all(spec.standard for spec in specs if spec.method == CLOSE)
-        changes, where, votes, estimated, sampled = None, Scope.everything(g), None, None, None
+        changed, where, votes, estimated, sampled = None, Scope.everything(g), None, None, None
         if fresh:
             due = self._due
             if self._samples and (due is None or due.size != names.unit_event.size):
                 due = np.zeros(names.unit_event.size, np.uint8)  # nothing is due between steps
             curves = tails.curves(g, names.forms)
-            changes = since_last_search(some, board.units.dirty[units] // np.uint8(LOOSE), rows, due)
-            votes = voting(some, changes, curves, stored=stored) if self._samples else None
+            changed = since_last_search(some, board.units.dirty[units] // np.uint8(LOOSE), rows, due)
+            votes = voting(some, changed, curves, stored=stored) if self._samples else None
         if self._samples:
             estimated, sampled = board.estimated(some, guarded.reason, g.row, self._fair, votes)
-        if changes is not None:
+        if changed is not None:
             if estimated is not None and sampled is not None:
-                changes = at_close(some, changes, estimated, board.momentum.renewed(sampled))
-            where = scope(some, changes.markets, curves)
+                changed = at_close(some, changed, estimated, board.momentum.renewed(sampled))
+            where = scope(some, changed, curves)
             if estimated is not None:
                 wanted = np.where(where.markets != 0, np.uint8(2), where.fair)
                 estimated = estimated._replace(needed=wanted, known=rows.close)
@@ -485,7 +485,7 @@ class Engine(Readable):
                 who, hits = search(some, seen, shared, where, names, self._off, moved)
                 of = np.array([view.open.row for view in shared], np.int64)
                 searched.append(SearchResult(shared, of, hits, self.opened.compare(of, who, units, hits, there)))
-        return Findings(some, searched, changes, sampled, estimates)
+        return Findings(some, searched, fresh, sampled, estimates)
 
     def _judge(self, some: UnitColumns, slots: Ints) -> Verdicts:
         """Run the guards over some units, and store their verdicts on the board."""
@@ -781,8 +781,7 @@ class Engine(Readable):
                 self._enqueue(replica.refitted(table))
                 for recorder in self._recorders:
                     recorder.fair_changed(table)
-                self._board.rows.pending[:] = REPRICED
-                self._board.units.loosen(np.arange(self._board.names.unit_event.size))
+                self._board.search_again()
 
     @property
     def off(self) -> frozenset[int]:
@@ -937,7 +936,7 @@ class Engine(Readable):
         """Let the copies repeat what was written."""
         for delayed in tuple(self._delayed.values()):
             with self._lock:
-                if delayed.replica.begins() and self._board.number:
+                if delayed.replica.needs_copy() and self._board.number:
                     delayed.replica.enqueue(self._copied())
         for each in self._copies():
             each.follow()

@@ -77,7 +77,7 @@ class Written(NamedTuple):
 class Replica:
     """A copy of an engine's board and open opportunities as they were some time ago, or after the last step."""
 
-    def __init__(self, state: ReadState, lag: int = 0, *, begins: bool = False) -> None:
+    def __init__(self, state: ReadState, lag: int = 0, *, needs_copy: bool = False) -> None:
         self._shown = state
         self._lag = lag  # microseconds
         self._lock = threading.RLock()
@@ -86,7 +86,7 @@ class Replica:
         self._due: deque[Written] = deque()  # the writer appends, whoever holds the lock repeats
         self._reached = state.board.number, state.board.now
         self.since = state.board.now  # time of the copy from which it began, or is going to
-        self._begins = begins  # from a copy of the board, which it does not have yet
+        self._needs_copy = needs_copy  # of the board, to begin from
         self._fails = False  # a reader found that writes cannot be repeated; the writer does not know yet
         self.failure = ""  # why writes could not be repeated; empty once it has begun anew
 
@@ -102,18 +102,18 @@ class Replica:
 
     # ---- for the writer ----
 
-    def begins(self) -> bool:
+    def needs_copy(self) -> bool:
         """Whether it has neither a board nor one to begin from; what is written is then left out."""
         if self._fails:
-            self._fails, self._begins = False, True
+            self._fails, self._needs_copy = False, True
             self._waiting.clear()
-        return self._begins
+        return self._needs_copy
 
     def enqueue(self, written: Written) -> None:
         """Add writes to repeat together, or a copy of the board to begin from; what is now old enough is due."""
-        if self.begins() and not isinstance(written.writes, ReadState):
+        if self.needs_copy() and not isinstance(written.writes, ReadState):
             return
-        self._begins = False
+        self._needs_copy = False
         if isinstance(written.writes, ReadState):
             self.since = written.now
         self._waiting.append(written)
