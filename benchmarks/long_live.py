@@ -156,6 +156,25 @@ def size(rows: int) -> None:
         engine.feed(changes(engine, np.random.default_rng(1), engine.size, round(NOW.timestamp() * 1e6) + 1))
 
 
+def moved(engine: Engine, count: int) -> Iterator[Batch]:
+    """Move the prices of some rows again and again, a millisecond apart; a batch has to be applied before the next."""
+    rng, origin, now = np.random.default_rng(1), engine._board.rows.odds.copy(), NOW
+    while True:
+        now += timedelta(milliseconds=1)
+        yield changes(engine, rng, count, round(now.timestamp() * 1e6), origin)
+
+
+def stepped(engine: Engine, batches: Iterator[Batch], steps: int) -> list[float]:
+    """Apply some batches; returns the processor time of each step."""
+    spent = []
+    for _ in range(steps):
+        batch = next(batches)
+        began = time.thread_time()
+        engine.feed(batch)
+        spent.append(time.thread_time() - began)
+    return spent
+
+
 def readers(rows: int, count: int, steps: int) -> None:
     """Print how long steps take, and what a reader waits beside them, without a replica and with one."""
     for replica in (False, True):
@@ -164,18 +183,12 @@ def readers(rows: int, count: int, steps: int) -> None:
             engine.view(catalog.tier_books(tier), keep=True)
         if replica:
             engine.keep_replica()
-        rng, origin, now = np.random.default_rng(1), engine._board.rows.odds.copy(), NOW
-        spent: list[float] = []
+        batches = moved(engine, count)
         waits: list[float] = []
         ended = threading.Event()
         reader = threading.Thread(target=_read, args=(engine, waits, ended))
         reader.start()
-        for _ in range(steps):
-            now += timedelta(milliseconds=1)
-            batch = changes(engine, rng, count, round(now.timestamp() * 1e6), origin)
-            began = time.thread_time()
-            engine.feed(batch)
-            spent.append(time.thread_time() - began)
+        spent = stepped(engine, batches, steps)
         ended.set()
         reader.join()
         middle, late = np.quantile(waits, [0.5, 0.99]) * 1e3
@@ -201,7 +214,7 @@ def copies(rows: int, count: int, steps: int) -> None:
     engine.view(["pinnacle", "draftkings", "fanduel"], keep=True)
     gc.collect()
     gc.freeze()
-    rng, origin, now = np.random.default_rng(1), engine._board.rows.odds.copy(), NOW
+    batches = moved(engine, count)
     held = sum(array.nbytes for part in (engine._board, engine.opened) for array in columns(part, set()))
     late = None
     for what in ("the engine alone", "and a copy for readers", "and a board delayed by 20 steps"):
@@ -209,18 +222,11 @@ def copies(rows: int, count: int, steps: int) -> None:
             engine.keep_replica()
         elif what.startswith("and a board"):
             late = engine.delayed(0.02)
-        spent: list[float] = []
-        for _ in range(steps):
-            now += timedelta(milliseconds=1)
-            batch = changes(engine, rng, count, round(now.timestamp() * 1e6), origin)
-            began = time.thread_time()
-            engine.feed(batch)
-            spent.append(time.thread_time() - began)
-        spent = spent[steps // 3 :]
+        spent = stepped(engine, batches, steps)
         if what != "the engine alone":
             with (engine if late is None else late).shown() as shown:
                 held += sum(array.nbytes for part in (shown.board, shown.opened) for array in columns(part, set()))
-        least, middle = np.quantile(spent, [0.1, 0.5]) * 1e3
+        least, middle = np.quantile(spent[steps // 3 :], [0.1, 0.5]) * 1e3
         print(f"{what}: p10 {least:.2f} ms, p50 {middle:.2f} ms; {held / engine.size:.0f} bytes per price")
 
 

@@ -8,11 +8,9 @@ import threading
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from math import ceil
+from math import ceil, inf
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
-
-import numpy as np
 
 from oddsengine.board.state import SECOND
 from oddsengine.catalog import FairTable
@@ -153,7 +151,7 @@ class DelayedBoard(Readable):
 
     def _need(self, view: DelayedView) -> None:
         """Have the engine keep a view awake as long as it is shown here."""
-        self._leader.need(view.live, self.seconds, np.inf if view.kept else self.seconds + IDLE_S)
+        self._leader.need(view.live, self.seconds, inf if view.kept else self.seconds + IDLE_S)
 
     def _not_yet(self, view: DelayedView) -> NotYetError:
         now, since = self._leader.now, max(view.live.woken_at, self.replica.since)

@@ -530,11 +530,11 @@ class Engine(Readable):
             if view.read_at == NO_TIME:  # created before the first step
                 view.read_at = now = self._board.now
                 view.needed = {board: until + now * (until != LATEST) for board, until in view.needed.items()}
-        return [view for view in self._awake.values() if not self._kept(view) and view.read_at < last]
+        return [view for view in self._awake.values() if view.read_at < last and not self._kept(view)]
 
     def _kept(self, view: View) -> bool:
         """Whether somebody keeps a view awake: a caller, or a delayed board that shows it."""
-        return view.kept > 0 or any(until > self._board.now for until in view.needed.values())
+        return view.kept > 0 or any(until > self._board.now for until in tuple(view.needed.values()))
 
     # ---- the update of a step ----
 
@@ -731,14 +731,16 @@ class Engine(Readable):
             view.kept -= view.kept > 0
 
     def need(self, view: View, board: Hashable, seconds: float) -> None:
-        """Keep a view awake for a delayed board for some seconds; with 0, it is suspended as after `release`."""
-        with self._lock:
-            if seconds:
-                view.needed[board] = LATEST if seconds == np.inf else max(0, self._board.now) + round(seconds * SECOND)
-                return
-            view.needed.pop(board, None)
-            if view.read_at != NO_TIME:
-                view.read_at = min(view.read_at, self._board.now - (IDLE_S - RELEASED_S) * SECOND)
+        """Keep a view awake for a delayed board for some seconds; with 0, it is suspended as after `release`.
+
+        It takes no lock: readers do not wait for a step.
+        """
+        if seconds:
+            view.needed[board] = LATEST if seconds == np.inf else max(0, self._board.now) + round(seconds * SECOND)
+            return
+        view.needed.pop(board, None)
+        if view.read_at != NO_TIME:
+            view.read_at = min(view.read_at, self._board.now - (IDLE_S - RELEASED_S) * SECOND)
 
     def close(self, view: View) -> None:
         """Suspend a view, whoever keeps it, unless a delayed board shows it; reading it wakes it again."""

@@ -172,7 +172,7 @@ def _named(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 @contextmanager
-def _shown_later() -> Iterator[None]:
+def _not_ready() -> Iterator[None]:
     """A board of the past that does not have a view yet is not ready."""
     try:
         yield
@@ -195,7 +195,7 @@ class OpenRows:
             with self._lock:  # one thread makes the frame, the others wait for it
                 table = self.tables.get(kind)
                 if table is None:
-                    with _shown_later():
+                    with _not_ready():
                         frame = getattr(self._view.opportunities([kind], counted=False), kind)
                     table = self.tables[kind] = OpportunityTable(_named(frame), encoding)
         return table
@@ -280,7 +280,7 @@ class Views:
             return opened
         if place.view is None:
             place.view = board.view(books, **wanted, wider=True)
-        with _shown_later(), board.reading(place.view) as shown:
+        with _not_ready(), board.reading(place.view) as shown:
             place.opened = OpenRows(shown.number, shown.now or datetime.fromtimestamp(0, UTC), place.view)
         return place.opened
 

@@ -220,6 +220,25 @@ def test_readers_do_not_wait_for_a_step() -> None:
     assert after[7] == []
 
 
+def test_readers_of_a_delayed_board_do_not_wait_for_a_step() -> None:
+    """Nor does keeping its views awake."""
+    engine = Engine()
+    late, holding = engine.delayed(1.0), Holding()
+    view = late.view(kinds=["arbitrage"])
+    for second in range(3):
+        engine.step(ARB, NOW + timedelta(seconds=second))
+    engine.record(holding)
+    step = threading.Thread(target=engine.step, args=(CHEAPER, NOW + timedelta(seconds=3)), daemon=True)
+    step.start()
+    assert holding.inside.wait(PATIENCE_S)
+    assert within(lambda: (late.number, late.size, view.counts()["arbitrage"])) == (2, 4, 1)
+    assert within(lambda: view.opportunities().arbitrage.height) == 1
+    assert within(lambda: (late.close(view), view.kept)[1]) == 0  # type: ignore[func-returns-value]
+    holding.go_on.set()
+    step.join(PATIENCE_S)
+    assert late.number == 3
+
+
 def within(read: Callable[[], Any]) -> Any:
     """What another thread reads; fails if that takes too long."""
     out: list[Any] = []
