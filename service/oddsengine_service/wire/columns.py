@@ -6,7 +6,6 @@ Responses and stream events have the same bytes.
 """
 # mypy: allow-untyped-calls
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import accumulate, islice, pairwise
@@ -26,9 +25,7 @@ AGES = (
     "oldest_odds_age_seconds", "odds_age_seconds", "possibly_stale", "warnings", "confidence", "confidence_score",
     "quality_score", "timestamp", "ev_low", "ev_high", "ev_error", "prob_positive", "kelly_shrunk",
 )  # fmt: skip
-"""Fields that time alone changes: numbers, flags, times and lists of texts."""
-_AGE = re.compile(rb'"(?:%b)":(?:\[[^\]]*\]|[^,}]*)' % "|".join(AGES).encode())  # no text has a name in quotes
-_FAIR = re.compile(rb'"fair_probability":([0-9.e-]+)')
+"""Fields that time alone changes."""
 _SIX_DIGITS = frozenset({
     "odds_decimal", "decimal", "odds_decimal_net", "fair_probability", "implied_probability", "probability",
     "middle_probability", "key_number_probability", "push_probability", "prob_positive", "kelly_percent",
@@ -58,7 +55,7 @@ class RowEncoding:
     def __init__(self, struct: type[msgspec.Struct], own: Callable[[pl.DataFrame, pl.DataFrame], Own]) -> None:
         self.struct, self._own = struct, own
 
-    def raw(self, frame: pl.DataFrame) -> list[msgspec.Raw]:
+    def rows(self, frame: pl.DataFrame) -> list[msgspec.Struct]:
         if not frame.height:
             return []
         columns = [_present(frame[name]) for name in frame.columns if name.startswith("side")]
@@ -66,12 +63,16 @@ class RowEncoding:
         own = {"player_id": list(map(values.player_id, frame["player_name"].to_list())), **self._own(frame, sides)}
         if columns:
             own |= _sides(self.struct, frame, sides, own)
-        return [msgspec.Raw(_encode(row)) for row in _rows(self.struct, frame, "", own)]
+        return list(_rows(self.struct, frame, "", own))
+
+    def raw(self, frame: pl.DataFrame) -> list[msgspec.Raw]:
+        """The bytes of each row."""
+        return [msgspec.Raw(_encode(row)) for row in self.rows(frame)]
 
     def with_prints(self, frame: pl.DataFrame) -> tuple[list[msgspec.Raw], list[int]]:
-        """The bytes of each row, and a 64-bit hash of its `steady` text."""
-        raw = self.raw(frame)
-        return raw, [hash(steady(row)) for row in raw]
+        """The bytes of each row, and a 64-bit hash of its `steady` fields."""
+        rows = self.rows(frame)
+        return [msgspec.Raw(_encode(row)) for row in rows], [hash(_encode(steady(row))) for row in rows]
 
 
 def _rows(struct: type[msgspec.Struct], frame: pl.DataFrame, path: str, own: Own) -> Iterable[Any]:
@@ -171,16 +172,35 @@ def home_page(book: str, state: str = "") -> str | None:
     return link.url if link else None
 
 
-def steady(row: bytes | msgspec.Raw) -> bytes:
-    """The part of a row that decides whether it is sent again: no ages, and fair probabilities to two digits.
+def steady(row: msgspec.Struct) -> list[Any]:
+    """The fields of a row that decide whether it is sent again: no ages, and fair probabilities to two digits.
 
     Fair probabilities move slightly with every price of the market, even if no edge or hold does.
     """
-    return _FAIR.sub(_rounded, _AGE.sub(b"", row))
+    out = list(msgspec.structs.astuple(row))
+    ages, fair, nested = _places(type(row))
+    for at in ages:
+        out[at] = None
+    for at in fair:
+        out[at] = out[at] if out[at] is None else f"{out[at]:.2g}"
+    for at in nested:
+        value = out[at]
+        if isinstance(value, msgspec.Struct):
+            out[at] = steady(value)
+        elif value and isinstance(value[0], msgspec.Struct):
+            out[at] = list(map(steady, value))
+    return out
 
 
-def _rounded(fair: re.Match[bytes]) -> bytes:
-    return b"%.2g" % float(fair[1])
+@lru_cache
+def _places(struct: type[msgspec.Struct]) -> tuple[list[int], list[int], list[int]]:
+    """The places of ages, of fair probabilities, and of fields that may have fields of their own."""
+    fields = list(enumerate(_fields(struct)))
+    ages = [at for at, (name, _) in fields if name in AGES]
+    fair = [at for at, (name, _) in fields if name == "fair_probability"]
+    plain = {str, float, int, bool, type(None)}
+    nested = [at for at, (_, kind) in fields if at not in ages and not {*(get_args(kind) or [kind])} <= plain]
+    return ages, fair, nested
 
 
 def american_of(column: pl.Expr) -> pl.Expr:
