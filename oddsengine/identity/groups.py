@@ -96,7 +96,7 @@ def intern(hashes: Words, skip: Bytes | None = None, expected: int = 0) -> tuple
     if skip is None:
         skip = np.zeros(n, np.uint8)
     out, first = np.empty(n, np.int32), np.empty(n, np.int32)
-    row, found, size = 0, 0, max(1 << 13, 2 << expected.bit_length())
+    row, found, size = 0, 0, max(2 << min(n.bit_length(), 12), 2 << expected.bit_length())
     while True:
         # Start small: a small table stays in the processor's cache.
         keys, codes = np.empty(size, np.uint64), np.full(size, -1, np.int32)

@@ -27,7 +27,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, intern
+from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, intern, mix
 from oddsengine.identity.traits import MarketKind
 
 WORDING = (
@@ -243,6 +243,9 @@ _COLUMNS = {
 }
 
 
+_TEXTS = sorted({name for columns in _COLUMNS.values() for name in columns})
+
+
 def parts_of_rows(wordings: Sequence[Wording]) -> Parts:
     """Split a few wordings into parts; missing values are None."""
     at = np.arange(len(wordings), dtype=np.int32)
@@ -257,14 +260,13 @@ def parts_of_rows(wordings: Sequence[Wording]) -> Parts:
 
 def parts_of_frame(wordings: pl.DataFrame) -> Parts:
     """Split many wordings into parts, without duplicates."""
+    hashes = {name: wordings.get_column(name).hash().to_numpy() for name in _TEXTS}
 
     def part(columns: Sequence[str]) -> DistinctValues:
-        own = wordings[list(columns)]
-        at, first = distinct(own)
-        values = own[first].rows()
-        if any(own[name].null_count() for name in columns):
-            values = [tuple([text or "" for text in texts]) for texts in values]
-        return DistinctValues([value[0] for value in values] if len(columns) == 1 else values, at)
+        at, first = intern(mix(*map(hashes.__getitem__, columns)))
+        rows = pl.Series(first)
+        texts = ([text or "" for text in wordings.get_column(name)[rows].to_list()] for name in columns)
+        return DistinctValues(next(texts) if len(columns) == 1 else list(zip(*texts, strict=True)), at)
 
     return Parts(*map(part, _COLUMNS.values()))
 
