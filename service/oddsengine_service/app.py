@@ -1,160 +1,74 @@
-"""The Starlette application: a route for each path, behind plain ASGI middleware.
+"""The Starlette application of a node: its routes, its middleware and its lifespan."""
 
-`middleware.requests` (id, log, metrics, errors) serves cached responses, and passes all other requests to Starlette's
-router, whose routes are the declared endpoints. A route checks access, reads the body, and has the response computed by
-a thread of `pool`; streams are served on the event loop.
-"""
-
-import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
-from urllib.parse import unquote
 
-from starlette.routing import Route, Router
-from starlette.types import Receive, Scope, Send
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request as AnyRequest
+from starlette.responses import Response
+from starlette.routing import BaseRoute, WebSocketRoute
+from starlette.types import ASGIApp
 
-from oddsengine_service.bodies import body_of
-from oddsengine_service.endpoints import Context, Endpoint
-from oddsengine_service.log import Log
-from oddsengine_service.metrics import Metrics
-from oddsengine_service.middleware.access import HEALTH, Access
-from oddsengine_service.middleware.cache import Cache
-from oddsengine_service.middleware.requests import RequestMiddleware
-from oddsengine_service.node import Node
-from oddsengine_service.params import parse
-from oddsengine_service.pool import OutgoingPool, Pool
-from oddsengine_service.problems import Problem, no_such_path, wrong_method
-from oddsengine_service.request import Request
-from oddsengine_service.responses import CachedResponse
+from oddsengine_service.api import Api
+from oddsengine_service.cors import Cors, Origins
+from oddsengine_service.middleware.requests import Errors, Requests, ResponseCache
+from oddsengine_service.problems import no_such_path
+from oddsengine_service.request import BASE, Request
+from oddsengine_service.routing import ExactRoutes, PathRoute
+from oddsengine_service.ws.session import PATHS, Sockets
 
-BASE = "/api/v1"
-HEALTH_RATE = 50  # computed per second; beyond it the last response is reused
-_SLASH = "\ufdd0"  # replaces an escaped / while a path is routed; never part of a text
+Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 
 
-class Api:
-    """The API under its base path."""
+def application(
+    api: Api, others: Mapping[str, ASGIApp], *, lifespan: Lifespan, origins: tuple[str, ...] = (), address: str = ""
+) -> Starlette:
+    """Build the application.
 
-    def __init__(
-        self, node: Node, endpoints: Iterable[Endpoint], log: Log, metrics: Metrics, trusted: Iterable[str] = (),
-        origin: str = "",
-    ) -> None:  # fmt: skip
-        self.node, self.log = node, log
-        self.access, self.pool, self.outgoing = Access(node), Pool(), OutgoingPool()
-        self.routes: dict[str, Methods] = {}
-        for endpoint in endpoints:
-            self.routes.setdefault(endpoint.path, Methods(self)).endpoints[endpoint.method] = endpoint
-        exact_first = sorted(self.routes.items(), key=lambda item: "{" in item[0])
-        routes = [Route(path, methods) for path, methods in exact_first]
-        # Redirects for slashes would use the Host header of the request.
-        self.router = Router(routes, redirect_slashes=False, default=self._nothing)
-        self.cache = Cache(node, self.access, self.pool)
-        self._last_health: CachedResponse | None = None
-        self._second = self._computed = 0
-        self.requests = RequestMiddleware(self._routed, self.cache.hit, BASE, log, metrics, trusted, origin)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.requests(scope, receive, send)
-
-    async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Dispatch to the router; an escaped slash is part of a name."""
-        request: Request = scope["state"]["request"]
-        path = request.path
-        if b"%2" in request.raw:
-            path = unquote(request.raw.decode("latin-1").replace("%2F", _SLASH).replace("%2f", _SLASH))
-        methods = self.routes.get(path)
-        if methods is not None and "{" not in path:  # a lookup instead of the router's search through all routes
-            await methods({**scope, "path_params": {}}, receive, send)
-            return
-        await self.router({**scope, "path": path, "root_path": ""}, receive, send)
-
-    async def _nothing(self, scope: Scope, receive: Receive, send: Send) -> None:
-        del receive, send
-        request: Request = scope["state"]["request"]
-        self.access.unrouted(request)
-        raise no_such_path(f"{BASE}{request.path}", "/openapi.json")
-
-    async def answer(self, request: Request, receive: Receive) -> CachedResponse:
-        endpoint = request.endpoint
-        body = await body_of(endpoint.body, request, receive) if endpoint.body is not None else None
-        if endpoint.path == HEALTH:  # not queued: the threads may be busy for seconds
-            return self._health(request)
-
-        shared = self.node.shared_records if endpoint.cache == "records" else None
-        if shared is not None and endpoint.method == "GET":
-            await shared.current()
-        elif shared is not None:
-            return CachedResponse(await shared.forward(endpoint, self.context(request, body)), cacheable=False)
-
-        def computed() -> CachedResponse:
-            response = CachedResponse(endpoint.response(context), cacheable=endpoint.method == "GET")
-            response.sent(request.etag, request.codings)  # compressed here, not on the event loop
-            return response
-
-        context, account = self.context(request, body), request.account
-        if endpoint.outgoing:
-            return await self.outgoing.run(account, computed)
-        if not endpoint.cacheable or body is not None:
-            return await self.pool.run(account, computed)
-        kind = _job_kind(context, request)
-        return await self.cache.answer(
-            request, lambda: self.pool.run_here(account, computed, kind) or self.pool.submit(account, computed, kind)
-        )
-
-    def _health(self, request: Request) -> CachedResponse:
-        """Return the node's health, cached for a moment."""
-        second = int(time.monotonic())
-        if second != self._second:
-            self._second, self._computed = second, 0
-        if self._last_health is None or self._computed < HEALTH_RATE:
-            self._computed += 1
-            self._last_health = CachedResponse(request.endpoint.response(self.context(request)))
-        return self._last_health
-
-    def context(self, request: Request, body: Any = None) -> Context:
-        """Build the context of a request. Raises `Problem` 400 if a parameter is not valid."""
-        endpoint, caller, node = request.endpoint, request.caller, self.node
-        query, ignored = parse(request.query, endpoint.by_name)
-        if ignored and endpoint.query_key:
-            ignored = [name for name in ignored if name != "api_key"]
-        board = node.board(caller.tier) if node.ready else node.engine
-        return Context(caller, query, request.values, body, board, node, ignored)
+    Parameters
+    ----------
+    api
+        The node's API.
+    others
+        What is served besides, by path: pages and tools.
+    lifespan
+        Runs the node.
+    origins
+        Origins of the web pages that may call the API from a browser.
+    address
+        The node's address for its clients, if it is known.
+    """
+    app = Starlette(
+        routes=routes(api, others, Origins(origins, address)),
+        middleware=[
+            Middleware(Requests, api.requests),
+            *([Middleware(Cors, origins, address)] if origins else []),
+            Middleware(Errors, api.log, address),
+            Middleware(ResponseCache, api.cache),
+        ],
+        exception_handlers={404: _no_such_path},
+        lifespan=lifespan,
+    )
+    app.state.api = api
+    app.router.redirect_slashes = False  # redirects would use the Host header of the request
+    return app
 
 
-def _job_kind(context: Context, request: Request) -> Hashable:
-    """The kind of a request's job for the pool: the board's version, the rights, and what the endpoint says."""
-    endpoint, caller = request.endpoint, context.caller
-    kind = None if endpoint.job_kind is None else endpoint.job_kind(context)
-    if kind is None:
-        return None
-    return endpoint.path, context.board.number, caller.tier.id, caller.features, request.codings, kind
+def routes(api: Api, others: Mapping[str, ASGIApp], origins: Origins) -> list[BaseRoute]:
+    """The routes: one for all exact paths, one for each path with names in it, and the WebSocket."""
+    exact = {BASE + path: methods for path, methods in api.routes.items() if "{" not in path}
+    without_upgrade = dict.fromkeys(PATHS, api.routes["/ws"])
+    return [
+        ExactRoutes({**exact, **without_upgrade, **others}),
+        *(PathRoute(BASE + path, methods) for path, methods in api.routes.items() if "{" in path),
+        *(WebSocketRoute(path, Sockets(api, origins)) for path in PATHS),
+    ]
 
 
-class Methods:
-    """The ASGI application of one route."""
-
-    def __init__(self, api: Api) -> None:
-        self._api = api
-        self.endpoints: dict[str, Endpoint] = {}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request: Request = scope["state"]["request"]
-        endpoint = self.endpoints.get("GET" if request.method == "HEAD" else request.method)
-        if endpoint is None:
-            self._api.access.unrouted(request)
-            raise self._other_methods(request)
-        request.values = {name: value.replace(_SLASH, "/") for name, value in scope["path_params"].items()}
-        self._api.access.admit(request, endpoint)
-        if endpoint.stream is not None:
-            request.status, request.streamed = 200, request.method != "HEAD"
-            await endpoint.stream(self._api, request, receive, send)
-            return
-        response = await self._api.answer(request, receive)
-        whole = response.at_hand(request.etag, request.codings)
-        if whole is None:
-            whole = await self._api.pool.run(request.account, lambda: response.sent(request.etag, request.codings))
-        await request.send(send, whole)
-
-    def _other_methods(self, request: Request) -> Problem:
-        allowed = {*self.endpoints, *(["HEAD"] if "GET" in self.endpoints else [])}
-        return wrong_method(f"{BASE}{request.path}", request.method, allowed)
+async def _no_such_path(any_request: AnyRequest, _: Exception) -> Response:
+    request: Request = any_request.scope["state"]["request"]
+    if request.is_api:
+        any_request.app.state.api.access.unrouted(request)
+    raise no_such_path(request.whole, "/openapi.json" if request.is_api else "/docs")

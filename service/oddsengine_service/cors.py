@@ -3,8 +3,8 @@
 CORS does not apply to WebSockets and tools, so these check the origin themselves (`Origins`).
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
@@ -21,44 +21,19 @@ EXPOSED = (
 )  # fmt: skip
 
 
-class RequestLog(Protocol):
-    """What logs and counts requests, as in `middleware.requests`."""
-
-    def begin(self, scope: Scope) -> Any:
-        """Assign a request id."""
-
-    def end(self, request: Any) -> None:
-        """Count a request, and log it."""
-
-
 class Cors(CORSMiddleware):
-    """Starlette's middleware with the headers of this API.
+    """Starlette's middleware with the headers of this API; a rejected preflight gets the error envelope."""
 
-    A preflight is counted and logged by the `RequestLog` of its path, as other requests are; a rejected one gets the
-    error envelope.
-    """
-
-    def __init__(
-        self, app: ASGIApp, origins: tuple[str, ...], address: str, requests: Callable[[str], RequestLog]
-    ) -> None:  # fmt: skip
+    def __init__(self, app: ASGIApp, origins: tuple[str, ...], address: str) -> None:
         super().__init__(app, origins, METHODS, REQUEST_HEADERS, expose_headers=EXPOSED)
-        self._address, self._requests = address, requests
+        self._address = address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a preflight, or let the application answer with more headers."""
-        headers = Headers(scope=scope)
-        if scope["method"] != "OPTIONS" or "access-control-request-method" not in headers or "origin" not in headers:
+        """Handle a request; one without an origin is not from a web page."""
+        if scope["type"] == "http" and b"origin" in scope["state"]["request"].received:
             await super().__call__(scope, receive, send)
-            return
-        requests = self._requests(scope["path"])
-        request = requests.begin(scope)
-        try:
-            response = self.preflight_response(headers)
-            response.headers["x-request-id"] = request.ident.decode()
-            request.status = response.status_code
-            await response(scope, receive, send)
-        finally:
-            requests.end(request)
+        else:
+            await self.app(scope, receive, send)
 
     def preflight_response(self, request_headers: Headers) -> Response:
         response = super().preflight_response(request_headers)

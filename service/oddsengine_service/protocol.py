@@ -10,15 +10,17 @@ import re
 import sys
 from functools import partial
 from types import MethodType
-from typing import Any
+from typing import Any, Protocol
 
 from httptools import HttpParserInvalidMethodError
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from oddsengine_service.connections import Connections
 from oddsengine_service.cors import METHODS
+from oddsengine_service.log import Log
 from oddsengine_service.middleware.requests import refusal
 from oddsengine_service.problems import Problem, wrong_method
+from oddsengine_service.stream.subscriber import SERVER_SEND
 
 MOST_HEAD = 64 << 10  # bytes of the request line and all headers
 HEAD_S = 15.0  # for the head to arrive, and for a body that is not read
@@ -44,8 +46,20 @@ async def _send_unchunked(cycle: Any, message: Any) -> None:
     await RequestResponseCycle.send(cycle, message)
 
 
-class Protocol(HttpToolsProtocol):
-    """One connection."""
+class Host(Protocol):
+    """What a connection knows of the node that it leads to."""
+
+    connections: Connections
+    log: Log
+    origin: str  # the node's address, if it is known
+    socket_paths: tuple[str, ...]  # paths that may be upgraded to a WebSocket
+    stream_path: str  # what the paths of streams begin with
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """One connection, to a node that `connecting_to` says."""
+
+    _host: Host
 
     def __init__(self, *args: Any, **words: Any) -> None:
         super().__init__(*args, **words)
@@ -55,7 +69,7 @@ class Protocol(HttpToolsProtocol):
         self._data = b""  # being parsed
         self._size = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._connections: Connections = self.app.connections
+        self._connections = self._host.connections
         self._counted = False
         self._answering: Any = None  # the cycle whose response is being sent; `cycle` is that of the last request
         self._written: Any = None  # the cycle of the last response that the client may not have read
@@ -99,7 +113,7 @@ class Protocol(HttpToolsProtocol):
         if cycle is None or cycle.more_body or cycle.response_complete:
             return False
         cycle.keep_alive = False
-        return not cycle.scope["path"].startswith(self.app.stream_path)
+        return not cycle.scope["path"].startswith(self._host.stream_path)
 
     def data_received(self, data: bytes) -> None:
         """Parse data, unless a head or a body is too long."""
@@ -159,9 +173,14 @@ class Protocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         self._answering = cycle
+        cycle.scope["extensions"] = {SERVER_SEND: self._send}
         if cycle.scope["http_version"] == "1.0":
             cycle.send = MethodType(_send_unchunked, cycle)
         super()._start_asgi_task(cycle, app)
+
+    def _send(self) -> Any:
+        """The `send` of the response in progress."""
+        return self._answering.send
 
     def on_body(self, body: bytes) -> None:
         """Read a part of a body, unless its request was rejected."""
@@ -187,7 +206,7 @@ class Protocol(HttpToolsProtocol):
 
     def _wrote(self) -> None:
         """Check later that the response is read, unless it is a stream."""
-        if not self._answering.scope["path"].startswith(self.app.stream_path):
+        if not self._answering.scope["path"].startswith(self._host.stream_path):
             self._written, self.left = self._answering, -1
             self._connections.written[self] = None
 
@@ -208,7 +227,7 @@ class Protocol(HttpToolsProtocol):
     def _refuse(self, problem: Problem) -> None:
         """Refuse a request that was not parsed, and log it; uvicorn logs malformed ones."""
         if self.refuse(problem):
-            self.app.log.refused(problem.status, problem.message, self._address)
+            self._host.log.refused(problem.status, problem.message, self._address)
 
     def refuse(self, problem: Problem) -> bool:
         """Send an error and close; if a response has started, only close. Returns whether the error was sent."""
@@ -218,16 +237,16 @@ class Protocol(HttpToolsProtocol):
         sent = not answered and (cycle is None or cycle.response_complete or waits)
         if sent:
             whole = refusal(problem, self._origin())
-            headers = {**dict(whole.headers), b"connection": b"close"}
+            headers = {**dict(whole.raw_headers), b"connection": b"close"}
             lines = [b"%b: %b\r\n" % pair for pair in headers.items()]
-            self.transport.write(b"".join([STATUS_LINE[whole.status], *lines, b"\r\n", whole.body]))
+            self.transport.write(b"".join([STATUS_LINE[whole.status_code], *lines, b"\r\n", whole.body]))
         self.transport.close()
         return sent
 
     def _origin(self) -> str:
         """The node's address, as the client used it."""
         host, port = self.server or ("localhost", 80)
-        return getattr(self.app, "origin", "") or f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        return self._host.origin or f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def _late(self) -> None:
         self._timer = None
@@ -241,7 +260,7 @@ class Protocol(HttpToolsProtocol):
         """
         path = self.url.partition(b"?")[0].decode("latin-1")
         return (
-            path in getattr(self.app, "socket_paths", ())
+            path in self._host.socket_paths
             and self.parser.get_method() == b"GET"
             and self.parser.get_http_version() == "1.1"
             and (self.cycle is None or self.cycle.response_complete)
@@ -270,3 +289,8 @@ class Protocol(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def connecting_to(host: Host) -> type[HttpProtocol]:
+    """The protocol of the connections to a node."""
+    return type("NodeProtocol", (HttpProtocol,), {"_host": host})

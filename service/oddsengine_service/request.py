@@ -5,21 +5,22 @@ import time
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from types import MappingProxyType
-from typing import Any
 from urllib.parse import unquote
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive, Scope
 
 from oddsengine_service.endpoints import NOWHERE, Endpoint
 from oddsengine_service.problems import Problem
-from oddsengine_service.responses import Headers, RawResponse
+from oddsengine_service.responses import Headers
 from oddsengine_service.tiers import ANONYMOUS, Caller
 
+BASE = "/api/v1"
 BODY_S = 10.0  # timeout of a body
+_UNDER = f"{BASE}/"
 
 
 class Request:
-    """One request; `headers` are added to its response, whatever it is."""
+    """One request or WebSocket; `headers` are added to its response, whatever it is."""
 
     status = 500
     streamed = admitted = False
@@ -27,14 +28,20 @@ class Request:
     caller: Caller = ANONYMOUS
     values: Mapping[str, str] = MappingProxyType({})  # path parameters
 
-    def __init__(self, ident: bytes, scope: Scope, base: str, trusted: frozenset[str]) -> None:
+    def __init__(self, ident: bytes, scope: Scope, trusted: frozenset[str]) -> None:
         self.started = time.perf_counter()
         client = scope.get("client")
         address: str = client[0] if client else ""
         self.ident, self.address = ident, address
-        self.method: str = scope["method"]
-        self.path: str = scope["path"][len(base) :]  # below the base path, decoded
-        self.raw: bytes = (scope.get("raw_path") or scope["path"].encode())[len(base) :]  # as received
+        self.method: str = scope.get("method", "GET")
+        path: str = scope["path"]
+        self.raw: bytes = scope.get("raw_path") or path.encode()  # as received
+        self.root: str = scope.get("root_path", "")  # where the application is mounted
+        if self.root:
+            path, self.raw = path.removeprefix(self.root), self.raw.removeprefix(self.root.encode())
+        self.whole = path  # decoded
+        self.is_api = path.startswith(_UNDER)
+        self.path = path[len(BASE) :] if self.is_api else path  # below the base path
         self.query: bytes = scope["query_string"]
         self.headers: Headers = [(b"x-request-id", ident)]
         pairs = scope["headers"]
@@ -54,19 +61,6 @@ class Request:
     def account(self) -> str:
         """The account that resources are charged to; without a key, the address."""
         return self.caller.account or self.address
-
-    def messages(self, whole: RawResponse) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The ASGI messages of a response."""
-        self.status = status = whole.status
-        body = b"" if self.method == "HEAD" else whole.body
-        return (
-            {"type": "http.response.start", "status": status, "headers": self.headers + whole.headers},
-            {"type": "http.response.body", "body": body},
-        )
-
-    async def send(self, send: Send, whole: RawResponse) -> None:
-        for message in self.messages(whole):
-            await send(message)
 
     def word(self) -> str:
         """Bearer token of an operator."""

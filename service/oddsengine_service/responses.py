@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import xxhash
 import zstandard
+from starlette.responses import Response
 
 from oddsengine_service.endpoints import Answer
 
@@ -26,22 +27,25 @@ _UNSAFE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 encode = msgspec.json.Encoder().encode
 
 
-class RawResponse:
-    """A response that is ready to send: status, headers and body."""
+class EncodedResponse(Response):
+    """A response that is ready to send, to any number of clients."""
 
-    __slots__ = ("body", "headers", "status")
+    body: bytes
+    background = None
 
     def __init__(self, status: int, headers: Headers, body: bytes) -> None:
-        self.status, self.headers, self.body = status, headers, body
+        self.status_code, self.raw_headers, self.body = status, headers, body
 
 
-def json_response(status: int, contents: Any, *more: Header) -> RawResponse:
+def json_response(status: int, contents: Any, *more: Header) -> EncodedResponse:
     """A response in JSON that is not cached; `more` are additional headers."""
-    body = encode(contents)
-    length = b"%d" % len(body)
-    return RawResponse(
-        status, [(b"content-type", b"application/json"), (b"content-length", length), NO_STORE, *more], body
-    )
+    return page("application/json", encode(contents), NO_STORE, *more, status=status)
+
+
+def page(kind: str, body: bytes, *more: Header, status: int = 200) -> EncodedResponse:
+    """A response with a body of some media type; `more` are additional headers."""
+    headers = [(b"content-type", kind.encode()), (b"content-length", b"%d" % len(body)), *more]
+    return EncodedResponse(status, headers, body)
 
 
 class CachedResponse:
@@ -51,8 +55,8 @@ class CachedResponse:
         self.answer = answer
         self._tagged = cacheable and answer.status == 200
         self._etag = xxhash.xxh3_128_hexdigest(answer.body).encode() if self._tagged else b""
-        self._made: dict[tuple[str, bool], RawResponse] = {}
-        self._sent: dict[tuple[bytes, bytes], RawResponse] = {}  # by headers, as most clients repeat them
+        self._made: dict[tuple[str, bool], EncodedResponse] = {}
+        self._sent: dict[tuple[bytes, bytes], EncodedResponse] = {}  # by headers, as most clients repeat them
         self._more = [_header(name, value) for name, value in answer.headers]
 
     @cached_property
@@ -60,7 +64,7 @@ class CachedResponse:
         """The ETag in each encoding."""
         return frozenset(self._tag(coding) for coding in ("", *CODINGS)) if self._tagged else frozenset()
 
-    def at_hand(self, given: bytes, codings: bytes) -> RawResponse | None:
+    def at_hand(self, given: bytes, codings: bytes) -> EncodedResponse | None:
         """Like `sent`, if at most a small body has to be compressed."""
         whole = self._sent.get((given, codings))
         if whole is None and (len(self.answer.body) <= LARGE or self._variant(given, codings) in self._made):
@@ -72,7 +76,7 @@ class CachedResponse:
         coding = _codings(codings)[len(self.answer.body) < SMALL] if self.answer.status == 200 else ""
         return coding, bool(given) and self._tagged and self._matches(given)
 
-    def sent(self, given: bytes, codings: bytes) -> RawResponse:
+    def sent(self, given: bytes, codings: bytes) -> EncodedResponse:
         """Return the response for a client with these `If-None-Match` and `Accept-Encoding` headers."""
         coding, known = self._variant(given, codings)
         whole = self._made.get((coding, known))
@@ -82,12 +86,12 @@ class CachedResponse:
             self._sent[given, codings] = whole
         return whole
 
-    def _whole(self, coding: str, *, known: bool) -> RawResponse:
+    def _whole(self, coding: str, *, known: bool) -> EncodedResponse:
         answer = self.answer
         headers = [(b"etag", self._tag(coding)), _REVALIDATE] if self._tagged else [NO_STORE]
         headers.append(_VARY)
         if known:
-            return RawResponse(304, headers, b"")
+            return EncodedResponse(304, headers, b"")
         body = answer.body
         if coding:
             zstd = coding == "zstd"
@@ -95,7 +99,7 @@ class CachedResponse:
             headers.append((b"content-encoding", coding.encode()))
         if answer.status != 204:
             headers += [_header("content-type", answer.type), (b"content-length", b"%d" % len(body))]
-        return RawResponse(answer.status, headers + self._more, body)
+        return EncodedResponse(answer.status, headers + self._more, body)
 
     def _tag(self, coding: str) -> bytes:
         """Return the ETag of the body in an encoding."""

@@ -7,8 +7,9 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from concurrent.futures import wait
+from contextlib import asynccontextmanager
 from email.utils import formatdate
 from functools import partial
 from ipaddress import ip_address
@@ -17,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.types import ASGIApp
 
 from oddsengine.history.archive import ArchiveError
 from oddsengine.live.engine import Engine
@@ -26,11 +27,12 @@ from oddsengine.matching import Matcher
 from oddsengine.sources.secrets import Secrets
 from oddsengine_service import bets, demo, keys, recording, records
 from oddsengine_service.alerts import Alerts, ShareError
-from oddsengine_service.app import BASE, Api
+from oddsengine_service.api import Api
+from oddsengine_service.app import application
 from oddsengine_service.archiving import NodeArchive
 from oddsengine_service.clock import Clock
 from oddsengine_service.connections import CHECK_S, Connections
-from oddsengine_service.cors import Cors, Origins
+from oddsengine_service.cors import Origins
 from oddsengine_service.fair import Calibrator, table_in_force
 from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import quarantine, state_file
@@ -44,25 +46,24 @@ from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
 from oddsengine_service.mcp.endpoint import Mcp
 from oddsengine_service.memory import share_arenas, trim
 from oddsengine_service.metrics import Listener, Metrics
-from oddsengine_service.middleware.requests import RequestMiddleware
 from oddsengine_service.node import Node, StalledError
 from oddsengine_service.past import Past
-from oddsengine_service.protocol import Protocol
+from oddsengine_service.protocol import connecting_to
 from oddsengine_service.recording import NodeTape
 from oddsengine_service.records import Records
+from oddsengine_service.request import BASE
 from oddsengine_service.routes.filters import LISTS
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.settings import Settings, SettingsError, secret
 from oddsengine_service.site import Site
 from oddsengine_service.targets import Sender
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
-from oddsengine_service.ws.session import PATHS, Sockets
+from oddsengine_service.ws.session import PATHS
 
 if TYPE_CHECKING:
     from oddsengine_service.scale.roles import Member
 
 _MOST_SEARCHES = 4  # threads of a large step
-_UNDER = f"{BASE}/"
 _SWITCH = 0.0005  # seconds; how soon a computing thread yields to the event loop
 _LAG_EVERY = 0.25  # seconds between two measurements of the event loop's lag
 _SWEEP_EVERY = 10.0  # s
@@ -77,7 +78,7 @@ _CURLS = """  curl -H 'X-API-Key: demo_pro' '{at}/odds?market=main&limit=3'
 
 
 class Service:
-    """One ASGI application: the API, the pages, and the node behind both."""
+    """A node, the application that serves it, and what runs while it is served."""
 
     def __init__(
         self, node: Node, settings: Settings, environ: Mapping[str, str], log: Log, run: Callable[["Service"], Any]
@@ -88,19 +89,13 @@ class Service:
         self.metrics.add(Gauges(node))
         options = settings.service
         self.origin = options.url
+        self.socket_paths: tuple[str, ...] = PATHS
+        self.stream_path = f"{BASE}/stream"
         self.connections = Connections(
             log, options.connections, options.trusted, stalled=options.stalled, unread=options.unread_bytes
         )
-        self.api = Api(node, ENDPOINTS, log, self.metrics, options.trusted, self.origin)
-        origins = options.origins or (("*",) if node.demo else ())
-        self._cors: ASGIApp = self._routed
-        if origins:
-            self._cors = Cors(self._routed, origins, self.origin, self._requests)
+        self.api = Api(node, ENDPOINTS, log, self.metrics, options.trusted)
         node.splits_token = secret(settings, "service.splits_token_env", environ)
-        self._sockets = Sockets(self.api, origins, self.origin)
-        self._mcp = Mcp(self.api, Origins(origins, self.origin))
-        self._paths: dict[str, ASGIApp] = dict.fromkeys(MCP_PATHS, self._mcp) | dict.fromkeys(PATHS, self._upgrade)
-        self.socket_paths, self.stream_path = PATHS, f"{BASE}/stream"
         self._metrics_token = secret(settings, "service.metrics_token_env", environ)
         if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
             raise SettingsError(
@@ -113,61 +108,47 @@ class Service:
         self.restart_reason = ""  # reason to rebuild the node
         self.exit: Callable[[], None] = lambda: None  # stops the server
         self._run = run
-        self.site = Site(self.api, log, self.metrics, self._metrics_token, self.origin)
+        self.site = Site(self.api, self.metrics, self._metrics_token)
+        origins = options.origins or (("*",) if node.demo else ())
+        self._tools = Mcp(self.api, Origins(origins, self.origin))
+        self.app = application(
+            self.api, {**self.site.apps, **dict.fromkeys(MCP_PATHS, self._tools)}, lifespan=self._lifespan,
+            origins=origins, address=self.origin,
+        )  # fmt: skip
 
     async def stop(self) -> None:
         """Stop what would not end by itself: streams."""
         self.node.closing.set()
-        await self._mcp.stop()
         if self.node.stream is not None:
             await self.node.stream.close()
+        await self._tools.stop()
 
-    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
-        """Handle one request, or the lifespan of the server."""
-        if scope["type"] == "http":
-            app = self._cors if b"origin" in dict(scope["headers"]) else self._routed
-        else:
-            app = self._lifespan if scope["type"] == "lifespan" else self._sockets
-        return app(scope, receive, send)
-
-    def _routed(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
-        path = scope["path"]
-        other = self.api.requests if path.startswith(_UNDER) else self.site
-        return self._paths.get(path, other)(scope, receive, send)
-
-    def _requests(self, path: str) -> RequestMiddleware:
-        return self.api.requests if path.startswith(_UNDER) else self.site.requests
-
-    def _upgrade(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
-        """Refuse a request for a WebSocket without an upgrade."""
-        return self.api.requests({**scope, "path": PATHS[0], "raw_path": None}, receive, send)
-
-    async def _lifespan(self, _: Any, receive: Any, send: Any) -> None:
-        await receive()
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Run the node, and what has to be done regularly."""
         self.loop = asyncio.get_running_loop()
         self.node.alerts.share = self._in_share
         running = asyncio.create_task(asyncio.to_thread(self._start))
-        jobs = (
-            self._measure_lag(),
-            self._check_connections(),
-            self._sweep(),
-            self._regularly("bets", _SETTLE_EVERY, partial(bets.settle, self.node, self.node.records)),
-            self._regularly("alerts", self.settings.alerts.every, self.node.alerts.begin),
-            self._regularly("records", _TIDY_EVERY, self._tidy),
-        )
-        tasks = [asyncio.create_task(job) for job in jobs]
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        for task in tasks:
-            task.cancel()
-        self.node.closing.set()
+        async with asyncio.TaskGroup() as group:
+            jobs = [
+                self._measure_lag(),
+                self._check_connections(),
+                self._sweep(),
+                self._regularly("bets", _SETTLE_EVERY, partial(bets.settle, self.node, self.node.records)),
+                self._regularly("alerts", self.settings.alerts.every, self.node.alerts.begin),
+                self._regularly("records", _TIDY_EVERY, self._tidy),
+            ]
+            tasks = [group.create_task(job) for job in jobs]
+            yield
+            for task in tasks:
+                task.cancel()
+        await self.stop()
         with contextlib.suppress(Exception):
             await running  # it writes until it ends
         self.node.close()
         self.ends.close()
         self.log.event("stopped")
         self.log.close()
-        await send({"type": "lifespan.shutdown.complete"})
 
     def restart(self, reason: str) -> None:
         """Discard this node and continue with a new one."""
@@ -408,9 +389,10 @@ def _log_failure(log: Log, name: str, failure: str) -> None:
 
 def configured(service: Service, host: str, port: int) -> uvicorn.Config:
     return uvicorn.Config(
-        service, host=host, port=port, http=Protocol, interface="asgi3", log_config=None, access_log=False,
-        server_header=False, timeout_graceful_shutdown=10, timeout_keep_alive=75, backlog=2048, proxy_headers=False,
-        ws=SocketProtocol, ws_max_size=MOST_MESSAGE, ws_ping_interval=None, ws_per_message_deflate=False,
+        service.app, host=host, port=port, http=connecting_to(service), interface="asgi3", log_config=None,
+        access_log=False, server_header=False, timeout_graceful_shutdown=10, timeout_keep_alive=75, backlog=2048,
+        proxy_headers=False, ws=SocketProtocol, ws_max_size=MOST_MESSAGE, ws_ping_interval=None,
+        ws_per_message_deflate=False,
     )  # fmt: skip
 
 

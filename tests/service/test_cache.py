@@ -113,7 +113,7 @@ def test_equal_requests_wait_for_one_computation(running: Running, end: BaseExce
 
     async def run() -> None:
         def begin() -> asyncio.Task[CachedResponse]:
-            request = Request(b"req_1", scope, "/api/v1", frozenset())
+            request = Request(b"req_1", scope, frozenset())
             return asyncio.create_task(cache.answer(request, lambda: pool.submit("one", compute)))
 
         tasks = [begin() for _ in range(3)]

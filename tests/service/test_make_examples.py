@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from oddsengine_service.app import BASE
 from oddsengine_service.endpoints import Context, Endpoint
 from oddsengine_service.openapi import document
+from oddsengine_service.request import BASE
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.site import EXAMPLES
 

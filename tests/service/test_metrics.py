@@ -20,7 +20,7 @@ from oddsengine_service.feeds.status import SourceStatus
 from oddsengine_service.gauges import Gauges, source_metrics
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
-from oddsengine_service.middleware.requests import RequestMiddleware
+from oddsengine_service.middleware.requests import Errors, RequestLog, Requests
 from oddsengine_service.node import Node
 from oddsengine_service.problems import Problem
 
@@ -124,7 +124,7 @@ def test_a_request_that_ends_with_an_error(
         sent.append(message)
 
     log, began = Log(out), time.perf_counter()
-    call = RequestMiddleware(app, lambda _: None, "/api/v1", log, counts, (), "")(scope, receive, send)
+    call = Requests(Errors(app, log, ""), RequestLog(log, counts))(scope, receive, send)
     with pytest.raises(asyncio.CancelledError) if isinstance(error, asyncio.CancelledError) else nullcontext():
         asyncio.run(call)
     most = time.perf_counter() - began

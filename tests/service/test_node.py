@@ -186,7 +186,7 @@ def test_a_folder_is_locked_within_a_process_too(tmp_path: Path) -> None:
 def test_health_is_computed_a_bounded_number_of_times_a_second(
     service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("oddsengine_service.app.HEALTH_RATE", 1)
+    monkeypatch.setattr("oddsengine_service.api.HEALTH_RATE", 1)
     with service.client(None) as client:
         begun = time.monotonic()
         answers = [client.get("/health") for _ in range(40)]

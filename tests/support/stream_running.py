@@ -10,7 +10,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +22,8 @@ from support.effort import pause
 
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
-from oddsengine_service.app import BASE, Api
+from oddsengine_service.api import Api
+from oddsengine_service.app import application
 from oddsengine_service.connections import Connections
 from oddsengine_service.keys import KeyStore, KeyTerms
 from oddsengine_service.kinds import KINDS
@@ -30,12 +31,13 @@ from oddsengine_service.limits import Limits
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.node import Node
-from oddsengine_service.protocol import Protocol
+from oddsengine_service.protocol import connecting_to
+from oddsengine_service.request import BASE
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.stream import sse
 from oddsengine_service.wire.columns import AGES
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
-from oddsengine_service.ws.session import PATHS, Sockets
+from oddsengine_service.ws.session import PATHS
 
 PATIENCE_S = 20.0  # on a busy machine; nothing waits so long when all is well
 BEAT_S = 0.5
@@ -57,39 +59,36 @@ def without_ages(value: Any) -> Any:
     return [without_ages(each) for each in value] if isinstance(value, list) else value
 
 
-class App:
+class Host:
     """An interface without the pages."""
 
+    origin = ""
+    socket_paths, stream_path = PATHS, f"{BASE}/stream"
+
     def __init__(self, node: Node, log: Log) -> None:
-        self.node = node
+        self.node, self.log = node, log
         self.api = Api(node, ENDPOINTS, log, Metrics())
         self.connections = Connections(log)
-        self.socket_paths, self.stream_path = PATHS, f"{BASE}/stream"
-        self._sockets = Sockets(self.api, ("https://odds.example.com",))
+        self.app = application(self.api, {}, lifespan=self._lifespan, address="https://odds.example.com")
         self.loop: asyncio.AbstractEventLoop | None = None
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http":
-            await self.api(scope, receive, send)
-            return
-        if scope["type"] == "websocket":
-            await self._sockets(scope, receive, send)
-            return
-        await receive()
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: Any) -> AsyncIterator[None]:
         self.loop = asyncio.get_running_loop()
         await asyncio.to_thread(self.node.warm)
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        await send({"type": "lifespan.shutdown.complete"})
+        yield
 
 
 class Stopping(uvicorn.Server):
     """Ends streams before it stops."""
 
+    def __init__(self, config: uvicorn.Config, node: Node) -> None:
+        super().__init__(config)
+        self._node = node
+
     async def shutdown(self, sockets: Any = None) -> None:
-        app: Any = self.config.app
-        if app.node.stream is not None:
-            await app.node.stream.close()
+        if self._node.stream is not None:
+            await self._node.stream.close()
         await super().shutdown(sockets)
 
 
@@ -103,13 +102,13 @@ class Served:
         self.engine = Engine()
         self.node = Node(self.engine, self.keys, Limits())
         self.node.stream_settings = {"heartbeat": BEAT_S, **settings}
-        self.app = App(self.node, self.log)
+        self.app = Host(self.node, self.log)
         config = uvicorn.Config(
-            self.app, host="127.0.0.1", port=0, http=Protocol, log_config=None, access_log=False, lifespan="on",
-            proxy_headers=False, timeout_graceful_shutdown=5, ws=SocketProtocol, ws_max_size=MOST_MESSAGE,
-            ws_ping_interval=None, ws_per_message_deflate=False,
+            self.app.app, host="127.0.0.1", port=0, http=connecting_to(self.app), log_config=None, access_log=False,
+            lifespan="on", proxy_headers=False, timeout_graceful_shutdown=5, ws=SocketProtocol,
+            ws_max_size=MOST_MESSAGE, ws_ping_interval=None, ws_per_message_deflate=False,
         )  # fmt: skip
-        self.server = Stopping(config)
+        self.server = Stopping(config, self.node)
         self._thread = threading.Thread(target=self.server.run, daemon=True)
         self._thread.start()
         wait_for(lambda: self.server.started, 60.0)

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from oddsengine_service.app import BASE
 from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Endpoint, no_answer
 from oddsengine_service.middleware.access import limited
 from oddsengine_service.mismatch import mismatch
 from oddsengine_service.problems import Problem, quoted, wrong_method
-from oddsengine_service.request import read_body
-from oddsengine_service.responses import RawResponse, json_response
+from oddsengine_service.request import BASE, Request, read_body
+from oddsengine_service.responses import EncodedResponse, json_response
 
 if TYPE_CHECKING:
-    from oddsengine_service.app import Api
-    from oddsengine_service.request import Request
+    from oddsengine_service.api import Api
 
 PATHS = (f"{BASE}/mcp", "/mcp")
 MOST_BODY = 64 << 10
@@ -37,22 +35,18 @@ class Mcp:
         self._ready, self._stopping = asyncio.Event(), asyncio.Event()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        request = self._api.requests.begin({**scope, "path": PATHS[0], "raw_path": None})
-        try:
-            body = await self._admitted(request, scope, receive)
-            if invalid := rejection(body):
-                await request.send(send, invalid)
-                return
-            await self._run()
-            request.status = 200
-            key = request.credential(in_query=True)
-            await self._manager.handle_request({**scope, "key": key}, _replay(body, receive), send)
-        except Problem as problem:
-            await self._api.requests.refuse(request, problem, send)
-        except OSError:
-            request.status = 499
+        """Handle one message."""
+        request: Request = scope["state"]["request"]
+        request.endpoint = ENDPOINT
+        body = await self._admitted(request, scope, receive)
+        if invalid := rejection(body):
+            await invalid(scope, receive, send)
+            return
+        await self._run()
+        key = request.credential(in_query=True)
+        await self._manager.handle_request({**scope, "key": key}, _replay(body, receive), send)
 
-    async def _admitted(self, request: "Request", scope: Any, receive: Any) -> bytes:
+    async def _admitted(self, request: Request, scope: Any, receive: Any) -> bytes:
         if not self._origins.allow(scope["headers"], request.host):
             raise Problem(
                 403,
@@ -140,7 +134,7 @@ _PARAMS = {"initialize": _Initialize, "tools/list": _ListRequest, "tools/call": 
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
 
 
-def rejection(body: bytes) -> RawResponse | None:
+def rejection(body: bytes) -> EncodedResponse | None:
     """The response to a message that is not valid, else None: the SDK would report errors of its own classes."""
     ident, status = None, 400
     try:

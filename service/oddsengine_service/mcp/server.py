@@ -13,13 +13,13 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent
 from mcp.types import Tool as Described
 
-from oddsengine_service.app import BASE
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.mcp.tools import BY_NAME, TOOLS, Tool, answer, described, query, schema
 from oddsengine_service.problems import Problem, invalid, quoted
+from oddsengine_service.request import BASE
 
 if TYPE_CHECKING:
-    from oddsengine_service.app import Api
+    from oddsengine_service.api import Api
 
 _FORWARDED = (b"x-api-key", b"authorization", b"x-forwarded-for", b"host")
 

@@ -14,13 +14,14 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from oddsengine.live.engine import Engine
-from oddsengine_service.app import BASE, Api
+from oddsengine_service.api import Api
 from oddsengine_service.keys import DEMO, KeyStore
 from oddsengine_service.limits import Limits
 from oddsengine_service.log import Log
 from oddsengine_service.mcp.server import build
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.node import Node
+from oddsengine_service.request import BASE
 from oddsengine_service.routing import ENDPOINTS
 
 _PATIENCE_S = 30.0

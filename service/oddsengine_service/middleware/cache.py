@@ -15,7 +15,7 @@ from oddsengine_service.middleware.access import Access
 from oddsengine_service.node import Node
 from oddsengine_service.pool import Job, Pool
 from oddsengine_service.request import Request
-from oddsengine_service.responses import CachedResponse, RawResponse
+from oddsengine_service.responses import CachedResponse, EncodedResponse
 from oddsengine_service.tiers import TIERS
 
 BYTES, ANSWERS = 64 << 20, 4096  # per board version
@@ -48,7 +48,7 @@ class Cache:
         self._versions = {delay: _Version(-1) for delay in {tier.delay for tier in TIERS.values()}}
         self._places: dict[tuple[bytes, bytes], _CachedRoute] = {}
 
-    def hit(self, request: Request) -> RawResponse | None:
+    def hit(self, request: Request) -> EncodedResponse | None:
         """The response, if the path and query were routed before, and one is cached for the caller's rights.
 
         Raises

@@ -1,66 +1,42 @@
-"""Every request: its id, log line and metrics, and its response: cached, from the router, or an error envelope."""
+"""Every request: its id, log line and metrics, and an error envelope if it fails."""
 
 import asyncio
 import hashlib
 import itertools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
+from oddsengine_service.middleware.cache import Cache
 from oddsengine_service.problems import INTERNAL, Problem, origin_of
 from oddsengine_service.request import Request
-from oddsengine_service.responses import Headers, RawResponse, json_response
+from oddsengine_service.responses import EncodedResponse, Headers, json_response
+
+POLICY = b"content-security-policy"
+_SECURE: Headers = [  # outside the API
+    (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
+    (POLICY, b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"),
+]  # fmt: skip
 
 
-class RequestMiddleware:
-    """Puts a `Request` into the scope's state as `request`, and serves what `hit` returns or calls the application.
+class RequestLog:
+    """Assigns ids to requests, and logs, counts and times them."""
 
-    It responds to every error raised behind it.
-    """
-
-    def __init__(
-        self, app: ASGIApp, hit: Callable[[Request], RawResponse | None], base: str, log: Log, metrics: Metrics,
-        trusted: Iterable[str], origin: str,
-    ) -> None:  # fmt: skip
-        self._app, self._hit, self._base, self._log, self._metrics = app, hit, base, log, metrics
-        self.trusted, self._origin = frozenset(trusted), origin
+    def __init__(self, log: Log, metrics: Metrics, trusted: Iterable[str] = ()) -> None:
+        self.log, self._metrics = log, metrics
+        self.trusted = frozenset(trusted)  # proxies whose X-Forwarded-For counts
         stem = hashlib.blake2b(f"{time.time_ns()}".encode(), digest_size=5).hexdigest().encode()
         self._ids = (b"req_%b%08x" % (stem, at) for at in itertools.count(1))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
-        request = self.begin(scope)
-        try:
-            whole = self._hit(request)
-            if whole is not None:
-                for message in request.messages(whole):
-                    await send(message)
-                return
-            await self._app(scope, receive, send)
-        except Problem as problem:
-            if problem.__cause__ is not None:  # an internal error, reported to the caller in one sentence
-                self._log.failure(request.ident, request.path, problem.__cause__)
-            await self.refuse(request, problem, send)
-        except ConnectionError:  # the client has disconnected
-            request.status = 499
-        except asyncio.CancelledError:
-            request.status = 499
-            raise
-        except Exception as error:
-            self._log.failure(request.ident, request.path, error)
-            failure = Problem(500, "internal_error", INTERNAL, request_id=request.ident.decode())
-            with suppress(RuntimeError):  # the response may have started
-                await self.refuse(request, failure, send)
-        finally:
-            self.end(request)
-
     def begin(self, scope: Scope) -> Request:
         """Assign the request id, and put the request into the scope's state."""
-        request = Request(next(self._ids), scope, self._base, self.trusted)
+        request = Request(next(self._ids), scope, self.trusted)
+        if not request.is_api:
+            request.headers += _SECURE
         scope.setdefault("state", {})["request"] = request
         return request
 
@@ -68,17 +44,89 @@ class RequestMiddleware:
         """Count a request, and log it."""
         spent, route = time.perf_counter() - request.started, request.endpoint.path
         self._metrics.answered(route, request.method, request.status, spent, stream=request.streamed)
-        self._log.request(
+        self.log.request(
             request.ident, request.method, route, request.path, request.status, spent, request.caller, request.address
         )
 
-    async def refuse(self, request: Request, problem: Problem, send: Send) -> None:
-        """Respond with an error envelope."""
+
+class Requests:
+    """Middleware that puts a `Request` into the state of the scope, and logs and counts it at its end."""
+
+    def __init__(self, app: ASGIApp, requests: RequestLog) -> None:
+        self._app, self._requests = app, requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request or a WebSocket."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        request = self._requests.begin(scope)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                request.status = message["status"]
+                message = {**message, "headers": [*request.headers, *message["headers"]]}
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_headers)
+        except asyncio.CancelledError:
+            request.status = 499
+            raise
+        finally:
+            self._requests.end(request)
+
+
+class Errors:
+    """Middleware that responds to every error raised behind it; `origin` is the node's address, if it is known."""
+
+    def __init__(self, app: ASGIApp, log: Log, origin: str) -> None:
+        self._app, self._log, self._origin = app, log, origin
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request: Request = scope["state"]["request"]
+        try:
+            await self._app(scope, receive, send)
+        except Problem as problem:
+            if problem.__cause__ is not None:  # an internal error, reported to the caller in one sentence
+                self._log.failure(request.ident, request.path, problem.__cause__)
+            await self._refuse(problem, scope, receive, send)
+        except ConnectionError:  # the client has disconnected
+            request.status = 499
+        except Exception as error:
+            self._log.failure(request.ident, request.path, error)
+            failure = Problem(500, "internal_error", INTERNAL, request_id=request.ident.decode())
+            with suppress(RuntimeError):  # the response may have started
+                await self._refuse(failure, scope, receive, send)
+
+    async def _refuse(self, problem: Problem, scope: Scope, receive: Receive, send: Send) -> None:
+        request: Request = scope["state"]["request"]
         request.streamed = False
-        await request.send(send, refusal(problem, self._origin or origin_of(request.host)))
+        response = refusal(problem, self._origin or origin_of(request.host) + request.root)
+        await response(scope, receive, send)
 
 
-def refusal(problem: Problem, origin: str) -> RawResponse:
+class ResponseCache:
+    """Middleware that serves cached responses in front of the router."""
+
+    def __init__(self, app: ASGIApp, cache: Cache) -> None:
+        self._app, self._cache = app, cache
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] == "http":
+            response = self._cache.hit(scope["state"]["request"])
+            if response is not None:
+                await response(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def refusal(problem: Problem, origin: str) -> EncodedResponse:
     """A problem as a response."""
     headers: Headers = []
     if "retry_after" in problem.extra:

@@ -21,17 +21,18 @@ from oddsengine_service.keys import KeysError, KeyStore
 from oddsengine_service.kinds import KINDS
 from oddsengine_service.params import choices, flag, number, text
 from oddsengine_service.problems import Problem, invalid
+from oddsengine_service.request import Request
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.stream.events import SSE, Resumable, Wire
 from oddsengine_service.stream.hub import StreamHub, Subscription
 from oddsengine_service.stream.moves import RowForm
 from oddsengine_service.stream.opportunities import OpportunityFilter
 from oddsengine_service.stream.sse import frame
+from oddsengine_service.stream.subscriber import server_send
 from oddsengine_service.tiers import Caller, books_of, feature_above
 
 if TYPE_CHECKING:
-    from oddsengine_service.app import Api
-    from oddsengine_service.request import Request
+    from oddsengine_service.api import Api
 
 CHANNELS = ("odds", "opportunities", "gamestate", "all")
 _HEADERS = [
@@ -60,7 +61,7 @@ _PARAMS = (
 )  # fmt: skip
 
 
-async def stream(channel: str | None, api: "Api", request: "Request", receive: Any, send: Any) -> None:
+async def stream(channel: str | None, api: "Api", request: Request, scope: Any, receive: Any, send: Any) -> None:
     """Serve one connection until it ends; None is the channels of the query."""
     context = api.context(request)
     if "eventId" in context.path:
@@ -79,8 +80,7 @@ async def stream(channel: str | None, api: "Api", request: "Request", receive: A
             503, "not_ready", "the update of your last event has not reached this node; retry later", retry_after=1
         )
     with slot(api, caller):
-        headers = [*request.headers, *_HEADERS]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         if request.method == "HEAD":
             await send({"type": "http.response.body", "body": b""})
             return
@@ -95,7 +95,7 @@ async def stream(channel: str | None, api: "Api", request: "Request", receive: A
             **({"seen": True} if wants.seen else {}), **({"meta": meta} if meta else {}),
         }  # fmt: skip
         first, permit = [frame("connected", connected)], Permit.for_request(api, request)
-        subscriber = hub.lines.enter(send, caller.account, caller.key, permit, wants.wire, first)
+        subscriber = hub.lines.enter(server_send(scope, send), caller.account, caller.key, permit, wants.wire, first)
         await hub.serve(subscriber, wants, _disconnected(receive))
 
 
@@ -142,7 +142,7 @@ class Permit:
     rights: tuple[str, frozenset[str]]
 
     @classmethod
-    def for_request(cls, api: "Api", request: "Request") -> "Permit":
+    def for_request(cls, api: "Api", request: Request) -> "Permit":
         """The permit of a request."""
         secret = request.credential(in_query=request.endpoint.query_key) or b""
         return cls(api.node.keys, secret.decode("latin-1"), request.caller.account, request.caller.rights)

@@ -204,7 +204,9 @@ class StreamHub:
             del self._resumable[held]
 
     async def close(self, within: float = 5.0) -> None:
-        """End every stream cleanly."""
+        """End every stream cleanly. Closing again has no effect."""
+        if self.lines.closed:
+            return
         self._node.followers.remove(self._on_update)
         await self.lines.close(within)
         self._jobs.put(None)

@@ -11,9 +11,9 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from oddsengine_service.connections import unsent
 from oddsengine_service.stream.backlog import Backlog
@@ -241,6 +241,15 @@ class Subscriber:
         self._pending.clear()
         self.size = self._beginning = 0
         self.waiting = self.backlog = None
+
+
+SERVER_SEND = "oddsengine.send"
+
+
+def server_send(scope: Mapping[str, Any], send: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The server's own `send`, past the middleware, if the server is ours: streams write to its transport."""
+    found = scope.get("extensions", {}).get(SERVER_SEND)
+    return send if found is None else cast(Callable[[Any], Any], found())
 
 
 def parts(body: bytes) -> list[Piece]:

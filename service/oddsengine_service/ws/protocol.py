@@ -17,6 +17,7 @@ from websockets.http11 import Response
 from oddsengine_service.limits import Bucket
 from oddsengine_service.middleware.requests import refusal
 from oddsengine_service.problems import INTERNAL, Problem, masked, origin_of
+from oddsengine_service.stream.subscriber import SERVER_SEND
 
 MOST_MESSAGE = 32 << 10  # bytes of one message from a client
 BURST = 256 << 10  # bytes that may arrive at once
@@ -65,8 +66,14 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         request = getattr(self, "request", None)
         host = request.headers.get("Host", "") if request is not None else ""
         whole = refusal(problem, origin_of(host.encode("latin-1", "replace")))
-        headers = {name.decode(): value.decode() for name, value in whole.headers}
+        headers = {name.decode(): value.decode() for name, value in whole.raw_headers}
         return Response(status, HTTPStatus(status).phrase, Headers(headers | {"connection": "close"}), whole.body)
+
+    async def run_asgi(self) -> None:
+        """Run the application; what is sent past its middleware goes here."""
+        extensions: dict[str, Any] = self.scope["extensions"]
+        extensions[SERVER_SEND] = lambda: self.send
+        await super().run_asgi()
 
     def handle_ping(self) -> None:
         """Reply, unless the client does not read."""

@@ -14,23 +14,24 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from oddsengine_service import filters
-from oddsengine_service.app import BASE
 from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.limits import Bucket
+from oddsengine_service.middleware.requests import refusal
 from oddsengine_service.mismatch import decoded, mismatch
 from oddsengine_service.params import MOST_FIELDS, MOST_TEXT, Param, choices, flag, text, whole
-from oddsengine_service.problems import INTERNAL, Problem, invalid, quoted
+from oddsengine_service.problems import INTERNAL, Problem, invalid, origin_of, quoted
+from oddsengine_service.request import BASE, Request
 from oddsengine_service.routes.odds import EVENT, LEAGUE, MARKET, MAX_ODDS, MIN_ODDS, SPORT, SPORTSBOOK
 from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, Permit, hub_of, slot, unknown_ids, wants_of
 from oddsengine_service.stream.hub import Subscription
+from oddsengine_service.stream.subscriber import server_send
 from oddsengine_service.tiers import Caller, books_of, feature_above
 from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_MANY, Socket
 from oddsengine_service.ws.wire import WS, message
 
 if TYPE_CHECKING:
-    from oddsengine_service.app import Api
-    from oddsengine_service.request import Request
+    from oddsengine_service.api import Api
 
 PATHS = (f"{BASE}/ws", "/ws")
 KINDS = ("ev", "arbitrage", "middles", "low_hold")
@@ -90,22 +91,24 @@ def refuse_plain(_: Context) -> Any:
 class Sockets:
     """Every WebSocket of a node, as an ASGI application."""
 
-    def __init__(self, api: "Api", origins: tuple[str, ...] = (), address: str = "") -> None:
-        self._api, self._origins = api, Origins(origins, address)
+    def __init__(self, api: "Api", origins: Origins) -> None:
+        self._api, self._origins = api, origins
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        api = self._api
+        """Serve one WebSocket until it ends."""
+        request: Request = scope["state"]["request"]
         await receive()
-        request = api.requests.begin({**scope, "method": "GET", "path": PATHS[0], "raw_path": None})
         if not self._origins.allow(scope["headers"], request.host):
             text = "web pages of this origin may not connect; see [service] origins"
-            await api.requests.refuse(request, Problem(403, "origin_not_allowed", text), _over_http(send))
-            api.requests.end(request)
+            whole = refusal(Problem(403, "origin_not_allowed", text), origin_of(request.host))
+            whole.raw_headers += request.headers
+            request.status = whole.status_code
+            await whole(scope, receive, send)  # as an HTTP response
             return
         await send({"type": "websocket.accept", "headers": request.headers})
         request.status, request.streamed = 101, True
         try:
-            await self._serve(request, receive, send)
+            await self._serve(request, receive, server_send(scope, send))
         except Problem as problem:
             request.status = problem.status
             await _end(send, problem)
@@ -113,12 +116,10 @@ class Sockets:
             request.status = 499
         except Exception as error:
             request.status = 500
-            api.log.failure(request.ident, request.path, error)
+            self._api.log.failure(request.ident, request.path, error)
             await _end(send, Problem(500, "internal_error", INTERNAL))
-        finally:
-            api.requests.end(request)
 
-    async def _serve(self, request: "Request", receive: Any, send: Any) -> None:
+    async def _serve(self, request: Request, receive: Any, send: Any) -> None:
         api = self._api
         api.access.admit(request, api.routes["/ws"].endpoints["GET"])
         context = api.context(request)
@@ -261,11 +262,6 @@ def _subscribed(context: Context, wants: Subscription, missing: Mapping[str, lis
         min_odds=query["min_odds"], max_odds=query["max_odds"], subscription=wants.hash,
         **({"meta": meta} if meta else {}),
     )  # fmt: skip
-
-
-def _over_http(send: Any) -> Any:
-    """Send the messages of an HTTP response instead of accepting a WebSocket."""
-    return lambda message: send({**message, "type": f"websocket.{message['type']}"})
 
 
 async def _end(send: Any, problem: Problem) -> None:

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from support.effort import less
 from support.stream_running import PATIENCE_S, Client, Served, heard, lasting, moment, price, total, wait_for
 
-from oddsengine_service.app import BASE
+from oddsengine_service.request import BASE
 from oddsengine_service.stream import events
 from oddsengine_service.stream.backlog import Backlog
 from oddsengine_service.stream.events import StreamEvent

@@ -1,0 +1,128 @@
+"""What all endpoints share, and how a request to one becomes a response.
+
+A method of a path checks access, reads the body, and has the response computed by a thread of the pool; streams are
+served on the event loop.
+"""
+
+import time
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from oddsengine_service.bodies import body_of
+from oddsengine_service.endpoints import Context, Endpoint
+from oddsengine_service.log import Log
+from oddsengine_service.metrics import Metrics
+from oddsengine_service.middleware.access import HEALTH, Access
+from oddsengine_service.middleware.cache import Cache
+from oddsengine_service.middleware.requests import RequestLog
+from oddsengine_service.node import Node
+from oddsengine_service.params import parse
+from oddsengine_service.pool import OutgoingPool, Pool
+from oddsengine_service.problems import wrong_method
+from oddsengine_service.request import Request
+from oddsengine_service.responses import CachedResponse
+
+HEALTH_RATE = 50  # computed per second; beyond it the last response is reused
+
+
+class Api:
+    """What all endpoints share: access, caches and threads."""
+
+    def __init__(
+        self, node: Node, endpoints: Iterable[Endpoint], log: Log, metrics: Metrics, trusted: Iterable[str] = ()
+    ) -> None:
+        self.node, self.log = node, log
+        self.access, self.pool, self.outgoing = Access(node), Pool(), OutgoingPool()
+        self.routes: dict[str, Methods] = {}  # by path
+        for endpoint in endpoints:
+            self.routes.setdefault(endpoint.path, Methods(self)).endpoints[endpoint.method] = endpoint
+        self.cache = Cache(node, self.access, self.pool)
+        self.requests = RequestLog(log, metrics, trusted)
+        self._last_health: CachedResponse | None = None
+        self._second = self._computed = 0
+
+    async def answer(self, request: Request, receive: Receive) -> CachedResponse:
+        endpoint = request.endpoint
+        body = await body_of(endpoint.body, request, receive) if endpoint.body is not None else None
+        if endpoint.path == HEALTH:  # not queued: the threads may be busy for seconds
+            return self._health(request)
+
+        shared = self.node.shared_records if endpoint.cache == "records" else None
+        if shared is not None and endpoint.method == "GET":
+            await shared.current()
+        elif shared is not None:
+            return CachedResponse(await shared.forward(endpoint, self.context(request, body)), cacheable=False)
+
+        def computed() -> CachedResponse:
+            response = CachedResponse(endpoint.response(context), cacheable=endpoint.method == "GET")
+            response.sent(request.etag, request.codings)  # compressed here, not on the event loop
+            return response
+
+        context, account = self.context(request, body), request.account
+        if endpoint.outgoing:
+            return await self.outgoing.run(account, computed)
+        if not endpoint.cacheable or body is not None:
+            return await self.pool.run(account, computed)
+        kind = _job_kind(context, request)
+        return await self.cache.answer(
+            request, lambda: self.pool.run_here(account, computed, kind) or self.pool.submit(account, computed, kind)
+        )
+
+    def _health(self, request: Request) -> CachedResponse:
+        """Return the node's health, cached for a moment."""
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._computed = second, 0
+        if self._last_health is None or self._computed < HEALTH_RATE:
+            self._computed += 1
+            self._last_health = CachedResponse(request.endpoint.response(self.context(request)))
+        return self._last_health
+
+    def context(self, request: Request, body: Any = None) -> Context:
+        """Build the context of a request. Raises `Problem` 400 if a parameter is not valid."""
+        endpoint, caller, node = request.endpoint, request.caller, self.node
+        query, ignored = parse(request.query, endpoint.by_name)
+        if ignored and endpoint.query_key:
+            ignored = [name for name in ignored if name != "api_key"]
+        board = node.board(caller.tier) if node.ready else node.engine
+        return Context(caller, query, request.values, body, board, node, ignored)
+
+
+def _job_kind(context: Context, request: Request) -> Hashable:
+    """The kind of a request's job for the pool: the board's version, the rights, and what the endpoint says."""
+    endpoint, caller = request.endpoint, context.caller
+    kind = None if endpoint.job_kind is None else endpoint.job_kind(context)
+    if kind is None:
+        return None
+    return endpoint.path, context.board.number, caller.tier.id, caller.features, request.codings, kind
+
+
+class Methods:
+    """The methods of one path, as an ASGI application."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self.endpoints: dict[str, Endpoint] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        request: Request = scope["state"]["request"]
+        endpoint = self.endpoints.get("GET" if request.method == "HEAD" else request.method)
+        if endpoint is None:
+            self._api.access.unrouted(request)
+            raise wrong_method(
+                request.whole, request.method, {*self.endpoints, *(["HEAD"] * ("GET" in self.endpoints))}
+            )
+        request.values = scope["path_params"]
+        self._api.access.admit(request, endpoint)
+        if endpoint.stream is not None:
+            request.streamed = request.method != "HEAD"
+            await endpoint.stream(self._api, request, scope, receive, send)
+            return
+        answer = await self._api.answer(request, receive)
+        response = answer.at_hand(request.etag, request.codings)
+        if response is None:
+            response = await self._api.pool.run(request.account, lambda: answer.sent(request.etag, request.codings))
+        await response(scope, receive, send)
