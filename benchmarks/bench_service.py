@@ -30,10 +30,11 @@ import uvloop
 from starlette.routing import Route
 
 from oddsengine.simulate import World
-from oddsengine_service.app import Api, Methods
+from oddsengine_service.api import Api, Methods
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.keys import KeyStore, KeyTerms
 from oddsengine_service.log import Log
+from oddsengine_service.request import BASE
 from oddsengine_service.server import Server, Service, build
 from oddsengine_service.settings import load
 
@@ -82,20 +83,19 @@ def route(api: Api, endpoint: Endpoint) -> Route:
     """The route of one more endpoint."""
     methods = Methods(api)
     methods.endpoints[endpoint.method] = endpoint
-    return Route(endpoint.path, methods)
+    return Route(BASE + endpoint.path, methods)
 
 
 class Beside:
     """The node, and beside it what was learned: `PUT /fixed/NAME` with an answer's bytes, then `GET` sends them."""
 
     def __init__(self, service: Service) -> None:
-        self._service = service
+        self._app = service.app
         self._known: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-        self.connections, self.origin = service.connections, service.origin
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http" or not scope["path"].startswith("/fixed/"):
-            await self._service(scope, receive, send)
+            await self._app(scope, receive, send)
         elif scope["method"] == "GET":
             start, body = self._known[scope["path"]]
             await send(start)
@@ -131,7 +131,7 @@ def served(rows: int) -> None:
         terms = KeyTerms("enterprise", rate=MOST_RATE)
         keys = [service.node.keys.create(f"bench{n}", terms).key for n in range(ACCOUNTS)]
         trivial = Endpoint("/_trivial", lambda _: {"success": True}, "Nothing", "Health", dict)
-        service.api.router.routes.insert(0, route(service.api, trivial))
+        service.app.router.routes.insert(0, route(service.api, trivial))
         played, moving = threading.Event(), threading.Event()
 
         def play(served: Service) -> None:
@@ -346,7 +346,7 @@ def in_process(number: int = 20_000) -> None:
         assert isinstance(service.node.keys, KeyStore)
         key = service.node.keys.create("bench", KeyTerms("enterprise", rate=MOST_RATE)).key.encode()
         trivial = Endpoint("/_trivial", lambda _: {"success": True}, "Nothing", "Health", dict)
-        service.api.router.routes.insert(0, route(service.api, trivial))
+        service.app.router.routes.insert(0, route(service.api, trivial))
         service.node.ready = True
         service.node._late = {60: service.node.engine.delayed(60)}
         scope = {
@@ -360,7 +360,7 @@ def in_process(number: int = 20_000) -> None:
         async def run() -> float:
             begun = time.perf_counter()
             for _ in range(number):
-                await service(scope, None, send)
+                await service.app(dict(scope), None, send)
             return (time.perf_counter() - begun) / number * 1e6
 
         spent = [uvloop.run(run()) for _ in range(3)]

@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import contextlib
 import gc
-import io
 import itertools
 import json
 import os
@@ -92,18 +91,12 @@ def quotes(tick: int, now: datetime, only: int | None = None) -> list[dict[str, 
 
 async def ours(args: argparse.Namespace) -> None:
     import uvicorn  # noqa: PLC0415
+    from serving import configured  # noqa: PLC0415
 
     from oddsengine.live.engine import Engine  # noqa: PLC0415
-    from oddsengine_service.app import Api  # noqa: PLC0415
     from oddsengine_service.limits import Limits  # noqa: PLC0415
-    from oddsengine_service.log import Log  # noqa: PLC0415
-    from oddsengine_service.metrics import Metrics  # noqa: PLC0415
     from oddsengine_service.node import Node  # noqa: PLC0415
-    from oddsengine_service.routes import stream as route  # noqa: PLC0415
     from oddsengine_service.tiers import TIERS, Caller  # noqa: PLC0415
-    from oddsengine_service.ws.protocol import SocketProtocol  # noqa: PLC0415
-    from oddsengine_service.ws.session import Sockets  # noqa: PLC0415
-    from oddsengine_service.ws.session import endpoints as sockets  # noqa: PLC0415
 
     class Everybody:
         def find(self, _: str) -> Caller:
@@ -114,20 +107,9 @@ async def ours(args: argparse.Namespace) -> None:
     limits = Limits()
     node = Node(Engine(), cast(Any, Everybody()), limits)
     node.stream_settings = {"stalled": args.stalled}
-    api = Api(node, (*route.endpoints, *sockets), Log(io.StringIO(), quiet=True), Metrics())
     await asyncio.to_thread(node.warm)
-
-    upgraded = Sockets(api)
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await (upgraded if scope["type"] == "websocket" else api)(scope, receive, send)
-
     node.write(node.step, quotes(0, datetime.now(UTC)), datetime.now(UTC)).result()
-    config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="off", backlog=8192,
-        ws=SocketProtocol, ws_ping_interval=None, ws_per_message_deflate=False,
-    )  # fmt: skip
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(configured(node))
     serving = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)

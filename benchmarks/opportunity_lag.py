@@ -11,7 +11,6 @@ it: how long the step took, and how long `GET /opportunities/ev` took, once a se
 import argparse
 import asyncio
 import bisect
-import io
 import json
 import os
 import re
@@ -37,16 +36,13 @@ def serve(args: argparse.Namespace) -> None:
     """A node with a board, and a step a second from the line `go` on; prints the times of the steps at the end."""
     import uvicorn  # noqa: PLC0415
     import uvloop  # noqa: PLC0415
+    from serving import configured  # noqa: PLC0415
 
     from oddsengine.live.engine import Engine  # noqa: PLC0415
     from oddsengine.simulate import FeedBatch, World  # noqa: PLC0415
     from oddsengine_service import demo  # noqa: PLC0415
-    from oddsengine_service.app import Api  # noqa: PLC0415
     from oddsengine_service.limits import Limits  # noqa: PLC0415
-    from oddsengine_service.log import Log  # noqa: PLC0415
-    from oddsengine_service.metrics import Metrics  # noqa: PLC0415
     from oddsengine_service.node import Node  # noqa: PLC0415
-    from oddsengine_service.routes import opportunities, stream  # noqa: PLC0415
     from oddsengine_service.stream.watch import Watch  # noqa: PLC0415
     from oddsengine_service.tiers import TIERS, Caller  # noqa: PLC0415
 
@@ -56,7 +52,6 @@ def serve(args: argparse.Namespace) -> None:
             return Caller("load", "load", tier, 10_000_000, 100_000, tier.features)
 
     node = Node(Engine(), Everybody(), Limits())  # type: ignore[arg-type]
-    api = Api(node, (*stream.endpoints, *opportunities.endpoints), Log(io.StringIO(), quiet=True), Metrics())
     world = World(demo.SEED, events=args.events, tick=TICK_S, live=0.1, dissent=0.7, exchange_hold=3.0)
     first, *batches = world.run(args.seconds + 1.0)
     begun, spent, reads = list[float](), list[float](), list[tuple[float, dict[str, int]]]()
@@ -90,10 +85,7 @@ def serve(args: argparse.Namespace) -> None:
     async def run() -> None:
         await asyncio.to_thread(node.warm)
         step(first)
-        config = uvicorn.Config(
-            api, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="off", backlog=8192
-        )
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(configured(node))
         serving = asyncio.create_task(server.serve())
         while not server.started:
             await asyncio.sleep(0.01)

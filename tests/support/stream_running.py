@@ -63,7 +63,8 @@ class Host:
     """An interface without the pages."""
 
     origin = ""
-    socket_paths, stream_path = PATHS, f"{BASE}/stream"
+    socket_paths: tuple[str, ...] = PATHS
+    stream_path = f"{BASE}/stream"
 
     def __init__(self, node: Node, log: Log) -> None:
         self.node, self.log = node, log

@@ -65,7 +65,7 @@ class Requests:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 request.status = message["status"]
-                message = {**message, "headers": [*request.headers, *message["headers"]]}
+                message["headers"] = [*request.headers, *message["headers"]]
             await send(message)
 
         try:

@@ -1,0 +1,46 @@
+"""A node's application without feeds, pages and jobs, and the configuration of its server, for benchmarks."""
+
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import uvicorn
+
+from oddsengine_service.api import Api
+from oddsengine_service.app import application
+from oddsengine_service.connections import Connections
+from oddsengine_service.log import Log
+from oddsengine_service.metrics import Metrics
+from oddsengine_service.node import Node
+from oddsengine_service.protocol import connecting_to
+from oddsengine_service.request import BASE
+from oddsengine_service.routing import ENDPOINTS
+from oddsengine_service.ws.protocol import SocketProtocol
+from oddsengine_service.ws.session import PATHS
+
+
+class Host:
+    """What connections know of the node."""
+
+    origin = ""
+    socket_paths: tuple[str, ...] = PATHS
+    stream_path = f"{BASE}/stream"
+
+    def __init__(self, log: Log) -> None:
+        self.log, self.connections = log, Connections(log, 1 << 20)
+
+
+def configured(node: Node) -> uvicorn.Config:
+    """The configuration of a server on a free port."""
+    log = Log(io.StringIO(), quiet=True)
+    app = application(Api(node, ENDPOINTS, log, Metrics()), {}, lifespan=_nothing)
+    return uvicorn.Config(
+        app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="off", backlog=8192,
+        http=connecting_to(Host(log)), ws=SocketProtocol, ws_ping_interval=None, ws_per_message_deflate=False,
+    )  # fmt: skip
+
+
+@asynccontextmanager
+async def _nothing(_: Any) -> AsyncIterator[None]:
+    yield
