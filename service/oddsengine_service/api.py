@@ -16,7 +16,7 @@ from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.middleware.access import HEALTH, Access
 from oddsengine_service.middleware.cache import Cache
-from oddsengine_service.middleware.requests import RequestLog
+from oddsengine_service.middleware.requests import Authenticate, RequestLog
 from oddsengine_service.node import Node
 from oddsengine_service.params import parse
 from oddsengine_service.pool import OutgoingPool, Pool
@@ -31,10 +31,13 @@ class Api:
     """What all endpoints share: access, caches and threads."""
 
     def __init__(
-        self, node: Node, endpoints: Iterable[Endpoint], log: Log, metrics: Metrics, trusted: Iterable[str] = ()
-    ) -> None:
+        self, node: Node, endpoints: Iterable[Endpoint], log: Log, metrics: Metrics, trusted: Iterable[str] = (),
+        authenticate: Authenticate | None = None,
+    ) -> None:  # fmt: skip
         self.node, self.log = node, log
-        self.access, self.pool, self.outgoing = Access(node), Pool(), OutgoingPool()
+        self.authenticate = authenticate
+        self.access = Access(node, signed_in=authenticate is not None)
+        self.pool, self.outgoing = Pool(), OutgoingPool()
         self.routes: dict[str, Methods] = {}  # by path
         for endpoint in endpoints:
             self.routes.setdefault(endpoint.path, Methods(self)).endpoints[endpoint.method] = endpoint
@@ -87,7 +90,7 @@ class Api:
         if ignored and endpoint.query_key:
             ignored = [name for name in ignored if name != "api_key"]
         board = node.board(caller.tier) if node.ready else node.engine
-        return Context(caller, query, request.values, body, board, node, ignored)
+        return Context(caller, query, request.values, body, board, node, ignored, request.root)
 
 
 def _job_kind(context: Context, request: Request) -> Hashable:

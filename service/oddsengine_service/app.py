@@ -43,7 +43,7 @@ def application(
     app = Starlette(
         routes=routes(api, others, Origins(origins, address)),
         middleware=[
-            Middleware(Requests, api.requests),
+            Middleware(Requests, api.requests, api.authenticate),
             *([Middleware(Cors, origins, address)] if origins else []),
             Middleware(Errors, api.log, address),
             Middleware(ResponseCache, api.cache),

@@ -27,6 +27,7 @@ class Context(NamedTuple):
     board: Board  # the caller's board, delayed if the tier is
     node: "Node"
     ignored: Sequence[str]  # names of undeclared parameters
+    root: str = ""  # where the application is mounted
 
 
 class Answer(NamedTuple):

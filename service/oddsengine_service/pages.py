@@ -118,7 +118,7 @@ def reference(document: Mapping[str, Any]) -> str:
     base = document["servers"][0]["url"]
     parts.append(
         f"<p>{escape(document['info']['description'])} All paths are below <code>{escape(base)}</code>. OpenAPI "
-        'document: <a href="/openapi.json">/openapi.json</a>. Send your key as <code>X-API-Key: KEY</code> or '
+        'document: <a href="openapi.json">/openapi.json</a>. Send your key as <code>X-API-Key: KEY</code> or '
         "<code>Authorization: Bearer KEY</code>; some endpoints also accept <code>api_key</code> in the query.</p>"
     )
     parts.append(_tiers())

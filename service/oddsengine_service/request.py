@@ -26,6 +26,7 @@ class Request:
     streamed = admitted = False
     endpoint: Endpoint = NOWHERE
     caller: Caller = ANONYMOUS
+    signed_in: Caller | None = None  # by the application that has the node in it
     values: Mapping[str, str] = MappingProxyType({})  # path parameters
 
     def __init__(self, ident: bytes, scope: Scope, trusted: frozenset[str]) -> None:

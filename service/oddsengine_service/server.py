@@ -46,6 +46,7 @@ from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
 from oddsengine_service.mcp.endpoint import Mcp
 from oddsengine_service.memory import share_arenas, trim
 from oddsengine_service.metrics import Listener, Metrics
+from oddsengine_service.middleware.requests import Authenticate
 from oddsengine_service.node import Node, StalledError
 from oddsengine_service.past import Past
 from oddsengine_service.protocol import connecting_to
@@ -81,8 +82,9 @@ class Service:
     """A node, the application that serves it, and what runs while it is served."""
 
     def __init__(
-        self, node: Node, settings: Settings, environ: Mapping[str, str], log: Log, run: Callable[["Service"], Any]
-    ) -> None:
+        self, node: Node, settings: Settings, environ: Mapping[str, str], log: Log, run: Callable[["Service"], Any],
+        authenticate: Authenticate | None = None,
+    ) -> None:  # fmt: skip
         self.node, self.settings, self.environ, self.log = node, settings, environ, log
         node.on_compile = lambda text: log.event("kernels", message=text)
         self.metrics = Metrics()
@@ -94,7 +96,7 @@ class Service:
         self.connections = Connections(
             log, options.connections, options.trusted, stalled=options.stalled, unread=options.unread_bytes
         )
-        self.api = Api(node, ENDPOINTS, log, self.metrics, options.trusted)
+        self.api = Api(node, ENDPOINTS, log, self.metrics, options.trusted, authenticate)
         node.splits_token = secret(settings, "service.splits_token_env", environ)
         self._metrics_token = secret(settings, "service.metrics_token_env", environ)
         if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
@@ -285,7 +287,7 @@ async def _until(node: Node, work: Coroutine[Any, Any, None]) -> None:
 
 def build(
     settings: Settings, environ: Mapping[str, str], *, demonstration: bool, log: Log | None = None,
-    clock: Clock | None = None,
+    clock: Clock | None = None, authenticate: Authenticate | None = None,
 ) -> Service:  # fmt: skip
     log = Log(quiet=settings.service.quiet) if log is None else log
     clock = Clock() if clock is None else clock
@@ -349,7 +351,7 @@ def build(
         if problem := sender.mail_problem():
             raise SettingsError(f"{settings.file}: alerts.mail_env {problem}")
         node.alerts = Alerts(node, node.records, sender, LISTS, clock.time, options.url)
-        service = Service(node, settings, environ, log, run)
+        service = Service(node, settings, environ, log, run, authenticate)
         service.member = member
         if member is not None:
             service.metrics.add(member)

@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import cached_property, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -34,29 +34,49 @@ class Site:
         # Fails at startup, with a name, if an endpoint cannot be described.
         self.document = document(ENDPOINTS, BASE, msgspec.json.decode(EXAMPLES.read_bytes()))
         self.page = pages.reference(self.document)
-        described = CachedResponse(Answer(encode(self.document)))
-        reference = CachedResponse(Answer(self.page.encode(), type="text/html; charset=utf-8"))
+        self._by_root = {"": self._texts("")}
         answers: dict[str, Callable[[Request], Awaitable[EncodedResponse]]] = {
-            "/": self._live, "/openapi.json": partial(self._described, described),
-            "/docs": partial(self._described, reference), "/metrics": self._measured,
-        }  # fmt: skip
+            "/": self._live,
+            "/openapi.json": self._described,
+            "/docs": self._referred,
+            "/metrics": self._measured,
+        }
         self.apps: dict[str, ASGIApp] = {path: _Page(path, answer) for path, answer in answers.items()}
 
-    async def _described(self, document: CachedResponse, request: Request) -> EncodedResponse:
+    def _texts(self, root: str) -> "_Texts":
+        """The pages of an application that is mounted at a path."""
+        document = {**self.document, "servers": [{"url": root + BASE}]}
+        reference = pages.reference(document).encode()
+        return _Texts(
+            CachedResponse(Answer(encode(document))),
+            CachedResponse(Answer(reference, type="text/html; charset=utf-8")),
+            pages.live(root + BASE, "demo_enterprise" if self._api.node.demo else ""),
+        )
+
+    def _at(self, request: Request) -> "_Texts":
+        found = self._by_root.get(request.root)
+        if found is None:
+            found = self._by_root[request.root] = self._texts(request.root)
+        return found
+
+    async def _described(self, request: Request) -> EncodedResponse:
+        return await self._limited(self._at(request).document, request)
+
+    async def _referred(self, request: Request) -> EncodedResponse:
+        return await self._limited(self._at(request).reference, request)
+
+    async def _limited(self, whole: CachedResponse, request: Request) -> EncodedResponse:
         """Serve a large document, with a limit per address."""
         room = self._api.node.limits.count_request(f"address {request.address}", ANONYMOUS_RATE)
         if not room.allowed:
             raise limited(room, "requests")
-        return await run_in_threadpool(document.sent, request.etag, request.codings)
-
-    @cached_property
-    def live(self) -> pages.Live:
-        return pages.live(BASE, "demo_enterprise" if self._api.node.demo else "")
+        return await run_in_threadpool(whole.sent, request.etag, request.codings)
 
     async def _live(self, request: Request) -> EncodedResponse:
+        live = self._at(request).live
         request.headers[:] = [pair for pair in request.headers if pair[0] != POLICY]
-        policy = (POLICY, self.live.policy.encode())
-        return page("text/html; charset=utf-8", self.live.html.encode(), policy, (b"cache-control", b"no-cache"))
+        policy = (POLICY, live.policy.encode())
+        return page("text/html; charset=utf-8", live.html.encode(), policy, (b"cache-control", b"no-cache"))
 
     async def _measured(self, request: Request) -> EncodedResponse:
         if not self._token:
@@ -64,6 +84,14 @@ class Site:
         if not allowed(request.received.get(b"authorization", b"").decode("latin-1"), self._token):
             raise Problem(401, "unauthorized", UNAUTHORIZED)
         return page(CONTENT_TYPE, self._metrics.text())
+
+
+class _Texts(NamedTuple):
+    """The pages as they are under one path."""
+
+    document: CachedResponse
+    reference: CachedResponse
+    live: pages.Live
 
 
 class _Page:

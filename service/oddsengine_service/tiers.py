@@ -29,11 +29,30 @@ class Caller(NamedTuple):
     rate: int  # requests per minute
     streams: int  # concurrent streams
     features: frozenset[str]
+    signed_in: bool = False  # by the application that the node is part of; then there is no key
 
     @property
     def rights(self) -> tuple[str, frozenset[str]]:
         """Everything a response may depend on: callers with equal rights get equal responses."""
         return self.tier.id, self.features
+
+
+class Account(NamedTuple):
+    """An account of an application that has the node in it and signs its users in itself."""
+
+    name: str
+    tier: str = "enterprise"
+    rate: int | None = None  # requests per minute; None: the tier's
+    streams: int | None = None  # concurrent streams; None: the tier's
+
+    def caller(self) -> Caller:
+        """The account as a caller. Raises `ValueError` if there is no such tier, or the name is empty."""
+        tier = TIERS.get(self.tier)
+        if tier is None or not self.name:
+            raise ValueError(f"an account needs a name and one of the tiers {', '.join(TIERS)}, got {self!r}")
+        rate = tier.rate if self.rate is None else self.rate
+        streams = tier.streams if self.streams is None else self.streams
+        return Caller(self.name, self.name, tier, rate, streams, tier.features, signed_in=True)
 
 
 _ODDS = frozenset({"odds", "schedule", "splits"})

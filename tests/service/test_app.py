@@ -2,12 +2,23 @@
 
 import asyncio
 import gc
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
-from support.service_running import Running, running
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+from support.service_running import PATIENCE_S, Running, running, until
+
+from oddsengine_service import Account, application
+from oddsengine_service.settings import SettingsError
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +72,109 @@ def test_a_request_leaves_no_reference_cycle(
     finally:
         gc.enable()
     assert seen == {status}
+
+
+# ---- mounted ----
+
+
+class Named:
+    """The parent's own authentication: a header names the user."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        user = dict(scope.get("headers", ())).get(b"x-user", b"").decode()
+        await self._app({**scope, "user": user}, receive, send)
+
+
+def account(scope: Any) -> Account | None:
+    name = scope["user"]
+    return Account(name, "free" if name == "guest" else "enterprise") if name else None
+
+
+@pytest.fixture(scope="module")
+def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
+    """An application of somebody else with a node below /odds, on a plain uvicorn."""
+    environ = {"ODDSENGINE_DATA_FOLDER": str(tmp_path_factory.mktemp("data")), "ODDSENGINE_SERVICE_QUIET": "true"}
+    node = application(environ=environ, demo=True, authenticate=account)
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        async with node.router.lifespan_context(node):
+            yield
+
+    async def own(_: Any) -> PlainTextResponse:
+        return PlainTextResponse("mine")
+
+    app = Starlette(
+        routes=[Route("/own", own), Mount("/odds", node)], lifespan=lifespan, middleware=[Middleware(Named)]
+    )
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    until(lambda: server.started, "the start")
+    port = server.servers[0].sockets[0].getsockname()[1]
+    with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S, headers={"x-user": "ann"}) as client:
+        until(lambda: bool(client.get("/odds/api/v1/opportunities/ev?min_ev=0").json().get("data")), "the world")
+        yield client
+    server.should_exit = True
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+
+
+def test_a_mounted_node_answers_below_its_path(mounted: httpx2.Client) -> None:
+    assert mounted.get("/own").text == "mine"
+    rows = mounted.get("/odds/api/v1/odds?limit=5").json()["data"]
+    assert len(rows) == 5
+    assert mounted.get("/odds/api/v1/events/none").status_code == 404
+    assert mounted.get("/api/v1/odds").status_code == 404
+    found = mounted.get("/odds/api/v1/nowhere").json()["error"]
+    assert found["docs"] == f"{str(mounted.base_url).rstrip('/')}/odds/docs#not_found"
+    links = mounted.post("/odds/api/v1/deeplinks/batch", json={"ids": [row["id"] for row in rows]}).json()["data"]
+    for link in filter(None, links.values()):
+        assert mounted.get(link).status_code == 302
+
+
+def test_the_pages_of_a_mounted_node_know_their_path(mounted: httpx2.Client) -> None:
+    assert mounted.get("/odds/openapi.json").json()["servers"] == [{"url": "/odds/api/v1"}]
+    live = mounted.get("/odds/")
+    assert 'data-base="/odds/api/v1"' in live.text
+    assert 'href="docs"' in live.text
+    assert mounted.get("/odds/docs").status_code == 200
+
+
+def test_the_users_of_a_mounted_node_are_those_of_its_host(mounted: httpx2.Client) -> None:
+    """Keys do not count; limits, tiers and what is stored do, by account."""
+    guest = {"x-user": "guest"}
+    own = mounted.get("/odds/api/v1/account").json()["data"]
+    assert (own["key_id"], own["tier"], own["streaming"]["max_connections"]) == ("ann", "enterprise", 100)
+    assert mounted.get("/odds/api/v1/account/keys").status_code == 404
+    kept = mounted.put("/odds/api/v1/filters/mine", json={"list": "ev", "query": "min_ev=3"})
+    assert kept.status_code in (200, 201), kept.text
+    assert [each["name"] for each in mounted.get("/odds/api/v1/filters").json()["data"]] == ["mine"]
+    assert mounted.get("/odds/api/v1/filters", headers=guest).json()["data"] == []
+    assert mounted.get("/odds/api/v1/opportunities/ev", headers=guest).status_code == 403
+    nobody = mounted.get("/odds/api/v1/odds", headers={"x-user": "", "x-api-key": "demo_enterprise"})
+    assert (nobody.status_code, nobody.json()["error"]["code"]) == (401, "unauthorized")
+    assert mounted.get("/odds/api/v1/odds?limit=1", headers=guest).headers["x-ratelimit-limit"] == "12"
+
+
+def test_a_mounted_node_streams(mounted: httpx2.Client) -> None:
+    """Over the send of a server that knows nothing of the node."""
+    with mounted.stream("GET", "/odds/api/v1/stream/all") as stream:
+        assert stream.headers["x-request-id"]
+        names = []
+        for line in stream.iter_lines():
+            if line.startswith("event: "):
+                names.append(line.removeprefix("event: "))
+            if names[-1:] == ["odds:update"]:
+                break
+    assert names[0] == "connected"
+    assert "snapshot:complete" in names
+
+
+def test_settings_that_need_a_process_of_their_own(tmp_path: Path) -> None:
+    environ = {"ODDSENGINE_DATA_FOLDER": str(tmp_path), "ODDSENGINE_SERVICE_METRICS_PORT": "9100"}
+    with pytest.raises(SettingsError, match=r"service\.metrics_port needs a process of its own"):
+        application(environ=environ, demo=True)

@@ -67,6 +67,8 @@ async def call(api: "Api", name: str, arguments: Mapping[str, Any], scope: Mappi
             "query_string": b"",
         }
     )  # fmt: skip
+    if (outer := scope.get("state", {}).get("request")) is not None:
+        request.signed_in = outer.signed_in
     if key := scope.get("key"):
         request.received[b"x-api-key"] = key
     try:

@@ -18,10 +18,10 @@ HEALTH = "/health"  # available while the node starts, and not limited
 
 
 class Access:
-    """Checks requests against a node's keys and limits."""
+    """Checks requests against a node's keys and limits; if users are `signed_in` elsewhere, there are no keys."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, node: Node, *, signed_in: bool = False) -> None:
+        self._node, self._signed_in = node, signed_in
 
     def admit(self, request: Request, endpoint: Endpoint) -> None:
         """Identify the caller and count the request; call it once per request.
@@ -59,6 +59,10 @@ class Access:
         Problem
             401; 429 for an address that sends many invalid keys.
         """
+        if self._signed_in and endpoint.key != "operator":
+            if request.signed_in is None and endpoint.key == "needed":
+                raise Problem(401, _unauthorized(endpoint), "sign in first")
+            return ANONYMOUS if request.signed_in is None else request.signed_in
         key = request.credential(in_query=endpoint.query_key)
         if key is None:
             if endpoint.key == "needed":
@@ -79,8 +83,8 @@ class Access:
 
     def unrouted(self, request: Request) -> None:
         """Count a request to an unknown path, if it has a valid key."""
-        key = request.credential(in_query=False)
-        found = self._find(key) if key else None
+        key = None if self._signed_in else request.credential(in_query=False)
+        found = self._find(key) if key else request.signed_in
         if found is not None:
             self._count(found, request)
 

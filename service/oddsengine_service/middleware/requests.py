@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import itertools
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,7 +15,9 @@ from oddsengine_service.middleware.cache import Cache
 from oddsengine_service.problems import INTERNAL, Problem, origin_of
 from oddsengine_service.request import Request
 from oddsengine_service.responses import EncodedResponse, Headers, json_response
+from oddsengine_service.tiers import Account
 
+Authenticate = Callable[[Scope], Account | None]
 POLICY = b"content-security-policy"
 _SECURE: Headers = [  # outside the API
     (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
@@ -50,10 +52,13 @@ class RequestLog:
 
 
 class Requests:
-    """Middleware that puts a `Request` into the state of the scope, and logs and counts it at its end."""
+    """Middleware that puts a `Request` into the state of the scope, and logs and counts it at its end.
 
-    def __init__(self, app: ASGIApp, requests: RequestLog) -> None:
-        self._app, self._requests = app, requests
+    With `authenticate`, that says whose request it is, and keys do not count.
+    """
+
+    def __init__(self, app: ASGIApp, requests: RequestLog, authenticate: Authenticate | None = None) -> None:
+        self._app, self._requests, self._authenticate = app, requests, authenticate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request or a WebSocket."""
@@ -61,6 +66,8 @@ class Requests:
             await self._app(scope, receive, send)
             return
         request = self._requests.begin(scope)
+        if self._authenticate is not None and (account := self._authenticate(scope)) is not None:
+            request.signed_in = account.caller()
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

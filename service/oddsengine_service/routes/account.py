@@ -175,8 +175,10 @@ def _key(record: Record, key: str | None = None) -> Key:
 
 
 @contextmanager
-def _managing() -> Iterator[None]:
-    """Turn errors of the key store into problems."""
+def _managing(context: Context) -> Iterator[None]:
+    """Turn errors of the key store into problems. Raises `Problem` 404 if the account was signed in elsewhere."""
+    if context.caller.signed_in:
+        raise Problem(404, "not_found", "this node has no keys: the application that it is part of signs its users in")
     try:
         yield
     except (UnfitError, UnknownKeyError, BeyondError) as error:
@@ -190,8 +192,11 @@ def _managing() -> Iterator[None]:
 
 def account(context: Context) -> Any:
     caller = context.caller
-    with _managing():
-        record = context.node.keys.record(caller.key, caller)
+    masked, add_ons = Masked(caller.key, caller.key), list[str]()
+    if not caller.signed_in:
+        with _managing(context):
+            record = context.node.keys.record(caller.key, caller)
+        masked, add_ons = Masked(record.id, record.mask), ["streaming"] if record.terms.streaming else []
     books = _ALL_BOOKS if caller.tier.books is None else caller.tier.books
     return data(
         context,
@@ -201,9 +206,9 @@ def account(context: Context) -> Any:
             RateLimit(caller.rate, books),
             {name: name in caller.features for name in sorted(FEATURES)} | {"streaming": caller.streams > 0},
             Streaming(caller.streams > 0, caller.streams),
-            Masked(record.id, record.mask),
+            masked,
             AccountLimits(caller.rate, caller.streams, caller.tier.delay, books),
-            ["streaming"] if record.terms.streaming else [],
+            add_ons,
         ),
     )
 
@@ -218,24 +223,24 @@ def usage(context: Context) -> Any:
 
 
 def keys(context: Context) -> Any:
-    with _managing():
+    with _managing(context):
         return data(context, [_key(record) for record in context.node.keys.list(context.caller.account)])
 
 
 def create(context: Context) -> Any:
-    with _managing():
+    with _managing(context):
         made = context.node.keys.create_like(context.caller, context.body.tier, context.body.name)
     return data(context, _key(made.record, made.key))
 
 
 def revoke(context: Context) -> Any:
-    with _managing():
+    with _managing(context):
         record = context.node.keys.revoke(context.path["id"], context.caller)
     return data(context, DeletedKey(deleted=True, key_id=record.id, message="The key was revoked."))
 
 
 def rotate(context: Context) -> Any:
-    with _managing():
+    with _managing(context):
         made = context.node.keys.rotate(context.path["id"], context.caller)
     key = _key(made.record, made.key)
     old = OldKey(id=key.id, revoked=True, expires_at=key.updated_at)

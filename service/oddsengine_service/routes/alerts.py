@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from oddsengine_service.alerts import Alert, AlertChanges, Confirmation, NewAlert, StoredAlert, edit, shown, store
 from oddsengine_service.endpoints import Context, Endpoint, data
-from oddsengine_service.problems import invalid, quoted
+from oddsengine_service.problems import Problem, invalid, quoted
 from oddsengine_service.records import changed
 from oddsengine_service.routes.filters import LISTS
 from oddsengine_service.targets import masked
@@ -67,6 +67,8 @@ def alerts(context: Context) -> Any:
 
 def create(context: Context) -> Any:
     new: NewAlert = context.body
+    if context.caller.signed_in:
+        raise Problem(404, "not_found", "alerts belong to API keys, and this node has none")
     context.node.records.get(context.caller.key, "filter", new.filter, Filter)
     alert = _checked(context, StoredAlert(**msgspec.structs.asdict(new), id=secrets.token_hex(8)))
     store(context.node.records, context.caller.key, alert)

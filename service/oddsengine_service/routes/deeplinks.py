@@ -19,10 +19,10 @@ from oddsengine_service import filters
 from oddsengine_service.endpoints import Answer, Context, Endpoint, data
 from oddsengine_service.params import MOST_TEXT, text
 from oddsengine_service.problems import Problem, invalid, quoted
+from oddsengine_service.request import BASE
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.wire.envelopes import Body, Data
 
-BASE = "/api/v1/deeplink"
 MOST_IDS = 500
 MOST_URL = 2000  # characters of a link
 _TAG = "Deep Links"
@@ -78,7 +78,7 @@ def batch(context: Context) -> Any:
         legs = _legs(index_of(context), id_, None)
         visible = bool(legs) and (books is None or all(leg.book in books for leg in legs))
         linked = visible and _closest(legs[0], state) is not None
-        out[id_] = f"{BASE}/{quote(id_, safe=':')}{tail}" if linked else None
+        out[id_] = f"{context.root}{BASE}/deeplink/{quote(id_, safe=':')}{tail}" if linked else None
     return data(context, out)
 
 
