@@ -35,7 +35,7 @@ COMMANDS = {
     "feeds": "test the configured feeds, or list unknown market names",
     "serve": "serve prices and opportunities over HTTP",
     "mcp": "Model Context Protocol server over standard input and output",
-    "watch": "show opportunities and prices from a file, a tape or a node in the terminal",
+    "watch": "show the opportunities of a file, a tape or a node, again at each change",
     "keys": "create, list, revoke and change API keys",
     "catalog": "list the thresholds of guards and detectors",
     "compile": "compile all kernels for the processor of this machine",

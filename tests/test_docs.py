@@ -75,7 +75,8 @@ def test_page(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    importlib.import_module("oddsengine.commands.cli")  # and with it all modules that print
+    for name in ("cli", "show"):  # and with them all modules that print
+        importlib.import_module(f"oddsengine.commands.{name}")
     for name, module in list(sys.modules.items()):
         if name.startswith("oddsengine.commands.") and hasattr(module, "terminal"):
             monkeypatch.setattr(module, "terminal", lambda: WIDTH)

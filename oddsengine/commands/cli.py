@@ -585,22 +585,20 @@ def _add_mcp(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_watch(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Keys: 1 to 5 switch lists, Enter shows all prices of a row's event, / filters, p pauses, q quits. "
-        "A filter is text that rows contain; >2 means a value of at least 2 %."
-    )
+    parser.description = "Draw the tables of scan again at each change, until interrupted or until the tape ends."
     parser.set_defaults(run=watch.watch_command)
-    parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="prices: CSV, Parquet or NDJSON; reloaded when it changes"
-    )
-    _add_shared(parser, "--columns", "--sample")
+    _add_source(parser)
     parser.add_argument("--tape", metavar="FOLDER", help="a tape, replayed")
     parser.add_argument(
         "--speed", type=_speed, default=1.0, metavar="N|max", help="multiple of the recorded speed (default 1)"
     )
     _add_shared(parser, "--url", "--key-env")
+    parser.add_argument("--kind", choices=_KINDS, default="all", help="default: all")
     parser.add_argument("--books", type=_names, metavar="BOOK,...", help="only these books")
-    parser.add_argument("--filter", default="", metavar="WORDS", help="initial filter")
+    parser.add_argument(
+        "--filter", default="", metavar="WORDS",
+        help="only rows that contain all words; >2 is a value of at least 2 %%, <2 of at most 2 %%",
+    )  # fmt: skip
     parser.add_argument(
         "--every", type=_positive, metavar="SECONDS", help="seconds between refreshes (default 1, for a node 5)"
     )

@@ -255,14 +255,14 @@ KINDS = {"ev": EV, "arb": ARBITRAGE, "low-hold": LOW_HOLD, "middles": MIDDLES}
 
 
 def table_text(
-    report: Report, frame: pl.DataFrame, rows: int, width: int | None, *, bold: bool = False, more: str = ""
+    report: Report, shown: Sequence[Row], rows: int, width: int | None, *, bold: bool = False, more: str = ""
 ) -> str:
-    """Format a frame with a title; `more` is what shows all of the `rows` if it has fewer."""
+    """Format rows with a title; `more` is what shows all of the `rows` if fewer are shown."""
     title = f"{report.title} ({rows:,})"
-    if not frame.height:
+    if not shown:
         return title + "\nnone"
-    groups = [report.cells(row) for row in frame.iter_rows(named=True)]
-    left = [f"... and {rows - frame.height:,} more; {more} shows all"] if rows > frame.height else []
+    groups = [report.cells(row) for row in shown]
+    left = [f"... and {rows - len(shown):,} more{more and f'; {more} shows all'}"] if rows > len(shown) else []
     return "\n".join([title, *text_table(report.columns, groups, width, bold=bold), *left])
 
 

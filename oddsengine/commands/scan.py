@@ -29,7 +29,8 @@ _SLOW_READING, _SLOW = 1.0, 3.0  # seconds before a slow step is announced
 _ON_TERMINAL = 50  # rows of each table on a terminal without --limit
 
 
-def _read(arguments: argparse.Namespace) -> OddsTable:
+def read(arguments: argparse.Namespace) -> OddsTable:
+    """Read the prices of FILE or of the sample board, as the arguments say."""
     path = arguments.file
     if bool(path) == arguments.sample:
         given = f"both {path} and --sample" if path else "neither"
@@ -86,7 +87,7 @@ def scan_command(arguments: argparse.Namespace) -> None:
     if form in ("csv", "parquet") and arguments.kind == "all" and not arguments.rejected:
         raise ValueError(f"{form} can hold only one table; choose one with --kind ev, arb, low-hold or middles")
     began = time.perf_counter()
-    table = _read(arguments)
+    table = read(arguments)
     with notice("finding opportunities", _SLOW):
         if arguments.rejected:
             frame = rejected(table, **_question(arguments, table, ("sharp", "method", "commission")))
@@ -138,7 +139,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def markets_command(arguments: argparse.Namespace) -> None:
     form = _format(arguments)
-    table = _read(arguments)
+    table = read(arguments)
     with notice("listing markets", _SLOW):
         frame = markets(table, guards=_guards(arguments), now=arguments.now)
     _show({MARKETS: frame}, {}, [f"{frame.height:,} markets of {table.height:,} prices"], arguments, form)
@@ -149,7 +150,7 @@ def explain_command(arguments: argparse.Namespace) -> None:
         expected = "one ID with --sample" if arguments.sample else "a FILE and an ID"
         raise ValueError(f"explain takes {expected}, got {' '.join(arguments.names)}")
     arguments.file = None if arguments.sample else arguments.names[0]
-    table = _read(arguments)
+    table = read(arguments)
     with notice("explaining the opportunity", _SLOW):
         question = _question(arguments, table, ("books", "sharp", "method", "commission"))
         text = str(explain(table, arguments.names[-1], **question))
@@ -193,7 +194,7 @@ def _show(
     else:
         width, strong = (None, False) if arguments.output else (terminal(), bold())
         parts = [
-            table_text(report, frame, results[report].height, width, bold=strong, more="--limit 0")
+            table_text(report, frame.to_dicts(), results[report].height, width, bold=strong, more="--limit 0")
             for report, frame in cut.items()
         ]
         write("\n\n".join([*parts, wrapped(summary)]) + "\n", arguments.output)

@@ -40,8 +40,11 @@ class ShortView:
 
     def __repr__(self) -> str:
         """Return the tables of `oddsengine scan`, as wide as the terminal."""
-        texts = [table_text(p.report, p.frame, p.rows, terminal(), bold=bold(), more="rows=0") for p in self._parts]
-        return "\n\n".join(texts)
+        width, strong = terminal(), bold()
+        return "\n\n".join(
+            table_text(part.report, part.frame.to_dicts(), part.rows, width, bold=strong, more="rows=0")
+            for part in self._parts
+        )
 
     def _repr_html_(self) -> str:
         return "\n".join(map(_html, self._parts))

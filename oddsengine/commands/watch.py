@@ -1,38 +1,198 @@
-"""The command `watch`: live opportunities in the terminal. Requires the extra `watch`."""
+"""The command `watch`: the tables of `scan`, drawn again when a file, a tape or a node has changed.
+
+On a terminal each drawing replaces the last one, and the rows fit the screen. Other output has all rows, drawing after
+drawing.
+"""
 
 import argparse
-from contextlib import closing
-from typing import Any
+import itertools
+import shutil
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
+from oddsengine.commands.layout import printable
 from oddsengine.commands.mcp import api_key
-from oddsengine.tables.sample import SAMPLE_BOARD
+from oddsengine.commands.output import bold, echo, service_needed, terminal
+from oddsengine.commands.report import KINDS, LOW_HOLD, Report, table_text
+from oddsengine.commands.scan import read
+from oddsengine.detection.finders import Opportunities, find_all
+from oddsengine.feeds.reading import STANDARD_INPUT, files_of
+from oddsengine.tables.schema import RENAMED, OddsWarning
+from oddsengine.tape import Tape, engine_for, play
+
+Lists = Mapping[Report, Sequence[Mapping[str, Any]]]
+_VALUES = dict(
+    zip(KINDS.values(), ("ev_percentage", "profit_percent", "hold_percentage", "expected_value"), strict=True)
+)
+_LEAST: dict[str, Any] = dict(min_ev=0.0, min_profit=0.0, max_hold=2.0, min_middle_ev=0.0)
+_PATHS = {"ev": "ev?min_ev=0", "arb": "arbitrage?min_profit=0", "low-hold": "low_hold?max_hold=2",
+          "middles": "middles?min_ev=0&sort=ev"}  # fmt: skip
+_CLEAR = "\x1b[H\x1b[2J"
+_MOST = 50  # rows of each table on a terminal
+
+
+class _Shot(NamedTuple):
+    """What there is at one time; `failure` is why it is not newer."""
+
+    title: str
+    lists: Lists
+    failure: str = ""
 
 
 def watch_command(arguments: argparse.Namespace) -> None:
     sources = [name for name in ("file", "sample", "tape", "url") if getattr(arguments, name)]
     if len(sources) != 1:
         raise ValueError(f"give exactly one of FILE, --sample, --tape and --url, got {' and '.join(sources) or 'none'}")
+    drawn: Any = None
+    for shot in {"tape": _of_tape, "url": _of_node}.get(sources[0], _of_file)(arguments):
+        if (shot, size := shutil.get_terminal_size()) != drawn:
+            drawn = shot, size
+            _draw(shot, arguments.filter.lower().split(), size.lines)
+
+
+# ---- sources ----
+
+
+def _of_file(arguments: argparse.Namespace) -> Iterator[_Shot]:
+    def found() -> Lists:
+        with warnings.catch_warnings(action="ignore", category=OddsWarning):  # tables may be empty
+            return _lists(find_all(read(arguments), books=arguments.books, **_LEAST), arguments)
+
+    return _polled(arguments.file or "the sample board", found, partial(_stamp, arguments.file), arguments.every or 1.0)
+
+
+def _stamp(path: str | None) -> object:
+    """What differs once a file, or a file of a folder or a pattern, has changed."""
     try:
-        from oddsengine.commands import watch_app  # noqa: PLC0415  textual is an extra
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "oddsengine":
-            raise
-        raise ValueError(f"watch needs the package {error.name}; run pip install 'oddsengine[watch]'") from None
-    every, words = arguments.every, arguments.filter
-    if arguments.url:
-        with closing(_client(arguments.url, arguments.key_env)) as client:
-            watch_app.WatchApp(watch_app.NodeSource(client, arguments.books), every or 5.0, words).run()
+        files = [] if path in (None, STANDARD_INPUT) else files_of(path)
+        return [(file, file.stat().st_mtime_ns, file.stat().st_size) for file in files]
+    except (ValueError, OSError):
+        return None  # reading it says why
+
+
+def _of_tape(arguments: argparse.Namespace) -> Iterator[_Shot]:
+    """Replay a tape at its speed, and look at it every so often and at its end."""
+    tape = Tape(arguments.tape)
+    engine = engine_for(tape)
+    view = engine.view(arguments.books, **_LEAST)
+
+    def shot(ended: str = "") -> _Shot:
+        now = "" if engine.now is None else f"  {engine.now:%Y-%m-%d %H:%M:%S}"
+        return _Shot(f"{arguments.tape}{now}{ended}", _lists(view.opportunities(), arguments))
+
+    due, first, began = 0.0, None, time.monotonic()
+    for _, update in play(tape, engine):
+        first = update.now if first is None else first
+        at = began + (update.now - first) / 1e6 / arguments.speed
+        while (now := time.monotonic()) >= due or now < at:
+            if now >= due:
+                yield shot()
+                due = time.monotonic() + (arguments.every or 1.0)
+            time.sleep(max(0.0, min(at, due) - time.monotonic()))
+    yield shot("  ended")
+
+
+def _of_node(arguments: argparse.Namespace) -> Iterator[_Shot]:
+    with service_needed():
+        import httpx2  # noqa: PLC0415  of the service
+    base = f"{arguments.url.rstrip('/').removesuffix('/api/v1')}/api/v1"
+    headers = {"X-API-Key": api_key(arguments.key_env)}
+    books = f"&sportsbook={','.join(arguments.books)}" if arguments.books else ""
+
+    def found() -> Lists:
+        lists, refused = {}, ""
+        for kind in _kinds(arguments):
+            try:
+                answer = client.get(f"{base}/opportunities/{_PATHS[kind]}{books}&limit=200")
+            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                raise ValueError(f"{arguments.url}: {type(error).__name__}: {error}") from None
+            if answer.status_code == 200:
+                lists[KINDS[kind]] = [_own(row) for row in answer.json()["data"]]
+                continue
+            refused = answer.json()["error"]["message"] if "json" in answer.headers.get("content-type", "") else ""
+            refused = refused or f"{arguments.url} answered {answer.status_code}"
+            if answer.status_code != 403:  # not included in the key's tier
+                raise ValueError(refused)
+        if not lists:
+            raise ValueError(refused)
+        return lists
+
+    with httpx2.Client(headers=headers, timeout=20.0) as client:
+        yield from _polled(base, found, itertools.count().__next__, arguments.every or 5.0)
+
+
+def _polled(title: str, found: Callable[[], Lists], stamp: Callable[[], object], every: float) -> Iterator[_Shot]:
+    """Look again whenever the stamp has changed; what was found before stays while that fails."""
+    seen = stamp()
+    shot = _Shot(title, found())
+    while True:
+        yield shot
+        time.sleep(every)
+        if (new := stamp()) != seen:
+            seen = new
+            try:
+                shot = _Shot(title, found())
+            except (ValueError, OSError) as error:
+                shot = shot._replace(failure=" ".join(str(error).split()))
+
+
+def _kinds(arguments: argparse.Namespace) -> list[str]:
+    return [kind for kind in KINDS if arguments.kind in (kind, "all")]
+
+
+def _lists(result: Opportunities, arguments: argparse.Namespace) -> Lists:
+    return {KINDS[kind]: getattr(result, KINDS[kind].name).to_dicts() for kind in _kinds(arguments)}
+
+
+def _own(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a node with the names of a result frame."""
+    out = {
+        RENAMED.get(name, name): _own(value) if name[:4] == "side" and value else value for name, value in row.items()
+    }
+    if isinstance(odds := out.pop("odds", None), Mapping):
+        out |= {f"odds_{form}": odds[form] for form in ("american", "decimal")}
+        out["fair_probability"] = odds["fair_probability"]
+    return {"oldest_odds_age_seconds": out.get("odds_age_seconds"), **out}
+
+
+# ---- drawing ----
+
+
+def _draw(shot: _Shot, words: Sequence[str], lines: int) -> None:
+    """Print the tables; on a terminal, as many rows of each as fit its lines."""
+    width, failure = terminal(), printable(shot.failure)
+    if failure and width is None:
+        print(f"oddsengine watch: {failure}", file=sys.stderr, flush=True)
         return
-    source: Any
-    if arguments.tape:
-        source = watch_app.TapeSource(arguments.tape, arguments.speed, arguments.books)
-    else:
-        source = watch_app.FileSource(arguments.file or str(SAMPLE_BOARD), arguments.books, arguments.columns)
-    watch_app.WatchApp(source, every or 1.0, words).run()
+    lists = {report: [row for row in rows if _fits(report, row, words)] for report, rows in shot.lists.items()}
+    for report, rows in lists.items():
+        rows.sort(key=lambda row: row[_VALUES[report]], reverse=report is not LOW_HOLD)
+    for most in (None,) if width is None else range(min(_MOST, lines), 0, -1):
+        tables = [table_text(report, rows[:most], len(rows), width, bold=bold()) for report, rows in lists.items()]
+        head = [line[:width] for line in (shot.title, failure) if line]
+        text = "\n".join([*head, "\n\n".join(tables)])
+        if text.count("\n") + 1 < lines:
+            break
+    if width is None:
+        echo(f"{text}\n\n")
+    else:  # a small terminal shows the beginning
+        echo(_CLEAR + "\n".join(text.split("\n")[: lines - 1]) + "\n")
+    sys.stdout.flush()
 
 
-def _client(url: str, variable: str) -> Any:
-    import httpx2  # noqa: PLC0415  of the service
-
-    base = f"{url.rstrip('/').removesuffix('/api/v1')}/api/v1"
-    return httpx2.Client(base_url=base, headers={"X-API-Key": api_key(variable)}, timeout=20.0)
+def _fits(report: Report, row: Mapping[str, Any], words: Sequence[str]) -> bool:
+    """Whether a row has all words; `>2` is a minimum of its value in percent, `<0` a maximum."""
+    text = (
+        " ".join([str(row["sport"]), str(row["league"]), *itertools.chain(*report.cells(row))]).lower() if words else ""
+    )
+    for word in words:
+        if word[:1] in "<>" and word[1:].replace(".", "", 1).replace("-", "", 1).isdigit():
+            if (row[_VALUES[report]] < float(word[1:])) == (word[0] == ">"):
+                return False
+        elif word not in text:
+            return False
+    return True

@@ -8,11 +8,11 @@ import zstandard
 
 from oddsengine.sources.failure import Failure
 
-ACCEPTED = "gzip, deflate, zstd"
+ACCEPTED = "gzip, zstd"
 _PIECE = 1 << 16  # bytes of output
 _SLICE = 64  # bytes of zstd input: a block of 128 KiB may take four
 _WINDOW = 1 << 23  # maximum window of zstd; more is not allowed in HTTP (RFC 9659)
-_GZIP, _ZLIB, _RAW = 31, 15, -15  # window bits of `zlib`
+_GZIP = 31  # window bits of `zlib`
 
 
 class _Identity:
@@ -22,12 +22,9 @@ class _Identity:
         yield data
 
 
-class _Zlib:
-    """gzip and deflate, the latter with or without a zlib header."""
-
-    def __init__(self, coding: str) -> None:
-        self._coding = coding
-        self._stream: Any = zlib.decompressobj(_GZIP if coding == "gzip" else _ZLIB)
+class _Gzip:
+    def __init__(self) -> None:
+        self._stream: Any = zlib.decompressobj(_GZIP)
         self._begun = False
 
     @property
@@ -36,14 +33,11 @@ class _Zlib:
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         while data and not self._stream.eof:
+            self._begun = True
             try:
                 piece = self._stream.decompress(data, _PIECE)
             except zlib.error as error:
-                if self._begun or self._coding != "deflate":
-                    raise Failure(f"an invalid {self._coding} body: {error}") from None
-                self._stream, self._begun = zlib.decompressobj(_RAW), True
-                continue
-            self._begun = True
+                raise Failure(f"an invalid gzip body: {error}") from None
             data = self._stream.unconsumed_tail
             if piece:
                 yield piece
@@ -71,12 +65,12 @@ class _Zstd:
                 yield piece
 
 
-def decoder_of(named: str) -> _Identity | _Zlib | _Zstd:
+def decoder_of(named: str) -> _Identity | _Gzip | _Zstd:
     """The decoder for a Content-Encoding header; raises `Failure` if it names an unsupported coding, or several.
 
     Examples
     --------
-    >>> b"".join(decoder_of("deflate").pieces(zlib.compress(b"odds")))
+    >>> b"".join(decoder_of("zstd").pieces(zstandard.compress(b"odds")))
     b'odds'
     """
     codings = [coding for part in named.lower().split(",") if (coding := part.strip()) not in ("", "identity")]
@@ -85,8 +79,8 @@ def decoder_of(named: str) -> _Identity | _Zlib | _Zstd:
     if len(codings) > 1:
         raise Failure(f"Content-Encoding {named[:80]!r}: only one encoding is supported")
     (coding,) = codings
-    if coding in ("gzip", "x-gzip", "deflate"):
-        return _Zlib(coding.removeprefix("x-"))
+    if coding in ("gzip", "x-gzip"):
+        return _Gzip()
     if coding == "zstd":
         return _Zstd()
     raise Failure(f"Content-Encoding {named[:80]!r} is not supported; allowed: {ACCEPTED}")

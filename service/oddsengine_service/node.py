@@ -18,7 +18,6 @@ from oddsengine.live.engine import Batch, Engine
 from oddsengine.live.update import Update
 from oddsengine.query import StatsCache
 from oddsengine_service.clock import Clock
-from oddsengine_service.fair import Calibrator
 from oddsengine_service.futures import NodeFutures
 from oddsengine_service.games import GameBoard
 from oddsengine_service.keys import KeyStore
@@ -121,7 +120,6 @@ class Node(Writer):
         self.views, self.stats = Views(method=self.method), StatsCache()
         self.splits_to: Callable[[list[SplitsGiven]], int] | None = None  # set if another process stores splits
         self.past: Past | None = None
-        self.calibrator: Calibrator | None = None
         self.feeds: Feeds | None = None
         self.alerts: Alerts  # set for a node that serves requests
         self.records = Records()  # of API keys; in memory unless a data folder is configured

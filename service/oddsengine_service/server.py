@@ -33,7 +33,7 @@ from oddsengine_service.archiving import NodeArchive
 from oddsengine_service.clock import Clock
 from oddsengine_service.connections import CHECK_S, Connections
 from oddsengine_service.cors import Origins
-from oddsengine_service.fair import Calibrator, table_in_force
+from oddsengine_service.fair import EVERY_S, FairFile
 from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import quarantine, state_file
 from oddsengine_service.feeds.hub import Hub
@@ -106,6 +106,7 @@ class Service:
             )
         self.ends = contextlib.ExitStack()  # closed at the end
         self.member: Member | None = None  # set for a process of a cluster
+        self.fair: FairFile | None = None  # set if its changes are followed
         self.loop: asyncio.AbstractEventLoop  # the loop that serves requests
         self.restart_reason = ""  # reason to rebuild the node
         self.exit: Callable[[], None] = lambda: None  # stops the server
@@ -136,6 +137,7 @@ class Service:
                 self._measure_lag(),
                 self._check_connections(),
                 self._sweep(),
+                self._follow_fair(),
                 self._regularly("bets", _SETTLE_EVERY, partial(bets.settle, self.node, self.node.records)),
                 self._regularly("alerts", self.settings.alerts.every, self.node.alerts.begin),
                 self._regularly("records", _TIDY_EVERY, self._tidy),
@@ -181,6 +183,12 @@ class Service:
             await run_in_threadpool(self.node.views.sweep)
             if turn % _TRIM_EVERY == 0:
                 await run_in_threadpool(trim)
+
+    async def _follow_fair(self) -> None:
+        """Put the table of fair prices in force when its file changes; each process of a cluster has its own."""
+        while self.fair is not None:
+            await asyncio.sleep(EVERY_S)
+            await run_in_threadpool(self.fair.check, self.node, self.log)
 
     async def _regularly(self, name: str, every: float, job: Callable[[], Any]) -> None:
         """Run a job every few seconds; an error is in `failures` until the job succeeds."""
@@ -302,8 +310,9 @@ def build(
             log.event("keys", message=store.warning)
         usage = stack.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
         limits = Limits(usage, clock=clock.rough_time, ahead=lambda: clock.ahead)
+        fair = FairFile(settings)
         node = Node(
-            Engine(fair=table_in_force(settings), threads=min(os.cpu_count() or 1, _MOST_SEARCHES)), store, limits,
+            Engine(fair=fair.table, threads=min(os.cpu_count() or 1, _MOST_SEARCHES)), store, limits,
             demo=demonstration, clock=clock, reference=settings.fair.reference,
         )  # fmt: skip
         node.on_failure = partial(_log_failure, log)
@@ -335,10 +344,6 @@ def build(
         )  # fmt: skip
         stack.callback(past.close)
         node.past = past
-        if not demonstration:
-            node.calibrator = Calibrator(settings, partial(node.write, setattr, node.engine, "fair"), log)
-            stack.callback(node.calibrator.close)
-            node.calibrator.start()
         node.games.listen(past.play)
         node.records = Records(None if demonstration else folder / records.FILE)
         stack.callback(node.records.close)
@@ -353,6 +358,7 @@ def build(
         node.alerts = Alerts(node, node.records, sender, LISTS, clock.time, options.url)
         service = Service(node, settings, environ, log, run, authenticate)
         service.member = member
+        service.fair = None if demonstration else fair
         if member is not None:
             service.metrics.add(member)
         service.ends = stack.pop_all()

@@ -40,6 +40,10 @@ from oddsengine.sources.settings import (
 
 FILE = "oddsengine.toml"
 MOST_PORT = 65_535
+_REMOVED = {
+    "fair.calibrate_days": "run oddsengine calibrate from cron or a systemd timer; the node reads the table it writes"
+}
+"""Settings of earlier versions, and what takes their place."""
 _OTHERS = frozenset({f"{PREFIX}_API_KEY", f"{PREFIX}_CACHE"})  # variables that are read elsewhere
 # Kubernetes sets these in every container for a Service whose name begins with ours.
 _OF_KUBERNETES = re.compile(
@@ -122,7 +126,6 @@ class FairSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     reference: Reference = "close"  # all other books, at the close; or "classical": the first sharp book
     table: str = ""  # a file of constants, as written by `calibrate`; empty: fair.toml in the data folder, if any
-    calibrate_days: Annotated[float, Meta(ge=0, le=3650, description="a number of days, 0 for never")] = 0.0
 
 
 class ArchiveSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,6 +183,7 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
     unknown = sorted(set(tables) - set(_ALL))
     if unknown:
         raise SettingsError(f"{name}: [{unknown[0]}] is not a section; allowed: {', '.join(_ALL)}")
+    _check_removed(name, tables, environ)
     sections = {
         section: SettingsTable(name, section, tables.get(section, {}), environ, used).read(kind)
         for section, kind in SECTIONS.items()
@@ -199,6 +203,17 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
     settings = Settings(file=name, feeds=feeds, scale=scale, **sections)
     _check_variables(settings, environ, used)
     return settings
+
+
+def _check_removed(name: str, tables: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """Raise `SettingsError` for a setting of an earlier version; it says what to do instead."""
+    for place, instead in _REMOVED.items():
+        section, _, key = place.partition(".")
+        variable = f"{PREFIX}_{section}_{key}".upper()
+        if variable in environ:
+            raise SettingsError(f"environment: {variable} is no longer a setting: {instead}")
+        if key in mapping(name, section, tables.get(section, {})):
+            raise SettingsError(f"{name}: {place} is no longer a setting: {instead}")
 
 
 def _check_variables(settings: Settings, environ: Mapping[str, str], used: set[str]) -> None:

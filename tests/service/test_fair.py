@@ -1,21 +1,28 @@
 """A node's own fair-price table: where it comes from, when it is in force, and what health says of it."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import msgspec
 import pytest
 from backtesting.test_audit import LOOKS, history
 from support.handler_calls import NoKeys, ask, found
+from support.service_running import Running, running, until
 
 import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.backtesting.formats import read_history
 from oddsengine.live.engine import Engine
 from oddsengine_cli import main
+from oddsengine_service import server
 from oddsengine_service.endpoints import Answer
-from oddsengine_service.fair import Calibrator, table_file, table_in_force
+from oddsengine_service.fair import FairFile, table_file, table_in_force
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.past import Past
@@ -43,35 +50,97 @@ def test_the_table_is_the_data_folder_s_or_the_named_one_or_the_package_s(tmp_pa
     other.write_text("[own]\nheight = 0.9\n")
     with pytest.raises(SettingsError, match=r"has no key own\.height"):
         table_in_force(settings(tmp_path, table=str(other)))
-    with pytest.raises(SettingsError, match="FAIR_CALIBRATE_DAYS must be a number of days, 0 for never"):
-        settings(tmp_path, calibrate_days="-1")
 
 
-def test_a_file_that_changes_is_in_force_and_one_that_cannot_be_used_is_not(tmp_path: Path) -> None:
-    adopted: list[catalog.FairTable] = []
-    out = StringIO()
-    log = Log(out)
-    calibrator = Calibrator(settings(tmp_path), adopted.append, log)
-    assert not calibrator.reload()
+@pytest.mark.parametrize("place", ["file", "environment"])
+def test_refitting_by_the_node_is_no_longer_a_setting(tmp_path: Path, place: str) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text("[fair]\ncalibrate_days = 7\n" if place == "file" else "", encoding="utf-8")
+    environ = {} if place == "file" else {"ODDSENGINE_FAIR_CALIBRATE_DAYS": "7"}
+    named = f"{file}: fair.calibrate_days" if place == "file" else "environment: ODDSENGINE_FAIR_CALIBRATE_DAYS"
+    with pytest.raises(SettingsError) as error:
+        load(file, environ)
+    assert str(error.value).startswith(f"{named} is no longer a setting: run oddsengine calibrate from cron")
+
+
+@contextmanager
+def following(folder: Path, monkeypatch: pytest.MonkeyPatch, **more: str) -> Iterator[tuple[Running, httpx2.Client]]:
+    """A node that looks at its file often, and a client."""
+    monkeypatch.setattr(server, "EVERY_S", 0.02)
+    with (
+        running(folder, events=2, demonstration=False, settings=more) as node,
+        node.client(None) as client,
+    ):
+        yield node, client
+
+
+def test_a_file_that_changes_is_in_force_within_a_running_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = table_file(settings(tmp_path))
-    file.write_text("[own]\nheight = 1\n")
-    assert not calibrator.reload()
-    assert not adopted
-    file.unlink()
-    assert calibrator.reload()
+    with following(tmp_path, monkeypatch) as (node, client):
+
+        def fair() -> Any:
+            return client.get("/health").json()["fair"]
+
+        assert fair()["table"] == catalog.fair_table().name
+        file.write_text(OWN)
+        until(lambda: fair()["table"] == "mine")
+        assert (fair()["date"], fair()["games"]) == ("2026-09-01", 88)
+        assert node.node.engine.fair.constants.own_weight == 1.1
+        until(lambda: "fair-price table" in node.log_text())
+
+        file.write_text(OWN + "[own]\nheight = 1\n")
+        until(lambda: client.get("/health").json()["checks"]["data"]["status"] == "degraded")
+        assert "fair table" in client.get("/health").json()["checks"]["data"]["message"]
+        assert "fair.toml: " in node.node.failures["fair table"]
+        assert fair()["table"] == "mine", "the old one stays in force"
+
+        file.write_text(OWN.replace("1.1", "1.2"))
+        until(lambda: "fair table" not in node.node.failures)
+        assert node.node.engine.fair.constants.own_weight == 1.2
+
+        file.unlink()
+        until(lambda: fair()["table"] == catalog.fair_table().name)
+        assert node.log_text().count("fair-price table") == 3
+        assert not node.node.failures
+
+
+def test_a_named_file_that_is_gone_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "own.toml"
     file.write_text(OWN)
-    assert calibrator.reload()
-    assert not calibrator.reload()
-    assert [table.name for table in adopted] == ["us-2026-08", "mine"]
-    assert calibrator.fit() == 2
+    with following(tmp_path / "data", monkeypatch, ODDSENGINE_FAIR_TABLE=str(file)) as (node, _):
+        file.rename(tmp_path / "away.toml")
+        until(lambda: "fair table" in node.node.failures)
+        assert node.node.failures["fair table"].endswith(f"fair.table: {file}: no such file")
+        assert node.node.engine.fair.name == "mine"
+        (tmp_path / "away.toml").rename(file)
+        until(lambda: not node.node.failures)
+        assert "fair-price table" not in node.log_text(), "nothing has changed"
+
+
+def test_a_file_is_read_only_if_it_has_changed(tmp_path: Path) -> None:
+    file = table_file(settings(tmp_path))
+    file.write_text(OWN)
+    out = StringIO()
+    log, node = Log(out), Node(Engine(), NoKeys(), None, demo=True)  # type: ignore[arg-type]
+    fair = FairFile(settings(tmp_path))
+    assert fair.table.name == "mine"
+    before = file.stat()
+    file.write_text(OWN.replace("mine", "same"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))  # of the same size, too
+    fair.check(node, log)
+    assert fair.table.name == "mine"
+    os.utime(file)
+    fair.check(node, log)
+    assert (fair.table.name, node.engine.fair.name) == ("same", "same")
     log.flush()
-    assert "has no tapes" in out.getvalue()
-    assert file.read_text() == OWN
-    calibrator.close()
+    assert out.getvalue().count("fair-price table") == 1
+    node.close()
 
 
 @pytest.mark.exhaustive
-def test_a_node_fits_its_table_to_its_own_tapes(tmp_path: Path) -> None:
+def test_the_command_fits_a_table_to_the_tapes_of_a_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "tapes" / "one"
     folder.parent.mkdir()
     engine, writer = oe.resume(folder)
@@ -80,30 +149,15 @@ def test_a_node_fits_its_table_to_its_own_tapes(tmp_path: Path) -> None:
         for look in read_history(history(51, looks=LOOKS)).looks:
             engine.step(look.quotes, look.now)
     assert view.awake
-    out, adopted = StringIO(), list[catalog.FairTable]()
-    log = Log(out)
-    calibrator = Calibrator(settings(tmp_path), adopted.append, log)
-    status = calibrator.fit()
-    log.flush()
-    assert status == 0, out.getvalue()
-    assert "games with a close" in out.getvalue()
-    if calibrator.reload():
-        assert (adopted[0].name, adopted[0].note["games"]) == ("calibrated", 51)
-    else:
-        assert "the current ones stay in use" in out.getvalue()
-
-
-def test_days_between_two_fits_are_counted_over_restarts(tmp_path: Path) -> None:
-    def node(days: str = "7") -> Calibrator:
-        return Calibrator(settings(tmp_path, calibrate_days=days), lambda _: None, Log(StringIO()))
-
-    now, day = datetime(2026, 9, 1, tzinfo=UTC).timestamp(), 86_400.0
-    assert not node("0").due(now)
-    assert not node().due(now)  # the first one is a week later
-    assert not node().due(now + 6.9 * day)
-    assert node().due(now + 7.1 * day)
-    assert not node().due(now + 7.2 * day)
-    assert node().due(now + 14.2 * day)
+    with following(tmp_path, monkeypatch) as (node, _):
+        assert main(["calibrate", "--data", str(tmp_path)]) == 0
+        said = capsys.readouterr().out
+        assert "games with a close" in said
+        if table_file(settings(tmp_path)).exists():
+            until(lambda: node.node.engine.fair.name == "calibrated")
+            assert node.node.engine.fair.note["games"] == 51
+        else:
+            assert "the current ones stay in use" in said
 
 
 def test_the_command_takes_the_tapes_of_a_data_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,9 +31,9 @@ Attack = Callable[[Request, Answering], Awaitable[None]]
 
 
 @cache
-def packed(body: bytes, window: int = 31, times: int = BOMB_MB) -> bytes:
-    """A body, so many times over, as gzip (31), zlib (15) or raw deflate (-15)."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, window)
+def packed(body: bytes, times: int = BOMB_MB) -> bytes:
+    """A body, so many times over, as gzip."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     return b"".join([*(packer.compress(body) for _ in range(times)), packer.flush()])
 
 
@@ -97,14 +97,13 @@ ATTACKS: dict[str, tuple[Attack, str]] = {  # what it does, what the status says
     "gzip in gzip": (sends(lambda: packed(packed(_ZEROS), times=1), content_encoding="gzip, gzip"), "one encoding"),
     "gzip": (sends(lambda: packed(_ZEROS), content_encoding="gzip"), "more than 1048576 bytes"),
     "x-gzip": (sends(lambda: packed(_ZEROS), content_encoding="X-GZIP"), "more than 1048576 bytes"),
-    "deflate": (sends(lambda: packed(_ZEROS, 15), content_encoding="deflate"), "more than 1048576 bytes"),
-    "raw deflate": (sends(lambda: packed(_ZEROS, -15), content_encoding="deflate"), "more than 1048576 bytes"),
+    "deflate": (sends(zlib.compress(b"[]"), content_encoding="deflate"), "not supported; allowed: gzip, zstd"),
     "zstd": (sends(zstandard.compress(_ZEROS * BOMB_MB), content_encoding="zstd"), "more than 1048576 bytes"),
     "wide zstd": (
         sends(zstandard.ZstdCompressor(compression_params=zstandard.ZstdCompressionParameters(
             window_log=27, enable_ldm=True)).compress(_ZEROS * 20), content_encoding="zstd"), "invalid zstd",
     ),
-    "brotli": (sends(b"\x0b", content_encoding="br"), "not supported; allowed: gzip, deflate, zstd"),
+    "brotli": (sends(b"\x0b", content_encoding="br"), "not supported; allowed: gzip, zstd"),
     "no gzip": (sends(b"plain", content_encoding="gzip"), "an invalid gzip body"),
     "half a gzip": (sends(packed(b"{}", times=1)[:-4], content_encoding="gzip"), "a truncated gzip body"),
     "giant": (sends(bytes(3 * MB)), "more than 1048576 bytes"),
@@ -151,17 +150,13 @@ def test_a_hostile_source_fails_alone(name: str) -> None:
     asyncio.run(check())
 
 
-@pytest.mark.parametrize("coding", ["gzip", "deflate", "raw", "zstd", "identity"])
+@pytest.mark.parametrize("coding", ["gzip", "zstd", "identity"])
 def test_a_body_with_one_coding_is_read(coding: str) -> None:
     async def odds(request: Request, answering: Answering, _: int) -> None:
         assert request.headers["accept-encoding"] == codings.ACCEPTED
         plain = json.dumps([game()]).encode()
-        body = {
-            "gzip": packed(plain, times=1), "deflate": packed(plain, 15, 1), "raw": packed(plain, -15, 1),
-            "zstd": zstandard.compress(plain), "identity": plain,
-        }[coding]  # fmt: skip
-        named = {"raw": "deflate"}.get(coding, coding)
-        await answering.answer(body, headers={**HEADERS, "content-encoding": named})
+        body = {"gzip": packed(plain, times=1), "zstd": zstandard.compress(plain), "identity": plain}[coding]
+        await answering.answer(body, headers={**HEADERS, "content-encoding": coding})
 
     async def check() -> None:
         hub = new_hub()
@@ -199,10 +194,7 @@ def test_a_hostile_stream_is_ended(stream: str) -> None:
 
 def test_pieces_are_bounded() -> None:
     """What is decoded comes in pieces of which none is large, however much one byte of the wire stands for."""
-    for coding, body in (
-        ("gzip", packed(_ZEROS, times=40)), ("deflate", packed(_ZEROS, 15, 40)),
-        ("zstd", zstandard.compress(_ZEROS * 40)),
-    ):  # fmt: skip
+    for coding, body in (("gzip", packed(_ZEROS, times=40)), ("zstd", zstandard.compress(_ZEROS * 40))):
         pieces = [len(piece) for piece in codings.decoder_of(coding).pieces(body)]
         assert sum(pieces) == 40 * MB
         assert max(pieces) <= 3 * MB
