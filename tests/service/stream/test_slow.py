@@ -108,9 +108,10 @@ class Moving:
 
     def until_cut(self) -> None:
         """Step until a reader is cut off, with time to look at slow readers after every step."""
-        while not self.served.hub.lines.cuts:
-            self.until(lambda at=self.tick: self.tick > at)  # type: ignore[misc]
-            self.checked()
+        for _ in range(20):
+            if not self.served.hub.lines.cuts:
+                self.until(lambda at=self.tick: self.tick > at)  # type: ignore[misc]
+                self.checked()
 
     def agree(self, *clients: Any) -> None:
         """Wait until clients hold what the list has."""
