@@ -57,8 +57,10 @@ def follow(served: Served, kind: str, tier: str, before: Any = None, **query: An
         client = SocketClient(served, tier, channels="odds", before=before, room=4096, **query)
     else:
         headers = {"Last-Event-ID": before.last} if before is not None else {}
-        key, resume = served.key(tier), {"resume": "true"}
-        client = Client(served.port, "/stream/odds", key, headers=headers, before=before, room=4096, **resume, **query)
+        client = Client(
+            served.port, "/stream/odds", served.key(tier), headers=headers, before=before, room=4096, resume="true",
+            **query,
+        )  # fmt: skip
     assert client.ready.wait(PATIENCE_S)
     assert not client.ended.is_set(), client.faults
     return client
