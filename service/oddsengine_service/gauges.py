@@ -13,7 +13,6 @@ _STREAMS = (
     (GaugeMetricFamily, "oddsengine_streams", "Streams that are open", "streams"),
     (CounterMetricFamily, "oddsengine_stream_made", "Events that were encoded, each for a group", "made"),
     (CounterMetricFamily, "oddsengine_stream_events", "Events sent on streams", "events"),
-    (CounterMetricFamily, "oddsengine_stream_merged", "Events that slow readers got as part of a later one", "merged"),
     (CounterMetricFamily, "oddsengine_stream_cuts", "Streams cut off because their reader was slow", "cuts"),
 )
 """Metrics of streams, and the attributes of `Lines` that count them."""

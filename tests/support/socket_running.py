@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import socket
 import threading
 from typing import Any
 from urllib.parse import urlencode
@@ -21,7 +22,7 @@ class SocketClient(threading.Thread):
 
     def __init__(
         self, served: Served, tier: str = "sharp", path: str = f"{BASE}/ws", before: "SocketClient | None" = None,
-        **query: Any,
+        room: int = 0, **query: Any,
     ) -> None:  # fmt: skip
         super().__init__(daemon=True)
         self.tier, self.query = tier, {name: value for name, value in query.items() if value is not None}
@@ -35,11 +36,20 @@ class SocketClient(threading.Thread):
         self.seq = self.global_seq = self.rounds = 0
         self.code: int | None = None
         self.ready, self.ended, self.lock = threading.Event(), threading.Event(), threading.Lock()
+        self.reading = threading.Event()  # it reads nothing while this is not set
+        self.reading.set()
         asked = {"api_key": served.key(tier), **self.query}
         if before is not None:
             asked |= {"resume": "true", "from_seq": str(before.global_seq)}
         address = f"ws://127.0.0.1:{served.port}{path}?{urlencode(asked)}"
-        self._opened = connect(address, max_size=MOST_FRAME, compression=None, open_timeout=20)
+        line = socket.socket()
+        if room:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        line.connect(("127.0.0.1", served.port))
+        self._opened = connect(
+            address, sock=line, max_size=MOST_FRAME, max_queue=1 if room else 16, compression=None, open_timeout=20,
+            ping_interval=None,
+        )  # fmt: skip
         self.socket = self._opened.__enter__()
         self.start()
 
@@ -47,6 +57,7 @@ class SocketClient(threading.Thread):
         try:
             for text in self.socket:
                 assert isinstance(text, str)
+                self.reading.wait()
                 with self.lock:
                     self._read(json.loads(text))
         except ConnectionClosed:

@@ -217,6 +217,8 @@ class Client(threading.Thread):
         super().__init__(daemon=True)
         self.path, self.key, self.more = path, key, headers or {}
         self.bite, self.pause = bite, pause  # bytes that it reads at once, and how long it waits before the next
+        self.reading = threading.Event()  # it reads nothing while this is not set
+        self.reading.set()
         self.query = {name: value for name, value in query.items() if value is not None}
         self.before, self.resumed = before, False  # who resumes may be told twice of what it missed
         self.last = ""
@@ -289,6 +291,7 @@ class Client(threading.Thread):
         self.clean = True
 
     def _read(self) -> bytes:
+        self.reading.wait()
         if self.pause:
             time.sleep(self.pause)
         data = self.socket.recv(self.bite)

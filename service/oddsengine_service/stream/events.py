@@ -1,39 +1,16 @@
-"""Stream events: the encoded bytes, and the rows they describe.
-
-Most subscribers are sent the bytes. The rows are used for slow ones, for whom `backlog` merges several events into one.
-"""
+"""Stream events: how changes are encoded."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from oddsengine_service.stream.sse import CHUNK, RETRY, clock, frame, raw
-
-ODDS, GAMES, SEEN = "odds", "gamestate", "seen"
-
-
-class StreamEvent(NamedTuple):
-    """An event without its id. `rows` is None for removed ids; `partly`: rows have only the changed fields."""
-
-    body: bytes
-    family: str  # prices, games, or the event name of a kind of opportunity
-    ids: Sequence[str]
-    rows: Sequence[Any] | None
-    fresh: Sequence[bool] = ()  # for each complete row: whether it is new
-    partly: bool = False
-    book: str = ""  # of removed or changed prices
-    total: int = 0  # number of matching prices afterwards
-
-
-def bodies(events: Sequence[StreamEvent]) -> list[bytes]:
-    """The encoded bytes."""
-    return [each.body for each in events]
 
 
 class Wire:
     """A message format; this class is Server-Sent Events, and others override what differs.
 
-    All members of a group use the same format, so each event is encoded once per group.
+    All members of a group use the same format, so each event is encoded once per group, without its id.
     """
 
     comments = True  # heartbeats have a comment with the update that the client has reached
@@ -76,38 +53,23 @@ class Wire:
 
     # ---- prices ----
 
-    def removed(self, book: str, ids: Sequence[str], total: int) -> list[StreamEvent]:
+    def removed(self, book: str, ids: Sequence[str]) -> list[bytes]:
         """Removed or suspended prices of a book."""
-        return [
-            StreamEvent(self.removal(book, ids[some]), ODDS, ids[some], None, book=book, total=total)
-            for some in self.parts(ids)
-        ]
+        return [self.removal(book, ids[some]) for some in self.parts(ids)]
 
-    def added(
-        self, ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool], total: int, books: Sequence[str] = ()
-    ) -> list[StreamEvent]:  # fmt: skip
-        """Complete prices, the last of `total`. `books` is for formats that send prices by book."""
+    def added(self, rows: Sequence[Any], total: int, books: Sequence[str]) -> list[bytes]:
+        """Complete prices, the last of `total`. `books`, by row, is for formats that send prices by book."""
         del books
-        out, offset = [], max(total - len(ids), 0)
-        for some in self.parts(rows):
-            body = _snapshot(rows[some], total, offset + some.start, has_more=False)
-            out.append(StreamEvent(body, ODDS, ids[some], rows[some], fresh[some], total=total))
-        return out
+        offset = max(total - len(rows), 0)
+        return [_snapshot(rows[some], total, offset + some.start, has_more=False) for some in self.parts(rows)]
 
-    def moved(self, book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[StreamEvent]:
+    def moved(self, book: str, deltas: Sequence[Any], name: str = "odds:update") -> list[bytes]:
         """The changes of a book's prices."""
-        out = []
-        for some in self.parts(deltas):
-            body = self.price_event("odds:update", book, deltas[some], more=some.stop < len(ids))
-            out.append(StreamEvent(body, ODDS, ids[some], deltas[some], partly=True, book=book, total=total))
-        return out
+        return [self.price_event(name, book, deltas[some], more=some.stop < len(deltas)) for some in self.parts(deltas)]
 
-    def locked(self, book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[StreamEvent]:
+    def locked(self, book: str, deltas: Sequence[Any]) -> list[bytes]:
         """Suspended prices of a book, for subscribers to suspended prices."""
-        return [
-            each._replace(body=each.body.replace(b"odds:update", b"odds:locked", 1), rows=None, partly=False)
-            for each in self.moved(book, ids, deltas, total)
-        ]
+        return self.moved(book, deltas, "odds:locked")
 
     def snapshot(self, rows: Sequence[Mapping[str, Any]]) -> list[bytes]:
         """Frames of the first snapshot."""
@@ -123,20 +85,17 @@ class Wire:
 
     # ---- opportunities ----
 
-    def detected(self, kind: str, ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool]) -> list[StreamEvent]:
+    def detected(self, kind: str, rows: Sequence[Any]) -> list[bytes]:
         """Opportunities that are new or have changed."""
-        return [
-            StreamEvent(self.detection(kind, rows[some]), kind, ids[some], rows[some], fresh[some])
-            for some in self.opportunity_parts(rows)
-        ]
+        return [self.detection(kind, rows[some]) for some in self.opportunity_parts(rows)]
 
-    def expired(self, kind: str, ids: Sequence[str]) -> list[StreamEvent]:
+    def expired(self, kind: str, ids: Sequence[str]) -> list[bytes]:
         """Expired opportunities."""
-        return [StreamEvent(self.expiration(kind, ids[some]), kind, ids[some], None) for some in self.id_parts(ids)]
+        return [self.expiration(kind, ids[some]) for some in self.id_parts(ids)]
 
-    def opened(self, kind: str, ids: Sequence[str], rows: Sequence[Any]) -> list[bytes]:
+    def opened(self, kind: str, rows: Sequence[Any]) -> list[bytes]:
         """Frames of the open opportunities of a kind in the first snapshot."""
-        return bodies(self.detected(kind, ids, rows, [True] * len(ids)))
+        return self.detected(kind, rows)
 
     # ---- the connection ----
 
@@ -199,21 +158,16 @@ def _snapshot(rows: Sequence[Any], total: int, offset: int, *, has_more: bool) -
 # ---- Server-Sent Events only ----
 
 
-def renewed(ids: Sequence[str], rows: Sequence[Any]) -> list[StreamEvent]:
-    """When prices were last seen; not sent to slow readers."""
-    return [
-        StreamEvent(SSE.event("odds:seen", odds=rows[some], count=len(rows[some])), SEEN, ids[some], rows[some])
-        for some in SSE.parts(rows)
-    ]
+def renewed(rows: Sequence[Any]) -> list[bytes]:
+    """When prices were last seen."""
+    return [SSE.event("odds:seen", odds=rows[some], count=len(rows[some])) for some in SSE.parts(rows)]
 
 
-def played(states: Mapping[str, Any], fresh: Sequence[bool]) -> list[StreamEvent]:
+def played(states: Mapping[str, Any]) -> list[bytes]:
     """States of games that began or changed."""
-    if not states:
-        return []
-    return [StreamEvent(frame("gamestate:update", states), GAMES, list(states), list(states.values()), fresh)]
+    return [frame("gamestate:update", states)] if states else []
 
 
-def forgotten(ids: Sequence[str]) -> list[StreamEvent]:
+def forgotten(ids: Sequence[str]) -> list[bytes]:
     """Games whose state was dropped."""
-    return [StreamEvent(SSE.event("gamestate:removed", ids=list(ids)), GAMES, ids, None)] if ids else []
+    return [SSE.event("gamestate:removed", ids=list(ids))] if ids else []

@@ -5,7 +5,7 @@ from typing import Any
 
 from oddsengine.query import RowFilter
 from oddsengine_service.filters import in_place
-from oddsengine_service.stream.events import StreamEvent, Wire, forgotten, played
+from oddsengine_service.stream.events import Wire, forgotten, played
 from oddsengine_service.stream.sse import frame
 
 
@@ -23,14 +23,13 @@ class GameGroup:
         w, sport, league = self.wanted, state.get("sport") or "", state.get("league") or ""
         return (w.event is None or event in w.event) and in_place(w.sport, w.league, (sport, league))
 
-    def events(self, states: Mapping[str, Any], removed: Iterable[str]) -> list[StreamEvent]:
+    def events(self, states: Mapping[str, Any], removed: Iterable[str]) -> list[bytes]:
         """Events of this group for some changes."""
         mine = {event: state for event, state in states.items() if self.fits(event, state)}
-        fresh = [event not in self._shown for event in mine]
         self._shown.update(mine)
         lost = [event for event in removed if event in self._shown]
         self._shown.difference_update(lost)
-        return [*played(mine, fresh), *forgotten(lost)]
+        return [*played(mine), *forgotten(lost)]
 
     def beginning(self, states: Mapping[str, Any]) -> list[bytes]:
         """A frame with all game states."""

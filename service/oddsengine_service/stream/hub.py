@@ -22,7 +22,7 @@ from oddsengine.query import Index, LastChanges, Marks, RowChanges, RowFilter, T
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.pool import Turns
-from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies, forgotten
+from oddsengine_service.stream.events import SSE, Wire, forgotten
 from oddsengine_service.stream.games import GameGroup
 from oddsengine_service.stream.moves import RowForm, UpdateMoves
 from oddsengine_service.stream.opportunities import OpportunityFilter, OpportunityGroup, ViewKey
@@ -270,7 +270,7 @@ class StreamHub:
             return
         for watch in self._watches.values():
             watch.on_update(update)
-        batches: list[tuple[Group, int, list[StreamEvent]]] = [
+        batches: list[tuple[Group, int, list[bytes]]] = [
             (group, update.number, []) for group in self._opportunities.values() if group.watch.number == update.number
         ]
         moves = UpdateMoves(update, self._index, marks)
@@ -309,7 +309,7 @@ class StreamHub:
         elif self._followed < now - REPLAY_S - _SLACK_S:
             self._following, self._since = False, None
 
-    def _deliver(self, batches: list[tuple[Group, int, list[StreamEvent]]]) -> None:
+    def _deliver(self, batches: list[tuple[Group, int, list[bytes]]]) -> None:
         assert self._last is not None
         self._post(self.lines.deliver, batches, self._last.number)
 
@@ -338,7 +338,7 @@ class StreamHub:
         """Publish new and expired opportunities."""
         self._pause(watch.payer, spent)
         changes = watch.settle(outdated, found)
-        batches: list[tuple[Group, int, list[StreamEvent]]] = [
+        batches: list[tuple[Group, int, list[bytes]]] = [
             (group, watch.number, group.events(changes, self._last.number if self._last is not None else 0))
             for group in self._opportunities.values()
             if group.watch is watch
@@ -359,7 +359,7 @@ class StreamHub:
         for event in removed:
             self._states.pop(event, None)
             self._removed_games.append((self._last.number if self._last is not None else 0, event))
-        batches: list[tuple[Group, int, list[StreamEvent]]] = []
+        batches: list[tuple[Group, int, list[bytes]]] = []
         for group in self._games.values():
             if events := group.events(states, removed):
                 batches.append((group, 0, events))
@@ -607,7 +607,7 @@ class StreamHub:
             return group.beginning() if since is None or group.since is None else group.replay(since)
         gone = [event for number, event in self._removed_games if since is not None and number >= since]
         return [
-            *bodies(forgotten([event for event in gone if event not in self._states])),
+            *forgotten([event for event in gone if event not in self._states]),
             *group.beginning(self._states),
         ]
 

@@ -3,7 +3,7 @@
 Each group has its own filters and thresholds: what falls below those of a group expires there, but not for others.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -12,7 +12,7 @@ import numpy as np
 from oddsengine.query import values
 from oddsengine_service.filters import in_place
 from oddsengine_service.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, step
-from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies
+from oddsengine_service.stream.events import SSE, Wire
 from oddsengine_service.stream.moves import RowForm
 from oddsengine_service.stream.watch import Opportunity, OpportunityId, Watch
 from oddsengine_service.wire.envelopes import GameState
@@ -61,16 +61,13 @@ class OpportunityGroup:
         self._changed: dict[OpportunityId, int] = {}
         self._gone: dict[tuple[str, str], int] = {}
 
-    def events(self, changes: Mapping[OpportunityId, Opportunity | None], number: int) -> list[StreamEvent]:
+    def events(self, changes: Mapping[OpportunityId, Opportunity | None], number: int) -> list[bytes]:
         """Events for changes of a watch, after an update."""
         here: dict[str, list[Opportunity]] = {}
         gone: dict[str, list[str]] = {}
-        fresh: set[str] = set()
         for word, find in changes.items():
             if find is not None and self._matches(find):
                 here.setdefault(find.kind, []).append(find)
-                if word not in self._open:
-                    fresh.add(find.id)
                 self._open[word], self._changed[word] = find, number
                 self._gone.pop((find.kind, find.id), None)
             elif word in self._open:
@@ -79,10 +76,10 @@ class OpportunityGroup:
                 self._changed.pop(word, None)
                 if self.wire.resumes:
                     self._gone[lost.kind, lost.id] = number
-        out: list[StreamEvent] = []
+        out: list[bytes] = []
         for kind, form in KINDS.items():
             out += self.wire.expired(form.event_name, gone.get(kind, []))
-        return out + self._detections(here, fresh)
+        return out + self._detections(here)
 
     def beginning(self) -> list[bytes]:
         """Frames of the open opportunities."""
@@ -91,9 +88,7 @@ class OpportunityGroup:
             here[find.kind].append(self.watch.open.get(word, find))  # as it is now
         out = list[bytes]()
         for kind, finds in here.items():
-            out += self.wire.opened(
-                KINDS[kind].event_name, [find.id for find in finds], [self._row(find) for find in finds]
-            )
+            out += self.wire.opened(KINDS[kind].event_name, [self._row(find) for find in finds])
         return out
 
     def replay(self, since: int) -> list[bytes]:
@@ -102,24 +97,20 @@ class OpportunityGroup:
         for word, number in self._changed.items():
             if number >= since:
                 here.setdefault(self._open[word].kind, []).append(self._open[word])
-        out: list[StreamEvent] = []
+        out: list[bytes] = []
         for kind, form in KINDS.items():
             gone = [id_ for (of, id_), number in self._gone.items() if of == kind and number >= since]
             out += self.wire.expired(form.event_name, gone)
-        return bodies(out + self._detections(here, ()))
+        return out + self._detections(here)
 
     def forget(self, before: int) -> None:
         """Drop opportunities that expired before an update."""
         self._gone = {each: number for each, number in self._gone.items() if number >= before}
 
-    def _detections(self, here: Mapping[str, list[Opportunity]], fresh: Container[str]) -> list[StreamEvent]:
-        out = list[StreamEvent]()
+    def _detections(self, here: Mapping[str, list[Opportunity]]) -> list[bytes]:
+        out = list[bytes]()
         for kind, form in KINDS.items():
-            finds = here.get(kind, [])
-            rows = [self._row(find) for find in finds]
-            out += self.wire.detected(
-                form.event_name, [find.id for find in finds], rows, [find.id in fresh for find in finds]
-            )
+            out += self.wire.detected(form.event_name, [self._row(find) for find in here.get(kind, [])])
         return out
 
     def _row(self, find: Opportunity) -> msgspec.Raw:

@@ -9,7 +9,7 @@ from oddsengine.columns import Bools, Floats, Ints, Longs
 from oddsengine.live.update import hexadecimal
 from oddsengine.query import BoardReader, Index, RowChanges, RowFilter, TermFilter, TermIndex, book_ids
 from oddsengine.tables.timestamps import timestamps
-from oddsengine_service.stream.events import SSE, StreamEvent, Wire, bodies, renewed
+from oddsengine_service.stream.events import SSE, Wire, renewed
 from oddsengine_service.stream.moves import RowForm, UpdateMoves, rows_in
 from oddsengine_service.stream.sse import OddsSeen, raw
 from oddsengine_service.wire.numbers import american, americans
@@ -52,18 +52,18 @@ class PriceGroup:
             self.number = reader.number
             self.total = int(self._active(reader).size)
 
-    def events(self, moves: UpdateMoves) -> list[StreamEvent]:
+    def events(self, moves: UpdateMoves) -> list[bytes]:
         """Events of this group for an update."""
         if moves.number <= self.number:
             return []
         self.number = moves.number
-        out: list[StreamEvent] = []
+        out: list[bytes] = []
         if self._suspended and (at := self._chosen.matching_rows(moves.hidden, moves.terms)).size:
             at = at[self._was(moves.hidden, at)]
             self.total -= at.size
-            locks, ids = moves.locks(), moves.ids(moves.hidden)
+            locks = moves.locks()
             for book, some in _by_book(moves.hidden, at):
-                out += self.wire.locked(book, [ids[i] for i in some], [locks[i] for i in some], self.total)
+                out += self.wire.locked(book, [locks[i] for i in some])
         for rows in moves.lost if self._suspended else moves.left:
             at = self._chosen.matching_rows(rows, moves.terms)
             if rows is moves.lost[1]:  # suspended before and not counted; it may have changed since
@@ -91,9 +91,9 @@ class PriceGroup:
             out += self._added(moves, moves.moved, come, [True] * come.size)
         out += self._added(moves, moves.new, new, fresh.tolist())
         if moving.size:
-            deltas, ids = moves.deltas(), moves.ids(moves.moved)
+            deltas = moves.deltas()
             for book, some in _by_book(moves.moved, moving):
-                out += self.wire.moved(book, [ids[i] for i in some], [deltas[i] for i in some], self.total)
+                out += self.wire.moved(book, [deltas[i] for i in some])
         return out + self._renewed(moves) if self.seen else out
 
     def _was(self, rows: RowChanges, at: Longs) -> Bools:
@@ -114,27 +114,27 @@ class PriceGroup:
             within &= price <= (np.inf if wanted.high is None else american(wanted.high))
         return within
 
-    def _removed(self, moves: UpdateMoves, rows: RowChanges, at: Longs) -> list[StreamEvent]:
+    def _removed(self, moves: UpdateMoves, rows: RowChanges, at: Longs) -> list[bytes]:
         self.total -= at.size
         return self._gone(moves, rows, at)
 
-    def _gone(self, moves: UpdateMoves, rows: RowChanges, at: Longs) -> list[StreamEvent]:
-        out, ids = list[StreamEvent](), moves.ids(rows) if at.size else []
+    def _gone(self, moves: UpdateMoves, rows: RowChanges, at: Longs) -> list[bytes]:
+        out, ids = list[bytes](), moves.ids(rows) if at.size else []
         for book, some in _by_book(rows, at):
-            out += self.wire.removed(book, [ids[i] for i in some], self.total)
+            out += self.wire.removed(book, [ids[i] for i in some])
         return out
 
-    def _added(self, moves: UpdateMoves, rows: RowChanges, at: Longs, fresh: list[bool]) -> list[StreamEvent]:
+    def _added(self, moves: UpdateMoves, rows: RowChanges, at: Longs, fresh: list[bool]) -> list[bytes]:
         """Rows that entered, or that changed in a way no delta can describe; only the former add to the total."""
         if not at.size:
             return []
-        ids, places, names = moves.ids(rows), at.tolist(), book_ids(rows.facts.books)
+        places, names = at.tolist(), book_ids(rows.facts.books)
         books = [names[book] for book in rows.book[at].tolist()]
         self.total += sum(fresh)
         fulls = moves.fulls(rows, self.form, places, self.wanted.lines)
-        return self.wire.added([ids[i] for i in places], fulls, fresh, self.total, books)
+        return self.wire.added(fulls, self.total, books)
 
-    def _renewed(self, moves: UpdateMoves) -> list[StreamEvent]:
+    def _renewed(self, moves: UpdateMoves) -> list[bytes]:
         """When rows were last seen: both changed rows, whose delta does not include it, and rows seen again."""
         facts, ids = moves.moved.facts, moves.ids(moves.moved)
         times = timestamps(facts.seen)
@@ -143,7 +143,7 @@ class PriceGroup:
         if (again := moves.renewed()) is not None:
             seen, ids, times = again
             said += [(ids[i], times[i]) for i in self._chosen.matching_rows(seen, moves.terms).tolist()]
-        return renewed([id_ for id_, _ in said], raw(OddsSeen(*each) for each in said))
+        return renewed(raw(OddsSeen(*each) for each in said))
 
     def _active(self, reader: BoardReader) -> Ints:
         return reader.active(reader.matching_rows(self.wanted, {}))
@@ -165,7 +165,7 @@ class PriceGroup:
             held = np.isin(every, reader.matching_rows(wanted, {}) if self._suspended else active)
             here, away = reader.take(every[held]), reader.take(every[~held])
             total, names = active.size, reader.books_of(active)
-        out, chosen = list[StreamEvent](), TermFilter(wanted)
+        out, chosen = list[bytes](), TermFilter(wanted)
         gone: dict[str, list[str]] = {}
         for id_, code in zip(hexadecimal(away.id), away.book, strict=True):
             gone.setdefault(away.books[code], []).append(id_)
@@ -175,10 +175,9 @@ class PriceGroup:
                     every_id = hexadecimal(rows.facts.id)
                     gone.setdefault(book, []).extend(every_id[i] for i in some)
         for name, lost in sorted(gone.items()):
-            out += wire.removed(name, list(dict.fromkeys(lost)), total)
-        rows_, ids = raw(rows_in(self.form)(here)), hexadecimal(here.id)
-        out += wire.added(ids, rows_, [True] * len(ids), total, [here.books[book] for book in here.book])
-        return BoardFrames(missed.number, bodies(out), wire.complete(names, total, resumed=True))
+            out += wire.removed(name, list(dict.fromkeys(lost)))
+        out += wire.added(raw(rows_in(self.form)(here)), total, [here.books[book] for book in here.book])
+        return BoardFrames(missed.number, out, wire.complete(names, total, resumed=True))
 
     def snapshot(self) -> BoardFrames:
         """A snapshot of the current rows; thread-safe."""

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from oddsengine_service.log import Log
 from oddsengine_service.node import Node
-from oddsengine_service.stream.backlog import Backlog
-from oddsengine_service.stream.events import StreamEvent, Wire, bodies
+from oddsengine_service.stream.events import Wire
 from oddsengine_service.stream.games import GameGroup
 from oddsengine_service.stream.opportunities import OpportunityGroup
 from oddsengine_service.stream.prices import BoardFrames, PriceGroup
@@ -35,7 +34,7 @@ class _Batch(NamedTuple):
 
     group: Group
     number: int  # of the update
-    events: list[StreamEvent]
+    events: list[bytes]
     place: int  # `global_seq` of the latest update at that time
 
 
@@ -58,7 +57,7 @@ class Subscribers:
 
     def __init__(self, node: Node, log: Log, *, heartbeat: float = HEARTBEAT_S, **bounds: Any) -> None:
         self.closed = False
-        self.made = self.events = self.merged = self.cuts = 0
+        self.made = self.events = self.cuts = 0
         self._node, self._log = node, log
         self._heartbeat, self._bounds = heartbeat, ReaderLimits(**bounds)
         self._loop = asyncio.get_running_loop()
@@ -70,7 +69,7 @@ class Subscribers:
         self._queue: list[_Batch] = []  # not yet passed to all subscribers
         self._start = 0  # number of earlier batches
         self._due: list[Subscriber] = []
-        self._flushing, self._flush_at = False, 0.0
+        self._flushing, self._flush_at, self._check_at = False, 0.0, 0.0
         self._failures: frozenset[str] = frozenset()
         self._turn = self._look = 0
         self._looks = max(1, round(min(5.0, self._bounds.stalled / 6.0) / CHECK_S))  # ticks between two at a reader
@@ -85,7 +84,7 @@ class Subscribers:
         kind: type[Subscriber] = Subscriber,
     ) -> Subscriber:  # fmt: skip
         """Add a subscriber, and send it the first frames."""
-        made = kind(send, account, key, check, self._bounds, self._cut, self._caught_up, wire)
+        made = kind(send, account, key, check, self._bounds, self._cut, wire)
         made.turn = next(self._turns)
         self._subscribers[made] = None
         made.begin(made.wire.opening(first, self._sequence))
@@ -97,7 +96,7 @@ class Subscribers:
         if subscriber.gone:
             return
         self._enroll(subscriber, frozenset())
-        subscriber.waiting, subscriber.backlog = [], None
+        subscriber.waiting = []
         self._begin(subscriber, first, 0)
         subscriber.flush()
 
@@ -133,7 +132,7 @@ class Subscribers:
 
     # ---- delivery ----
 
-    def deliver(self, batches: list[tuple[Group, int, list[StreamEvent]]], latest: int) -> None:
+    def deliver(self, batches: list[tuple[Group, int, list[bytes]]], latest: int) -> None:
         """Send groups their events, each with the number of its update; all up to `latest` have been delivered then."""
         self.number = latest
         for group, number, events in batches:
@@ -157,10 +156,7 @@ class Subscribers:
             packed: Any = None
             count = sum(len(batch.events) for batch in batches)
             for subscriber in cohort.subscribers:
-                if (
-                    subscriber.waiting is not None or subscriber.backlog is not None or subscriber.number >= first
-                    or subscriber.handed > self._start
-                ):  # fmt: skip
+                if subscriber.waiting is not None or subscriber.number >= first or subscriber.handed > self._start:
                     self._hand(subscriber)
                 else:
                     if packed is None:
@@ -184,15 +180,13 @@ class Subscribers:
                     subscriber.waiting.append((batch.number, batch.events))
             elif prices and batch.number <= subscriber.number:  # already in its snapshot
                 continue
-            elif subscriber.backlog is not None:
-                subscriber.miss(batch.events)
             else:
                 subscriber.take(subscriber.packed(self._frames(subscriber.wire, [batch])))
                 self._due.append(subscriber)
                 self.events += len(batch.events)
 
     def _frames(self, wire: Wire, batches: Iterable[_Batch]) -> list[tuple[list[bytes], int]]:
-        return [(wire.numbered(bodies(each.events), self._sequence, each.place), each.place) for each in batches]
+        return [(wire.numbered(each.events, self._sequence, each.place), each.place) for each in batches]
 
     def _enroll(self, subscriber: Subscriber, groups: frozenset[Group]) -> None:
         """Subscribe to the events of these groups from now on."""
@@ -205,18 +199,6 @@ class Subscribers:
         if groups:
             subscriber.cohort = self._cohorts.setdefault(groups, _Cohort(groups))
             subscriber.cohort.subscribers[subscriber] = None
-
-    def _caught_up(self, subscriber: Subscriber, backlog: Backlog) -> None:
-        """Send a slow subscriber what it missed, once it has received everything pending."""
-        subscriber.backlog = backlog  # what is queued belongs to it too
-        self._hand(subscriber)
-        subscriber.backlog = None
-        if subscriber.gone:
-            return
-        frames = backlog.frames()
-        self.merged += max(backlog.events - len(frames), 0)
-        self.events += len(frames)
-        self._begin(subscriber, frames, self.number)
 
     def _begin(self, subscriber: Subscriber, frames: list[bytes], number: int) -> None:
         """Queue frames that bring a subscriber to an update; 0 for none."""
@@ -242,6 +224,10 @@ class Subscribers:
 
     def _flush(self) -> None:
         """Send pending data."""
+        now = self._loop.time()
+        if now >= self._check_at:  # all readers have been written to since they got what is pending
+            self._check_at = now + CHECK_S
+            self._cut_slow()
         self._hand_out()
         due, self._due = self._due, []
         self._write_to(due, 0.0, 0.0, None)
@@ -269,6 +255,25 @@ class Subscribers:
         self._flush_at = self._loop.time() + max(PAUSE_S, spent / 2.0)
         self._flush_soon()
 
+    def _cut_slow(self) -> None:
+        """Cut off readers with too many bytes overdue: for one reader, for an account, or for the node.
+
+        What was queued since the previous call does not count: a large step is no sign of a slow reader.
+        """
+        bounds = self._bounds
+        overdue = [(size, subscriber) for subscriber in self._subscribers if (size := subscriber.overdue())]
+        overdue.sort(key=lambda each: each[0], reverse=True)
+        accounts: dict[str, list[tuple[int, Subscriber]]] = {}
+        for size, subscriber in overdue:
+            if size > bounds.reader_bytes:
+                subscriber.cut("the client is too slow")
+            else:
+                accounts.setdefault(subscriber.account, []).append((size, subscriber))
+        for readers in accounts.values():
+            _shed(readers, bounds.account_bytes, "the clients of the account are too slow")
+        left = [each for each in overdue if not each[1].gone]
+        _shed(left, bounds.node_bytes, "the clients of the node are too slow")
+
     def register(self, group: Group, subscriber: Subscriber, number: int) -> None:
         """Add a subscriber to a group that has reached an update."""
         if subscriber in self._subscribers:
@@ -288,7 +293,7 @@ class Subscribers:
         self._begin(subscriber, beginning, since)
         self._begin(subscriber, [taken.complete], min(taken.number or latest, latest))
         for update, events in waited:
-            self._begin(subscriber, bodies(events), update)
+            self._begin(subscriber, events, update)
         self.events += len(beginning) + 1 + sum(len(events) for _, events in waited)
         subscriber.flush()
 
@@ -317,8 +322,6 @@ class Subscribers:
             wire = subscriber.wire
             if subscriber.waiting is not None:
                 subscriber.idle()
-            elif subscriber.backlog is not None:
-                self.send(wire.heartbeat(moment), subscriber)
             else:
                 if wire not in events:
                     events[wire] = wire.heartbeat(moment)
@@ -340,7 +343,7 @@ class Subscribers:
         return b": %b\n" % b", ".join(said) if said else b""
 
     def _tick(self) -> None:
-        """Check keys, slow readers and sources."""
+        """Check keys, stalled readers and sources."""
         if self.closed:
             return
         self._timers["tick"] = self._loop.call_later(CHECK_S, self._tick)
@@ -374,6 +377,16 @@ class Subscribers:
         self._log.event(
             "stream cut off", account=subscriber.account, key=subscriber.key, reason=reason, waiting=subscriber.size
         )
+
+
+def _shed(readers: Sequence[tuple[int, Subscriber]], most: int, reason: str) -> None:
+    """Cut off the first readers until the rest has at most so many bytes."""
+    total = sum(size for size, _ in readers)
+    for size, subscriber in readers:
+        if total <= most:
+            break
+        subscriber.cut(reason)
+        total -= size
 
 
 def _holds(check: Callable[[], bool]) -> bool:

@@ -1,8 +1,7 @@
 """One connection: its pending data, with one write at a time.
 
 Everything here runs in the event loop. Pending data is joined into one write; if the server accepts the write at once,
-as it does while the client reads, no task is woken. A reader with more than `BEHIND` bytes pending is behind: further
-events go to its backlog until everything pending has been received.
+as it does while the client reads, no task is woken.
 """
 
 import asyncio
@@ -16,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from oddsengine_service.connections import unsent
-from oddsengine_service.stream.backlog import Backlog
-from oddsengine_service.stream.events import StreamEvent, Wire
+from oddsengine_service.stream.events import Wire
 
 try:
     import fcntl
@@ -34,10 +32,11 @@ Piece = bytes | memoryview
 
 @dataclass(frozen=True)
 class ReaderLimits:
-    """Limits on the data and the time that one reader may take."""
+    """Limits on the data and the time that readers may take; readers beyond them are cut off."""
 
-    behind: int = 1 << 18  # bytes pending, without the snapshot, beyond which changes are merged
-    limit: int = 4 << 20  # maximum bytes of merged rows
+    reader_bytes: int = 4 << 20  # bytes pending at two checks in a row, without the snapshot
+    account_bytes: int = 16 << 20  # the same of all readers of an account; those with the most are cut off
+    node_bytes: int = 256 << 20  # the same of all readers
     stalled: float = 30.0  # seconds without any byte received or acknowledged
     linger: float = 5.0  # seconds to receive the rest after the stream ends
     send_buffer: int = 1 << 18  # bytes; the kernel's default is megabytes; 0 leaves it
@@ -58,23 +57,21 @@ class Subscriber:
     """A connection. `waiting` queues events while the snapshot is being prepared; None afterwards."""
 
     __slots__ = (
-        "_beginning", "_bounds", "_ending", "_pending", "_received", "_send", "_sent", "_since", "_writing", "account",
-        "backlog", "check", "cohort", "gone", "groups", "handed", "key", "number", "on_caught_up", "on_cut", "requests",
-        "resume_key", "size", "task", "transport", "turn", "waiting", "wants", "wire",
+        "_beginning", "_bounds", "_ending", "_pending", "_queued", "_received", "_send", "_sent", "_since", "_writing",
+        "account", "check", "cohort", "gone", "groups", "handed", "key", "number", "on_cut", "requests", "resume_key",
+        "size", "task", "transport", "turn", "waiting", "wants", "wire",
     )  # fmt: skip
 
     def __init__(
         self, send: Callable[[Any], Any], account: str, key: str, check: Callable[[], bool], bounds: ReaderLimits,
-        on_cut: Callable[["Subscriber", str], None], on_caught_up: Callable[["Subscriber", Backlog], None],
-        wire: Wire,
+        on_cut: Callable[["Subscriber", str], None], wire: Wire,
     ) -> None:  # fmt: skip
         self.wire = wire
         self.account, self.key, self.check = account, key, check
-        self.on_cut, self.on_caught_up, self._bounds = on_cut, on_caught_up, bounds
+        self.on_cut, self._bounds = on_cut, bounds
         self.wants: Any = None  # the subscription, only for the hub's thread
         self.requests: deque[tuple[Any, list[bytes] | None]] = deque()  # subscriptions to process, likewise
-        self.waiting: list[tuple[int, list[StreamEvent]]] | None = []
-        self.backlog: Backlog | None = None  # while it is behind
+        self.waiting: list[tuple[int, list[bytes]]] | None = []
         self.gone = self._ending = False
         self.size = self.number = 0  # bytes pending; the update of the snapshot
         self.groups: list[Any] = []
@@ -90,12 +87,13 @@ class Subscriber:
         self._beginning = 0  # bytes of the snapshot still pending
         self._writing: asyncio.Task[None] | None = None
         self._sent = self._received = 0  # bytes sent; bytes received at the last check
+        self._queued = 0  # bytes sent or pending at the last call of `overdue`
         self._since = time.monotonic()  # when it last received something, or had nothing pending
 
     # ---- input ----
 
     def begin(self, pieces: Iterable[bytes], number: int = 0) -> None:
-        """Queue a snapshot, or what a slow reader missed, of any size."""
+        """Queue a snapshot, of any size."""
         del number  # update after these frames; not used here
         for piece in pieces:
             self._beginning += len(piece)
@@ -114,7 +112,7 @@ class Subscriber:
             return
         pieces, size = packed
         self._pending.extend(pieces)
-        self.grow(size)
+        self.size += size
 
     def idle(self) -> None:
         """Send a comment as a heartbeat while the snapshot is being prepared."""
@@ -124,30 +122,17 @@ class Subscriber:
         self.size += len(WAITING)
         self.flush()
 
-    def grow(self, size: int) -> None:
-        """Count pending bytes; beyond the limit, further events are merged."""
-        self.size += size
-        if self.size - self._beginning > self._bounds.behind and self.backlog is None:
-            self.backlog = Backlog(self.wire)
-
-    def miss(self, events: Iterable[StreamEvent]) -> None:
-        """Merge events into the backlog."""
-        if self.backlog is not None and not self.gone and not self._ending:
-            self.backlog.merge(events)
-            if self.backlog.size > self._bounds.limit:
-                self.cut("the client is too slow")
+    def overdue(self) -> int:
+        """Bytes pending since the last call, without the snapshot."""
+        left = min(self.size, self._queued - self._sent) - self._beginning
+        self._queued = self._sent + self.size
+        return max(left, 0)
 
     # ---- output ----
 
     def flush(self) -> None:
-        """Send what is pending, then what was missed."""
-        while self._writing is None and not self.gone:
-            if not self._pending:
-                backlog, self.backlog = self.backlog, None
-                if backlog is None or self._ending:
-                    break
-                self.on_caught_up(self, backlog)
-                continue
+        """Send what is pending."""
+        while self._pending and self._writing is None and not self.gone:
             if self.size <= WRITE:
                 body = b"".join(self._pending)
                 self._pending.clear()
@@ -240,7 +225,7 @@ class Subscriber:
         """Discard what is pending."""
         self._pending.clear()
         self.size = self._beginning = 0
-        self.waiting = self.backlog = None
+        self.waiting = None
 
 
 SERVER_SEND = "oddsengine.send"

@@ -30,10 +30,10 @@ class Socket(Subscriber):
 
     def take(self, packed: Any) -> None:
         if not (self.gone or self._ending):
-            self.grow(sum(self._queue(messages, number) for messages, number in packed))
+            self.size += sum(self._queue(messages, number) for messages, number in packed)
 
     def begin(self, pieces: Iterable[bytes], number: int = 0) -> None:
-        """Queue the snapshot, or what a slow reader missed."""
+        """Queue a snapshot."""
         size = self._queue(pieces, number)
         self._beginning += size
         self.size += size

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from oddsengine_service.kinds import KINDS
-from oddsengine_service.stream.events import ODDS, SEEN, StreamEvent, Wire
+from oddsengine_service.stream.events import Wire
 from oddsengine_service.stream.sse import clock, raw
 
 MOST_FRAME = 256 << 10  # bytes of one message
@@ -82,27 +82,17 @@ class Messages(Wire):
 
     # ---- prices ----
 
-    def added(
-        self, ids: Sequence[str], rows: Sequence[Any], fresh: Sequence[bool], total: int, books: Sequence[str] = ()
-    ) -> list[StreamEvent]:  # fmt: skip
-        out = []
-        for book in sorted(set(books)):
-            at = [i for i, each in enumerate(books) if each == book]
-            own = [rows[i] for i in at]
-            for part in self.parts(own):
-                body, places = self.price_event("odds:update", book, own[part]), at[part]
-                own_ids, own_fresh = [ids[i] for i in places], [fresh[i] for i in places]
-                out.append(StreamEvent(body, ODDS, own_ids, own[part], own_fresh, book=book, total=total))
-        return out
+    def added(self, rows: Sequence[Any], total: int, books: Sequence[str]) -> list[bytes]:
+        del total
+        by_book: dict[str, list[Any]] = {}
+        for row, book in zip(rows, books, strict=True):
+            by_book.setdefault(book, []).append(row)
+        return [body for book in sorted(by_book) for body in self.moved(book, by_book[book])]
 
-    def locked(self, book: str, ids: Sequence[str], deltas: Sequence[Any], total: int) -> list[StreamEvent]:
+    def locked(self, book: str, deltas: Sequence[Any]) -> list[bytes]:
         """Suspended prices: an update that says so, and the same rows as `odds:locked`."""
         inactive = [msgspec.Raw(bytes(delta)[:-1] + b',"is_active":false}') for delta in deltas]
-        locks = [
-            StreamEvent(self.price_event("odds:locked", book, inactive[part]), SEEN, ids[part], inactive[part])
-            for part in self.parts(inactive)
-        ]
-        return self.moved(book, ids, inactive, total) + locks
+        return self.moved(book, inactive) + self.moved(book, inactive, "odds:locked")
 
     def snapshot(self, rows: Sequence[Mapping[str, Any]]) -> list[bytes]:
         """`initial` messages, at least one per book."""
@@ -118,9 +108,8 @@ class Messages(Wire):
     def empty(self) -> list[bytes]:
         return []
 
-    def opened(self, kind: str, ids: Sequence[str], rows: Sequence[Any]) -> list[bytes]:
+    def opened(self, kind: str, rows: Sequence[Any]) -> list[bytes]:
         """All open opportunities of a kind, in parts if one message would be too large."""
-        del ids
         parts = self.opportunity_parts(rows)
         if len(parts) < 2:
             return [message("opportunities_snapshot", **{CHANNELS[kind]: rows})]

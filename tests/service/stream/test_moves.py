@@ -13,8 +13,6 @@ from oddsengine.board import state as board_state
 from oddsengine.live.engine import Engine
 from oddsengine.query import Index, RowFilter
 from oddsengine.simulate import FeedBatch, World
-from oddsengine_service.stream.backlog import Backlog
-from oddsengine_service.stream.events import StreamEvent, bodies
 from oddsengine_service.stream.moves import RowForm, UpdateMoves
 from oddsengine_service.stream.prices import PriceGroup
 
@@ -27,7 +25,6 @@ class Holder:
     def __init__(self, group: PriceGroup) -> None:
         self.group = group
         self.odds: dict[str, dict[str, Any]] = {}
-        self.backlog: Backlog | None = None
         taken = group.snapshot()
         assert taken.number == group.number
         self.merge(taken.frames)
@@ -45,19 +42,7 @@ class Holder:
             elif name == "odds:removed":
                 for id_ in data["ids"]:
                     assert self.odds.pop(id_)["sportsbook"] == data["book"]
-        assert self.backlog is not None or self.group.total == len(self.odds)
-
-    def hear(self, told: list[StreamEvent], *, behind: bool = False) -> None:
-        """Take events, now or, merged, once it is not behind any more."""
-        if self.backlog is None and behind:
-            self.backlog = Backlog()
-        if self.backlog is None:
-            self.merge(bodies(told))
-            return
-        self.backlog.merge(told)
-        if not behind:
-            frames, self.backlog = self.backlog.frames(), None
-            self.merge(frames)
+        assert self.group.total == len(self.odds)
 
     def held(self) -> dict[str, dict[str, Any]]:
         return {id_: {k: v for k, v in row.items() if k not in FRESH} for id_, row in self.odds.items()}
@@ -92,7 +77,7 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
             moves = UpdateMoves(update, index, marks)
             crossed += int((moves.moved.before.live != moves.moved.live).sum())
             for holder in holders:
-                holder.hear(holder.group.events(moves), behind=draw.random() < 0.5)
+                holder.merge(holder.group.events(moves))
             if tick % 13 == 1:
                 events = engine.table()["event_id"].unique().sort().to_list()
                 chosen = RowFilter(
@@ -105,7 +90,6 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
                 holders.append(Holder(PriceGroup(chosen, RowForm(draw.choice(["", "nj"]), draw.random() < 0.3), index)))
             if tick % 4 == 0:
                 for holder in draw.sample(holders, min(len(holders), 3)):
-                    holder.hear([])
                     group = holder.group
                     assert holder.held() == Holder(PriceGroup(group.wanted, group.form, index)).held()
                     compared += len(holder.odds)
@@ -146,7 +130,7 @@ def test_an_event_of_another_sport_is_sent_at_once() -> None:
     ):
         moves = step(number, *quotes, complete=complete)
         for holder in holders:
-            holder.hear(holder.group.events(moves))
+            holder.merge(holder.group.events(moves))
             wanted = holder.group.wanted
             assert holder.held() == Holder(PriceGroup(wanted, RowForm(), index)).held(), wanted
         sports.append({row["sport"] for row in holders[0].odds.values() if row["sportsbook"] == "betmgm"})

@@ -1,177 +1,19 @@
-"""Readers that are slow: several changes of a row reach them as one, and those that stop are cut off."""
+"""Readers that are slow get every event up to a bound, and are cut off beyond it; those that stop are cut off too."""
 
-import json
 import socket
 import struct
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from support.effort import less
+from support.socket_running import SocketClient
 from support.stream_running import PATIENCE_S, Client, Served, heard, lasting, moment, price, total, wait_for
 
 from oddsengine_service.request import BASE
-from oddsengine_service.stream import events
-from oddsengine_service.stream.backlog import Backlog
-from oddsengine_service.stream.events import StreamEvent
-from oddsengine_service.stream.sse import CHUNK
-
-BOOKS = ("a", "b")
-IDS = tuple("pqr")
-SOME = st.sets(st.sampled_from(IDS), min_size=1)
-
-
-def raw(row: Any) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(row))
-
-
-class Reader:
-    """Holds what events say, and takes offence at one that does not fit what it holds."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, dict[str, Any]] = {}
-
-    def take(self, bodies: list[bytes]) -> None:
-        for body in bodies:
-            first, second, *_ = body.decode().split("\n")
-            name, data = first.removeprefix("event: "), json.loads(second.removeprefix("data: "))
-            if name == "snapshot":
-                assert data["count"] == len(data["odds"]) <= CHUNK
-                self.rows.update({row["id"]: row for row in data["odds"]})
-                if data["offset"] + data["count"] == data["total"]:
-                    assert data["total"] == len(self.rows)
-            elif name == "odds:update":
-                for row in data["odds"]:
-                    assert self.rows[row["id"]]["book"] == data["book"]
-                    self.rows[row["id"]].update(row)
-            elif name == "odds:removed":
-                for id_ in data["ids"]:
-                    assert self.rows.pop(id_)["book"] == data["book"]
-            elif name.endswith("detected"):
-                self.rows.update({row["id"]: row for row in data})
-            elif name == "gamestate:update":
-                self.rows.update(data)
-            else:
-                for id_ in data.get("expired") or data["ids"]:
-                    del self.rows[id_]
-
-
-class Slow(RuleBasedStateMachine):
-    """Everybody gets every event; the slow reader gets what it missed in one go, now and then."""
-
-    family = "odds"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: dict[str, dict[str, Any]] = {}
-        self.prompt, self.slow = Reader(), Reader()
-        self.backlog = Backlog()
-        self.clock = 0  # no two rows are equal
-
-    def tell(self, some: list[StreamEvent]) -> None:
-        self.prompt.take(events.bodies(some))
-        self.backlog.merge(some)
-
-    def book(self, id_: str) -> str:
-        return BOOKS[IDS.index(id_) % len(BOOKS)]
-
-    @rule(ids=SOME)
-    def come(self, ids: set[str]) -> None:
-        """Whole rows: new ones, and such as no delta can describe."""
-        some = sorted(ids)
-        fresh = [id_ not in self.rows for id_ in some]
-        for id_ in some:
-            self.clock += 1
-            self.rows[id_] = {"id": id_, "book": self.book(id_), "price": self.clock, "link": self.clock}
-        rows = [raw(self.rows[id_]) for id_ in some]
-        if self.family == "odds":
-            self.tell(events.SSE.added(some, rows, fresh, len(self.rows)))
-        elif self.family == "gamestate":
-            self.tell(events.played({id_: self.rows[id_] for id_ in some}, fresh))
-        else:
-            self.tell(events.SSE.detected(self.family, some, rows, fresh))
-
-    @rule(ids=SOME)
-    def move(self, ids: set[str]) -> None:
-        for book in BOOKS:
-            some = [id_ for id_ in sorted(ids) if id_ in self.rows and self.book(id_) == book]
-            for id_ in some:
-                self.clock += 1
-                self.rows[id_] = {**self.rows[id_], "price": self.clock}
-            if self.family == "odds":
-                self.tell(
-                    events.SSE.moved(
-                        book, some, [raw({"id": id_, "price": self.rows[id_]["price"]}) for id_ in some], len(self.rows)
-                    )
-                )
-            elif some and self.family == "gamestate":
-                self.tell(events.played({id_: self.rows[id_] for id_ in some}, [False] * len(some)))
-            elif some:
-                rows = [raw(self.rows[id_]) for id_ in some]
-                self.tell(events.SSE.detected(self.family, some, rows, [False] * len(some)))
-
-    @rule(ids=SOME)
-    def leave(self, ids: set[str]) -> None:
-        for book in BOOKS:
-            some = [id_ for id_ in sorted(ids) if id_ in self.rows and self.book(id_) == book]
-            for id_ in some:
-                del self.rows[id_]
-            if self.family == "odds":
-                self.tell(events.SSE.removed(book, some, len(self.rows)))
-            else:
-                self.tell(
-                    events.forgotten(some) if self.family == "gamestate" else events.SSE.expired(self.family, some)
-                )
-
-    @rule()
-    def catch_up(self) -> None:
-        assert self.backlog.size >= 0
-        self.slow.take(self.backlog.frames())
-        self.backlog = Backlog()
-        assert self.slow.rows == self.prompt.rows
-
-    @invariant()
-    def prompt_is_right(self) -> None:
-        assert self.prompt.rows == self.rows
-
-    def teardown(self) -> None:
-        self.catch_up()
-
-
-class SlowOpportunities(Slow):
-    family = "arb"
-
-
-class SlowGames(Slow):
-    family = "gamestate"
-
-
-TestSlow = Slow.TestCase
-TestSlowOpportunities = SlowOpportunities.TestCase
-TestSlowGames = SlowGames.TestCase
-
-
-@given(st.integers(0, 3 * CHUNK))
-def test_what_was_missed_comes_in_parts(count: int) -> None:
-    ids = [f"{n:05d}" for n in range(count)]
-    backlog, reader = Backlog(), Reader()
-    reader.rows = {id_: {"id": id_, "book": "a", "price": 1} for id_ in ids}
-    backlog.merge(events.SSE.moved("a", ids, [raw({"id": id_, "price": 2}) for id_ in ids], count))
-    backlog.merge(events.SSE.moved("a", ids[:7], [raw({"id": id_, "price": 3}) for id_ in ids[:7]], count))
-    frames = backlog.frames()
-    assert [b'"partial":true' in frame for frame in frames] == [True] * (len(frames) - 1) + [False] * bool(frames)
-    reader.take(frames)
-    assert [reader.rows[id_]["price"] for id_ in ids] == [3] * min(count, 7) + [2] * (count - 7)
-
-
-# ---- on a socket ----
 
 
 @contextmanager
@@ -202,40 +44,181 @@ def plain(rows: dict[str, dict[str, Any]], like: dict[str, dict[str, Any]]) -> d
     return {id_: {name: row[name] for name in names} for id_, row in rows.items()}
 
 
-def test_a_slow_reader_holds_what_everybody_holds(tmp_path: Path) -> None:
-    with serving(tmp_path, behind=40_000, send_buffer=8192) as served:
-        now = moment()
-        served.step(board(1.9), now)
-        good = Client(served.port, "/stream/odds", served.key("enterprise"))
-        slow = Client(served.port, "/stream/odds", served.key("sharp"), bite=4096, pause=0.004, room=4096)
-        assert good.ready.wait(PATIENCE_S)
-        assert slow.ready.wait(PATIENCE_S)
-        lines = served.hub.lines
-        tick = 0
-        while lines.merged < less(400, 200):
-            assert tick < 4000
-            tick += 1
-            later = now + timedelta(milliseconds=100 * tick)
-            odds = 1.5 + tick % 90 / 100.0
-            if tick % 5 == 0:  # some leave, others come, and come back
-                served.step(board(odds)[tick % 7 :: 3], later, complete=["fanduel"])
-            elif tick % 7 == 0:
-                served.step([price("slow", "betmgm", "Home", odds, is_active=tick % 2 == 0)], later)
-            else:
-                served.step(board(odds)[tick % 11 :: 2], later)
-        served.step(board(3.0, "other", "betmgm"), now + timedelta(seconds=3600))
-        want = in_rest(served)
-        for client in (good, slow):
-            wait_for(lambda c=client: plain(c.held(), c.held()) == plain(want, c.held()) or c.faults, 60.0)  # type: ignore[misc]
-            assert not client.faults
-            assert set(client.held()) == set(want)
-            # a heartbeat names no update while its reader is behind
-            wait_for(lambda c=client: c.looks and c.looks[-1].prices == served.engine.number)  # type: ignore[misc]
-            assert client.ids == sorted(set(client.ids))
-        assert lines.cuts == 0
-        assert slow.names.count("odds:update") < good.names.count("odds:update")
-        for client in (good, slow):
+@pytest.fixture(params=["sse", "websocket"])
+def kind(request: pytest.FixtureRequest) -> str:
+    kind: str = request.param
+    return kind
+
+
+def follow(served: Served, kind: str, tier: str, before: Any = None, **query: Any) -> Any:
+    """A client that has its snapshot, or what it missed."""
+    client: Any
+    if kind == "websocket":
+        client = SocketClient(served, tier, channels="odds", before=before, room=4096, **query)
+    else:
+        headers = {"Last-Event-ID": before.last} if before is not None else {}
+        client = Client(
+            served.port, "/stream/odds", served.key(tier), headers=headers, before=before, room=4096, resume="true",
+            **query,
+        )  # fmt: skip
+    assert client.ready.wait(PATIENCE_S)
+    assert not client.ended.is_set(), client.faults
+    return client
+
+
+def pending(served: Served, tier: str) -> list[int]:
+    """Bytes pending for the readers of an account."""
+    return [each.size for each in tuple(served.hub.lines._subscribers) if each.account == f"account-{tier}"]
+
+
+class Moving:
+    """A board whose prices all change with every step, seen by a client that keeps up."""
+
+    def __init__(self, served: Served) -> None:
+        self.served, self.tick, self.begun = served, 0, moment()
+        self.step()
+        self.prompt = follow(served, "sse", "enterprise")
+
+    def step(self) -> None:
+        """Some leave, others come back, and the rest has other prices."""
+        self.tick += 1
+        rows = [*board(1.5 + self.tick % 90 / 100.0), *board(1.5 + self.tick % 80 / 100.0, book="betmgm")[::2]]
+        if self.tick % 5 == 0:
+            rows = [row for at, row in enumerate(rows) if (at + self.tick) % 7]
+        self.served.step(rows, self.begun + timedelta(seconds=self.tick), complete=["fanduel", "betmgm"])
+
+    def until(self, true: Callable[[], Any]) -> None:
+        """Step until something holds; whoever keeps up has one step before the next."""
+        lines = self.served.hub.lines
+        while not true():
+            assert self.tick < 500, "it did not come to be"
+            self.step()
+            wait_for(lambda: lines.number == self.served.engine.number and not lines._queue)
+            wait_for(lambda: not any(pending(self.served, "enterprise")))
+
+    def checked(self) -> None:
+        """Wait until slow readers were looked at three times, while few prices change."""
+        lines, seen = self.served.hub.lines, set[float]()
+
+        def looked() -> bool:
+            seen.add(lines._check_at)
+            now = self.begun + timedelta(seconds=self.tick, milliseconds=len(seen))
+            self.served.step([price("another", "fanduel", "Home", 1.5 + time.monotonic() % 1.0)], now)
+            return len(seen) > 3
+
+        wait_for(looked, 60.0)
+
+    def until_cut(self) -> None:
+        """Step until a reader is cut off, with time to look at slow readers after every step."""
+        for _ in range(20):
+            if not self.served.hub.lines.cuts:
+                self.until(lambda at=self.tick: self.tick > at)  # type: ignore[misc]
+                self.checked()
+
+    def agree(self, *clients: Any) -> None:
+        """Wait until clients hold what the list has."""
+        for client in (self.prompt, *clients):
+            want = in_rest(
+                self.served, **{name: client.query[name] for name in ("sportsbook",) if name in client.query}
+            )
+            wait_for(lambda c=client, w=want: plain(c.held(), w) == w or c.faults, 60.0)  # type: ignore[misc]
+            assert not client.faults, client.faults
+            assert len(want) > 50
+
+
+def test_a_reader_that_pauses_gets_every_event(tmp_path: Path, kind: str) -> None:
+    with serving(tmp_path, stalled=1000.0, send_buffer=8192) as served:
+        moving = Moving(served)
+        steady, paused = follow(served, kind, "pro"), follow(served, kind, "sharp")
+        paused.reading.clear()
+        moving.until(lambda: sum(pending(served, "sharp")) > 2_500_000)
+        moving.checked()
+        assert served.hub.lines.cuts == 0
+        assert len(paused.names) < len(steady.names) / 2
+        paused.reading.set()
+        moving.agree(steady, paused)
+        wait_for(lambda: paused.names.count("odds:update") == steady.names.count("odds:update"))
+        if kind == "sse":
+            assert paused.ids == sorted(paused.ids)
+            # heartbeats name the update that a client holds
+            wait_for(lambda: paused.looks[-1].prices == served.engine.number)
+        for client in (steady, paused):
             client.close()
+
+
+def test_a_reader_with_four_megabytes_pending_is_cut_off_and_resumes(tmp_path: Path, kind: str) -> None:
+    with serving(tmp_path, stalled=1000.0, send_buffer=8192) as served:
+        moving = Moving(served)
+        lines = served.hub.lines
+        steady, slow = follow(served, kind, "pro"), follow(served, kind, "sharp")
+        slow.reading.clear()
+        moving.until(lambda: sum(pending(served, "sharp")) > 3_500_000)
+        moving.checked()
+        assert lines.cuts == 0
+        moving.until(lambda: lines.cuts)
+        wait_for(lambda: served.node.limits.streams("account-sharp") == 0)
+        assert (lines.cuts, lines.streams) == (1, 2)
+        served.log.flush()
+        assert '"the client is too slow"' in served.text.getvalue()
+        slow.reading.set()
+        assert slow.ended.wait(PATIENCE_S)
+        assert not slow.faults
+        again = follow(served, kind, "sharp", slow)
+        assert again.resumed
+        moving.step()
+        moving.agree(steady, again)
+        for client in (steady, again):
+            client.close()
+
+
+@pytest.mark.parametrize("other", ["sse", "websocket"])
+def test_the_largest_reader_of_an_account_with_too_much_pending_is_cut_off(
+    tmp_path: Path, kind: str, other: str
+) -> None:
+    """Not one of another account, though it has as much pending."""
+    with serving(tmp_path, stalled=1000.0, send_buffer=8192, reader_bytes=1 << 30, account_bytes=4 << 20) as served:
+        moving = Moving(served)
+        lines = served.hub.lines
+        largest, alone = follow(served, kind, "sharp"), follow(served, kind, "pro")
+        small = [follow(served, other, "sharp", sportsbook="betmgm") for _ in range(2)]
+        for client in (largest, alone, *small):
+            client.reading.clear()
+        moving.until(lambda: sum(pending(served, "sharp")) > 4 << 20 or lines.cuts)
+        moving.until_cut()
+        wait_for(lambda: len(pending(served, "sharp")) == 2)
+        assert (lines.cuts, lines.streams) == (1, 4)
+        served.log.flush()
+        assert '"the clients of the account are too slow"' in served.text.getvalue()
+        for client in (largest, alone, *small):
+            client.reading.set()
+        assert largest.ended.wait(PATIENCE_S)
+        again = follow(served, kind, "sharp", largest)
+        assert again.resumed
+        moving.step()
+        moving.agree(alone, again, *small)
+        assert lines.cuts == 1
+        for client in (alone, again, *small):
+            client.close()
+
+
+def test_the_largest_reader_of_a_node_with_too_much_pending_is_cut_off(tmp_path: Path, kind: str) -> None:
+    with serving(tmp_path, stalled=1000.0, send_buffer=8192, node_bytes=2 << 20) as served:
+        moving = Moving(served)
+        lines = served.hub.lines
+        largest, small = follow(served, kind, "sharp"), follow(served, kind, "pro", sportsbook="betmgm")
+        for client in (largest, small):
+            client.reading.clear()
+        moving.until(lambda: sum(pending(served, "sharp")) > 2 << 20 or lines.cuts)
+        moving.until_cut()
+        wait_for(lambda: lines.streams == 2)
+        assert (len(pending(served, "sharp")), len(pending(served, "pro"))) == (0, 1)
+        served.log.flush()
+        assert '"the clients of the node are too slow"' in served.text.getvalue()
+        for client in (largest, small):
+            client.reading.set()
+        moving.agree(small)
+        assert lines.cuts == 1
+        small.close()
 
 
 @pytest.mark.exhaustive
@@ -262,8 +245,8 @@ def stopped(served: Served, tier: str) -> socket.socket:
 
 @pytest.mark.parametrize(
     "bounds",
-    [{"stalled": 1.0, "send_buffer": 8192}, {"limit": 60_000, "behind": 20_000, "send_buffer": 8192}],
-    ids=["takes nothing", "misses too much"],
+    [{"stalled": 1.0, "send_buffer": 8192}, {"reader_bytes": 60_000, "send_buffer": 8192}],
+    ids=["takes nothing", "has too much pending"],
 )
 def test_a_reader_that_stops_is_cut_off_and_nobody_else(tmp_path: Path, bounds: dict[str, Any]) -> None:
     with serving(tmp_path, **bounds) as served:
@@ -319,7 +302,8 @@ def test_a_stream_with_a_request_behind_it_ends_with_its_connection(tmp_path: Pa
 
 def test_a_large_step_cuts_nobody_off(tmp_path: Path) -> None:
     """What many get at once is no sign of a slow reader, however large it is."""
-    with serving(tmp_path, behind=20_000, limit=60_000, send_buffer=8192) as served:
+    least = {"reader_bytes": 20_000, "account_bytes": 20_000, "node_bytes": 20_000}
+    with serving(tmp_path, send_buffer=8192, **least) as served:
         now = moment()
         served.step(board(1.9), now)
         client = Client(served.port, "/stream/odds", served.key("enterprise"))

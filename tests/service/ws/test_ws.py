@@ -74,7 +74,7 @@ def test_a_message_of_ids_or_rows_is_as_full_as_it_may_be(wrap: Callable[[str], 
 
 def test_opportunities_beyond_one_message_come_in_numbered_parts() -> None:
     rows = [msgspec.Raw(b'{"id":"%d"}' % at) for at in range(2 * MOST_OPPORTUNITIES + 1)]
-    parts = [json.loads(b"{" + part) for part in Messages().opened("ev", [], rows)]
+    parts = [json.loads(b"{" + part) for part in Messages().opened("ev", rows)]
     assert [(part["chunk"], part["totalChunks"]) for part in parts] == [(1, 3), (2, 3), (3, 3)]
     found = [row["id"] for part in parts for name, value in part.items() if isinstance(value, list) for row in value]
     assert found == [str(at) for at in range(len(rows))]
