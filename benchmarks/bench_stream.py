@@ -105,8 +105,7 @@ async def ours(args: argparse.Namespace) -> None:
 
     sys.setswitchinterval(args.switch)
     limits = Limits()
-    node = Node(Engine(), cast(Any, Everybody()), limits)
-    node.stream_settings = {"stalled": args.stalled}
+    node = Node(Engine(), cast(Any, Everybody()), limits, stream_settings={"stalled": args.stalled})
     await asyncio.to_thread(node.warm)
     node.write(node.step, quotes(0, datetime.now(UTC)), datetime.now(UTC)).result()
     server = uvicorn.Server(configured(node))

@@ -75,10 +75,12 @@ class Usage:
     number however often it is called, and returns the new totals.
     """
 
-    def __init__(self, file: Path, every: float = _FLUSH_S, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, file: Path, every: float = _FLUSH_S, clock: Callable[[], float] = time.time,
+        on_failure: Callable[[str], None] = lambda _: None,
+    ) -> None:  # fmt: skip
         self.failure = ""  # why the last write failed; the counts are retained and written later
-        # Called with `failure` when writing starts to fail, and when it works again.
-        self.on_failure: Callable[[str], None] = lambda _: None
+        self._on_failure = on_failure  # called when writing starts to fail, and when it works again
         self._clock = clock
         self.share: Callable[[int, Mapping[AccountDay, int]], Mapping[AccountDay, int]] | None = None
         self._lock, self._writing, self._flushing = threading.Lock(), threading.Lock(), threading.Lock()
@@ -162,7 +164,7 @@ class Usage:
     def _fail(self, failure: str) -> None:
         was, self.failure = self.failure, failure
         if bool(was) != bool(failure):
-            self.on_failure(failure)
+            self._on_failure(failure)
 
     def close(self) -> None:
         self._ended.set()

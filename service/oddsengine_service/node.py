@@ -7,9 +7,10 @@ import asyncio
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from oddsengine import load_kernels, query
@@ -93,15 +94,60 @@ class Writer:
         self._jobs.shutdown(wait=True, cancel_futures=True)
 
 
+class Failures(dict[str, str]):
+    """What fails at the moment, by name; `on_change` receives failures that begin, and "" when they end."""
+
+    def __init__(self, on_change: Callable[[str, str], None] = lambda *_: None) -> None:
+        super().__init__()
+        self._on_change = on_change
+
+    def report(self, name: str, failure: str) -> None:
+        """Set a current failure; an empty one ends it."""
+        changed = bool(failure) != (name in self)
+        if failure:
+            self[name] = failure
+        else:
+            self.pop(name, None)
+        if changed:
+            self._on_change(name, failure)
+
+    def raised(self, name: str, error: Exception | None) -> None:
+        """Report an error, or with None that there is none any more."""
+        self.report(name, "" if error is None else str(error) or type(error).__name__)
+
+
 class Node(Writer):
     """An engine with its sources and stores.
 
     Readers use the engine of their tier (`board`) from any thread. Ages are measured by `clock`.
+
+    Parameters
+    ----------
+    engine, keys, limits
+        The board, the API keys, and what each account has used.
+    demo
+        Whether the market is simulated, and its keys are public.
+    clock
+        The node's time; None is that of the machine.
+    reference
+        `close`, or `classical` for views that compare with a sharp book's price.
+    failures
+        Where failures are reported.
+    records
+        What API keys store: filters, alerts, bets; None keeps them in memory.
+    splits_token
+        Token for posting splits; empty disables it.
+    stream_settings
+        Arguments of `stream.sending.Subscribers`.
+    on_compile
+        Receives messages about the compilation of kernels.
     """
 
     def __init__(
-        self, engine: Engine, keys: KeyStore, limits: Limits, *, demo: bool = False,
-        clock: Clock | None = None, reference: str = "close",
+        self, engine: Engine, keys: KeyStore, limits: Limits, *, demo: bool = False, clock: Clock | None = None,
+        reference: str = "close", failures: Failures | None = None, records: Records | None = None,
+        splits_token: str = "", stream_settings: Mapping[str, Any] = MappingProxyType({}),
+        on_compile: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(engine)
         self.keys, self.limits, self.demo = keys, limits, demo
@@ -112,29 +158,28 @@ class Node(Writer):
         self.started = self.clock.time()
         self.born = self.started  # start of the step count; the same for all processes of a cluster
         self.changed_at = 0.0  # when the board last changed
-        self.failures: dict[str, str] = {}  # current failures by name
-        self.on_failure: Callable[[str, str], None] | None = None  # receives failures that begin, and "" when they end
+        self.failures = Failures() if failures is None else failures
         self.games, self.futures, self.splits = GameBoard(), NodeFutures(), Splits()
-        self.splits_token = ""  # token for posting splits; empty disables it
+        self.splits_token = splits_token
         self.method = "power" if reference == "classical" else "close"  # method of views without a reference
         self.views, self.stats = Views(method=self.method), StatsCache()
         self.splits_to: Callable[[list[SplitsGiven]], int] | None = None  # set if another process stores splits
         self.past: Past | None = None
         self.feeds: Feeds | None = None
         self.alerts: Alerts  # set for a node that serves requests
-        self.records = Records()  # of API keys; in memory unless a data folder is configured
+        self.records = Records() if records is None else records
         self.shared_records: RecordWriter | None = None  # set if another process stores records
         self.stream: StreamHub | None = None  # created for the first subscriber
-        self.stream_settings: dict[str, Any] = {}
+        self.stream_settings = stream_settings
         self.closing = threading.Event()
-        self.on_compile: Callable[[str], None] | None = None  # receives messages about the compilation of kernels
+        self._on_compile = on_compile
         self._delays = sorted({tier.delay for tier in TIERS.values() if tier.delay})
         self._late: dict[int, DelayedBoard] = {}
         self._indexes: dict[Board, query.Index] = {}
 
     def warm(self) -> None:
         """Load the kernels and create the delayed boards; the node is ready afterwards."""
-        load_kernels(self.on_compile)
+        load_kernels(self._on_compile)
         for delay in self._delays:
             self._late[delay] = self.engine.delayed(delay)
         self.engine.keep_replica()
@@ -169,13 +214,7 @@ class Node(Writer):
 
     def report(self, name: str, failure: str) -> None:
         """Set a current failure; an empty one ends it."""
-        changed = bool(failure) != (name in self.failures)
-        if failure:
-            self.failures[name] = failure
-        else:
-            self.failures.pop(name, None)
-        if changed and self.on_failure is not None:
-            self.on_failure(name, failure)
+        self.failures.report(name, failure)
 
     def close(self) -> None:
         """Finish the current job and cancel the others."""

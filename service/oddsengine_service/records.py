@@ -68,8 +68,8 @@ class Records:
     returns the id of the log and the position of the change in it. The other processes apply the log (`follow`).
     """
 
-    def __init__(self, file: Path | None = None) -> None:
-        self.writable = True
+    def __init__(self, file: Path | None = None, *, writable: bool = True) -> None:
+        self.writable = writable
         self.share: Callable[[RecordChange], tuple[int, int]] | None = None
         self._lock = threading.RLock()
         self.alone: AbstractContextManager[Any] = self._lock  # held from reading a record until writing it

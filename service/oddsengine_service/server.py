@@ -47,7 +47,7 @@ from oddsengine_service.mcp.endpoint import Mcp
 from oddsengine_service.memory import share_arenas, trim
 from oddsengine_service.metrics import Listener, Metrics
 from oddsengine_service.middleware.requests import Authenticate
-from oddsengine_service.node import Node, StalledError
+from oddsengine_service.node import Failures, Node, StalledError
 from oddsengine_service.past import Past
 from oddsengine_service.protocol import connecting_to
 from oddsengine_service.recording import NodeTape
@@ -83,10 +83,10 @@ class Service:
 
     def __init__(
         self, node: Node, settings: Settings, environ: Mapping[str, str], log: Log, run: Callable[["Service"], Any],
-        authenticate: Authenticate | None = None,
+        authenticate: Authenticate | None = None, *, member: "Member | None", fair: FairFile | None,
+        ends: contextlib.ExitStack,
     ) -> None:  # fmt: skip
         self.node, self.settings, self.environ, self.log = node, settings, environ, log
-        node.on_compile = lambda text: log.event("kernels", message=text)
         self.metrics = Metrics()
         self.metrics.add(Gauges(node))
         options = settings.service
@@ -97,16 +97,17 @@ class Service:
             log, options.connections, options.trusted, stalled=options.stalled, unread=options.unread_bytes
         )
         self.api = Api(node, ENDPOINTS, log, self.metrics, options.trusted, authenticate)
-        node.splits_token = secret(settings, "service.splits_token_env", environ)
         self._metrics_token = secret(settings, "service.metrics_token_env", environ)
         if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
             raise SettingsError(
                 f"{settings.file}: service.metrics_host {options.metrics_host!r} is not loopback, so metrics need a "
                 "token: set service.metrics_token_env"
             )
-        self.ends = contextlib.ExitStack()  # closed at the end
-        self.member: Member | None = None  # set for a process of a cluster
-        self.fair: FairFile | None = None  # set if its changes are followed
+        self.ends = ends  # closed at the end
+        self.member = member  # for a process of a cluster
+        self.fair = fair  # if its changes are followed
+        if member is not None:
+            self.metrics.add(member)
         self.loop: asyncio.AbstractEventLoop  # the loop that serves requests
         self.restart_reason = ""  # reason to rebuild the node
         self.exit: Callable[[], None] = lambda: None  # stops the server
@@ -303,28 +304,37 @@ def build(
     follows = settings.scale is not None and settings.scale.role == "gateway"
     run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds and not follows else tick
     folder = Path(settings.data.folder)
-    with contextlib.ExitStack() as stack:  # closed in reverse order, also if the rest fails
+    with contextlib.ExitStack() as guard:
+        stack = guard.enter_context(contextlib.ExitStack())  # closed in reverse order, also if the rest fails
         stack.enter_context(lock_folder(settings))
         store = stack.enter_context(contextlib.closing(keys.open_store(settings, demo=demonstration)))
         if store.warning and settings.scale is None and not demonstration:  # else the keys come from the log
             log.event("keys", message=store.warning)
-        usage = stack.enter_context(contextlib.closing(Usage(folder / settings.keys.file, clock=clock.time)))
+        failures = Failures(partial(_log_failure, log))
+        usage = Usage(folder / settings.keys.file, clock=clock.time, on_failure=partial(failures.report, "usage"))
+        stack.enter_context(contextlib.closing(usage))
         limits = Limits(usage, clock=clock.rough_time, ahead=lambda: clock.ahead)
         fair = FairFile(settings)
+        stored = Records(None if demonstration else folder / records.FILE, writable=settings.scale is None)
+        stack.callback(stored.close)
+        options = settings.service
         node = Node(
             Engine(fair=fair.table, threads=min(os.cpu_count() or 1, _MOST_SEARCHES)), store, limits,
-            demo=demonstration, clock=clock, reference=settings.fair.reference,
+            demo=demonstration, clock=clock, reference=settings.fair.reference, failures=failures, records=stored,
+            splits_token=secret(settings, "service.splits_token_env", environ),
+            stream_settings={
+                "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
+            },
+            on_compile=lambda text: log.event("kernels", message=text),
         )  # fmt: skip
-        node.on_failure = partial(_log_failure, log)
         member = None
         if settings.scale is not None:
             member = _member(settings, environ, node, log)
             stack.callback(member.close)
             run = partial(member.run, feed=run)
-        usage.on_failure = partial(node.report, "usage")
         if settings.data.tape and not demonstration:
             where = folder / recording.FOLDER
-            tape = NodeTape(node.engine, where, settings.data.tape_days, clock.now(), partial(_failed, node, "tape"))
+            tape = NodeTape(node.engine, where, settings.data.tape_days, clock.now(), partial(failures.raised, "tape"))
             stack.callback(tape.close)
         archive: NodeArchive | None = None
         if settings.archive.to:
@@ -332,36 +342,26 @@ def build(
             try:
                 archive = NodeArchive(
                     node.engine, folder, settings.archive, lambda: started if member is None else member.origin,
-                    partial(node.report, "archive"), lambda: member is None or member.outbox is not None,
+                    partial(failures.report, "archive"), lambda: member is None or member.outbox is not None,
                 )  # fmt: skip
             except ArchiveError as error:
                 raise SettingsError(f"{settings.file}: archive.to: {error}") from None
             stack.callback(archive.close)
         past = Past(
             node.engine, None if demonstration else folder, archive,
-            failed=partial(_failed, node, "closing"), method=node.method,
+            failed=partial(failures.raised, "closing"), method=node.method,
             records=member is None or member.leads, store=None if member is None else member.records,
         )  # fmt: skip
         stack.callback(past.close)
         node.past = past
         node.games.listen(past.play)
-        node.records = Records(None if demonstration else folder / records.FILE)
-        stack.callback(node.records.close)
-        node.records.writable = member is None
-        options = settings.service
-        node.stream_settings = {
-            "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
-        }  # fmt: skip
         sender = Sender(private=settings.alerts.private, mail=secret(settings, "alerts.mail_env", environ))
         if problem := sender.mail_problem():
             raise SettingsError(f"{settings.file}: alerts.mail_env {problem}")
         node.alerts = Alerts(node, node.records, sender, LISTS, clock.time, options.url)
-        service = Service(node, settings, environ, log, run, authenticate)
-        service.member = member
-        service.fair = None if demonstration else fair
-        if member is not None:
-            service.metrics.add(member)
-        service.ends = stack.pop_all()
+        followed = None if demonstration else fair
+        service = Service(node, settings, environ, log, run, authenticate, member=member, fair=followed, ends=stack)
+        guard.pop_all()  # from here on, it is the service that closes the stack
     return service
 
 
@@ -381,10 +381,6 @@ def _member(settings: Settings, environ: Mapping[str, str], node: Node, log: Log
             f"{settings.file}: [scale] needs the package {error.name}; run pip install 'oddsengine[scale]'"
         ) from None
     return Member(settings, environ, node, log)
-
-
-def _failed(node: Node, name: str, error: Exception | None) -> None:
-    node.report(name, "" if error is None else str(error) or type(error).__name__)
 
 
 def _log_failure(log: Log, name: str, failure: str) -> None:

@@ -65,11 +65,11 @@ def main(config: str, pause_s: str, steps: str, events: str = "10") -> None:
     server.demonstrate = lambda service: feed(service, float(pause_s), int(steps), int(events))
     served = server.Service.__init__
 
-    def begun(self: Any, node: Any, *more: Any) -> None:
-        served(self, node, *more)
+    def begun(self: Any, node: Any, *more: Any, **words: Any) -> None:
+        served(self, node, *more, **words)
         signal.signal(signal.SIGUSR1, lambda *_: print(f"state {node.engine.number} {hashes(node)}", flush=True))
 
-    server.Service.__init__ = begun  # type: ignore[assignment, method-assign]
+    server.Service.__init__ = begun  # type: ignore[method-assign]
     settings = load(config, os.environ)
     make_folder(settings)
     server.serve(settings, os.environ, demonstration=True, announce=lambda text: print(text.split()[2], flush=True))

@@ -101,8 +101,7 @@ class Served:
         self.log = Log(self.text, quiet=True)
         self.keys = KeyStore(folder / "keys.sqlite", folder / "pepper")
         self.engine = Engine()
-        self.node = Node(self.engine, self.keys, Limits())
-        self.node.stream_settings = {"heartbeat": BEAT_S, **settings}
+        self.node = Node(self.engine, self.keys, Limits(), stream_settings={"heartbeat": BEAT_S, **settings})
         self.app = Host(self.node, self.log)
         config = uvicorn.Config(
             self.app.app, host="127.0.0.1", port=0, http=connecting_to(self.app), log_config=None, access_log=False,
