@@ -91,7 +91,7 @@ def quotes(tick: int, now: datetime, only: int | None = None) -> list[dict[str, 
 
 async def ours(args: argparse.Namespace) -> None:
     import uvicorn  # noqa: PLC0415
-    from serving import configured  # noqa: PLC0415
+    from serving import api_of, configured  # noqa: PLC0415
 
     from oddsengine.live.engine import Engine  # noqa: PLC0415
     from oddsengine_service.limits import Limits  # noqa: PLC0415
@@ -106,9 +106,10 @@ async def ours(args: argparse.Namespace) -> None:
     sys.setswitchinterval(args.switch)
     limits = Limits()
     node = Node(Engine(), cast(Any, Everybody()), limits, stream_settings={"stalled": args.stalled})
+    api = api_of(node)
     await asyncio.to_thread(node.warm)
     node.write(node.step, quotes(0, datetime.now(UTC)), datetime.now(UTC)).result()
-    server = uvicorn.Server(configured(node))
+    server = uvicorn.Server(configured(api))
     serving = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)
@@ -137,7 +138,7 @@ async def ours(args: argparse.Namespace) -> None:
         return stop, asyncio.create_task(asyncio.to_thread(run, stop, rate))
 
     def cuts() -> int:
-        return node.stream.lines.cuts if node.stream is not None else 0
+        return api.hub.lines.cuts if api.hub is not None else 0
 
     await _commands(server.servers[0].sockets[0].getsockname()[1], turn, args, spent, cuts)
     await serving

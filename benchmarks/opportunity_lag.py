@@ -36,7 +36,7 @@ def serve(args: argparse.Namespace) -> None:
     """A node with a board, and a step a second from the line `go` on; prints the times of the steps at the end."""
     import uvicorn  # noqa: PLC0415
     import uvloop  # noqa: PLC0415
-    from serving import configured  # noqa: PLC0415
+    from serving import api_of, configured  # noqa: PLC0415
 
     from oddsengine.live.engine import Engine  # noqa: PLC0415
     from oddsengine.simulate import FeedBatch, World  # noqa: PLC0415
@@ -85,7 +85,7 @@ def serve(args: argparse.Namespace) -> None:
     async def run() -> None:
         await asyncio.to_thread(node.warm)
         step(first)
-        server = uvicorn.Server(configured(node))
+        server = uvicorn.Server(configured(api_of(node)))
         serving = asyncio.create_task(server.serve())
         while not server.started:
             await asyncio.sleep(0.01)

@@ -31,13 +31,17 @@ class Host:
         self.log, self.connections = log, Connections(log, 1 << 20)
 
 
-def configured(node: Node) -> uvicorn.Config:
+def api_of(node: Node) -> Api:
+    """The API of a node, without a log."""
+    return Api(node, ENDPOINTS, Log(io.StringIO(), quiet=True), Metrics())
+
+
+def configured(api: Api) -> uvicorn.Config:
     """The configuration of a server on a free port."""
-    log = Log(io.StringIO(), quiet=True)
-    app = application(Api(node, ENDPOINTS, log, Metrics()), {}, lifespan=_nothing)
+    app = application(api, {}, lifespan=_nothing)
     return uvicorn.Config(
         app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="off", backlog=8192,
-        http=connecting_to(Host(log)), ws=SocketProtocol, ws_ping_interval=None, ws_per_message_deflate=False,
+        http=connecting_to(Host(api.log)), ws=SocketProtocol, ws_ping_interval=None, ws_per_message_deflate=False,
     )  # fmt: skip
 
 

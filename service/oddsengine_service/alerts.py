@@ -228,7 +228,7 @@ class Alerts:
 
     def __init__(
         self, node: Node, records: Records, sender: Sender, endpoints: Mapping[str, Endpoint],
-        clock: Callable[[], float] = time.time, origin: str = "",
+        clock: Callable[[], float] = time.time, origin: str = "", share: Share = lambda _, job, __: job(),
     ) -> None:  # fmt: skip
         self.origin = origin  # of the addresses in messages; if empty, texts have none
         self._node, self._records, self.sender, self._clock = node, records, sender, clock
@@ -240,7 +240,11 @@ class Alerts:
         self._running: dict[str, Future[int]] = {}  # the last check of each account
         self._sent: dict[str, tuple[Bucket, Bucket]] = {}  # messages and bytes that accounts may send
         self._lock = threading.Lock()
-        self.share: Share = lambda _, job, __: job()
+        self._share = share
+
+    def check_target(self, target: str) -> None:
+        """Raise `ValueError` if nothing can be sent there."""
+        self.sender.check(target)
 
     def begin(self) -> None:
         """Check the alerts of each account whose last check has ended. Raises an error of a check that has."""
@@ -313,7 +317,7 @@ class Alerts:
         if self._retry.get((owner, alert.id), 0.0) > now or quiet(alert, datetime.fromtimestamp(now, UTC)):
             return 0
         try:
-            kind, rows = self.share(account, lambda: self.matching_rows(owner, alert.filter), left)
+            kind, rows = self._share(account, lambda: self.matching_rows(owner, alert.filter), left)
         except (Problem, KeysError) as error:
             self._failed(owner, alert, f"{_FILTER} {alert.filter!r}: {error}")
             return 0

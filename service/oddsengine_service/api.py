@@ -11,7 +11,7 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from oddsengine_service.bodies import body_of
-from oddsengine_service.endpoints import Context, Endpoint
+from oddsengine_service.endpoints import Context, Endpoint, Targets
 from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.middleware.access import HEALTH, Access
@@ -23,6 +23,7 @@ from oddsengine_service.pool import OutgoingPool, Pool
 from oddsengine_service.problems import wrong_method
 from oddsengine_service.request import Request
 from oddsengine_service.responses import CachedResponse
+from oddsengine_service.stream.hub import StreamHub
 
 HEALTH_RATE = 50  # computed per second; beyond it the last response is reused
 
@@ -32,10 +33,10 @@ class Api:
 
     def __init__(
         self, node: Node, endpoints: Iterable[Endpoint], log: Log, metrics: Metrics, trusted: Iterable[str] = (),
-        authenticate: Authenticate | None = None,
+        authenticate: Authenticate | None = None, targets: Targets | None = None,
     ) -> None:  # fmt: skip
         self.node, self.log = node, log
-        self.authenticate = authenticate
+        self.authenticate, self.targets = authenticate, targets
         self.access = Access(node, signed_in=authenticate is not None)
         self.pool, self.outgoing = Pool(), OutgoingPool()
         self.routes: dict[str, Methods] = {}  # by path
@@ -43,8 +44,17 @@ class Api:
             self.routes.setdefault(endpoint.path, Methods(self)).endpoints[endpoint.method] = endpoint
         self.cache = Cache(node, self.access, self.pool)
         self.requests = RequestLog(log, metrics, trusted)
+        self.hub: StreamHub | None = None  # once there was a subscriber
         self._last_health: CachedResponse | None = None
         self._second = self._computed = 0
+
+    def streams(self) -> StreamHub:
+        """All streams; created on first use, in the event loop."""
+        if self.hub is None:
+            node = self.node
+            self.hub = StreamHub(node, node.index(node.engine), self.log, **node.stream_settings)
+            node.games.listen(self.hub.games)
+        return self.hub
 
     async def answer(self, request: Request, receive: Receive) -> CachedResponse:
         endpoint = request.endpoint
@@ -90,7 +100,7 @@ class Api:
         if ignored and endpoint.query_key:
             ignored = [name for name in ignored if name != "api_key"]
         board = node.board(caller.tier) if node.ready else node.engine
-        return Context(caller, query, request.values, body, board, node, ignored, request.root)
+        return Context(caller, query, request.values, body, board, node, ignored, request.root, self.targets)
 
 
 def _job_kind(context: Context, request: Request) -> Hashable:

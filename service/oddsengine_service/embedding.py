@@ -3,12 +3,11 @@
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.applications import Starlette
 
 from oddsengine_service.tiers import Account
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
 
 
 def application(
@@ -17,7 +16,7 @@ def application(
     environ: Mapping[str, str] | None = None,
     demo: bool = False,
     authenticate: Callable[[Any], Account | None] | None = None,
-) -> "Starlette":
+) -> Starlette:
     """A node as a Starlette application, for `Mount` or for a server of your own.
 
     The node runs within the lifespan of the application. Starlette runs no lifespan of mounted applications, so that

@@ -3,18 +3,26 @@
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from oddsengine_service.node import Node
 from oddsengine_service.params import DeclaredParams, Param
 from oddsengine_service.tiers import Caller
 from oddsengine_service.views import Board
 
-if TYPE_CHECKING:
-    from oddsengine_service.node import Node
-
 _encode = msgspec.json.Encoder().encode
+
+
+class Targets(Protocol):
+    """What endpoints need to know of where alerts are sent."""
+
+    def check_target(self, target: str) -> None:
+        """Raise `ValueError` if nothing can be sent there."""
+
+    def test(self, account: str, alert: Any) -> Sequence[str]:
+        """Send a test message. Returns what went wrong."""
 
 
 class Context(NamedTuple):
@@ -25,9 +33,10 @@ class Context(NamedTuple):
     path: Mapping[str, str]
     body: Any
     board: Board  # the caller's board, delayed if the tier is
-    node: "Node"
+    node: Node
     ignored: Sequence[str]  # names of undeclared parameters
     root: str = ""  # where the application is mounted
+    targets: Targets | None = None  # where alerts are sent
 
 
 class Answer(NamedTuple):

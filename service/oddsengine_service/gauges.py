@@ -1,6 +1,6 @@
 """Metrics of a node, computed when they are read; docs/service.md lists every metric."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -8,6 +8,7 @@ from prometheus_client.registry import Collector
 
 from oddsengine_service.feeds.status import DEGRADED, DOWN, OK, STARTING, SourceStatus
 from oddsengine_service.node import Node
+from oddsengine_service.stream.hub import StreamHub
 
 _STREAMS = (
     (GaugeMetricFamily, "oddsengine_streams", "Streams that are open", "streams"),
@@ -21,17 +22,17 @@ _STREAMS = (
 class Gauges(Collector):
     """Gauges of a node, computed on request."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, node: Node, hub: Callable[[], StreamHub | None] = lambda: None) -> None:
+        self._node, self._hub = node, hub
 
     def collect(self) -> Iterable[Metric]:
-        node = self._node
+        node, hub = self._node, self._hub()
         failing = GaugeMetricFamily("oddsengine_failing", "1 for what /health calls failing", labels=["what"])
         for name in sorted(node.failures):
             failing.add_metric([name], 1.0)
         yield failing
         for family, name, doc, attribute in _STREAMS:  # zero before the first stream
-            yield family(name, doc, getattr(node.stream.lines, attribute) if node.stream is not None else 0)
+            yield family(name, doc, 0 if hub is None else getattr(hub.lines, attribute))
         if not node.ready:
             return
         engine = node.engine

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oddsengine import load_kernels, query
 from oddsengine.live.delayed import DelayedBoard
@@ -19,6 +19,7 @@ from oddsengine.live.engine import Batch, Engine
 from oddsengine.live.update import Update
 from oddsengine.query import StatsCache
 from oddsengine_service.clock import Clock
+from oddsengine_service.feeds.status import Feeds
 from oddsengine_service.futures import NodeFutures
 from oddsengine_service.games import GameBoard
 from oddsengine_service.keys import KeyStore
@@ -30,11 +31,6 @@ from oddsengine_service.splits import Splits
 from oddsengine_service.tiers import TIERS, Tier
 from oddsengine_service.views import Board, Views
 from oddsengine_service.wire.splits import SplitsGiven
-
-if TYPE_CHECKING:
-    from oddsengine_service.alerts import Alerts
-    from oddsengine_service.feeds.status import Feeds
-    from oddsengine_service.stream.hub import StreamHub
 
 VERSION = "v1"
 
@@ -166,10 +162,8 @@ class Node(Writer):
         self.splits_to: Callable[[list[SplitsGiven]], int] | None = None  # set if another process stores splits
         self.past: Past | None = None
         self.feeds: Feeds | None = None
-        self.alerts: Alerts  # set for a node that serves requests
         self.records = Records() if records is None else records
         self.shared_records: RecordWriter | None = None  # set if another process stores records
-        self.stream: StreamHub | None = None  # created for the first subscriber
         self.stream_settings = stream_settings
         self.closing = threading.Event()
         self._on_compile = on_compile

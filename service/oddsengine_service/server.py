@@ -83,12 +83,11 @@ class Service:
 
     def __init__(
         self, node: Node, settings: Settings, environ: Mapping[str, str], log: Log, run: Callable[["Service"], Any],
-        authenticate: Authenticate | None = None, *, member: "Member | None", fair: FairFile | None,
+        authenticate: Authenticate | None = None, *, sender: Sender, member: "Member | None", fair: FairFile | None,
         ends: contextlib.ExitStack,
     ) -> None:  # fmt: skip
         self.node, self.settings, self.environ, self.log = node, settings, environ, log
         self.metrics = Metrics()
-        self.metrics.add(Gauges(node))
         options = settings.service
         self.origin = options.url
         self.socket_paths: tuple[str, ...] = PATHS
@@ -96,7 +95,9 @@ class Service:
         self.connections = Connections(
             log, options.connections, options.trusted, stalled=options.stalled, unread=options.unread_bytes
         )
-        self.api = Api(node, ENDPOINTS, log, self.metrics, options.trusted, authenticate)
+        self.alerts = Alerts(node, node.records, sender, LISTS, node.clock.time, self.origin, self._in_share)
+        self.api = Api(node, ENDPOINTS, log, self.metrics, options.trusted, authenticate, self.alerts)
+        self.metrics.add(Gauges(node, lambda: self.api.hub))
         self._metrics_token = secret(settings, "service.metrics_token_env", environ)
         if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
             raise SettingsError(
@@ -123,15 +124,14 @@ class Service:
     async def stop(self) -> None:
         """Stop what would not end by itself: streams."""
         self.node.closing.set()
-        if self.node.stream is not None:
-            await self.node.stream.close()
+        if self.api.hub is not None:
+            await self.api.hub.close()
         await self._tools.stop()
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """Run the node, and what has to be done regularly."""
         self.loop = asyncio.get_running_loop()
-        self.node.alerts.share = self._in_share
         running = asyncio.create_task(asyncio.to_thread(self._start))
         async with asyncio.TaskGroup() as group:
             jobs = [
@@ -140,7 +140,7 @@ class Service:
                 self._sweep(),
                 self._follow_fair(),
                 self._regularly("bets", _SETTLE_EVERY, partial(bets.settle, self.node, self.node.records)),
-                self._regularly("alerts", self.settings.alerts.every, self.node.alerts.begin),
+                self._regularly("alerts", self.settings.alerts.every, self.alerts.begin),
                 self._regularly("records", _TIDY_EVERY, self._tidy),
             ]
             tasks = [group.create_task(job) for job in jobs]
@@ -358,9 +358,10 @@ def build(
         sender = Sender(private=settings.alerts.private, mail=secret(settings, "alerts.mail_env", environ))
         if problem := sender.mail_problem():
             raise SettingsError(f"{settings.file}: alerts.mail_env {problem}")
-        node.alerts = Alerts(node, node.records, sender, LISTS, clock.time, options.url)
         followed = None if demonstration else fair
-        service = Service(node, settings, environ, log, run, authenticate, member=member, fair=followed, ends=stack)
+        service = Service(
+            node, settings, environ, log, run, authenticate, sender=sender, member=member, fair=followed, ends=stack
+        )
         guard.pop_all()  # from here on, it is the service that closes the stack
     return service
 

@@ -93,11 +93,11 @@ def client(server: Running) -> Iterator[httpx2.Client]:
 @pytest.fixture
 def alerts(server: Running) -> Iterator[rules.Alerts]:
     """Alerts of the server with the operator's permission for this machine."""
-    assert server.node.alerts is not None
-    server.node.alerts.sender.private = True
-    server.node.alerts._clock = server.clock
-    yield server.node.alerts
-    server.node.alerts.sender.private = False
+    assert server.service.alerts is not None
+    server.service.alerts.sender.private = True
+    server.service.alerts._clock = server.clock
+    yield server.service.alerts
+    server.service.alerts.sender.private = False
 
 
 def client_of_another_key(client: httpx2.Client) -> httpx2.Client:
@@ -277,8 +277,8 @@ with running(Path(sys.argv[1]), events=4) as server:
     owner = server.node.keys.create("bettor", KeyTerms("pro")).record.id
     server.node.records.put(owner, "filter", "mine", Filter(list="ev", query="min_ev=0", name="mine"))
     store(server.node.records, owner, StoredAlert(filter="mine", id="a", targets=[sys.argv[2]]))
-    server.node.alerts.sender.private = True
-    server.node.alerts.begin()
+    server.service.alerts.sender.private = True
+    server.service.alerts.begin()
     input()
 """
 
@@ -439,7 +439,7 @@ def test_alerts_of_an_account_take_turns_within_its_share(
             raise rules.ShareError
         return job()
 
-    monkeypatch.setattr(alerts, "share", share)
+    monkeypatch.setattr(alerts, "_share", share)
     with contextlib.ExitStack() as held:
         hooks = [held.enter_context(hooked()) for _ in range(4)]
         theirs = held.enter_context(server.client(None, headers={"X-API-Key": other.key}))
@@ -461,15 +461,15 @@ def test_queries_of_alerts_run_in_the_accounts_share_of_the_answer_threads(alert
         running.release()
         over.wait(60.0)
 
-    both = [threading.Thread(target=alerts.share, args=("busy", long, 60.0)) for _ in range(2)]
+    both = [threading.Thread(target=alerts._share, args=("busy", long, 60.0)) for _ in range(2)]
     for thread in both:
         thread.start()
     for _ in both:
         assert running.acquire(timeout=60.0)
     try:
         with pytest.raises(rules.ShareError):
-            alerts.share("busy", lambda: None, 0.2)
-        assert alerts.share("idle", lambda: threading.current_thread().name, 60.0).startswith("answer")
+            alerts._share("busy", lambda: None, 0.2)
+        assert alerts._share("idle", lambda: threading.current_thread().name, 60.0).startswith("answer")
     finally:
         over.set()
         for thread in both:

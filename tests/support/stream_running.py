@@ -83,13 +83,13 @@ class Host:
 class Stopping(uvicorn.Server):
     """Ends streams before it stops."""
 
-    def __init__(self, config: uvicorn.Config, node: Node) -> None:
+    def __init__(self, config: uvicorn.Config, api: Api) -> None:
         super().__init__(config)
-        self._node = node
+        self._api = api
 
     async def shutdown(self, sockets: Any = None) -> None:
-        if self._node.stream is not None:
-            await self._node.stream.close()
+        if self._api.hub is not None:
+            await self._api.hub.close()
         await super().shutdown(sockets)
 
 
@@ -108,7 +108,7 @@ class Served:
             lifespan="on", proxy_headers=False, timeout_graceful_shutdown=5, ws=SocketProtocol,
             ws_max_size=MOST_MESSAGE, ws_ping_interval=None, ws_per_message_deflate=False,
         )  # fmt: skip
-        self.server = Stopping(config, self.node)
+        self.server = Stopping(config, self.app.api)
         self._thread = threading.Thread(target=self.server.run, daemon=True)
         self._thread.start()
         wait_for(lambda: self.server.started, 60.0)
@@ -152,7 +152,7 @@ class Served:
 
     @property
     def hub(self) -> Any:
-        return self.node.stream
+        return self.app.api.hub
 
 
 def wait_for(true: Callable[[], Any], within: float = PATIENCE_S) -> None:

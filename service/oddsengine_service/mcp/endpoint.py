@@ -5,10 +5,11 @@ A tool call counts as one request of its key. Other messages are only limited ag
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
+from oddsengine_service.api import Api
 from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Endpoint, no_answer
 from oddsengine_service.middleware.access import limited
@@ -16,9 +17,6 @@ from oddsengine_service.mismatch import mismatch
 from oddsengine_service.problems import Problem, quoted, wrong_method
 from oddsengine_service.request import BASE, Request, read_body
 from oddsengine_service.responses import EncodedResponse, json_response
-
-if TYPE_CHECKING:
-    from oddsengine_service.api import Api
 
 PATHS = (f"{BASE}/mcp", "/mcp")
 MOST_BODY = 64 << 10
@@ -28,7 +26,7 @@ MESSAGES = 600  # per minute and account, tool calls and others
 class Mcp:
     """The endpoint `/mcp` as an ASGI application; it runs from the first request until `stop`."""
 
-    def __init__(self, api: "Api", origins: Origins) -> None:
+    def __init__(self, api: Api, origins: Origins) -> None:
         self._api, self._origins = api, origins
         self._manager: Any = None
         self._running: asyncio.Task[None] | None = None

@@ -4,7 +4,7 @@ A call passes the same checks, limits, caches and threads as a request to its en
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
@@ -13,24 +13,22 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent
 from mcp.types import Tool as Described
 
+from oddsengine_service.api import Api
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.mcp.tools import BY_NAME, TOOLS, Tool, answer, described, query, schema
 from oddsengine_service.problems import Problem, invalid, quoted
 from oddsengine_service.request import BASE
 
-if TYPE_CHECKING:
-    from oddsengine_service.api import Api
-
 _FORWARDED = (b"x-api-key", b"authorization", b"x-forwarded-for", b"host")
 
 
-def endpoint_of(api: "Api", tool: Tool) -> Endpoint:
+def endpoint_of(api: Api, tool: Tool) -> Endpoint:
     if isinstance(tool.endpoint, Endpoint):
         return tool.endpoint
     return api.routes[tool.endpoint].endpoints["GET"]
 
 
-def build(api: "Api", key: bytes | None = None) -> Server[Any]:
+def build(api: Api, key: bytes | None = None) -> Server[Any]:
     """Build the MCP server over an API; the key of a call is that of its HTTP request, if there is one."""
     listed = [
         Described(
@@ -54,7 +52,7 @@ def build(api: "Api", key: bytes | None = None) -> Server[Any]:
     return Server("oddsengine", version="1", instructions=described(), on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-async def call(api: "Api", name: str, arguments: Mapping[str, Any], scope: Mapping[str, Any]) -> str:
+async def call(api: Api, name: str, arguments: Mapping[str, Any], scope: Mapping[str, Any]) -> str:
     """Execute one call. Raises `Problem` if the endpoint rejects the call."""
     tool = BY_NAME.get(name)
     if tool is None:
@@ -91,7 +89,7 @@ async def call(api: "Api", name: str, arguments: Mapping[str, Any], scope: Mappi
         api.requests.end(request)
 
 
-def manager(api: "Api") -> StreamableHTTPSessionManager:
+def manager(api: Api) -> StreamableHTTPSessionManager:
     """The protocol over HTTP: JSON responses, without sessions."""
     return StreamableHTTPSessionManager(build(api), json_response=True, stateless=True)
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from oddsengine_service.alerts import Alert, AlertChanges, Confirmation, NewAlert, StoredAlert, edit, shown, store
-from oddsengine_service.endpoints import Context, Endpoint, data
+from oddsengine_service.endpoints import Context, Endpoint, Targets, data
 from oddsengine_service.problems import Problem, invalid, quoted
 from oddsengine_service.records import changed
 from oddsengine_service.routes.filters import LISTS
@@ -47,13 +47,18 @@ def _checked(context: Context, alert: StoredAlert, before: Sequence[str] = ()) -
     for target in alert.targets:
         if target not in before:
             try:
-                context.node.alerts.sender.check(target)
+                _targets(context).check_target(target)
             except ValueError as error:
                 raise invalid(str(error)) from None
     every = context.node.records.all(context.caller.key, "alert", StoredAlert)
     confirmed = {target for each in every for target in each.confirmed}
     codes = {target: alert.codes.get(target) or secrets.token_hex(4) for target in targets if target not in confirmed}
     return msgspec.structs.replace(alert, codes=codes)
+
+
+def _targets(context: Context) -> Targets:
+    assert context.targets is not None, "a node that serves requests has them"
+    return context.targets
 
 
 def _shown(context: Context, alert: StoredAlert) -> Alert:
@@ -97,7 +102,7 @@ def delete(context: Context) -> Any:
 
 def test(context: Context) -> Any:
     alert = context.node.records.get(context.caller.key, "alert", context.path["alertId"], StoredAlert)
-    errors = context.node.alerts.test(context.caller.account, alert)
+    errors = _targets(context).test(context.caller.account, alert)
     return data(context, TestMessage(not errors, "; ".join(errors) or None))
 
 

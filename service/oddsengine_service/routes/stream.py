@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oddsengine.query import RowFilter
 from oddsengine_service import filters
+from oddsengine_service.api import Api
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta, no_answer
 from oddsengine_service.keys import KeysError, KeyStore
 from oddsengine_service.kinds import KINDS
@@ -24,15 +25,12 @@ from oddsengine_service.problems import Problem, invalid
 from oddsengine_service.request import Request
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.stream.events import SSE, Resumable, Wire
-from oddsengine_service.stream.hub import StreamHub, Subscription
+from oddsengine_service.stream.hub import Subscription
 from oddsengine_service.stream.moves import RowForm
 from oddsengine_service.stream.opportunities import OpportunityFilter
 from oddsengine_service.stream.sse import frame
 from oddsengine_service.stream.subscriber import server_send
 from oddsengine_service.tiers import Caller, books_of, feature_above
-
-if TYPE_CHECKING:
-    from oddsengine_service.api import Api
 
 CHANNELS = ("odds", "opportunities", "gamestate", "all")
 _HEADERS = [
@@ -61,7 +59,7 @@ _PARAMS = (
 )  # fmt: skip
 
 
-async def stream(channel: str | None, api: "Api", request: Request, scope: Any, receive: Any, send: Any) -> None:
+async def stream(channel: str | None, api: Api, request: Request, scope: Any, receive: Any, send: Any) -> None:
     """Serve one connection until it ends; None is the channels of the query."""
     context = api.context(request)
     if "eventId" in context.path:
@@ -69,7 +67,7 @@ async def stream(channel: str | None, api: "Api", request: Request, scope: Any, 
     caller, query = context.caller, context.query
     channels = (channel,) if channel else query["channel"] or _CHANNEL.default
     wants = _wants(context, frozenset(channels))
-    hub = hub_of(api)
+    hub = api.streams()
     last = query["last_event_id"] or request.received.get(b"last-event-id", b"").decode("latin-1")
     since = None
     if query["resume"]:
@@ -105,12 +103,12 @@ async def _disconnected(receive: Any) -> None:
 
 
 @contextmanager
-def slot(api: "Api", caller: Caller) -> Iterator[None]:
+def slot(api: Api, caller: Caller) -> Iterator[None]:
     """Take one of the concurrent streams of a caller.
 
     Raises `Problem` 429 if all are in use; 503 if the node is stopping.
     """
-    if hub_of(api).lines.closed:
+    if api.streams().lines.closed:
         raise Problem(503, "not_ready", "the node is stopping; retry in a few seconds")
     limits = api.node.limits
     if not limits.open(caller.account, caller.streams):
@@ -123,15 +121,6 @@ def slot(api: "Api", caller: Caller) -> Iterator[None]:
         limits.close(caller.account)
 
 
-def hub_of(api: "Api") -> StreamHub:
-    """The streams of a node, created on first use; only in the event loop."""
-    node = api.node
-    if node.stream is None:
-        node.stream = StreamHub(node, node.index(node.engine), api.log, **node.stream_settings)
-        node.games.listen(node.stream.games)
-    return node.stream
-
-
 @dataclass(frozen=True)
 class Permit:
     """The rights with which a stream was opened; equal for streams of one secret with equal rights."""
@@ -142,7 +131,7 @@ class Permit:
     rights: tuple[str, frozenset[str]]
 
     @classmethod
-    def for_request(cls, api: "Api", request: Request) -> "Permit":
+    def for_request(cls, api: Api, request: Request) -> "Permit":
         """The permit of a request."""
         secret = None
         if request.signed_in is None:

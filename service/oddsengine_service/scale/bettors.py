@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from nats.errors import NoRespondersError
@@ -22,10 +22,8 @@ from oddsengine_service.problems import INTERNAL, Problem
 from oddsengine_service.records import RecordChange
 from oddsengine_service.scale.link import TROUBLE, LogConnection
 from oddsengine_service.scale.log import LogMessage, LostError, RefusedError, SharedLog, UnstoredError
+from oddsengine_service.server import Service
 from oddsengine_service.tiers import TIERS, Caller
-
-if TYPE_CHECKING:
-    from oddsengine_service.server import Service
 
 _ASK_S = 15.0  # a test message to slow targets takes ten seconds
 _STORE_S = 5.0
@@ -142,7 +140,7 @@ class SharedRecords:
 
     # ---- the leading writer ----
 
-    async def lead(self, epoch: int, service: "Service") -> None:
+    async def lead(self, epoch: int, service: Service) -> None:
         """Read to the end, fence off the previous writer, and store changes from now on."""
         records, own = self._node.records, list[RecordChange]()
         self._epoch, self._service = epoch, service
@@ -205,14 +203,17 @@ class SharedRecords:
         with suppress(*TROUBLE):
             await message.respond(_encode(reply))
 
-    async def _answered(self, service: "Service", forwarded: ForwardedRequest) -> Answer:
+    async def _answered(self, service: Service, forwarded: ForwardedRequest) -> Answer:
         endpoint = service.api.routes[forwarded.path].endpoints[forwarded.method]
         caller = Caller(
             forwarded.account, forwarded.key, TIERS[forwarded.tier], forwarded.rate, forwarded.streams,
             frozenset(forwarded.features),
         )  # fmt: skip
         body = None if endpoint.body is None else msgspec.msgpack.decode(forwarded.body, type=endpoint.body)
-        context = Context(caller, {}, forwarded.values, body, self._node.engine, self._node, forwarded.ignored)
+        context = Context(
+            caller, {}, forwarded.values, body, self._node.engine, self._node, forwarded.ignored,
+            targets=service.alerts,
+        )  # fmt: skip
         threads = service.api.outgoing if endpoint.outgoing else service.api.pool
         return await threads.run(forwarded.account, lambda: endpoint.response(context))
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from nats.js.errors import APIError
@@ -25,7 +25,6 @@ from oddsengine_service.keys import KeyStore
 from oddsengine_service.log import Log
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.problems import Problem
-from oddsengine_service.routes.stream import hub_of
 from oddsengine_service.scale.bettors import SharedRecords
 from oddsengine_service.scale.closings import PendingClosings, stored
 from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, Snapshot, closed, fits, opened
@@ -34,11 +33,9 @@ from oddsengine_service.scale.log import Lease, LogMessage, LostError, RefusedEr
 from oddsengine_service.scale.messages import Begin, Entry, FormError, Sources, StateCheck, packed
 from oddsengine_service.scale.outbox import STALLED_S, Outbox
 from oddsengine_service.scale.sharing import SharedCounts, SharedKeys, SharedUsage
+from oddsengine_service.server import Service
 from oddsengine_service.settings import Settings
 from oddsengine_service.wire.splits import SplitsGiven
-
-if TYPE_CHECKING:
-    from oddsengine_service.server import Service
 
 CHECK_S = 60.0  # between two state hashes in the log
 SOURCES_S = 10.0  # between two unchanged statuses of sources
@@ -109,7 +106,7 @@ class Member(Collector):
 
     # ---- life cycle ----
 
-    def run(self, service: "Service", feed: "Callable[[Service], None]") -> None:
+    def run(self, service: Service, feed: "Callable[[Service], None]") -> None:
         """Follow, and feed the board while this process leads; in a thread, until the node closes."""
         self._over = service.restart
         if not self.leads:
@@ -119,7 +116,7 @@ class Member(Collector):
         except (LostError, UnstoredError) as error:  # before following, or after it ended
             self._over(str(error))
 
-    def _live(self, service: "Service", feed: "Callable[[Service], None]") -> None:
+    def _live(self, service: Service, feed: "Callable[[Service], None]") -> None:
         node = self.node
         if not self.leads:
             node.splits_to = self._ask_splits
@@ -252,7 +249,7 @@ class Member(Collector):
         if service is None or self.node.engine.now is None or sequence < self._target - _REPLAYED:
             return
         self._streams_of, begun = None, Future[None]()
-        service.loop.call_soon_threadsafe(lambda: hub_of(service.api).remember(lambda: begun.set_result(None)))
+        service.loop.call_soon_threadsafe(lambda: service.api.streams().remember(lambda: begun.set_result(None)))
         await asyncio.wrap_future(begun)
 
     def _caught_up(self, sequence: int) -> None:

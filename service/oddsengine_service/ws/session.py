@@ -8,12 +8,13 @@ import asyncio
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from oddsengine_service import filters
+from oddsengine_service.api import Api
 from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.limits import Bucket
@@ -23,15 +24,12 @@ from oddsengine_service.params import MOST_FIELDS, MOST_TEXT, Param, choices, fl
 from oddsengine_service.problems import INTERNAL, Problem, invalid, origin_of, quoted
 from oddsengine_service.request import BASE, Request
 from oddsengine_service.routes.odds import EVENT, LEAGUE, MARKET, MAX_ODDS, MIN_ODDS, SPORT, SPORTSBOOK
-from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, Permit, hub_of, slot, unknown_ids, wants_of
+from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, Permit, slot, unknown_ids, wants_of
 from oddsengine_service.stream.hub import Subscription
 from oddsengine_service.stream.subscriber import server_send
 from oddsengine_service.tiers import Caller, books_of, feature_above
 from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_MANY, Socket
 from oddsengine_service.ws.wire import WS, message
-
-if TYPE_CHECKING:
-    from oddsengine_service.api import Api
 
 PATHS = (f"{BASE}/ws", "/ws")
 KINDS = ("ev", "arbitrage", "middles", "low_hold")
@@ -91,7 +89,7 @@ def refuse_plain(_: Context) -> Any:
 class Sockets:
     """Every WebSocket of a node, as an ASGI application."""
 
-    def __init__(self, api: "Api", origins: Origins) -> None:
+    def __init__(self, api: Api, origins: Origins) -> None:
         self._api, self._origins = api, origins
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -125,7 +123,7 @@ class Sockets:
         context = api.context(request)
         context = context._replace(query={**context.query, "event": context.query["event_id"]})
         caller, query, wants = context.caller, context.query, _wants(context)
-        hub = hub_of(api)
+        hub = api.streams()
         given = query["subscription"]
         if query["resume"] and (given == wants.hash if given else hub.holds(caller.account, wants)):
             if not await hub.reach(query["from_seq"]):
@@ -147,7 +145,7 @@ class Sockets:
 class Session:
     """The messages of one client."""
 
-    def __init__(self, api: "Api", caller: Caller, socket: Socket) -> None:
+    def __init__(self, api: Api, caller: Caller, socket: Socket) -> None:
         self._api, self._caller, self._socket = api, caller, socket
         self._messages = Bucket(RATE, BURST, asyncio.get_running_loop().time())
 
@@ -164,7 +162,7 @@ class Session:
                 self._send(WS.error(problem.code, problem.message))
 
     def _send(self, body: bytes) -> None:
-        hub_of(self._api).lines.send(body, self._socket)
+        self._api.streams().lines.send(body, self._socket)
 
     async def _answer(self, text: str | None) -> None:
         if text is None:
@@ -196,7 +194,7 @@ class Session:
         wants = _wants(context)
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         if not self._socket.gone:
-            hub_of(api).change(self._socket, wants, [_subscribed(context, wants, missing)])
+            api.streams().change(self._socket, wants, [_subscribed(context, wants, missing)])
 
 
 def _ignored(text: str) -> list[str]:

@@ -150,7 +150,7 @@ def test_ids_of_a_stream_that_resumes_never_go_back(service: Behind, monkeypatch
                 break
     assert ids == sorted(ids)
     monkeypatch.setattr(hub, "_REACH_S", 0.2)
-    stream = service.gateway.node.stream
+    stream = service.gateway.service.api.hub
     assert stream is not None
     ahead = f"{base}&last_event_id=evt_{stream.lines.global_seq(service.node.engine.number) + 1}.{subscription}"
     with service.gateway.client("enterprise") as client:

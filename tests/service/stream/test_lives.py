@@ -78,8 +78,8 @@ def fed(folder: Path, source: Sources) -> Iterator[tuple[int, str]]:
         origin = at.get(timeout=60)
         wait_for(lambda: service.node.ready, 60)
         yield int(origin.rpartition(":")[2]), key
-        assert service.node.stream is not None
-        bounds = service.node.stream.lines._bounds
+        assert service.api.hub is not None
+        bounds = service.api.hub.lines._bounds
         assert (bounds.stalled, bounds.send_buffer) == (7.0, 50_000)
     finally:
         server.should_exit = True
