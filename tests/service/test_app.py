@@ -242,8 +242,8 @@ def test_a_websocket_of_a_mounted_node_asks_who_it_is(
 @pytest.mark.parametrize("bare", [{}, {"x-bare": "1"}])
 def test_a_websocket_of_a_mounted_node_is_not_for_pages_of_others(mounted: httpx2.Client, bare: dict[str, str]) -> None:
     """A server without responses to a handshake refuses by its own 403."""
-    with pytest.raises(InvalidStatus) as refused:
-        opened(mounted, "ann", origin="https://evil.example", **bare)
+    with pytest.raises(InvalidStatus) as refused, opened(mounted, "ann", origin="https://evil.example", **bare):
+        pass
     assert refused.value.response.status_code == 403
     assert (b"origin_not_allowed" in refused.value.response.body) == (not bare)
     for origin in (PAGES, str(mounted.base_url).rstrip("/")):
