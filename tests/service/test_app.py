@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -16,6 +17,9 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from support.service_running import PATIENCE_S, Running, running, until
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
 
 from oddsengine_service import Account, application
 from oddsengine_service.settings import SettingsError
@@ -76,6 +80,8 @@ def test_a_request_leaves_no_reference_cycle(
 
 # ---- mounted ----
 
+PAGES = "https://odds.example"  # whose pages may use the node
+
 
 class Named:
     """The parent's own authentication: a header names the user."""
@@ -84,8 +90,10 @@ class Named:
         self._app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        user = dict(scope.get("headers", ())).get(b"x-user", b"").decode()
-        await self._app({**scope, "user": user}, receive, send)
+        headers = dict(scope.get("headers", ()))
+        extensions = {} if b"x-bare" in headers else scope.get("extensions", {})  # as of a server that has none
+        user = headers.get(b"x-user", b"").decode()
+        await self._app({**scope, "user": user, "extensions": extensions}, receive, send)
 
 
 def account(scope: Any) -> Account | None:
@@ -96,7 +104,10 @@ def account(scope: Any) -> Account | None:
 @pytest.fixture(scope="module")
 def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
     """An application of somebody else with a node below /odds, on a plain uvicorn."""
-    environ = {"ODDSENGINE_DATA_FOLDER": str(tmp_path_factory.mktemp("data")), "ODDSENGINE_SERVICE_QUIET": "true"}
+    environ = {
+        "ODDSENGINE_DATA_FOLDER": str(tmp_path_factory.mktemp("data")), "ODDSENGINE_SERVICE_QUIET": "true",
+        "ODDSENGINE_SERVICE_ORIGINS": PAGES,
+    }  # fmt: skip
     node = application(environ=environ, demo=True, authenticate=account)
 
     @asynccontextmanager
@@ -172,6 +183,84 @@ def test_a_mounted_node_streams(mounted: httpx2.Client) -> None:
                 break
     assert names[0] == "connected"
     assert "snapshot:complete" in names
+
+
+def opened(mounted: httpx2.Client, user: str, query: str = "", origin: str = "", **headers: str) -> ClientConnection:
+    """A WebSocket of a user of the host."""
+    address = str(mounted.base_url).replace("http", "ws", 1).rstrip("/")
+    return connect(
+        f"{address}/odds/api/v1/ws{query}", additional_headers={"x-user": user, **headers}, max_size=1 << 20,
+        origin=Origin(origin) if origin else None, open_timeout=PATIENCE_S,
+    )  # fmt: skip
+
+
+def heard(client: ClientConnection, kind: str) -> list[dict[str, Any]]:
+    """Messages up to the first one of a type."""
+    found: list[dict[str, Any]] = []
+    while not found or found[-1]["type"] != kind:
+        found.append(json.loads(client.recv(timeout=PATIENCE_S)))
+    return found
+
+
+def test_a_mounted_node_has_a_websocket(mounted: httpx2.Client) -> None:
+    """Over the send of a server that knows nothing of the node: each message is one of the server's."""
+    with opened(mounted, "ann") as client:
+        assert client.response is not None
+        assert client.response.headers["x-request-id"]
+        found = heard(client, "snapshot:complete")
+        names = [message["type"] for message in found]
+        assert names[:3] == ["connected", "subscribed", "opportunities_snapshot"]
+        assert set(names[3:-1]) == {"opportunities_snapshot", "initial"}
+        assert found[0]["tier"] == "enterprise"
+        assert sum(message["count"] for message in found if message["type"] == "initial") == found[-1]["total"] > 0
+        found += heard(client, "odds:update")
+        client.send(json.dumps({"type": "ping"}))
+        found += heard(client, "pong")
+        client.send(json.dumps({"type": "subscribe", "channels": ["odds"], "filters": {"sportsbooks": ["pinnacle"]}}))
+        found += heard(client, "subscribed")
+        assert (found[-1]["channels"], found[-1]["sportsbooks"]) == (["odds"], ["pinnacle"])
+        again = heard(client, "snapshot:complete")
+        assert {message["source"] for message in again if message["type"] == "initial"} == {"pinnacle"}
+        found += again + heard(client, "odds:update")
+        assert [message["seq"] for message in found] == list(range(1, len(found) + 1))
+        client.send("no json")
+        assert heard(client, "error")[-1]["code"] == "invalid_message"
+    assert mounted.get("/odds/api/v1/account").json()["data"]["streaming"]["max_connections"] == 100
+
+
+@pytest.mark.parametrize(("user", "close", "code"), [("", 4001, "invalid_api_key"), ("guest", 4003, "tier_restricted")])
+def test_a_websocket_of_a_mounted_node_asks_who_it_is(
+    mounted: httpx2.Client, user: str, close: int, code: str
+) -> None:  # fmt: skip
+    with opened(mounted, user, "?api_key=demo_enterprise") as client:
+        (message,) = heard(client, "error")
+        with pytest.raises(ConnectionClosed):
+            client.recv(timeout=PATIENCE_S)
+    assert (message["seq"], message["code"], client.close_code) == (1, code, close)
+
+
+@pytest.mark.parametrize("bare", [{}, {"x-bare": "1"}])
+def test_a_websocket_of_a_mounted_node_is_not_for_pages_of_others(mounted: httpx2.Client, bare: dict[str, str]) -> None:
+    """A server without responses to a handshake refuses by its own 403."""
+    with pytest.raises(InvalidStatus) as refused, opened(mounted, "ann", origin="https://evil.example", **bare):
+        pass
+    assert refused.value.response.status_code == 403
+    assert (b"origin_not_allowed" in refused.value.response.body) == (not bare)
+    for origin in (PAGES, str(mounted.base_url).rstrip("/")):
+        with opened(mounted, "ann", origin=origin, **bare) as client:
+            heard(client, "connected")
+
+
+def test_what_a_client_sends_to_a_mounted_node_is_limited(mounted: httpx2.Client) -> None:
+    """The server itself takes megabytes."""
+    for text, times, close in (("x" * 40_000, 1, 1009), ('{"type":"ping"}', 50, 4029)):
+        with opened(mounted, "ann", "?channels=ev") as client:
+            heard(client, "connected")
+            for _ in range(times):
+                client.send(text)
+            with pytest.raises(ConnectionClosed):
+                heard(client, "never")
+            assert client.close_code == close
 
 
 def test_settings_that_need_a_process_of_their_own(tmp_path: Path) -> None:

@@ -96,17 +96,21 @@ class Stopping(uvicorn.Server):
 class Served:
     """A node on a port, and who may use it."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, *, plain: bool = False, **settings: Any) -> None:
+        """With `plain`, as in another application: on a uvicorn that knows nothing of the node."""
         self.text = io.StringIO()
         self.log = Log(self.text, quiet=True)
         self.keys = KeyStore(folder / "keys.sqlite", folder / "pepper")
         self.engine = Engine()
         self.node = Node(self.engine, self.keys, Limits(), stream_settings={"heartbeat": BEAT_S, **settings})
         self.app = Host(self.node, self.log)
+        own: dict[str, Any] = dict(
+            http=connecting_to(self.app), ws=SocketProtocol, ws_max_size=MOST_MESSAGE, ws_ping_interval=None,
+            ws_per_message_deflate=False,
+        )  # fmt: skip
         config = uvicorn.Config(
-            self.app.app, host="127.0.0.1", port=0, http=connecting_to(self.app), log_config=None, access_log=False,
-            lifespan="on", proxy_headers=False, timeout_graceful_shutdown=5, ws=SocketProtocol,
-            ws_max_size=MOST_MESSAGE, ws_ping_interval=None, ws_per_message_deflate=False,
+            self.app.app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="on",
+            proxy_headers=False, timeout_graceful_shutdown=5, **{} if plain else own,
         )  # fmt: skip
         self.server = Stopping(config, self.app.api)
         self._thread = threading.Thread(target=self.server.run, daemon=True)

@@ -1,4 +1,4 @@
-"""The endpoint `/mcp`: one message of the protocol per POST, checked and limited before the SDK reads it.
+"""The endpoint `/mcp`: one message of the protocol per POST, limited in size and number before the SDK reads it.
 
 A tool call counts as one request of its key. Other messages are only limited against floods.
 """
@@ -13,10 +13,8 @@ from oddsengine_service.api import Api
 from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Endpoint, no_answer
 from oddsengine_service.middleware.access import limited
-from oddsengine_service.mismatch import mismatch
 from oddsengine_service.problems import Problem, quoted, wrong_method
 from oddsengine_service.request import BASE, Request, read_body
-from oddsengine_service.responses import EncodedResponse, json_response
 
 PATHS = (f"{BASE}/mcp", "/mcp")
 MOST_BODY = 64 << 10
@@ -37,9 +35,6 @@ class Mcp:
         request: Request = scope["state"]["request"]
         request.endpoint = ENDPOINT
         body = await self._admitted(request, scope, receive)
-        if invalid := rejection(body):
-            await invalid(scope, receive, send)
-            return
         await self._run()
         key = request.credential(in_query=True)
         await self._manager.handle_request({**scope, "key": key}, _replay(body, receive), send)
@@ -96,7 +91,7 @@ def _replay(body: bytes, receive: Any) -> Any:
     return again
 
 
-# ---- messages ----
+# ---- messages, as the API's description has them; the SDK checks them ----
 
 
 class RpcMessage(msgspec.Struct):
@@ -106,55 +101,6 @@ class RpcMessage(msgspec.Struct):
     method: str
     id: int | str | None = None
     params: dict[str, Any] | None = None
-
-
-class _Client(msgspec.Struct):
-    name: str
-    version: str
-
-
-class _Initialize(msgspec.Struct):
-    protocolVersion: str  # noqa: N815  as clients send it
-    capabilities: dict[str, Any]
-    clientInfo: _Client  # noqa: N815
-
-
-class _ListRequest(msgspec.Struct):
-    cursor: str | None = None
-
-
-class _Call(msgspec.Struct):
-    name: str
-    arguments: dict[str, Any] | None = None
-
-
-_PARAMS = {"initialize": _Initialize, "tools/list": _ListRequest, "tools/call": _Call}
-PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
-
-
-def rejection(body: bytes) -> EncodedResponse | None:
-    """The response to a message that is not valid, else None: the SDK would report errors of its own classes."""
-    ident, status = None, 400
-    try:
-        message = msgspec.json.decode(body)
-        if isinstance(message, dict) and "method" not in message and ("result" in message or "error" in message):
-            return None  # a client's response
-        ident = msgspec.convert(message, RpcMessage).id
-        params = _PARAMS.get(message["method"])
-        if params is None or ident is None:
-            return None
-        status = 200
-        msgspec.convert(message.get("params") or {}, params)
-    except msgspec.ValidationError as error:
-        code, text = INVALID_REQUEST, mismatch(str(error), message, RpcMessage, "JSON-RPC 2.0 message")
-        if status == 200:
-            code, method = INVALID_PARAMS, message["method"]
-            text = mismatch(str(error), message.get("params") or {}, _PARAMS[method], f"params of {method}")
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        code, text = PARSE_ERROR, f"message is not valid JSON: {error}"
-    else:
-        return None
-    return json_response(status, {"jsonrpc": "2.0", "id": ident, "error": {"code": code, "message": text}})
 
 
 class RpcReply(msgspec.Struct):

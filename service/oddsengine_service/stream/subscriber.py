@@ -61,6 +61,7 @@ class Subscriber:
         "account", "check", "cohort", "gone", "groups", "handed", "key", "number", "on_cut", "requests", "resume_key",
         "size", "task", "transport", "turn", "waiting", "wants", "wire",
     )  # fmt: skip
+    _joined = WRITE  # bytes pending that are sent in one write
 
     def __init__(
         self, send: Callable[[Any], Any], account: str, key: str, check: Callable[[], bool], bounds: ReaderLimits,
@@ -133,7 +134,7 @@ class Subscriber:
     def flush(self) -> None:
         """Send what is pending."""
         while self._pending and self._writing is None and not self.gone:
-            if self.size <= WRITE:
+            if self.size <= self._joined:
                 body = b"".join(self._pending)
                 self._pending.clear()
             else:

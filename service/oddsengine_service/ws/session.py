@@ -28,7 +28,8 @@ from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, Permit, slot, u
 from oddsengine_service.stream.hub import Subscription
 from oddsengine_service.stream.subscriber import server_send
 from oddsengine_service.tiers import Caller, books_of, feature_above
-from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_MANY, Socket
+from oddsengine_service.ws.protocol import MOST_MESSAGE
+from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_LARGE, TOO_MANY, Socket, kind_for
 from oddsengine_service.ws.wire import WS, message
 
 PATHS = (f"{BASE}/ws", "/ws")
@@ -101,7 +102,10 @@ class Sockets:
             whole = refusal(Problem(403, "origin_not_allowed", text), origin_of(request.host))
             whole.raw_headers += request.headers
             request.status = whole.status_code
-            await whole(scope, receive, send)  # as an HTTP response
+            if "websocket.http.response" in (scope.get("extensions") or ()):
+                await whole(scope, receive, send)  # as an HTTP response
+            else:  # the server responds with 403
+                await send({"type": "websocket.close", "code": _POLICY, "reason": "origin_not_allowed"})
             return
         await send({"type": "websocket.accept", "headers": request.headers})
         request.status, request.streamed = 101, True
@@ -136,7 +140,7 @@ class Sockets:
             first = [_connected(context, wants, hub.lines.global_seq(api.node.engine.number))]
             first.append(_subscribed(context, wants, missing))
             socket = hub.lines.enter(
-                send, caller.account, caller.key, Permit.for_request(api, request), WS, first, Socket
+                send, caller.account, caller.key, Permit.for_request(api, request), WS, first, kind_for(send)
             )
             assert isinstance(socket, Socket)
             await hub.serve(socket, wants, Session(api, caller, socket).listen(receive))
@@ -156,8 +160,12 @@ class Session:
                 text = f"at most {BURST} messages at once and {RATE:g} a second are allowed"
                 self._socket.refuse("rate_limited", text)
                 continue
+            text = received.get("text")
+            if text is not None and len(text) > MOST_MESSAGE:  # our own server does not deliver it
+                self._socket.close(TOO_LARGE, "message too large")
+                continue
             try:
-                await self._answer(received.get("text"))
+                await self._answer(text)
             except Problem as problem:
                 self._send(WS.error(problem.code, problem.message))
 

@@ -1,4 +1,4 @@
-"""One WebSocket as the hub sees it: a subscriber that writes whole frames, each with a `seq` of this connection."""
+"""One WebSocket as the hub sees it: a subscriber whose messages each have a `seq` of this connection."""
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
@@ -6,20 +6,28 @@ from typing import Any
 
 from oddsengine_service.stream.subscriber import WRITE, Subscriber
 
-NORMAL, BAD_KEY, NO_STREAMING, TOO_MANY = 1000, 4001, 4003, 4029
+NORMAL, TOO_LARGE, BAD_KEY, NO_STREAMING, TOO_MANY = 1000, 1009, 4001, 4003, 4029
 """Codes with which a connection is closed."""
 _PING = b"\x89\x00"
 _TEXT = 0x81  # one complete message
 
 
-class Socket(Subscriber):
-    """One connection. Pending items are pairs: the head of a frame with its `seq`, and the shared rest."""
+def kind_for(send: Callable[[Any], Any]) -> "type[Socket]":
+    """The kind of socket for the `send` of a server."""
+    return FrameSocket if hasattr(getattr(send, "__self__", None), "write_frames") else Socket
 
-    __slots__ = ("_frames", "_seq", "code", "reason")
+
+class Socket(Subscriber):
+    """One connection of any ASGI server, which sends messages one by one.
+
+    Pending items are pairs: the start of a message with its `seq`, and the shared rest.
+    """
+
+    __slots__ = ("_seq", "code", "reason")
+    _joined = 0  # every write is one message
 
     def __init__(self, send: Callable[[Any], Any], *args: Any) -> None:
         super().__init__(send, *args)
-        self._frames = send.__self__.write_frames  # type: ignore[attr-defined]
         self._seq = 0
         self.code, self.reason = NORMAL, ""
 
@@ -37,6 +45,59 @@ class Socket(Subscriber):
         size = self._queue(pieces, number)
         self._beginning += size
         self.size += size
+
+    def _queue(self, messages: Iterable[bytes], number: int) -> int:
+        total, pending = 0, self._pending
+        place = b'"global_seq":%d,' % number if number else b""
+        for body in messages:
+            self._seq += 1
+            head = b'{"seq":%d,%b' % (self._seq, place)
+            pending.append(head)
+            pending.append(body)
+            total += len(head) + len(body)
+        return total
+
+    def idle(self) -> None:
+        """Nothing: pings are up to the server, and no message may precede the snapshot."""
+
+    def _some(self) -> bytes:
+        body = b"".join(self._pending[:2])
+        del self._pending[:2]
+        return body
+
+    async def sending(self, body: bytes, *, last: bool) -> None:
+        try:
+            await self._send(self._closing() if last else {"type": "websocket.send", "text": body.decode()})
+        except Exception:  # once a connection is closed, servers raise what they like, and others must get their events
+            self.gone = True
+
+    def _closing(self) -> dict[str, Any]:
+        return {"type": "websocket.close", "code": self.code, "reason": self.reason}
+
+    def refuse(self, code: str, message: str, close: int = TOO_MANY) -> None:
+        """Send an error, and close."""
+        if not (self.gone or self._ending):
+            self.begin([self.wire.error(code, message)])
+            self.close(close, code)
+
+    def revoke(self) -> None:
+        """Close because the key is no longer valid or its rights have changed."""
+        self.refuse("invalid_api_key", "the key was revoked, or has other rights now", BAD_KEY)
+
+    def close(self, code: int, reason: str) -> None:
+        self.code, self.reason = code, reason
+        self.end()
+
+
+class FrameSocket(Socket):
+    """One connection of our server, which is given whole frames, many in one write."""
+
+    __slots__ = ("_frames",)
+    _joined = WRITE
+
+    def __init__(self, send: Callable[[Any], Any], *args: Any) -> None:
+        super().__init__(send, *args)
+        self._frames = send.__self__.write_frames  # type: ignore[attr-defined]
 
     def _queue(self, messages: Iterable[bytes], number: int) -> int:
         total, pending = 0, self._pending
@@ -79,22 +140,8 @@ class Socket(Subscriber):
     async def sending(self, body: bytes, *, last: bool) -> None:
         try:
             if last:
-                await self._send({"type": "websocket.close", "code": self.code, "reason": self.reason})
+                await self._send(self._closing())
             else:
                 await self._frames(body)
         except OSError:
             self.gone = True
-
-    def refuse(self, code: str, message: str, close: int = TOO_MANY) -> None:
-        """Send an error, and close."""
-        if not (self.gone or self._ending):
-            self.begin([self.wire.error(code, message)])
-            self.close(close, code)
-
-    def revoke(self) -> None:
-        """Close because the key is no longer valid or its rights have changed."""
-        self.refuse("invalid_api_key", "the key was revoked, or has other rights now", BAD_KEY)
-
-    def close(self, code: int, reason: str) -> None:
-        self.code, self.reason = code, reason
-        self.end()

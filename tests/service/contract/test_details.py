@@ -286,42 +286,51 @@ def test_figures_are_rounded(service: Running, path: str) -> None:
 # ---- MCP ----
 
 CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}
-# body, status, code, part of the message
-MESSAGES: list[tuple[Any, int, int, str]] = [
-    ("{", 400, -32700, "message is not valid JSON"),
-    ([], 400, -32600, "invalid JSON-RPC 2.0 message: expected an object, got an array"),
-    ({}, 400, -32600, "jsonrpc is required"),
-    ([CALL], 400, -32600, "expected an object, got an array"),
-    ({**CALL, "jsonrpc": "1.0"}, 400, -32600, "jsonrpc must be 2.0, got '1.0'"),
-    ({**CALL, "method": 5}, 400, -32600, "method must be a string, got 5"),
-    ({**CALL, "id": {}}, 400, -32600, "id must be a whole number or a string or null, got an object"),
-    ({**CALL, "params": [1]}, 400, -32600, "params must be an object or null, got an array"),
-    (CALL, 200, -32602, "invalid params of tools/call: name is required"),
-    ({**CALL, "params": {"name": 5}}, 200, -32602, "name must be a string, got 5"),
-    (
-        {**CALL, "params": {"name": "kelly", "arguments": []}},
-        200,
-        -32602,
-        "arguments must be an object or null, got an array",
-    ),
-    ({**CALL, "method": "initialize", "params": {}}, 200, -32602, "protocolVersion is required"),
-    ({**CALL, "method": "tools/list", "params": {"cursor": 5}}, 200, -32602, "cursor must be a string or null, got 5"),
+MALFORMED: list[Any] = [
+    "", "{", "\x00", "NaN", "[" * 30_000, '{"id":' + "9" * 5000 + "}", '{"method":"\\ud800"}', None, 5, [], [CALL], {},
+    {"result": 1}, {**CALL, "jsonrpc": "1.0"}, {**CALL, "method": 5}, {**CALL, "params": [1]},
+    {"jsonrpc": "2.0", "method": 5}, {"jsonrpc": "2.0", "id": 1, "error": 5},
 ]  # fmt: skip
+# Well-formed messages, and the codes of their errors
+REFUSED: list[tuple[dict[str, Any], int]] = [
+    (CALL, -32602), ({**CALL, "params": {"name": 5}}, -32602),
+    ({**CALL, "params": {"name": "kelly", "arguments": []}}, -32602),
+    ({**CALL, "params": {"name": "kelly", "_meta": 5}}, -32602), ({**CALL, "method": "initialize"}, -32602),
+    ({**CALL, "method": "tools/list", "params": {"cursor": 5}}, -32602), ({**CALL, "method": "nothing"}, -32601),
+]  # fmt: skip
+VERSIONS = [None, "", "nothing", "2025-11-25", "2026-07-28"]  # of the protocol; each side of 2026 has its own parser
 
 
-@pytest.mark.parametrize(("body", "status", "code", "part"), MESSAGES)
-def test_mcp_errors_are_one_sentence(service: Running, body: Any, status: int, code: int, part: str) -> None:
-    content = body if isinstance(body, str) else json.dumps(body)
+def said(service: Running, message: Any, version: str | None) -> httpx2.Response:
+    content = message if isinstance(message, str) else json.dumps(message)
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    if version is not None:
+        headers["MCP-Protocol-Version"] = version
     with service.client() as client:
-        answer = client.post("/mcp", content=content, headers=headers)
-    assert answer.status_code == status, answer.text
-    error = answer.json()["error"]
-    assert error["code"] == code
-    assert part in error["message"]
-    assert "pydantic" not in answer.text
-    assert "\n" not in error["message"]
-    assert answer.json()["id"] == (7 if status == 200 else None)
+        return client.post("/mcp", content=content, headers=headers)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_malformed_mcp_message_gets_an_error_and_is_no_failure(
+    service: Running, version: str | None, caplog: pytest.LogCaptureFixture
+) -> None:  # fmt: skip
+    begun = service.log_text().count('"failure"')
+    for message in MALFORMED:
+        answer = said(service, message, version)
+        assert 400 <= answer.status_code < 500, (message, answer.text)
+        assert (answer.json()["id"], answer.json()["error"]["code"] < -32000) == (None, True), (message, answer.text)
+    for message, _ in REFUSED:
+        assert said(service, message, version).status_code < 500
+    assert service.log_text().count('"failure"') == begun
+    assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
+
+
+@pytest.mark.parametrize(("message", "code"), REFUSED)
+def test_a_well_formed_mcp_message_gets_its_error_by_its_id(
+    service: Running, message: dict[str, Any], code: int
+) -> None:  # fmt: skip
+    answer = said(service, message, None)
+    assert (answer.status_code, answer.json()["id"], answer.json()["error"]["code"]) == (200, 7, code)
 
 
 def test_mcp_takes_json_only(service: Running) -> None:

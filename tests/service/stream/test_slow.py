@@ -171,6 +171,32 @@ def test_a_reader_with_four_megabytes_pending_is_cut_off_and_resumes(tmp_path: P
             client.close()
 
 
+def test_the_websockets_of_another_server_have_the_same_bounds(tmp_path: Path) -> None:
+    """What counts is what that server has not accepted."""
+    with serving(tmp_path, plain=True, stalled=1000.0) as served:
+        moving = Moving(served)
+        lines = served.hub.lines
+        steady, paused = follow(served, "websocket", "pro"), follow(served, "websocket", "sharp")
+        paused.reading.clear()
+        moving.until(lambda: sum(pending(served, "sharp")) > 2_500_000)
+        moving.checked()
+        assert lines.cuts == 0
+        paused.reading.set()
+        moving.agree(steady, paused)
+        wait_for(lambda: paused.names.count("odds:update") == steady.names.count("odds:update"))
+        paused.reading.clear()
+        moving.until(lambda: lines.cuts)
+        wait_for(lambda: served.node.limits.streams("account-sharp") == 0)
+        assert (lines.cuts, lines.streams) == (1, 2)
+        paused.reading.set()
+        assert paused.ended.wait(PATIENCE_S)
+        again = follow(served, "websocket", "sharp", paused)
+        assert again.resumed
+        moving.agree(steady, again)
+        for client in (steady, again):
+            client.close()
+
+
 @pytest.mark.parametrize("other", ["sse", "websocket"])
 def test_the_largest_reader_of_an_account_with_too_much_pending_is_cut_off(
     tmp_path: Path, kind: str, other: str
@@ -273,6 +299,20 @@ def test_a_reader_that_stops_is_cut_off_and_nobody_else(tmp_path: Path, bounds: 
         line.close()
     # Those who still listened were told that it ends.
     assert all(client.ended.wait(PATIENCE_S) and client.clean for client in good)
+
+
+def test_a_websocket_of_another_server_is_cut_off_if_it_accepts_nothing(tmp_path: Path) -> None:
+    with serving(tmp_path, plain=True, stalled=1.0) as served:
+        moving = Moving(served)
+        slow = follow(served, "websocket", "sharp")
+        slow.reading.clear()
+        moving.until(lambda: served.hub.lines.cuts or any(pending(served, "sharp")))
+        wait_for(lambda: served.hub.lines.cuts == 1)
+        wait_for(lambda: served.node.limits.streams("account-sharp") == 0)
+        served.log.flush()
+        assert '"the client is not reading"' in served.text.getvalue()
+        slow.reading.set()
+        assert slow.ended.wait(PATIENCE_S)
 
 
 UPGRADE = (
