@@ -12,7 +12,6 @@ from starlette.types import Receive, Scope, Send
 
 from oddsengine_service.bodies import body_of
 from oddsengine_service.endpoints import Context, Endpoint
-from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.middleware.access import HEALTH, Access
 from oddsengine_service.middleware.cache import Cache
@@ -31,10 +30,10 @@ class Api:
     """What all endpoints share: access, caches and threads."""
 
     def __init__(
-        self, node: Node, endpoints: Iterable[Endpoint], log: Log, metrics: Metrics, trusted: Iterable[str] = (),
+        self, node: Node, endpoints: Iterable[Endpoint], metrics: Metrics, trusted: Iterable[str] = (),
         authenticate: Authenticate | None = None,
     ) -> None:  # fmt: skip
-        self.node, self.log = node, log
+        self.node = node
         self.authenticate = authenticate
         self.access = Access(node, signed_in=authenticate is not None)
         self.pool, self.outgoing = Pool(), OutgoingPool()
@@ -42,7 +41,7 @@ class Api:
         for endpoint in endpoints:
             self.routes.setdefault(endpoint.path, Methods(self)).endpoints[endpoint.method] = endpoint
         self.cache = Cache(node, self.access, self.pool)
-        self.requests = RequestLog(log, metrics, trusted)
+        self.requests = RequestLog(metrics, trusted)
         self._last_health: CachedResponse | None = None
         self._second = self._computed = 0
 

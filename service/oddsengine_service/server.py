@@ -25,7 +25,7 @@ from oddsengine.history.archive import ArchiveError
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.sources.secrets import Secrets
-from oddsengine_service import bets, demo, keys, recording, records
+from oddsengine_service import bets, demo, keys, log, recording, records
 from oddsengine_service.alerts import Alerts, ShareError
 from oddsengine_service.api import Api
 from oddsengine_service.app import application
@@ -41,7 +41,6 @@ from oddsengine_service.futures import stated_fields
 from oddsengine_service.gauges import Gauges
 from oddsengine_service.limits import Limits, Usage
 from oddsengine_service.lock import lock_folder, note_address
-from oddsengine_service.log import Log
 from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
 from oddsengine_service.mcp.endpoint import Mcp
 from oddsengine_service.memory import share_arenas, trim
@@ -82,10 +81,10 @@ class Service:
     """A node, the application that serves it, and what runs while it is served."""
 
     def __init__(
-        self, node: Node, settings: Settings, environ: Mapping[str, str], log: Log, run: Callable[["Service"], Any],
+        self, node: Node, settings: Settings, environ: Mapping[str, str], run: Callable[["Service"], Any],
         authenticate: Authenticate | None = None,
     ) -> None:  # fmt: skip
-        self.node, self.settings, self.environ, self.log = node, settings, environ, log
+        self.node, self.settings, self.environ = node, settings, environ
         node.on_compile = lambda text: log.event("kernels", message=text)
         self.metrics = Metrics()
         self.metrics.add(Gauges(node))
@@ -94,9 +93,9 @@ class Service:
         self.socket_paths: tuple[str, ...] = PATHS
         self.stream_path = f"{BASE}/stream"
         self.connections = Connections(
-            log, options.connections, options.trusted, stalled=options.stalled, unread=options.unread_bytes
+            options.connections, options.trusted, stalled=options.stalled, unread=options.unread_bytes
         )
-        self.api = Api(node, ENDPOINTS, log, self.metrics, options.trusted, authenticate)
+        self.api = Api(node, ENDPOINTS, self.metrics, options.trusted, authenticate)
         node.splits_token = secret(settings, "service.splits_token_env", environ)
         self._metrics_token = secret(settings, "service.metrics_token_env", environ)
         if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
@@ -151,15 +150,14 @@ class Service:
             await running  # it writes until it ends
         self.node.close()
         self.ends.close()
-        self.log.event("stopped")
-        self.log.close()
+        log.event("stopped")
 
     def restart(self, reason: str) -> None:
         """Discard this node and continue with a new one."""
         if not self.restart_reason and not self.node.closing.is_set():
             self.restart_reason = reason
             self.node.ready, self.node.waits_for = False, reason
-            self.log.event("restarts", reason=reason)
+            log.event("restarts", reason=reason)
             self.exit()
 
     async def _measure_lag(self) -> None:
@@ -188,7 +186,7 @@ class Service:
         """Put the table of fair prices in force when its file changes; each process of a cluster has its own."""
         while self.fair is not None:
             await asyncio.sleep(EVERY_S)
-            await run_in_threadpool(self.fair.check, self.node, self.log)
+            await run_in_threadpool(self.fair.check, self.node)
 
     async def _regularly(self, name: str, every: float, job: Callable[[], Any]) -> None:
         """Run a job every few seconds; an error is in `failures` until the job succeeds."""
@@ -201,7 +199,7 @@ class Service:
                 self.node.report(name, "")
             except Exception as error:
                 if name not in self.node.failures:
-                    self.log.failure(b"-", f"({name})", error)
+                    log.failure(b"-", f"({name})", error)
                 self.node.report(name, f"{type(error).__name__}: {error}")
 
     def _in_share(self, account: str, job: Callable[[], Any], seconds: float) -> Any:
@@ -223,11 +221,11 @@ class Service:
         try:
             self.node.warm()
             if self.node.ready:  # a gateway logs it once it has caught up
-                self.log.event("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
+                log.event("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
             self._run(self)
         except BaseException as error:
             self.node.report("feed", f"{type(error).__name__}: {error}")
-            self.log.failure(b"-", "(start)", error)
+            log.failure(b"-", "(start)", error)
 
     def listen_for_metrics(self) -> None:
         """Serve metrics on a separate port. Raises `ValueError` if the port is not available."""
@@ -245,7 +243,7 @@ class Service:
 
 
 def demonstrate(service: Service) -> None:
-    demo.run_world(service.node, service.log, hazards=service.settings.service.demo_hazards)
+    demo.run_world(service.node, hazards=service.settings.service.demo_hazards)
 
 
 def tick(service: Service) -> None:
@@ -294,10 +292,9 @@ async def _until(node: Node, work: Coroutine[Any, Any, None]) -> None:
 
 
 def build(
-    settings: Settings, environ: Mapping[str, str], *, demonstration: bool, log: Log | None = None,
+    settings: Settings, environ: Mapping[str, str], *, demonstration: bool,
     clock: Clock | None = None, authenticate: Authenticate | None = None,
 ) -> Service:  # fmt: skip
-    log = Log(quiet=settings.service.quiet) if log is None else log
     clock = Clock() if clock is None else clock
     clock.on_fault = lambda text: log.event("clock", message=text)
     follows = settings.scale is not None and settings.scale.role == "gateway"
@@ -315,10 +312,10 @@ def build(
             Engine(fair=fair.table, threads=min(os.cpu_count() or 1, _MOST_SEARCHES)), store, limits,
             demo=demonstration, clock=clock, reference=settings.fair.reference,
         )  # fmt: skip
-        node.on_failure = partial(_log_failure, log)
+        node.on_failure = _log_failure
         member = None
         if settings.scale is not None:
-            member = _member(settings, environ, node, log)
+            member = _member(settings, environ, node)
             stack.callback(member.close)
             run = partial(member.run, feed=run)
         usage.on_failure = partial(node.report, "usage")
@@ -356,7 +353,7 @@ def build(
         if problem := sender.mail_problem():
             raise SettingsError(f"{settings.file}: alerts.mail_env {problem}")
         node.alerts = Alerts(node, node.records, sender, LISTS, clock.time, options.url)
-        service = Service(node, settings, environ, log, run, authenticate)
+        service = Service(node, settings, environ, run, authenticate)
         service.member = member
         service.fair = None if demonstration else fair
         if member is not None:
@@ -365,7 +362,7 @@ def build(
     return service
 
 
-def _member(settings: Settings, environ: Mapping[str, str], node: Node, log: Log) -> "Member":
+def _member(settings: Settings, environ: Mapping[str, str], node: Node) -> "Member":
     """Make the node a member of a cluster; only here is the NATS client imported.
 
     Raises `SettingsError` if the client is not installed, or settings contradict each other.
@@ -380,17 +377,17 @@ def _member(settings: Settings, environ: Mapping[str, str], node: Node, log: Log
         raise SettingsError(
             f"{settings.file}: [scale] needs the package {error.name}; run pip install 'oddsengine[scale]'"
         ) from None
-    return Member(settings, environ, node, log)
+    return Member(settings, environ, node)
 
 
 def _failed(node: Node, name: str, error: Exception | None) -> None:
     node.report(name, "" if error is None else str(error) or type(error).__name__)
 
 
-def _log_failure(log: Log, name: str, failure: str) -> None:
+def _log_failure(name: str, failure: str) -> None:
     """Log that something begins to fail, or works again; `/health` only names it."""
     if failure:
-        log.event("failing", what=name, error=failure)
+        log.event("failing", logging.WARNING, what=name, error=failure)
     else:
         log.event("works again", what=name)
 
@@ -414,10 +411,11 @@ def serve(
         )
     sys.setswitchinterval(_SWITCH)
     began = time.monotonic()
-    while _serve(settings, environ, demonstration=demonstration, announce=announce):
-        announce = lambda _: None  # noqa: E731  announced already
-        time.sleep(max(0.0, began + _AGAIN_S - time.monotonic()))  # whatever ended this node may persist
-        began = time.monotonic()
+    with log.written(quiet=settings.service.quiet):
+        while _serve(settings, environ, demonstration=demonstration, announce=announce):
+            announce = lambda _: None  # noqa: E731  announced already
+            time.sleep(max(0.0, began + _AGAIN_S - time.monotonic()))  # whatever ended this node may persist
+            began = time.monotonic()
 
 
 def _serve(
@@ -432,7 +430,7 @@ def _serve(
         try:
             note_address(settings, f"{at}{BASE}/health")
         except OSError as error:
-            service.log.event("lock", error=f"the address is not noted: {error.strerror or error}")
+            log.event("lock", error=f"the address is not noted: {error.strerror or error}")
         announce(_hello(at, demonstration=demonstration))
 
     server = Server(service, options.host, options.port, listens)
@@ -442,13 +440,11 @@ def _serve(
         except ValueError:
             service.ends.close()
             raise
-    with service.log.forwarded("uvicorn.error"), service.log.forwarded("oddsengine.feeds", "feeds", logging.INFO):
-        try:
-            server.run([_shared(options.host, options.port)] if settings.scale is not None else None)
-        except SystemExit:  # raised by uvicorn
-            server.started = False
+    try:
+        server.run([_shared(options.host, options.port)] if settings.scale is not None else None)
+    except SystemExit:  # raised by uvicorn
+        server.started = False
     if not server.started:
-        service.log.close()
         at = f"{options.host} port {options.port}"
         raise ValueError(f"cannot listen on {at}: it is in use, or not an address of this machine")
     return service.restart_reason
@@ -493,6 +489,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: Any = None) -> None:
         await self._service.stop()
         await super().shutdown(sockets)
+        log.flush()  # the signal that stopped the server is raised again, and may end the process
 
 
 def _is_loopback(host: str) -> bool:

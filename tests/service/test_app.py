@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from support.service_running import PATIENCE_S, Running, running, until
 
-from oddsengine_service import Account, application
+from oddsengine_service import Account, application, log
 from oddsengine_service.settings import SettingsError
 
 
@@ -96,7 +97,7 @@ def account(scope: Any) -> Account | None:
 @pytest.fixture(scope="module")
 def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
     """An application of somebody else with a node below /odds, on a plain uvicorn."""
-    environ = {"ODDSENGINE_DATA_FOLDER": str(tmp_path_factory.mktemp("data")), "ODDSENGINE_SERVICE_QUIET": "true"}
+    environ = {"ODDSENGINE_DATA_FOLDER": str(tmp_path_factory.mktemp("data"))}
     node = application(environ=environ, demo=True, authenticate=account)
 
     @asynccontextmanager
@@ -172,6 +173,29 @@ def test_a_mounted_node_streams(mounted: httpx2.Client) -> None:
                 break
     assert names[0] == "connected"
     assert "snapshot:complete" in names
+
+
+def test_the_records_of_a_mounted_node_go_to_the_handlers_of_its_host(
+    mounted: httpx2.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the levels of the host's loggers."""
+
+    def requests() -> list[tuple[str, str, str]]:
+        found = [record for record in caplog.records if record.name == "oddsengine.requests"]
+        return [(record.levelname, record.getMessage(), vars(record)["facts"]["account"]) for record in found]
+
+    with caplog.at_level(logging.INFO, "oddsengine"):
+        mounted.get("/odds/api/v1/odds?limit=1&secret=word")
+        mounted.get("/odds/api/v1/events/none")
+        until(lambda: len(requests()) == 2, "two records")
+    assert requests() == [("INFO", "GET /odds 200", "ann"), ("INFO", "GET /events/none 404", "ann")]
+    assert "word" not in caplog.text
+    caplog.clear()
+    with caplog.at_level(logging.ERROR, "oddsengine.requests"), caplog.at_level(logging.INFO, "oddsengine"):
+        mounted.get("/odds/api/v1/odds?limit=1")
+        log.event("ready")
+        until(lambda: bool(caplog.records))
+    assert [record.name for record in caplog.records] == ["oddsengine.node"]
 
 
 def test_settings_that_need_a_process_of_their_own(tmp_path: Path) -> None:

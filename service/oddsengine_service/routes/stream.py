@@ -127,7 +127,7 @@ def hub_of(api: "Api") -> StreamHub:
     """The streams of a node, created on first use; only in the event loop."""
     node = api.node
     if node.stream is None:
-        node.stream = StreamHub(node, node.index(node.engine), api.log, **node.stream_settings)
+        node.stream = StreamHub(node, node.index(node.engine), **node.stream_settings)
         node.games.listen(node.stream.games)
     return node.stream
 
