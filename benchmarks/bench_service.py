@@ -33,7 +33,7 @@ from oddsengine.simulate import World
 from oddsengine_service.api import Api, Methods
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.keys import KeyStore, KeyTerms
-from oddsengine_service.log import Log
+from oddsengine_service.log import written
 from oddsengine_service.request import BASE
 from oddsengine_service.server import Server, Service, build
 from oddsengine_service.settings import load
@@ -125,8 +125,8 @@ def served(rows: int) -> None:
     folder = Path(tempfile.mkdtemp())
     environ = {"ODDSENGINE_DATA_FOLDER": str(folder)}
     begun = time.perf_counter()
-    with (folder / "log").open("w") as out:
-        service = build(load(None, environ), environ, demonstration=True, log=Log(out))
+    with (folder / "log").open("w") as out, written(out):
+        service = build(load(None, environ), environ, demonstration=True)
         assert isinstance(service.node.keys, KeyStore)
         terms = KeyTerms("enterprise", rate=MOST_RATE)
         keys = [service.node.keys.create(f"bench{n}", terms).key for n in range(ACCOUNTS)]
@@ -341,8 +341,8 @@ def in_process(number: int = 20_000) -> None:
     """The trivial route without a socket: what is around an endpoint, in microseconds."""
     folder = Path(tempfile.mkdtemp())
     environ = {"ODDSENGINE_DATA_FOLDER": str(folder)}
-    with (folder / "log").open("w") as out:
-        service = build(load(None, environ), environ, demonstration=True, log=Log(out))
+    with (folder / "log").open("w") as out, written(out):
+        service = build(load(None, environ), environ, demonstration=True)
         assert isinstance(service.node.keys, KeyStore)
         key = service.node.keys.create("bench", KeyTerms("enterprise", rate=MOST_RATE)).key.encode()
         trivial = Endpoint("/_trivial", lambda _: {"success": True}, "Nothing", "Health", dict)
@@ -368,7 +368,6 @@ def in_process(number: int = 20_000) -> None:
 
         spent = [uvloop.run(run()) for _ in range(3)]
         service.ends.close()
-        service.log.close()
     sys.stdout.write(f"trivial route without a socket: {min(spent):.1f} us\n")
 
 

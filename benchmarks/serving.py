@@ -1,6 +1,5 @@
 """A node's application without feeds, pages and jobs, and the configuration of its server, for benchmarks."""
 
-import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,7 +9,6 @@ import uvicorn
 from oddsengine_service.api import Api
 from oddsengine_service.app import application
 from oddsengine_service.connections import Connections
-from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.node import Node
 from oddsengine_service.protocol import connecting_to
@@ -27,13 +25,13 @@ class Host:
     socket_paths: tuple[str, ...] = PATHS
     stream_path = f"{BASE}/stream"
 
-    def __init__(self, log: Log) -> None:
-        self.log, self.connections = log, Connections(log, 1 << 20)
+    def __init__(self) -> None:
+        self.connections = Connections(1 << 20)
 
 
 def api_of(node: Node) -> Api:
     """The API of a node, without a log."""
-    return Api(node, ENDPOINTS, Log(io.StringIO(), quiet=True), Metrics())
+    return Api(node, ENDPOINTS, Metrics())
 
 
 def configured(api: Api) -> uvicorn.Config:
@@ -41,7 +39,7 @@ def configured(api: Api) -> uvicorn.Config:
     app = application(api, {}, lifespan=_nothing)
     return uvicorn.Config(
         app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="off", backlog=8192,
-        http=connecting_to(Host(api.log)), ws=SocketProtocol, ws_ping_interval=None, ws_per_message_deflate=False,
+        http=connecting_to(Host()), ws=SocketProtocol, ws_ping_interval=None, ws_per_message_deflate=False,
     )  # fmt: skip
 
 

@@ -126,4 +126,4 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     node = Served(tmp_path_factory.mktemp("served"), **getattr(request.module, "SERVED", {}))
     yield node
     node.stop()
-    assert "failure" not in node.text.getvalue(), node.text.getvalue()
+    assert "failure" not in node.logged.text, node.logged.text

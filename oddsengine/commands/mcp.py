@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 
 from oddsengine.commands.output import service_needed
 from oddsengine.feeds.reading import read_odds
@@ -19,7 +18,7 @@ def mcp_command(arguments: argparse.Namespace) -> None:
         serve_node(arguments.url, api_key(arguments.key_env))
         return
     path = arguments.file or str(SAMPLE_BOARD)
-    serve_file(lambda: read_odds(path, columns=arguments.columns), sys.stderr)
+    serve_file(lambda: read_odds(path, columns=arguments.columns))
 
 
 def api_key(variable: str) -> str:

@@ -12,7 +12,6 @@ from starlette.types import Receive, Scope, Send
 
 from oddsengine_service.bodies import body_of
 from oddsengine_service.endpoints import Context, Endpoint, Targets
-from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.middleware.access import HEALTH, Access
 from oddsengine_service.middleware.cache import Cache
@@ -32,10 +31,10 @@ class Api:
     """What all endpoints share: access, caches and threads."""
 
     def __init__(
-        self, node: Node, endpoints: Iterable[Endpoint], log: Log, metrics: Metrics, trusted: Iterable[str] = (),
+        self, node: Node, endpoints: Iterable[Endpoint], metrics: Metrics, trusted: Iterable[str] = (),
         authenticate: Authenticate | None = None, targets: Targets | None = None,
     ) -> None:  # fmt: skip
-        self.node, self.log = node, log
+        self.node = node
         self.authenticate, self.targets = authenticate, targets
         self.access = Access(node, signed_in=authenticate is not None)
         self.pool, self.outgoing = Pool(), OutgoingPool()
@@ -43,7 +42,7 @@ class Api:
         for endpoint in endpoints:
             self.routes.setdefault(endpoint.path, Methods(self)).endpoints[endpoint.method] = endpoint
         self.cache = Cache(node, self.access, self.pool)
-        self.requests = RequestLog(log, metrics, trusted)
+        self.requests = RequestLog(metrics, trusted)
         self.hub: StreamHub | None = None  # once there was a subscriber
         self._last_health: CachedResponse | None = None
         self._second = self._computed = 0
@@ -52,7 +51,7 @@ class Api:
         """All streams; created on first use, in the event loop."""
         if self.hub is None:
             node = self.node
-            self.hub = StreamHub(node, node.index(node.engine), self.log, **node.stream_settings)
+            self.hub = StreamHub(node, node.index(node.engine), **node.stream_settings)
             node.games.listen(self.hub.games)
         return self.hub
 

@@ -45,7 +45,7 @@ def application(
         middleware=[
             Middleware(Requests, api.requests, api.authenticate),
             *([Middleware(Cors, origins, address)] if origins else []),
-            Middleware(Errors, api.log, address),
+            Middleware(Errors, address),
             Middleware(ResponseCache, api.cache),
         ],
         exception_handlers={404: _no_such_path},

@@ -10,14 +10,15 @@ those that have read nothing for longest first; one always remains. Streams have
 """
 
 import contextlib
+import logging
 import struct
 import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from oddsengine_service import log
 from oddsengine_service.limits import network
-from oddsengine_service.log import Log
 from oddsengine_service.problems import Problem
 
 try:
@@ -48,13 +49,13 @@ class Connections:
     """Counts open connections and unread responses; used only in the event loop."""
 
     def __init__(
-        self, log: Log, each: int = 0, trusted: Iterable[str] = (), files: int = 0,
+        self, each: int = 0, trusted: Iterable[str] = (), files: int = 0,
         clock: Callable[[], float] = time.monotonic, *, stalled: float = STALLED_S, unread: int = UNREAD_BYTES,
     ) -> None:  # fmt: skip
         files = files or _files()
         self.most = max(8, files - files // 8 - _RESERVED)
         self.each = min(each or max(4, self.most // 4), self.most)
-        self._log, self._trusted, self._clock = log, frozenset(trusted), clock
+        self._trusted, self._clock = frozenset(trusted), clock
         self._open: dict[str, int] = {}
         self._total = 0
         self._stalled, self._unread = stalled, unread
@@ -136,7 +137,7 @@ class Connections:
         now = self._clock()
         count, at = self._logged.get(event, (0, -_LOG_S))
         if now - at >= _LOG_S:
-            self._log.event(event, **fields, count=count + 1)
+            log.event(event, logging.WARNING, **fields, count=count + 1)
             count, at = -1, now
         self._logged[event] = count + 1, at
 

@@ -15,8 +15,8 @@ from oddsengine.query import BoardStats
 from oddsengine.simulate import FeedBatch, World
 from oddsengine.simulate.futures import FuturesSeason
 from oddsengine.simulate.splits import EVERY_S, SOURCES, splits
+from oddsengine_service import log
 from oddsengine_service.futures import NodeFutures
-from oddsengine_service.log import Log
 from oddsengine_service.node import Node, StalledError
 from oddsengine_service.splits import Splits
 from oddsengine_service.wire.games import Teams
@@ -87,7 +87,7 @@ def add_splits(store: Splits, board: Engine, now: datetime, *, seed: int = SEED,
     return taken
 
 
-def run_world(node: Node, log: Log, *, seed: int = SEED, events: int = EVENTS, hazards: bool = False) -> None:
+def run_world(node: Node, *, seed: int = SEED, events: int = EVENTS, hazards: bool = False) -> None:
     """Run a simulation in real time until the node closes; a new one starts each week."""
     clock = node.clock
     due, hours = 0.0, SPLITS_H

@@ -22,6 +22,9 @@ def application(
     The node runs within the lifespan of the application. Starlette runs no lifespan of mounted applications, so that
     of yours has to enter it: ``async with node.router.lifespan_context(node): yield``.
 
+    The node logs with the loggers ``oddsengine.node``, ``oddsengine.requests`` and ``oddsengine.feeds``. It adds no
+    handlers and sets no levels.
+
     Parameters
     ----------
     settings

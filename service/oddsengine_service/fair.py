@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 
 from oddsengine import catalog
-from oddsengine_service.log import Log
+from oddsengine_service import log
 from oddsengine_service.node import Node
 from oddsengine_service.settings import Settings, SettingsError
 
@@ -43,7 +43,7 @@ class FairFile:
         self._seen: object = self._stamp()
         self.table = table_in_force(settings)
 
-    def check(self, node: Node, log: Log) -> None:
+    def check(self, node: Node) -> None:
         """Read the file again if it has changed, and put its table in force; one that cannot be used is a failure."""
         stamp = self._stamp()
         if stamp == self._seen and _FAILURE not in node.failures:

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 from httptools import HttpParserInvalidMethodError
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from oddsengine_service import log
 from oddsengine_service.connections import Connections
 from oddsengine_service.cors import METHODS
-from oddsengine_service.log import Log
 from oddsengine_service.middleware.requests import refusal
 from oddsengine_service.problems import Problem, wrong_method
 from oddsengine_service.stream.subscriber import SERVER_SEND
@@ -50,7 +50,6 @@ class Host(Protocol):
     """What a connection knows of the node that it leads to."""
 
     connections: Connections
-    log: Log
     origin: str  # the node's address, if it is known
     socket_paths: tuple[str, ...]  # paths that may be upgraded to a WebSocket
     stream_path: str  # what the paths of streams begin with
@@ -227,7 +226,7 @@ class HttpProtocol(HttpToolsProtocol):
     def _refuse(self, problem: Problem) -> None:
         """Refuse a request that was not parsed, and log it; uvicorn logs malformed ones."""
         if self.refuse(problem):
-            self._host.log.refused(problem.status, problem.message, self._address)
+            log.refused(problem.status, problem.message, self._address)
 
     def refuse(self, problem: Problem) -> bool:
         """Send an error and close; if a response has started, only close. Returns whether the error was sent."""

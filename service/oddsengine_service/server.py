@@ -25,7 +25,7 @@ from oddsengine.history.archive import ArchiveError
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.sources.secrets import Secrets
-from oddsengine_service import bets, demo, keys, recording, records
+from oddsengine_service import bets, demo, keys, log, recording, records
 from oddsengine_service.alerts import Alerts, ShareError
 from oddsengine_service.api import Api
 from oddsengine_service.app import application
@@ -41,7 +41,6 @@ from oddsengine_service.futures import stated_fields
 from oddsengine_service.gauges import Gauges
 from oddsengine_service.limits import Limits, Usage
 from oddsengine_service.lock import lock_folder, note_address
-from oddsengine_service.log import Log
 from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
 from oddsengine_service.mcp.endpoint import Mcp
 from oddsengine_service.memory import share_arenas, trim
@@ -82,21 +81,21 @@ class Service:
     """A node, the application that serves it, and what runs while it is served."""
 
     def __init__(
-        self, node: Node, settings: Settings, environ: Mapping[str, str], log: Log, run: Callable[["Service"], Any],
+        self, node: Node, settings: Settings, environ: Mapping[str, str], run: Callable[["Service"], Any],
         authenticate: Authenticate | None = None, *, sender: Sender, member: "Member | None", fair: FairFile | None,
         ends: contextlib.ExitStack,
     ) -> None:  # fmt: skip
-        self.node, self.settings, self.environ, self.log = node, settings, environ, log
+        self.node, self.settings, self.environ = node, settings, environ
         self.metrics = Metrics()
         options = settings.service
         self.origin = options.url
         self.socket_paths: tuple[str, ...] = PATHS
         self.stream_path = f"{BASE}/stream"
         self.connections = Connections(
-            log, options.connections, options.trusted, stalled=options.stalled, unread=options.unread_bytes
+            options.connections, options.trusted, stalled=options.stalled, unread=options.unread_bytes
         )
         self.alerts = Alerts(node, node.records, sender, LISTS, node.clock.time, self.origin, self._in_share)
-        self.api = Api(node, ENDPOINTS, log, self.metrics, options.trusted, authenticate, self.alerts)
+        self.api = Api(node, ENDPOINTS, self.metrics, options.trusted, authenticate, self.alerts)
         self.metrics.add(Gauges(node, lambda: self.api.hub))
         self._metrics_token = secret(settings, "service.metrics_token_env", environ)
         if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
@@ -152,15 +151,14 @@ class Service:
             await running  # it writes until it ends
         self.node.close()
         self.ends.close()
-        self.log.event("stopped")
-        self.log.close()
+        log.event("stopped")
 
     def restart(self, reason: str) -> None:
         """Discard this node and continue with a new one."""
         if not self.restart_reason and not self.node.closing.is_set():
             self.restart_reason = reason
             self.node.ready, self.node.waits_for = False, reason
-            self.log.event("restarts", reason=reason)
+            log.event("restarts", reason=reason)
             self.exit()
 
     async def _measure_lag(self) -> None:
@@ -189,7 +187,7 @@ class Service:
         """Put the table of fair prices in force when its file changes; each process of a cluster has its own."""
         while self.fair is not None:
             await asyncio.sleep(EVERY_S)
-            await run_in_threadpool(self.fair.check, self.node, self.log)
+            await run_in_threadpool(self.fair.check, self.node)
 
     async def _regularly(self, name: str, every: float, job: Callable[[], Any]) -> None:
         """Run a job every few seconds; an error is in `failures` until the job succeeds."""
@@ -202,7 +200,7 @@ class Service:
                 self.node.report(name, "")
             except Exception as error:
                 if name not in self.node.failures:
-                    self.log.failure(b"-", f"({name})", error)
+                    log.failure(b"-", f"({name})", error)
                 self.node.report(name, f"{type(error).__name__}: {error}")
 
     def _in_share(self, account: str, job: Callable[[], Any], seconds: float) -> Any:
@@ -224,11 +222,11 @@ class Service:
         try:
             self.node.warm()
             if self.node.ready:  # a gateway logs it once it has caught up
-                self.log.event("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
+                log.event("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
             self._run(self)
         except BaseException as error:
             self.node.report("feed", f"{type(error).__name__}: {error}")
-            self.log.failure(b"-", "(start)", error)
+            log.failure(b"-", "(start)", error)
 
     def listen_for_metrics(self) -> None:
         """Serve metrics on a separate port. Raises `ValueError` if the port is not available."""
@@ -246,7 +244,7 @@ class Service:
 
 
 def demonstrate(service: Service) -> None:
-    demo.run_world(service.node, service.log, hazards=service.settings.service.demo_hazards)
+    demo.run_world(service.node, hazards=service.settings.service.demo_hazards)
 
 
 def tick(service: Service) -> None:
@@ -295,10 +293,9 @@ async def _until(node: Node, work: Coroutine[Any, Any, None]) -> None:
 
 
 def build(
-    settings: Settings, environ: Mapping[str, str], *, demonstration: bool, log: Log | None = None,
+    settings: Settings, environ: Mapping[str, str], *, demonstration: bool,
     clock: Clock | None = None, authenticate: Authenticate | None = None,
 ) -> Service:  # fmt: skip
-    log = Log(quiet=settings.service.quiet) if log is None else log
     clock = Clock() if clock is None else clock
     clock.on_fault = lambda text: log.event("clock", message=text)
     follows = settings.scale is not None and settings.scale.role == "gateway"
@@ -310,7 +307,7 @@ def build(
         store = stack.enter_context(contextlib.closing(keys.open_store(settings, demo=demonstration)))
         if store.warning and settings.scale is None and not demonstration:  # else the keys come from the log
             log.event("keys", message=store.warning)
-        failures = Failures(partial(_log_failure, log))
+        failures = Failures(_log_failure)
         usage = Usage(folder / settings.keys.file, clock=clock.time, on_failure=partial(failures.report, "usage"))
         stack.enter_context(contextlib.closing(usage))
         limits = Limits(usage, clock=clock.rough_time, ahead=lambda: clock.ahead)
@@ -329,7 +326,7 @@ def build(
         )  # fmt: skip
         member = None
         if settings.scale is not None:
-            member = _member(settings, environ, node, log)
+            member = _member(settings, environ, node)
             stack.callback(member.close)
             run = partial(member.run, feed=run)
         if settings.data.tape and not demonstration:
@@ -360,13 +357,13 @@ def build(
             raise SettingsError(f"{settings.file}: alerts.mail_env {problem}")
         followed = None if demonstration else fair
         service = Service(
-            node, settings, environ, log, run, authenticate, sender=sender, member=member, fair=followed, ends=stack
+            node, settings, environ, run, authenticate, sender=sender, member=member, fair=followed, ends=stack
         )
         guard.pop_all()  # from here on, it is the service that closes the stack
     return service
 
 
-def _member(settings: Settings, environ: Mapping[str, str], node: Node, log: Log) -> "Member":
+def _member(settings: Settings, environ: Mapping[str, str], node: Node) -> "Member":
     """Make the node a member of a cluster; only here is the NATS client imported.
 
     Raises `SettingsError` if the client is not installed, or settings contradict each other.
@@ -381,13 +378,13 @@ def _member(settings: Settings, environ: Mapping[str, str], node: Node, log: Log
         raise SettingsError(
             f"{settings.file}: [scale] needs the package {error.name}; run pip install 'oddsengine[scale]'"
         ) from None
-    return Member(settings, environ, node, log)
+    return Member(settings, environ, node)
 
 
-def _log_failure(log: Log, name: str, failure: str) -> None:
+def _log_failure(name: str, failure: str) -> None:
     """Log that something begins to fail, or works again; `/health` only names it."""
     if failure:
-        log.event("failing", what=name, error=failure)
+        log.event("failing", logging.WARNING, what=name, error=failure)
     else:
         log.event("works again", what=name)
 
@@ -411,10 +408,11 @@ def serve(
         )
     sys.setswitchinterval(_SWITCH)
     began = time.monotonic()
-    while _serve(settings, environ, demonstration=demonstration, announce=announce):
-        announce = lambda _: None  # noqa: E731  announced already
-        time.sleep(max(0.0, began + _AGAIN_S - time.monotonic()))  # whatever ended this node may persist
-        began = time.monotonic()
+    with log.written(quiet=settings.service.quiet):
+        while _serve(settings, environ, demonstration=demonstration, announce=announce):
+            announce = lambda _: None  # noqa: E731  announced already
+            time.sleep(max(0.0, began + _AGAIN_S - time.monotonic()))  # whatever ended this node may persist
+            began = time.monotonic()
 
 
 def _serve(
@@ -429,7 +427,7 @@ def _serve(
         try:
             note_address(settings, f"{at}{BASE}/health")
         except OSError as error:
-            service.log.event("lock", error=f"the address is not noted: {error.strerror or error}")
+            log.event("lock", error=f"the address is not noted: {error.strerror or error}")
         announce(_hello(at, demonstration=demonstration))
 
     server = Server(service, options.host, options.port, listens)
@@ -439,13 +437,11 @@ def _serve(
         except ValueError:
             service.ends.close()
             raise
-    with service.log.forwarded("uvicorn.error"), service.log.forwarded("oddsengine.feeds", "feeds", logging.INFO):
-        try:
-            server.run([_shared(options.host, options.port)] if settings.scale is not None else None)
-        except SystemExit:  # raised by uvicorn
-            server.started = False
+    try:
+        server.run([_shared(options.host, options.port)] if settings.scale is not None else None)
+    except SystemExit:  # raised by uvicorn
+        server.started = False
     if not server.started:
-        service.log.close()
         at = f"{options.host} port {options.port}"
         raise ValueError(f"cannot listen on {at}: it is in use, or not an address of this machine")
     return service.restart_reason
@@ -490,6 +486,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: Any = None) -> None:
         await self._service.stop()
         await super().shutdown(sockets)
+        log.flush()  # the signal that stopped the server is raised again, and may end the process
 
 
 def _is_loopback(host: str) -> bool:

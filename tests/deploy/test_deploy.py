@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from oddsengine._cache import PREBUILT
 from oddsengine._installation import unsupported
 from oddsengine_service.connections import Connections
 from oddsengine_service.gauges import FIGURES
-from oddsengine_service.log import Log
 from oddsengine_service.settings import load
 
 ROOT = Path(__file__).parents[2]
@@ -262,7 +260,7 @@ def test_the_unit_sets_what_the_settings_have() -> None:
     found = load(None, variables)
     assert found.data.folder == f"/var/lib/{keys['StateDirectory']}".replace("%i", "main")
     assert variables["ODDSENGINE_CACHE"] == f"/var/cache/{keys['CacheDirectory']}"
-    most = Connections(Log(StringIO()), files=int(keys["LimitNOFILE"])).most
+    most = Connections(files=int(keys["LimitNOFILE"])).most
     for file in (PAGE, UNIT):
         assert f" {most // 1000},000 " in file.read_text(), file.name
     (command,) = steps("runuser")

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import logging
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -21,7 +22,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from oddsengine_service import Account, application
+from oddsengine_service import Account, application, log
 from oddsengine_service.settings import SettingsError
 
 
@@ -105,7 +106,7 @@ def account(scope: Any) -> Account | None:
 def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
     """An application of somebody else with a node below /odds, on a plain uvicorn."""
     environ = {
-        "ODDSENGINE_DATA_FOLDER": str(tmp_path_factory.mktemp("data")), "ODDSENGINE_SERVICE_QUIET": "true",
+        "ODDSENGINE_DATA_FOLDER": str(tmp_path_factory.mktemp("data")),
         "ODDSENGINE_SERVICE_ORIGINS": PAGES,
     }  # fmt: skip
     node = application(environ=environ, demo=True, authenticate=account)
@@ -261,6 +262,29 @@ def test_what_a_client_sends_to_a_mounted_node_is_limited(mounted: httpx2.Client
             with pytest.raises(ConnectionClosed):
                 heard(client, "never")
             assert client.close_code == close
+
+
+def test_the_records_of_a_mounted_node_go_to_the_handlers_of_its_host(
+    mounted: httpx2.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the levels of the host's loggers."""
+
+    def requests() -> list[tuple[str, str, str]]:
+        found = [record for record in caplog.records if record.name == "oddsengine.requests"]
+        return [(record.levelname, record.getMessage(), vars(record)["facts"]["account"]) for record in found]
+
+    with caplog.at_level(logging.INFO, "oddsengine"):
+        mounted.get("/odds/api/v1/odds?limit=1&secret=word")
+        mounted.get("/odds/api/v1/events/none")
+        until(lambda: len(requests()) == 2, "two records")
+    assert requests() == [("INFO", "GET /odds 200", "ann"), ("INFO", "GET /events/none 404", "ann")]
+    assert "word" not in caplog.text
+    caplog.clear()
+    with caplog.at_level(logging.ERROR, "oddsengine.requests"), caplog.at_level(logging.INFO, "oddsengine"):
+        mounted.get("/odds/api/v1/odds?limit=1")
+        log.event("ready")
+        until(lambda: bool(caplog.records))
+    assert [record.name for record in caplog.records] == ["oddsengine.node"]
 
 
 def test_settings_that_need_a_process_of_their_own(tmp_path: Path) -> None:

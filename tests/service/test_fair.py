@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import msgspec
 import pytest
 from backtesting.test_audit import LOOKS, history
 from support.handler_calls import NoKeys, ask, found
+from support.logs import logged
 from support.service_running import Running, running, until
 
 import oddsengine as oe
@@ -23,7 +23,6 @@ from oddsengine_cli import main
 from oddsengine_service import server
 from oddsengine_service.endpoints import Answer
 from oddsengine_service.fair import FairFile, table_file, table_in_force
-from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.past import Past
 from oddsengine_service.routes import health as module
@@ -120,20 +119,19 @@ def test_a_named_file_that_is_gone_is_a_failure(tmp_path: Path, monkeypatch: pyt
 def test_a_file_is_read_only_if_it_has_changed(tmp_path: Path) -> None:
     file = table_file(settings(tmp_path))
     file.write_text(OWN)
-    out = StringIO()
-    log, node = Log(out), Node(Engine(), NoKeys(), None, demo=True)  # type: ignore[arg-type]
+    node = Node(Engine(), NoKeys(), None, demo=True)  # type: ignore[arg-type]
     fair = FairFile(settings(tmp_path))
     assert fair.table.name == "mine"
     before = file.stat()
     file.write_text(OWN.replace("mine", "same"))
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))  # of the same size, too
-    fair.check(node, log)
-    assert fair.table.name == "mine"
-    os.utime(file)
-    fair.check(node, log)
+    with logged() as found:
+        fair.check(node)
+        assert fair.table.name == "mine"
+        os.utime(file)
+        fair.check(node)
     assert (fair.table.name, node.engine.fair.name) == ("same", "same")
-    log.flush()
-    assert out.getvalue().count("fair-price table") == 1
+    assert found.text.count("fair-price table") == 1
     node.close()
 
 

@@ -1,11 +1,9 @@
 """Metrics: each opportunity once, streams apart from requests, the process, the event loop, steps and sources."""
 
 import asyncio
-import json
 import time
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +11,12 @@ import httpx2
 import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from support.logs import logged
 from support.service_running import METRICS_TOKEN, PATIENCE_S, Running, until
 
 from oddsengine.live.engine import Engine
 from oddsengine_service.feeds.status import SourceStatus
 from oddsengine_service.gauges import Gauges, source_metrics
-from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.middleware.requests import Errors, RequestLog, Requests
 from oddsengine_service.node import Node
@@ -108,7 +106,7 @@ def test_a_request_that_ends_with_an_error(
     error: BaseException, status: int, failures: list[str], streamed: bool
 ) -> None:
     """It is logged and counted once; a client that is still there gets the error, so a stream has not begun."""
-    sent, out, counts = list[Any](), StringIO(), Metrics()
+    sent, counts = list[Any](), Metrics()
     scope: dict[str, Any] = {
         "type": "http", "method": "GET", "path": "/api/v1/x", "query_string": b"", "headers": [], "client": ("::1", 1)
     }  # fmt: skip
@@ -123,13 +121,13 @@ def test_a_request_that_ends_with_an_error(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    log, began = Log(out), time.perf_counter()
-    call = Requests(Errors(app, log, ""), RequestLog(log, counts))(scope, receive, send)
-    with pytest.raises(asyncio.CancelledError) if isinstance(error, asyncio.CancelledError) else nullcontext():
+    began = time.perf_counter()
+    call = Requests(Errors(app, ""), RequestLog(counts))(scope, receive, send)
+    ends = pytest.raises(asyncio.CancelledError) if isinstance(error, asyncio.CancelledError) else nullcontext()
+    with logged() as found, ends:
         asyncio.run(call)
     most = time.perf_counter() - began
-    log.close()
-    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    lines = found.lines
     assert [line["status"] for line in lines if line["event"] == "request"] == [status]
     assert [line["error"] for line in lines if line["event"] == "failure"] == failures
     assert [message.get("status") for message in sent] == ([] if status == 499 else [status, None])

@@ -9,16 +9,15 @@ import signal
 import socket
 import sys
 import time
-from io import StringIO
 from pathlib import Path
 
 import httpx2
 import pytest
 from support.forking import CLI, DEVNULL, PIPE, python
+from support.logs import logged
 from support.service_running import PATIENCE_S, Running, running, until
 
 from oddsengine_service.connections import Connections
-from oddsengine_service.log import Log
 from oddsengine_service.problems import Problem
 
 
@@ -55,30 +54,27 @@ def test_an_address_has_so_many_connections(tmp_path: Path) -> None:
 
 def test_bounds_of_connections() -> None:
     now = [0.0]
-    out = StringIO()
-    log = Log(out)
-    some = Connections(log, trusted=["10.0.0.1"], files=256, clock=lambda: now[0])
+    some = Connections(trusted=["10.0.0.1"], files=256, clock=lambda: now[0])
     assert (some.most, some.each) == (160, 40)
-    for at in range(40):
-        some.enter(f"2001:db8::{at:x}")
-    for _ in range(30):
+    with logged() as found:
+        for at in range(40):
+            some.enter(f"2001:db8::{at:x}")
+        for _ in range(30):
+            with pytest.raises(Problem) as refused:
+                some.enter("2001:db8::ffff")
+            assert refused.value.status == 429
+        some.enter("2001:db8:1::1")
+        for _ in range(160 - 41):
+            some.enter("10.0.0.1")
         with pytest.raises(Problem) as refused:
-            some.enter("2001:db8::ffff")
-        assert refused.value.status == 429
-    some.enter("2001:db8:1::1")
-    for _ in range(160 - 41):
-        some.enter("10.0.0.1")
-    with pytest.raises(Problem) as refused:
+            some.enter("203.0.113.7")
+        assert refused.value.status == 503
+        now[0] = 11.0
+        with pytest.raises(Problem):
+            some.enter("203.0.113.7")
+        some.leave("10.0.0.1")
         some.enter("203.0.113.7")
-    assert refused.value.status == 503
-    now[0] = 11.0
-    with pytest.raises(Problem):
-        some.enter("203.0.113.7")
-    some.leave("10.0.0.1")
-    some.enter("203.0.113.7")
-    log.close()
-    lines = [json.loads(line) for line in out.getvalue().splitlines()]
-    assert [(line["address"], line["count"]) for line in lines] == [("2001:db8::ffff", 1), ("203.0.113.7", 31)]
+    assert [(line["address"], line["count"]) for line in found.lines] == [("2001:db8::ffff", 1), ("203.0.113.7", 31)]
 
 
 # ---- responses that nobody reads ----

@@ -24,10 +24,10 @@ from oddsengine.sources.retry import Backoff
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import FootballDataSettings, InterfaceSettings, TableSettings, TheOddsApiSettings
 from oddsengine_cli import main
+from oddsengine_service import log
 from oddsengine_service.feeds.hub import Hub, MessageThrottle
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.status import Track
-from oddsengine_service.log import Log
 from oddsengine_service.node import Writer
 from oddsengine_service.settings import SettingsError, load, secret
 
@@ -327,22 +327,20 @@ def test_a_source_that_stays_down_is_one_line_and_strangers_are_named(
 def test_a_log_whose_stream_was_closed_writes_nothing() -> None:
     """Standard error may have been replaced, and closed, before the process ends."""
     out = io.StringIO()
-    log = Log(out)
-    out.close()
-    log.event("too late")
-    log.close()
+    with log.written(out):
+        out.close()
+        log.event("too late")
 
 
 def test_what_fetchers_log_is_json_without_secrets() -> None:
     out, logger = io.StringIO(), logging.getLogger("oddsengine.feeds")
-    log, secrets, level = Log(out), Secrets(["hunter2hunter2"]), logger.level
-    with log.forwarded("oddsengine.feeds", "feeds", logging.INFO), secrets.out_of_logs():
+    secrets, level = Secrets(["hunter2hunter2"]), logger.level
+    with log.written(out), secrets.out_of_logs():
         logger.info("costs %d credits", 3)
         try:
             raise ValueError("hunter2hunter2")
         except ValueError:
             logger.exception("feeds.%s stopped", "a")
-    log.close()
     told, stopped = map(json.loads, out.getvalue().splitlines())
     assert (told["event"], told["level"], told["message"]) == ("feeds", "info", "costs 3 credits")
     assert (stopped["level"], stopped["error"]) == ("error", "feeds.a stopped")

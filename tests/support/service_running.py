@@ -7,7 +7,6 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from io import StringIO
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import httpx2
 from support.contract import FEATURES
 from support.effort import pause
+from support.logs import Logged
 
 from oddsengine.feeds.scores import ScoreReading
 from oddsengine.simulate import FeedBatch, World
@@ -23,7 +23,6 @@ from oddsengine_service import demo
 from oddsengine_service.clock import Clock as NodeClock
 from oddsengine_service.demo import add_splits, apply_batch, teams_of
 from oddsengine_service.limits import Limits
-from oddsengine_service.log import Log
 from oddsengine_service.server import Server, Service, build
 from oddsengine_service.settings import load
 from oddsengine_service.tiers import TIERS
@@ -100,10 +99,9 @@ class Running:
             "ODDSENGINE_SERVICE_SPLITS_TOKEN_ENV": "SPLITS_TOKEN", "SPLITS_TOKEN": SPLITS_TOKEN,
             **{f"ODDSENGINE_SERVICE_{name.upper()}": value for name, value in options.items()}, **(settings or {}),
         }  # fmt: skip
-        self.out = StringIO()
-        self.log = Log(self.out)
+        self.logged = Logged()
         self.clock = Clock()
-        self.service = build(load(None, environ), environ, demonstration=demonstration, log=self.log, clock=driven)
+        self.service = build(load(None, environ), environ, demonstration=demonstration, clock=driven)
         self.node = self.service.node
         if driven is None:
             self.node.limits = Limits(clock=self.clock)
@@ -138,6 +136,7 @@ class Running:
         self._server.should_exit = True
         self._ticks.put(None)
         self._thread.join(PATIENCE_S)
+        self.logged.end()
         assert not self._thread.is_alive()
 
     @property
@@ -149,8 +148,7 @@ class Running:
         return f"{self.origin}/api/v1"
 
     def log_text(self) -> str:
-        self.log.flush()
-        return self.out.getvalue()
+        return self.logged.text
 
     def _heard(self, origin: str) -> None:
         self.origin = origin

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import io
 import itertools
 import json
 import random
@@ -19,6 +18,7 @@ from urllib.parse import urlencode
 import httpx2
 import uvicorn
 from support.effort import pause
+from support.logs import Logged
 
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
@@ -28,7 +28,6 @@ from oddsengine_service.connections import Connections
 from oddsengine_service.keys import KeyStore, KeyTerms
 from oddsengine_service.kinds import KINDS
 from oddsengine_service.limits import Limits
-from oddsengine_service.log import Log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.node import Node
 from oddsengine_service.protocol import connecting_to
@@ -66,10 +65,10 @@ class Host:
     socket_paths: tuple[str, ...] = PATHS
     stream_path = f"{BASE}/stream"
 
-    def __init__(self, node: Node, log: Log) -> None:
-        self.node, self.log = node, log
-        self.api = Api(node, ENDPOINTS, log, Metrics())
-        self.connections = Connections(log)
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.api = Api(node, ENDPOINTS, Metrics())
+        self.connections = Connections()
         self.app = application(self.api, {}, lifespan=self._lifespan, address="https://odds.example.com")
         self.loop: asyncio.AbstractEventLoop | None = None
 
@@ -98,12 +97,11 @@ class Served:
 
     def __init__(self, folder: Path, *, plain: bool = False, **settings: Any) -> None:
         """With `plain`, as in another application: on a uvicorn that knows nothing of the node."""
-        self.text = io.StringIO()
-        self.log = Log(self.text, quiet=True)
+        self.logged = Logged(quiet=True)
         self.keys = KeyStore(folder / "keys.sqlite", folder / "pepper")
         self.engine = Engine()
         self.node = Node(self.engine, self.keys, Limits(), stream_settings={"heartbeat": BEAT_S, **settings})
-        self.app = Host(self.node, self.log)
+        self.app = Host(self.node)
         own: dict[str, Any] = dict(
             http=connecting_to(self.app), ws=SocketProtocol, ws_max_size=MOST_MESSAGE, ws_ping_interval=None,
             ws_per_message_deflate=False,
@@ -150,6 +148,7 @@ class Served:
         self.rest.close()
         self.server.should_exit = True
         self._thread.join(30)
+        self.logged.end()
         assert not self._thread.is_alive()
         self.node.close()
         self.keys.close()

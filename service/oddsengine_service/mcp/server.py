@@ -13,6 +13,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent
 from mcp.types import Tool as Described
 
+from oddsengine_service import log
 from oddsengine_service.api import Api
 from oddsengine_service.endpoints import Endpoint
 from oddsengine_service.mcp.tools import BY_NAME, TOOLS, Tool, answer, described, query, schema
@@ -83,7 +84,7 @@ async def call(api: Api, name: str, arguments: Mapping[str, Any], scope: Mapping
         request.status = problem.status
         raise
     except Exception as error:
-        api.log.failure(request.ident, request.path, error)
+        log.failure(request.ident, request.path, error)
         raise Problem(500, "internal_error", "internal error; the call itself is valid") from None
     finally:
         api.requests.end(request)

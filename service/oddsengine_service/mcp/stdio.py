@@ -14,10 +14,10 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from oddsengine.live.engine import Engine
+from oddsengine_service import log
 from oddsengine_service.api import Api
 from oddsengine_service.keys import DEMO, KeyStore
 from oddsengine_service.limits import Limits
-from oddsengine_service.log import Log
 from oddsengine_service.mcp.server import build
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.node import Node
@@ -27,9 +27,10 @@ from oddsengine_service.routing import ENDPOINTS
 _PATIENCE_S = 30.0
 
 
-def serve_file(read: Callable[[], Any], log: Any) -> None:
+def serve_file(read: Callable[[], Any]) -> None:
     """Serve a table of prices until the client disconnects; `read` returns the table."""
     with ExitStack() as stack:
+        stack.enter_context(log.written(quiet=True))
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="oddsengine-mcp-", ignore_cleanup_errors=True)))
         keys = KeyStore(folder / "keys.sqlite", folder / "pepper", demo=True)
         stack.callback(keys.close)
@@ -38,7 +39,7 @@ def serve_file(read: Callable[[], Any], log: Any) -> None:
         table = read()
         node.warm()
         node.write(node.step, table, table["last_seen_at"].max()).result()
-        interface = Api(node, ENDPOINTS, Log(log, quiet=True), Metrics())
+        interface = Api(node, ENDPOINTS, Metrics())
         asyncio.run(_serve(build(interface, key=f"{DEMO}enterprise".encode())))
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from oddsengine_service.log import Log
+from oddsengine_service import log
 from oddsengine_service.metrics import Metrics
 from oddsengine_service.middleware.cache import Cache
 from oddsengine_service.problems import INTERNAL, Problem, origin_of
@@ -28,8 +28,8 @@ _SECURE: Headers = [  # outside the API
 class RequestLog:
     """Assigns ids to requests, and logs, counts and times them."""
 
-    def __init__(self, log: Log, metrics: Metrics, trusted: Iterable[str] = ()) -> None:
-        self.log, self._metrics = log, metrics
+    def __init__(self, metrics: Metrics, trusted: Iterable[str] = ()) -> None:
+        self._metrics = metrics
         self.trusted = frozenset(trusted)  # proxies whose X-Forwarded-For counts
         stem = hashlib.blake2b(f"{time.time_ns()}".encode(), digest_size=5).hexdigest().encode()
         self._ids = (b"req_%b%08x" % (stem, at) for at in itertools.count(1))
@@ -46,7 +46,7 @@ class RequestLog:
         """Count a request, and log it."""
         spent, route = time.perf_counter() - request.started, request.endpoint.path
         self._metrics.answered(route, request.method, request.status, spent, stream=request.streamed)
-        self.log.request(
+        log.request(
             request.ident, request.method, route, request.path, request.status, spent, request.caller, request.address
         )
 
@@ -87,8 +87,8 @@ class Requests:
 class Errors:
     """Middleware that responds to every error raised behind it; `origin` is the node's address, if it is known."""
 
-    def __init__(self, app: ASGIApp, log: Log, origin: str) -> None:
-        self._app, self._log, self._origin = app, log, origin
+    def __init__(self, app: ASGIApp, origin: str) -> None:
+        self._app, self._origin = app, origin
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -100,12 +100,12 @@ class Errors:
             await self._app(scope, receive, send)
         except Problem as problem:
             if problem.__cause__ is not None:  # an internal error, reported to the caller in one sentence
-                self._log.failure(request.ident, request.path, problem.__cause__)
+                log.failure(request.ident, request.path, problem.__cause__)
             await self._refuse(problem, scope, receive, send)
         except ConnectionError:  # the client has disconnected
             request.status = 499
         except Exception as error:
-            self._log.failure(request.ident, request.path, error)
+            log.failure(request.ident, request.path, error)
             failure = Problem(500, "internal_error", INTERNAL, request_id=request.ident.decode())
             with suppress(RuntimeError):  # the response may have started
                 await self._refuse(failure, scope, receive, send)

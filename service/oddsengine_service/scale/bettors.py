@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from nats.errors import NoRespondersError
 
+from oddsengine_service import log
 from oddsengine_service.endpoints import Answer, Context, Endpoint
 from oddsengine_service.node import Node
 from oddsengine_service.problems import INTERNAL, Problem
@@ -198,7 +199,7 @@ class SharedRecords:
         except Problem as problem:
             reply = WriterReply(problem.status, code=problem.code, message=problem.message, extra=problem.extra)
         except Exception as error:
-            service.log.failure(b"-", "(records)", error)
+            log.failure(b"-", "(records)", error)
             reply = WriterReply(500, code="internal_error", message=INTERNAL)
         with suppress(*TROUBLE):
             await message.respond(_encode(reply))

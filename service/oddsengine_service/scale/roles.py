@@ -21,8 +21,8 @@ from nats.js.errors import APIError
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from oddsengine_service import log
 from oddsengine_service.keys import KeyStore
-from oddsengine_service.log import Log
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.problems import Problem
 from oddsengine_service.scale.bettors import SharedRecords
@@ -52,9 +52,9 @@ _MAX_PAYLOAD = 8_000_000  # recommended max_payload of the servers
 class Member(Collector):
     """One process of a cluster: its link and logs, and the tasks that follow them. `role` is the configured one."""
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str], node: Node, log: Log) -> None:
+    def __init__(self, settings: Settings, environ: Mapping[str, str], node: Node) -> None:
         self.link = LogConnection(settings, environ, lambda event, message: log.event(event, message=message))
-        self.scale, self.node, self._log_event = self.link.scale, node, log.event
+        self.scale, self.node = self.link.scale, node
         self.leads = self.scale.role == "writer"
         self.board, self.past = SharedLog(self.link, "board"), SharedLog(self.link, "records")
         self.follower = Follower(node)
@@ -130,7 +130,7 @@ class Member(Collector):
             node.write(self.follower.drop_views).result()
             node.waits_for = ""
             self._start(self._bettors.lead(self.follower.epoch, service))
-            self._log_event("leads", epoch=self.follower.epoch, step=node.engine.number)
+            log.event("leads", epoch=self.follower.epoch, step=node.engine.number)
             feed(service)
         node.closing.wait()
 
@@ -175,7 +175,7 @@ class Member(Collector):
         """Connect, and start from a snapshot or the first step."""
         await self.link.connect()
         if (most := self.link.client.max_payload) < _MAX_PAYLOAD:
-            self._log_event("max_payload is small", bytes=most, wanted=_MAX_PAYLOAD)
+            log.event("max_payload is small", bytes=most, wanted=_MAX_PAYLOAD)
         if self._keys is not None:
             await self._until_answered(self._keys.attach)
             self._background(self._keys.watch())
@@ -256,7 +256,7 @@ class Member(Collector):
         """A gateway is ready once it has applied the messages that existed at its start."""
         if not self.leads and self.node.waits_for and sequence >= self._target:
             self.node.waits_for, self.node.ready = "", True
-            self._log_event("ready", step=self.node.engine.number, seconds=round(time.time() - self.node.started, 2))
+            log.event("ready", step=self.node.engine.number, seconds=round(time.time() - self.node.started, 2))
 
     async def _watch(self) -> None:
         """Report the state of the log; a disconnected gateway keeps serving its last state for a while."""
@@ -275,7 +275,7 @@ class Member(Collector):
             if self.outbox is not None:
                 stalled = waiting > STALLED_S
                 if stalled and node.ready:
-                    self._log_event("steps not stored", message=node.failures["log"])
+                    log.event("steps not stored", message=node.failures["log"])
                 node.standing_by, node.ready = not stalled, not stalled
                 node.waits_for = "the log takes no steps" if stalled else ""
             elif gone > GONE_S and node.ready:

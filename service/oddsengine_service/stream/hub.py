@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from oddsengine.live.update import Update
 from oddsengine.query import Index, LastChanges, Marks, RowChanges, RowFilter, TermIndex
-from oddsengine_service.log import Log
+from oddsengine_service import log
 from oddsengine_service.node import Node
 from oddsengine_service.pool import Turns
 from oddsengine_service.stream.events import SSE, Wire, forgotten
@@ -91,9 +91,9 @@ class _PendingRead(NamedTuple):
 class StreamHub:
     """All streams of a node; created in the event loop that serves them."""
 
-    def __init__(self, node: Node, index: Index, log: Log, **settings: Any) -> None:
-        self.lines = Subscribers(node, log, **settings)
-        self._node, self._index, self._log = node, index, log
+    def __init__(self, node: Node, index: Index, **settings: Any) -> None:
+        self.lines = Subscribers(node, **settings)
+        self._node, self._index = node, index
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._snapshots = ThreadPoolExecutor(1, thread_name_prefix="stream")
@@ -238,7 +238,7 @@ class StreamHub:
                 if self._patience() == 0.0:
                     self._begin_reads()
             except Exception as error:
-                self._log.failure(b"-", "(stream)", error)
+                log.failure(b"-", "(stream)", error)
                 self._reset()
             del job  # it may refer to a watch
 
@@ -297,9 +297,9 @@ class StreamHub:
             self._update_times.popleft()
         oldest = self._update_times[0][1]
         logs: tuple[deque[Any], ...] = (self._lost, self._removed_games)
-        for log in logs:
-            while log and log[0][0] < oldest:
-                log.popleft()
+        for each in logs:
+            while each and each[0][0] < oldest:
+                each.popleft()
         for group in [*self._opportunities.values()]:
             group.forget(oldest)
             if group.idle is not None and group.idle < now - REPLAY_S - _SLACK_S:
@@ -618,7 +618,7 @@ class StreamHub:
             try:
                 read()
             except Exception as error:
-                self._log.failure(b"-", "(stream)", error)
+                log.failure(b"-", "(stream)", error)
                 self._jobs.put(self._reset)
             del read  # it refers to a watch
 
@@ -673,7 +673,7 @@ class StreamHub:
         try:
             taken = prices.snapshot() if missed is None else prices.replay(missed, exact=exact)
         except Exception as error:
-            self._log.failure(b"-", "(stream)", error)
+            log.failure(b"-", "(stream)", error)
             for subscriber, _ in subscribers:
                 self._post(subscriber.end)
             return True

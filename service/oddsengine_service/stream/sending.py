@@ -2,12 +2,13 @@
 
 import asyncio
 import itertools
+import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from oddsengine_service.log import Log
+from oddsengine_service import log
 from oddsengine_service.node import Node
 from oddsengine_service.stream.events import Wire
 from oddsengine_service.stream.games import GameGroup
@@ -55,10 +56,10 @@ class Subscribers:
     depend on the number of subscribers. Before anything else is sent to a subscriber, it is passed the queued events.
     """
 
-    def __init__(self, node: Node, log: Log, *, heartbeat: float = HEARTBEAT_S, **bounds: Any) -> None:
+    def __init__(self, node: Node, *, heartbeat: float = HEARTBEAT_S, **bounds: Any) -> None:
         self.closed = False
         self.made = self.events = self.cuts = 0
-        self._node, self._log = node, log
+        self._node = node
         self._heartbeat, self._bounds = heartbeat, ReaderLimits(**bounds)
         self._loop = asyncio.get_running_loop()
         self.number = 0  # of the latest update
@@ -374,8 +375,13 @@ class Subscribers:
 
     def _cut(self, subscriber: Subscriber, reason: str) -> None:
         self.cuts += 1
-        self._log.event(
-            "stream cut off", account=subscriber.account, key=subscriber.key, reason=reason, waiting=subscriber.size
+        log.event(
+            "stream cut off",
+            logging.WARNING,
+            account=subscriber.account,
+            key=subscriber.key,
+            reason=reason,
+            waiting=subscriber.size,
         )
 
 

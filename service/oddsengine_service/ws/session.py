@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from oddsengine_service import filters
+from oddsengine_service import filters, log
 from oddsengine_service.api import Api
 from oddsengine_service.cors import Origins
 from oddsengine_service.endpoints import Context, Endpoint, answer_meta
@@ -118,7 +118,7 @@ class Sockets:
             request.status = 499
         except Exception as error:
             request.status = 500
-            self._api.log.failure(request.ident, request.path, error)
+            log.failure(request.ident, request.path, error)
             await _end(send, Problem(500, "internal_error", INTERNAL))
 
     async def _serve(self, request: Request, receive: Any, send: Any) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from oddsengine.sources.settings import FeedSettings
 from oddsengine_service import demo
 from oddsengine_service.feeds.hub import MOST_QUOTES, Hub
 from oddsengine_service.futures import NodeFutures, stated_fields
-from oddsengine_service.log import Log
 from oddsengine_service.node import Node, Writer
 from oddsengine_service.settings import SettingsError, load
 from oddsengine_service.wire.futures import Future, FutureLeg, FutureOdds
@@ -417,7 +415,7 @@ def test_who_takes_part_is_the_operator_s_word(tmp_path: Path) -> None:
 
 def test_the_demo_has_futures_that_move(server: Running) -> None:
     node = Node(Engine(), server.node.keys, server.node.limits, demo=True)
-    playing = threading.Thread(target=demo.run_world, args=(node, Log(StringIO())), kwargs={"events": 2}, daemon=True)
+    playing = threading.Thread(target=demo.run_world, args=(node,), kwargs={"events": 2}, daemon=True)
     playing.start()
     until(lambda: node.engine.number > 0, "the first step")
     node.closing.set()

@@ -1,7 +1,6 @@
 """Events that are queued for all subscribers, those who get theirs at another moment, and those who are cut off."""
 
 import asyncio
-import io
 import math
 import threading
 import time
@@ -12,7 +11,6 @@ import pytest
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.query import RowFilter
-from oddsengine_service.log import Log
 from oddsengine_service.node import Node
 from oddsengine_service.stream import sending
 from oddsengine_service.stream.events import SSE, Resumable, Wire
@@ -47,7 +45,7 @@ def lines_and_group(wire: Wire, **bounds: int) -> tuple[Subscribers, PriceGroup]
     """Lines of a node without a server, and a group."""
     node = Node(Engine(), None, None)  # type: ignore[arg-type]
     group = PriceGroup(RowFilter(), RowForm(), node.index(node.engine), wire)
-    return Subscribers(node, Log(io.StringIO(), quiet=True), **bounds), group
+    return Subscribers(node, **bounds), group
 
 
 def admitted(lines: Subscribers, group: PriceGroup, wire: Wire, client: Client) -> Subscriber:

@@ -14,7 +14,6 @@ from support.service_running import running
 from support.stream_running import PATIENCE_S, Client, Served, heard, moment, price, wait_for
 
 from oddsengine_service.keys import KeyStore, KeyTerms
-from oddsengine_service.log import Log
 from oddsengine_service.server import Server, build
 from oddsengine_service.settings import load
 from oddsengine_service.stream import sse
@@ -66,7 +65,7 @@ def fed(folder: Path, source: Sources) -> Iterator[tuple[int, str]]:
     environ = {f"ODDSENGINE_FEEDS_MINE_{name}": value for name, value in feed.items()}
     environ |= {"ODDSENGINE_DATA_FOLDER": str(folder), "ODDSENGINE_SERVICE_HEARTBEAT": "0.2"}
     environ |= {"ODDSENGINE_SERVICE_STALLED": "7", "ODDSENGINE_SERVICE_SEND_BUFFER": "50000"}
-    service = build(load(None, environ), environ, demonstration=False, log=Log(quiet=True))
+    service = build(load(None, environ), environ, demonstration=False)
     store = service.node.keys
     assert isinstance(store, KeyStore)
     key = store.create("account", KeyTerms("sharp", streaming=True)).key

@@ -23,7 +23,7 @@ def serving(folder: Path, **settings: Any) -> Iterator[Served]:
         yield served
     finally:
         served.stop()
-        assert "failure" not in served.text.getvalue(), served.text.getvalue()
+        assert "failure" not in served.logged.text, served.logged.text
 
 
 LINES = [100.5 + at for at in range(300)]
@@ -158,8 +158,7 @@ def test_a_reader_with_four_megabytes_pending_is_cut_off_and_resumes(tmp_path: P
         moving.until(lambda: lines.cuts)
         wait_for(lambda: served.node.limits.streams("account-sharp") == 0)
         assert (lines.cuts, lines.streams) == (1, 2)
-        served.log.flush()
-        assert '"the client is too slow"' in served.text.getvalue()
+        assert '"the client is too slow"' in served.logged.text
         slow.reading.set()
         assert slow.ended.wait(PATIENCE_S)
         assert not slow.faults
@@ -213,8 +212,7 @@ def test_the_largest_reader_of_an_account_with_too_much_pending_is_cut_off(
         moving.until_cut()
         wait_for(lambda: len(pending(served, "sharp")) == 2)
         assert (lines.cuts, lines.streams) == (1, 4)
-        served.log.flush()
-        assert '"the clients of the account are too slow"' in served.text.getvalue()
+        assert '"the clients of the account are too slow"' in served.logged.text
         for client in (largest, alone, *small):
             client.reading.set()
         assert largest.ended.wait(PATIENCE_S)
@@ -238,8 +236,7 @@ def test_the_largest_reader_of_a_node_with_too_much_pending_is_cut_off(tmp_path:
         moving.until_cut()
         wait_for(lambda: lines.streams == 2)
         assert (len(pending(served, "sharp")), len(pending(served, "pro"))) == (0, 1)
-        served.log.flush()
-        assert '"the clients of the node are too slow"' in served.text.getvalue()
+        assert '"the clients of the node are too slow"' in served.logged.text
         for client in (largest, small):
             client.reading.set()
         moving.agree(small)
@@ -293,9 +290,8 @@ def test_a_reader_that_stops_is_cut_off_and_nobody_else(tmp_path: Path, bounds: 
         served.step(board(3.0), now + timedelta(seconds=60))
         wait_for(lambda: all({row["odds_decimal"] for row in c.odds.values()} == {3.0} for c in good))
         assert not any(client.faults for client in good)
-        served.log.flush()
-        assert '"stream cut off"' in served.text.getvalue()
-        assert served.key("sharp") not in served.text.getvalue()
+        assert '"stream cut off"' in served.logged.text
+        assert served.key("sharp") not in served.logged.text
         line.close()
     # Those who still listened were told that it ends.
     assert all(client.ended.wait(PATIENCE_S) and client.clean for client in good)
@@ -309,8 +305,7 @@ def test_a_websocket_of_another_server_is_cut_off_if_it_accepts_nothing(tmp_path
         moving.until(lambda: served.hub.lines.cuts or any(pending(served, "sharp")))
         wait_for(lambda: served.hub.lines.cuts == 1)
         wait_for(lambda: served.node.limits.streams("account-sharp") == 0)
-        served.log.flush()
-        assert '"the client is not reading"' in served.text.getvalue()
+        assert '"the client is not reading"' in served.logged.text
         slow.reading.set()
         assert slow.ended.wait(PATIENCE_S)
 

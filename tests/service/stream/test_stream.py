@@ -611,12 +611,12 @@ def test_streams_opened_after_a_change_of_their_key_stay(tmp_path: Path, changed
     served.stop()
 
 
-def test_streams_go_on_while_keys_cannot_be_read(tmp_path: Path) -> None:
-    served = Served(tmp_path)
-    with closing(sqlite3.connect(tmp_path / "keys.sqlite", isolation_level=None)) as file:
-        client = Client(served.port, "/stream/odds", served.key("sharp"), event="none")
+def test_streams_go_on_while_keys_cannot_be_read(served: Served, tmp_path: Path) -> None:
+    other = Served(tmp_path)
+    with served.logged.paused(), closing(sqlite3.connect(tmp_path / "keys.sqlite", isolation_level=None)) as file:
+        client = Client(other.port, "/stream/odds", other.key("sharp"), event="none")
         assert client.ready.wait(PATIENCE_S)
-        ask = partial(served.rest.get, "/sports", headers={"X-API-Key": served.key("sharp")})
+        ask = partial(other.rest.get, "/sports", headers={"X-API-Key": other.key("sharp")})
         file.execute("ALTER TABLE facts RENAME TO moved")
         wait_for(lambda: ask().status_code >= 500)
         beats = client.beats
@@ -624,9 +624,9 @@ def test_streams_go_on_while_keys_cannot_be_read(tmp_path: Path) -> None:
         assert not client.ended.is_set()
         file.execute("ALTER TABLE moved RENAME TO facts")
         wait_for(lambda: ask().status_code == 200)
-        served.keys.revoke(served.made["sharp"].record.id)
+        other.keys.revoke(other.made["sharp"].record.id)
         assert client.ended.wait(PATIENCE_S)
-    served.stop()
+    other.stop()
 
 
 def test_a_head_request_opens_nothing(served: Served) -> None:
