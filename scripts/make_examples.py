@@ -113,7 +113,8 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
     by_path = {endpoint.path: endpoint for endpoint in endpoints if endpoint.method == "GET"}
     caller = made.record.caller
     words = {"event": event, "event_id": event, "eventId": event}
-    plain = Context(caller, {}, {}, None, node.engine, node, ())
+    alerts = Alerts(node, node.records, Sender(), {})
+    plain = Context(caller, {}, {}, None, node.engine, node, (), targets=alerts)
     bet = Bet(
         id="0" * 16, placed_at=node.clock.now(), sportsbook="fanduel", selection="Boston Celtics", odds_decimal=2.1,
         stake=50.0,
@@ -126,7 +127,6 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
         bet.id,
         StoredAlert(filter="soccer", id=bet.id, targets=[_TARGET], codes={_TARGET: "1f0c93ab"}),
     )
-    node.alerts = Alerts(node, node.records, Sender(), {})
     (price,) = _answer(by_path["/events/{eventId}/odds"], plain, words)["data"]
     middles = _answer(by_path["/opportunities/middles"], plain, words)["data"]
     (ev,) = _answer(by_path["/opportunities/ev"], plain, words)["data"]
