@@ -30,11 +30,11 @@ import uvloop
 from starlette.routing import Route
 
 from oddsengine.simulate import World
+from oddsengine_service.accounts.keys import KeyStore, KeyTerms
 from oddsengine_service.api import Api, Methods
-from oddsengine_service.endpoints import Endpoint
-from oddsengine_service.keys import KeyStore, KeyTerms
-from oddsengine_service.log import written
-from oddsengine_service.request import BASE
+from oddsengine_service.http.endpoints import Endpoint
+from oddsengine_service.http.request import BASE
+from oddsengine_service.monitoring.log import written
 from oddsengine_service.server import Server, Service, build
 from oddsengine_service.settings import load
 

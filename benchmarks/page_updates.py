@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, StreamingResponse
 from starlette.routing import Route
 
-from oddsengine_service import pages
+from oddsengine_service.http import pages
 
 ROWS, EVERY_S, SHARE = 1000, 0.1, 0.1
 _DRAW = random.Random(7)

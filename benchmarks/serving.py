@@ -8,11 +8,11 @@ import uvicorn
 
 from oddsengine_service.api import Api
 from oddsengine_service.app import application
-from oddsengine_service.connections import Connections
-from oddsengine_service.metrics import Metrics
+from oddsengine_service.http.connections import Connections
+from oddsengine_service.http.protocol import connecting_to
+from oddsengine_service.http.request import BASE
+from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.node import Node
-from oddsengine_service.protocol import connecting_to
-from oddsengine_service.request import BASE
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.ws.protocol import SocketProtocol
 from oddsengine_service.ws.session import PATHS

@@ -18,21 +18,21 @@ import polars as pl
 
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
-from oddsengine_service.alerts import Alerts, StoredAlert
-from oddsengine_service.bets import Bet
+from oddsengine_service.accounts.alerts import Alerts, StoredAlert
+from oddsengine_service.accounts.bets import Bet
+from oddsengine_service.accounts.keys import KeyStore, KeyTerms
+from oddsengine_service.accounts.limits import Limits
+from oddsengine_service.accounts.targets import Sender
 from oddsengine_service.demo import add_futures, add_splits, teams_of
-from oddsengine_service.endpoints import Context, Endpoint
-from oddsengine_service.keys import KeyStore, KeyTerms
-from oddsengine_service.limits import Limits
+from oddsengine_service.history.past import Past
+from oddsengine_service.http.endpoints import Context, Endpoint
+from oddsengine_service.http.params import parse
+from oddsengine_service.http.problems import Problem
+from oddsengine_service.http.site import EXAMPLES
 from oddsengine_service.mcp import local
 from oddsengine_service.mcp.tools import BY_NAME, answer, query
 from oddsengine_service.node import Node
-from oddsengine_service.params import parse
-from oddsengine_service.past import Past
-from oddsengine_service.problems import Problem
 from oddsengine_service.routing import ENDPOINTS
-from oddsengine_service.site import EXAMPLES
-from oddsengine_service.targets import Sender
 from oddsengine_service.wire.filters import Filter
 
 SEED, EVENTS, SECONDS = 7, 6, 20

@@ -65,16 +65,18 @@ AREAS: dict[str, tuple[float, tuple[str, ...]]] = {
             "service/oddsengine_service/wire/*.py",
             "service/oddsengine_service/ws/wire.py",
             "service/oddsengine_service/stream/sse.py",
-            "service/oddsengine_service/params.py",
+            "service/oddsengine_service/http/params.py",
         ),
     ),
     "auth": (
         0.2,
         (
-            "service/oddsengine_service/keys.py",
-            "service/oddsengine_service/limits.py",
-            "service/oddsengine_service/tiers.py",
-            "service/oddsengine_service/middleware/*.py",
+            "service/oddsengine_service/accounts/keys.py",
+            "service/oddsengine_service/accounts/limits.py",
+            "service/oddsengine_service/accounts/tiers.py",
+            "service/oddsengine_service/http/access.py",
+            "service/oddsengine_service/http/cache.py",
+            "service/oddsengine_service/http/middleware.py",
         ),
     ),
 }
@@ -128,15 +130,16 @@ TESTS: dict[str, str] = {
     f"{_SERVICE}/wire/*.py": f"service/wire/columns service/routes/opportunities {_WIRE}",
     f"{_SERVICE}/ws/wire.py": "service/ws/ws service/ws/fuzz",
     f"{_SERVICE}/stream/sse.py": "service/stream/lines service/stream/stream service/stream/moves service/stream/slow",
-    f"{_SERVICE}/params.py": (
+    f"{_SERVICE}/http/params.py": (
         "service/params service/routes/odds service/routes/opportunities service/http service/contract/fuzz "
         "service/stream/stream"
     ),
-    f"{_SERVICE}/keys.py": "service/keys commands/keys service/limits service/http",
-    f"{_SERVICE}/limits.py": "service/limits service/keys service/http",
-    f"{_SERVICE}/tiers.py": "service/limits service/keys service/routes/opportunities service/http",
-    f"{_SERVICE}/middleware/cache.py": "service/cache service/http",
-    f"{_SERVICE}/middleware/*.py": "service/limits service/cache service/metrics service/keys service/http",
+    f"{_SERVICE}/accounts/keys.py": "service/keys commands/keys service/limits service/http",
+    f"{_SERVICE}/accounts/limits.py": "service/limits service/keys service/http",
+    f"{_SERVICE}/accounts/tiers.py": "service/limits service/keys service/routes/opportunities service/http",
+    f"{_SERVICE}/http/cache.py": "service/cache service/http",
+    f"{_SERVICE}/http/access.py": "service/limits service/cache service/keys service/http service/app",
+    f"{_SERVICE}/http/middleware.py": "service/metrics service/app service/cors service/http",
 }
 """Test files of a file, the one most likely to fail first; the first matching pattern counts."""
 

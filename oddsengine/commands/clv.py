@@ -53,7 +53,7 @@ def clv_command(arguments: argparse.Namespace) -> None:
 
 def _service() -> Any:
     with service_needed():
-        from oddsengine_service import closing  # noqa: PLC0415  see the module's docstring
+        from oddsengine_service.history import closing  # noqa: PLC0415  see the module's docstring
     return closing
 
 

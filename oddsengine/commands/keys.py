@@ -14,7 +14,7 @@ from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import echo, service_needed, terminal
 
 if TYPE_CHECKING:
-    from oddsengine_service.keys import CreatedKey, KeyStore, Record
+    from oddsengine_service.accounts.keys import CreatedKey, KeyStore, Record
 
 _LIST = (
     Column("Id"), Column("Account", least=12), Column("Name", drop=3, least=8), Column("Tier"),
@@ -26,7 +26,7 @@ _SHOWN_ONCE = "Store the key now: it cannot be shown again."
 
 def keys_command(arguments: argparse.Namespace) -> None:
     with service_needed():
-        from oddsengine_service import keys  # noqa: PLC0415  see the module's docstring
+        from oddsengine_service.accounts import keys  # noqa: PLC0415  see the module's docstring
         from oddsengine_service.settings import load, make_folder  # noqa: PLC0415
     settings = load(arguments.config, os.environ)
     file = Path(settings.data.folder) / settings.keys.file
@@ -50,7 +50,7 @@ def keys_command(arguments: argparse.Namespace) -> None:
 
 
 def _create(store: "KeyStore", arguments: argparse.Namespace) -> None:
-    from oddsengine_service.keys import KeyTerms  # noqa: PLC0415
+    from oddsengine_service.accounts.keys import KeyTerms  # noqa: PLC0415
 
     terms = KeyTerms(arguments.tier, _features(arguments), arguments.streaming, arguments.rate, arguments.streams)
     _print_created(store.create(arguments.account, terms, arguments.name), arguments)

@@ -10,18 +10,18 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from oddsengine_service.bodies import body_of
-from oddsengine_service.endpoints import Context, Endpoint, Targets
-from oddsengine_service.metrics import Metrics
-from oddsengine_service.middleware.access import HEALTH, Access
-from oddsengine_service.middleware.cache import Cache
-from oddsengine_service.middleware.requests import Authenticate, RequestLog
+from oddsengine_service.http.access import HEALTH, Access
+from oddsengine_service.http.bodies import body_of
+from oddsengine_service.http.cache import Cache
+from oddsengine_service.http.endpoints import Context, Endpoint, Targets
+from oddsengine_service.http.middleware import Authenticate, RequestLog
+from oddsengine_service.http.params import parse
+from oddsengine_service.http.pool import OutgoingPool, Pool
+from oddsengine_service.http.problems import wrong_method
+from oddsengine_service.http.request import Request
+from oddsengine_service.http.responses import CachedResponse
+from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.node import Node
-from oddsengine_service.params import parse
-from oddsengine_service.pool import OutgoingPool, Pool
-from oddsengine_service.problems import wrong_method
-from oddsengine_service.request import Request
-from oddsengine_service.responses import CachedResponse
 from oddsengine_service.stream.hub import StreamHub
 
 HEALTH_RATE = 50  # computed per second; beyond it the last response is reused

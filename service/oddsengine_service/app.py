@@ -12,10 +12,10 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.types import ASGIApp
 
 from oddsengine_service.api import Api
-from oddsengine_service.cors import Cors, Origins
-from oddsengine_service.middleware.requests import Errors, Requests, ResponseCache
-from oddsengine_service.problems import no_such_path
-from oddsengine_service.request import BASE, Request
+from oddsengine_service.http.cors import Cors, Origins
+from oddsengine_service.http.middleware import Errors, Requests, ResponseCache
+from oddsengine_service.http.problems import no_such_path
+from oddsengine_service.http.request import BASE, Request
 from oddsengine_service.routing import ExactRoutes, PathRoute
 from oddsengine_service.ws.session import PATHS, Sockets
 

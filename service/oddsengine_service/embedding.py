@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 
-from oddsengine_service.tiers import Account
+from oddsengine_service.accounts.tiers import Account
 
 
 def application(

@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 
 from oddsengine import catalog
-from oddsengine_service import log
+from oddsengine_service.monitoring import log
 from oddsengine_service.node import Node
 from oddsengine_service.settings import Settings, SettingsError
 

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 from oddsengine import catalog
 from oddsengine.query import LATEST, BoardIds, values
 from oddsengine.tables.timestamps import micros
-from oddsengine_service.params import Param, choices
-from oddsengine_service.problems import invalid, one_of, quoted
+from oddsengine_service.http.params import Param, choices
+from oddsengine_service.http.problems import invalid, one_of, quoted
 
 EASTERN = ZoneInfo("America/New_York")
 DAYS = ("today", "tomorrow", "week")

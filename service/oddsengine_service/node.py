@@ -18,18 +18,18 @@ from oddsengine.live.delayed import DelayedBoard
 from oddsengine.live.engine import Batch, Engine
 from oddsengine.live.update import Update
 from oddsengine.query import StatsCache
+from oddsengine_service.accounts.keys import KeyStore
+from oddsengine_service.accounts.limits import Limits
+from oddsengine_service.accounts.records import Records, RecordWriter
+from oddsengine_service.accounts.tiers import TIERS, Tier
+from oddsengine_service.board.futures import NodeFutures
+from oddsengine_service.board.games import GameBoard
+from oddsengine_service.board.splits import Splits
+from oddsengine_service.board.views import Board, Views
 from oddsengine_service.clock import Clock
 from oddsengine_service.feeds.status import Feeds
-from oddsengine_service.futures import NodeFutures
-from oddsengine_service.games import GameBoard
-from oddsengine_service.keys import KeyStore
-from oddsengine_service.limits import Limits
-from oddsengine_service.metrics import Histogram
-from oddsengine_service.past import Past
-from oddsengine_service.records import Records, RecordWriter
-from oddsengine_service.splits import Splits
-from oddsengine_service.tiers import TIERS, Tier
-from oddsengine_service.views import Board, Views
+from oddsengine_service.history.past import Past
+from oddsengine_service.monitoring.metrics import Histogram
 from oddsengine_service.wire.splits import SplitsGiven
 
 VERSION = "v1"

@@ -6,9 +6,9 @@ from urllib.parse import unquote
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from oddsengine_service.endpoints import Endpoint
+from oddsengine_service.http.endpoints import Endpoint
+from oddsengine_service.http.request import Request
 from oddsengine_service.mcp.endpoint import ENDPOINT as MCP
-from oddsengine_service.request import Request
 from oddsengine_service.routes import (
     account,
     alerts,

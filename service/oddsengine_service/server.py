@@ -25,38 +25,41 @@ from oddsengine.history.archive import ArchiveError
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.sources.secrets import Secrets
-from oddsengine_service import bets, demo, keys, log, recording, records
-from oddsengine_service.alerts import Alerts, ShareError
+from oddsengine_service import demo
+from oddsengine_service.accounts import bets, keys, records
+from oddsengine_service.accounts.alerts import Alerts, ShareError
+from oddsengine_service.accounts.limits import Limits, Usage
+from oddsengine_service.accounts.records import Records
+from oddsengine_service.accounts.targets import Sender
 from oddsengine_service.api import Api
 from oddsengine_service.app import application
-from oddsengine_service.archiving import NodeArchive
+from oddsengine_service.board.futures import stated_fields
 from oddsengine_service.clock import Clock
-from oddsengine_service.connections import CHECK_S, Connections
-from oddsengine_service.cors import Origins
 from oddsengine_service.fair import EVERY_S, FairFile
 from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import quarantine, state_file
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.futures import stated_fields
-from oddsengine_service.gauges import Gauges
-from oddsengine_service.limits import Limits, Usage
+from oddsengine_service.history import recording
+from oddsengine_service.history.archiving import NodeArchive
+from oddsengine_service.history.past import Past
+from oddsengine_service.history.recording import NodeTape
+from oddsengine_service.http.connections import CHECK_S, Connections
+from oddsengine_service.http.cors import Origins
+from oddsengine_service.http.middleware import Authenticate
+from oddsengine_service.http.protocol import connecting_to
+from oddsengine_service.http.request import BASE
+from oddsengine_service.http.site import Site
 from oddsengine_service.lock import lock_folder, note_address
 from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
 from oddsengine_service.mcp.endpoint import Mcp
-from oddsengine_service.memory import share_arenas, trim
-from oddsengine_service.metrics import Listener, Metrics
-from oddsengine_service.middleware.requests import Authenticate
+from oddsengine_service.monitoring import log
+from oddsengine_service.monitoring.gauges import Gauges
+from oddsengine_service.monitoring.memory import share_arenas, trim
+from oddsengine_service.monitoring.metrics import Listener, Metrics
 from oddsengine_service.node import Failures, Node, StalledError
-from oddsengine_service.past import Past
-from oddsengine_service.protocol import connecting_to
-from oddsengine_service.recording import NodeTape
-from oddsengine_service.records import Records
-from oddsengine_service.request import BASE
 from oddsengine_service.routes.filters import LISTS
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.settings import Settings, SettingsError, secret
-from oddsengine_service.site import Site
-from oddsengine_service.targets import Sender
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
 from oddsengine_service.ws.session import PATHS
 

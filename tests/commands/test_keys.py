@@ -14,7 +14,7 @@ import pytest
 from support.forking import CLI, PIPE, python, ran
 
 from oddsengine_cli import main
-from oddsengine_service.keys import KeyStore, KeyTerms
+from oddsengine_service.accounts.keys import KeyStore, KeyTerms
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -83,7 +83,7 @@ def test_from_creation_to_revocation(folder: Path) -> None:
 WATCH = """
 import sys, time
 from pathlib import Path
-from oddsengine_service.keys import KeyStore
+from oddsengine_service.accounts.keys import KeyStore
 folder, key = Path(sys.argv[1]), sys.argv[2]
 store = KeyStore(folder / "keys.sqlite", folder / "keys.pepper")
 last = store.find(key).tier.id

@@ -16,7 +16,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.tape import Tape, TapeWriter
 from oddsengine_cli import main
-from oddsengine_service.archiving import NodeArchive
+from oddsengine_service.history.archiving import NodeArchive
 from oddsengine_service.server import build
 from oddsengine_service.settings import ArchiveSettings, SettingsError, load
 

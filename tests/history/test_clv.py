@@ -28,8 +28,8 @@ from oddsengine.simulate import World
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import TapeWriter
 from oddsengine_cli import main
-from oddsengine_service.closing import FILE, ClosingError, Closings, opened
-from oddsengine_service.past import Past
+from oddsengine_service.history.closing import FILE, ClosingError, Closings, opened
+from oddsengine_service.history.past import Past
 from oddsengine_service.scale.closings import PendingClosings, store
 from oddsengine_service.scale.log import LogMessage
 

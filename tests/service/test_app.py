@@ -22,7 +22,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from oddsengine_service import Account, application, log
+from oddsengine_service import Account, application
+from oddsengine_service.monitoring import log
 from oddsengine_service.settings import SettingsError
 
 

@@ -18,11 +18,11 @@ from support.service_running import Running, running
 
 from oddsengine.feeds.scores import ScoreReading
 from oddsengine.tables.timestamps import micros
-from oddsengine_service import bets as rules
-from oddsengine_service import records as records_module
-from oddsengine_service.keys import KeyStore, KeyTerms
-from oddsengine_service.problems import Problem
-from oddsengine_service.records import FILE, MOST, Records, RecordsError
+from oddsengine_service.accounts import bets as rules
+from oddsengine_service.accounts import records as records_module
+from oddsengine_service.accounts.keys import KeyStore, KeyTerms
+from oddsengine_service.accounts.records import FILE, MOST, Records, RecordsError
+from oddsengine_service.http.problems import Problem
 
 BET = {
     "sportsbook": "fanduel", "selection": "Boston Celtics", "selection_type": "home", "odds_decimal": 2.1,

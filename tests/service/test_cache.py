@@ -23,14 +23,14 @@ from support.service_running import Running, until
 
 from oddsengine.live.engine import Engine
 from oddsengine.query import Index, RowFilter
-from oddsengine_service.endpoints import Answer
-from oddsengine_service.keys import KeyStore, KeyTerms
-from oddsengine_service.middleware.access import Access
-from oddsengine_service.middleware.cache import Cache
-from oddsengine_service.pool import QUICK, Pool, Turns
-from oddsengine_service.problems import Problem
-from oddsengine_service.request import Request
-from oddsengine_service.responses import CachedResponse
+from oddsengine_service.accounts.keys import KeyStore, KeyTerms
+from oddsengine_service.http.access import Access
+from oddsengine_service.http.cache import Cache
+from oddsengine_service.http.endpoints import Answer
+from oddsengine_service.http.pool import QUICK, Pool, Turns
+from oddsengine_service.http.problems import Problem
+from oddsengine_service.http.request import Request
+from oddsengine_service.http.responses import CachedResponse
 from oddsengine_service.wire.odds import RowEncoder, odds
 
 PATHS = (
@@ -204,7 +204,7 @@ def test_requests_to_unknown_paths_are_counted_by_the_key_in_their_headers(runni
 
 
 def test_an_address_has_so_many_invalid_keys_a_minute(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oddsengine_service.middleware.access.FAILED_RATE", 3)
+    monkeypatch.setattr("oddsengine_service.http.access.FAILED_RATE", 3)
     with httpx2.Client(base_url=running.base, timeout=30.0) as client:
         for _ in range(2):
             running.clock.pass_minute()
@@ -227,7 +227,7 @@ def test_what_is_kept_for_a_free_key_is_not_for_nobody(running: Running) -> None
 
 
 def test_an_account_fills_only_its_share_of_the_cache(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oddsengine_service.middleware.cache.BYTES", 200_000)
+    monkeypatch.setattr("oddsengine_service.http.cache.BYTES", 200_000)
     running.advance()
     first = asked(running, "/odds?limit=1", **{"X-API-Key": "demo_sharp"})
     for offset in range(20):
@@ -318,7 +318,7 @@ def test_lists_that_differ_in_limits_are_quick(
         return response
 
     monkeypatch.setattr(pool, "run_here", noted)
-    monkeypatch.setattr("oddsengine_service.pool.QUICK", 1.0)  # on a busy machine, too
+    monkeypatch.setattr("oddsengine_service.http.pool.QUICK", 1.0)  # on a busy machine, too
     for at in range(200):
         assert asked(running, path.format(200 + at))[0] == 200
         if True in made or (not quick and at > 10):
@@ -500,7 +500,7 @@ def test_large_bodies_are_packed_elsewhere(running: Running, monkeypatch: pytest
         return (pack if coding == "gzip" else compressor)(*args, **words)
 
     monkeypatch.setattr(*((gzip, "compress") if coding == "gzip" else (zstandard, "ZstdCompressor")), noted)
-    monkeypatch.setattr("oddsengine_service.responses.LARGE", 4000)
+    monkeypatch.setattr("oddsengine_service.http.responses.LARGE", 4000)
     query = f"/odds?limit=50&offset={11 if coding == 'gzip' else 12}"
     for _ in range(2):
         status, headers, _ = asked(running, query, **{"Accept-Encoding": coding})

@@ -20,9 +20,9 @@ from support.service_running import Running, running, until
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.simulate.world import START
+from oddsengine_service.accounts.limits import Limits
 from oddsengine_service.clock import LASTING_S, OFF_S, SENSIBLE_S, Clock
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.limits import Limits
 from oddsengine_service.node import Writer
 from oddsengine_service.server import demonstrate
 

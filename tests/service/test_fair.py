@@ -21,10 +21,10 @@ from oddsengine.backtesting.formats import read_history
 from oddsengine.live.engine import Engine
 from oddsengine_cli import main
 from oddsengine_service import server
-from oddsengine_service.endpoints import Answer
 from oddsengine_service.fair import FairFile, table_file, table_in_force
+from oddsengine_service.history.past import Past
+from oddsengine_service.http.endpoints import Answer
 from oddsengine_service.node import Node
-from oddsengine_service.past import Past
 from oddsengine_service.routes import health as module
 from oddsengine_service.settings import Settings, SettingsError, load
 

@@ -42,12 +42,12 @@ from support.service_running import (
 
 import oddsengine_cli as cli
 from oddsengine import catalog
-from oddsengine_service.endpoints import Endpoint
-from oddsengine_service.pool import THREADS
+from oddsengine_service.accounts.tiers import TIERS, books_of, required
+from oddsengine_service.http.endpoints import Endpoint
+from oddsengine_service.http.pool import THREADS
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.server import serve
 from oddsengine_service.settings import load
-from oddsengine_service.tiers import TIERS, books_of, required
 
 Json = dict[str, Any]
 
@@ -901,7 +901,7 @@ def test_a_listener_of_metrics_that_is_taken_is_a_sentence(service: Running, tmp
 
 
 def test_demo_keys_exist_only_in_a_demonstration(tmp_path: Path) -> None:
-    from oddsengine_service.keys import open_store
+    from oddsengine_service.accounts.keys import open_store
 
     store = open_store(load(None, {"ODDSENGINE_DATA_FOLDER": str(tmp_path)}), demo=False)
     try:

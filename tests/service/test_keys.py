@@ -25,10 +25,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from oddsengine_service import keys as module
-from oddsengine_service.clock import Clock as NodeClock
-from oddsengine_service.endpoints import Context
-from oddsengine_service.keys import (
+from oddsengine_service.accounts import keys as module
+from oddsengine_service.accounts.keys import (
     FEATURES,
     BeyondError,
     KeysError,
@@ -39,11 +37,13 @@ from oddsengine_service.keys import (
     UnknownKeyError,
     open_store,
 )
-from oddsengine_service.limits import Limits, Usage
-from oddsengine_service.problems import Problem
+from oddsengine_service.accounts.limits import Limits, Usage
+from oddsengine_service.accounts.tiers import TIERS, Caller
+from oddsengine_service.clock import Clock as NodeClock
+from oddsengine_service.http.endpoints import Context
+from oddsengine_service.http.problems import Problem
 from oddsengine_service.routes import account as api
 from oddsengine_service.settings import load
-from oddsengine_service.tiers import TIERS, Caller
 
 DEMOS = [f"demo_{tier}" for tier in TIERS]
 NOON = datetime(2026, 2, 8, 12, tzinfo=UTC)

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oddsengine import catalog
-from oddsengine_service.endpoints import Context
-from oddsengine_service.limits import USAGE_DAYS, Bucket, Limits, Room, Usage, UsageCounts, period
-from oddsengine_service.middleware import access
-from oddsengine_service.problems import Problem
+from oddsengine_service.accounts.limits import USAGE_DAYS, Bucket, Limits, Room, Usage, UsageCounts, period
+from oddsengine_service.accounts.tiers import TIERS, Caller, books_of
+from oddsengine_service.http import access
+from oddsengine_service.http.endpoints import Context
+from oddsengine_service.http.problems import Problem
 from oddsengine_service.routes.odds import books_for
-from oddsengine_service.tiers import TIERS, Caller, books_of
 
 SUNDAY = datetime(2026, 2, 8, 23, 59, 30, tzinfo=UTC)
 

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from oddsengine_service.endpoints import Context, Endpoint
-from oddsengine_service.openapi import document
-from oddsengine_service.request import BASE
+from oddsengine_service.http.endpoints import Context, Endpoint
+from oddsengine_service.http.openapi import document
+from oddsengine_service.http.request import BASE
+from oddsengine_service.http.site import EXAMPLES
 from oddsengine_service.routing import ENDPOINTS
-from oddsengine_service.site import EXAMPLES
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_examples.py"
 STORED: dict[str, Any] = msgspec.json.decode(EXAMPLES.read_bytes())

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from oddsengine_service.mismatch import decoded, mismatch
+from oddsengine_service.http.mismatch import decoded, mismatch
 
 
 class Leg(msgspec.Struct, forbid_unknown_fields=True):

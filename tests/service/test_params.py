@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from oddsengine_service.params import (
+from oddsengine_service.http.params import (
     MOST_QUERY,
     MOST_TEXT,
     MOST_WORDS,
@@ -22,7 +22,7 @@ from oddsengine_service.params import (
     whole,
     words_param,
 )
-from oddsengine_service.problems import Problem
+from oddsengine_service.http.problems import Problem
 
 
 def declared() -> DeclaredParams:

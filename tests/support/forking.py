@@ -29,7 +29,7 @@ PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 _TESTS = Path(__file__).parents[1]
 _IMPORTS = (
     "httpx2", "nats", "oddsengine.commands.cli", "oddsengine_service.server", "oddsengine_service.demo",
-    "oddsengine_service.keys", "oddsengine_service.scale.roles",
+    "oddsengine_service.accounts.keys", "oddsengine_service.scale.roles",
 )  # fmt: skip
 _NUMBER = 8  # bytes
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from oddsengine_service.log import REQUESTS, ROOT, SERVER, JsonFormatter
+from oddsengine_service.monitoring.log import REQUESTS, ROOT, SERVER, JsonFormatter
 
 logging.getLogger(ROOT).setLevel(logging.INFO)
 

@@ -11,7 +11,7 @@ from support.stream_running import DELTA, Served, lasting, wait_for
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from oddsengine_service.request import BASE
+from oddsengine_service.http.request import BASE
 from oddsengine_service.ws.wire import CHANNELS, MOST_FRAME
 
 KINDS = {channel: kind for kind, channel in CHANNELS.items()}

@@ -22,16 +22,16 @@ from support.logs import Logged
 
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
+from oddsengine_service.accounts.keys import KeyStore, KeyTerms
+from oddsengine_service.accounts.limits import Limits
 from oddsengine_service.api import Api
 from oddsengine_service.app import application
-from oddsengine_service.connections import Connections
-from oddsengine_service.keys import KeyStore, KeyTerms
-from oddsengine_service.kinds import KINDS
-from oddsengine_service.limits import Limits
-from oddsengine_service.metrics import Metrics
+from oddsengine_service.board.kinds import KINDS
+from oddsengine_service.http.connections import Connections
+from oddsengine_service.http.protocol import connecting_to
+from oddsengine_service.http.request import BASE
+from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.node import Node
-from oddsengine_service.protocol import connecting_to
-from oddsengine_service.request import BASE
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.stream import sse
 from oddsengine_service.wire.columns import AGES

@@ -10,11 +10,11 @@ from typing import Any, Literal
 import msgspec
 
 from oddsengine_service.api import Api
-from oddsengine_service.cors import Origins
-from oddsengine_service.endpoints import Endpoint, no_answer
-from oddsengine_service.middleware.access import limited
-from oddsengine_service.problems import Problem, quoted, wrong_method
-from oddsengine_service.request import BASE, Request, read_body
+from oddsengine_service.http.access import limited
+from oddsengine_service.http.cors import Origins
+from oddsengine_service.http.endpoints import Endpoint, no_answer
+from oddsengine_service.http.problems import Problem, quoted, wrong_method
+from oddsengine_service.http.request import BASE, Request, read_body
 
 PATHS = (f"{BASE}/mcp", "/mcp")
 MOST_BODY = 64 << 10

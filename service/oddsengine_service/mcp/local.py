@@ -10,9 +10,9 @@ import numpy as np
 from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, devig
 from oddsengine.maths.kelly import kelly
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american, round_american
-from oddsengine_service.endpoints import Context, Endpoint, answer_meta
-from oddsengine_service.params import Param, choice, number, text
-from oddsengine_service.problems import invalid, quoted
+from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta
+from oddsengine_service.http.params import Param, choice, number, text
+from oddsengine_service.http.problems import invalid, quoted
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, filter_of, reading
 from oddsengine_service.routes.opportunities.explain import explained
 from oddsengine_service.stream.moves import RowForm, rows_in

@@ -13,12 +13,12 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent
 from mcp.types import Tool as Described
 
-from oddsengine_service import log
 from oddsengine_service.api import Api
-from oddsengine_service.endpoints import Endpoint
+from oddsengine_service.http.endpoints import Endpoint
+from oddsengine_service.http.problems import Problem, invalid, quoted
+from oddsengine_service.http.request import BASE
 from oddsengine_service.mcp.tools import BY_NAME, TOOLS, Tool, answer, described, query, schema
-from oddsengine_service.problems import Problem, invalid, quoted
-from oddsengine_service.request import BASE
+from oddsengine_service.monitoring import log
 
 _FORWARDED = (b"x-api-key", b"authorization", b"x-forwarded-for", b"host")
 

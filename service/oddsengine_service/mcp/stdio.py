@@ -14,14 +14,14 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from oddsengine.live.engine import Engine
-from oddsengine_service import log
+from oddsengine_service.accounts.keys import DEMO, KeyStore
+from oddsengine_service.accounts.limits import Limits
 from oddsengine_service.api import Api
-from oddsengine_service.keys import DEMO, KeyStore
-from oddsengine_service.limits import Limits
+from oddsengine_service.http.request import BASE
 from oddsengine_service.mcp.server import build
-from oddsengine_service.metrics import Metrics
+from oddsengine_service.monitoring import log
+from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.node import Node
-from oddsengine_service.request import BASE
 from oddsengine_service.routing import ENDPOINTS
 
 _PATIENCE_S = 30.0

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
-from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Endpoint
+from oddsengine_service.http.endpoints import MOST_LIMIT, MOST_OFFSET, Endpoint
+from oddsengine_service.http.params import whole
+from oddsengine_service.http.problems import invalid, quoted
 from oddsengine_service.mcp import local, shapes
 from oddsengine_service.mcp.shapes import Row, Shape
-from oddsengine_service.params import whole
-from oddsengine_service.problems import invalid, quoted
 
 DEFAULT_ROWS, MOST_ROWS = 10, 50
 MOST_BYTES = 32_000  # bytes of one response

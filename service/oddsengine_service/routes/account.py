@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from oddsengine_service.endpoints import Context, Endpoint, data
-from oddsengine_service.keys import (
+from oddsengine_service.accounts.keys import (
     FEATURES,
     MOST_NAME,
     NAME_PATTERN,
@@ -19,9 +18,10 @@ from oddsengine_service.keys import (
     UnfitError,
     UnknownKeyError,
 )
-from oddsengine_service.limits import period
-from oddsengine_service.problems import Problem
-from oddsengine_service.tiers import TIERS
+from oddsengine_service.accounts.limits import period
+from oddsengine_service.accounts.tiers import TIERS
+from oddsengine_service.http.endpoints import Context, Endpoint, data
+from oddsengine_service.http.problems import Problem
 from oddsengine_service.wire.envelopes import Body, Data
 
 _ALL_BOOKS = 999  # stands for all books in responses

@@ -8,12 +8,21 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import UNSET
 
-from oddsengine_service.alerts import Alert, AlertChanges, Confirmation, NewAlert, StoredAlert, edit, shown, store
-from oddsengine_service.endpoints import Context, Endpoint, Targets, data
-from oddsengine_service.problems import Problem, invalid, quoted
-from oddsengine_service.records import changed
+from oddsengine_service.accounts.alerts import (
+    Alert,
+    AlertChanges,
+    Confirmation,
+    NewAlert,
+    StoredAlert,
+    edit,
+    shown,
+    store,
+)
+from oddsengine_service.accounts.records import changed
+from oddsengine_service.accounts.targets import masked
+from oddsengine_service.http.endpoints import Context, Endpoint, Targets, data
+from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.routes.filters import LISTS
-from oddsengine_service.targets import masked
 from oddsengine_service.wire.envelopes import Data, Deleted
 from oddsengine_service.wire.filters import Filter
 

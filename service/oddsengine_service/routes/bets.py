@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from oddsengine_service.bets import (
+from oddsengine_service.accounts.bets import (
     SHARES,
     Bet,
     BetChanges,
@@ -20,11 +20,11 @@ from oddsengine_service.bets import (
     result_of,
     summary,
 )
-from oddsengine_service.downloads import csv_file
-from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
-from oddsengine_service.params import choice
-from oddsengine_service.problems import invalid, quoted
-from oddsengine_service.records import changed
+from oddsengine_service.accounts.records import changed
+from oddsengine_service.http.downloads import csv_file
+from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
+from oddsengine_service.http.params import choice
+from oddsengine_service.http.problems import invalid, quoted
 from oddsengine_service.routes.odds import LIMIT, OFFSET
 from oddsengine_service.wire.envelopes import Counted, Data, Deleted, PageWith
 

@@ -11,13 +11,13 @@ import numpy as np
 from oddsengine.live.update import iso
 from oddsengine.query import BoardStats, values
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
-from oddsengine_service.params import flag
-from oddsengine_service.problems import unknown
+from oddsengine_service.board.views import Bools
+from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
+from oddsengine_service.http.params import flag
+from oddsengine_service.http.problems import unknown
 from oddsengine_service.routes.odds import ADD_SPORTSBOOK, LEAGUE, LIMIT, LIVE, OFFSET, SPORT, SPORTSBOOK, TEAM, Q
 from oddsengine_service.routes.opportunities.lists import selected, states
 from oddsengine_service.routes.reference import own
-from oddsengine_service.views import Bools
 from oddsengine_service.wire.envelopes import Data, Page
 from oddsengine_service.wire.games import Standing, state_of
 from oddsengine_service.wire.reference import Event

@@ -2,8 +2,8 @@
 
 from urllib.parse import parse_qsl
 
-from oddsengine_service.alerts import query_of
-from oddsengine_service.problems import invalid
+from oddsengine_service.accounts.alerts import query_of
+from oddsengine_service.http.problems import invalid
 from oddsengine_service.routes import opportunities
 from oddsengine_service.routes.named import named
 from oddsengine_service.wire.filters import Filter, NewFilter

@@ -17,9 +17,9 @@ from oddsengine.columns import Bools
 from oddsengine.futures import REASONS, Evaluation, FuturesBoard, Sheet, price_id
 from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
-from oddsengine_service.futures import METHOD, NodeFutures
-from oddsengine_service.params import choice, flag, text, words_param
+from oddsengine_service.board.futures import METHOD, NodeFutures
+from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
+from oddsengine_service.http.params import choice, flag, text, words_param
 from oddsengine_service.routes.odds import LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK, books_for
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.futures import Future, FutureArbitrage, FutureLeg, FutureOdds

@@ -5,9 +5,9 @@ from typing import Any
 from oddsengine import catalog
 from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Context, Endpoint, data
-from oddsengine_service.games import Rows
-from oddsengine_service.problems import unknown
+from oddsengine_service.board.games import Rows
+from oddsengine_service.http.endpoints import Context, Endpoint, data
+from oddsengine_service.http.problems import unknown
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIVE, SPORT, index_of
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.games import Standing

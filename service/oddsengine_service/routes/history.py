@@ -24,10 +24,10 @@ from oddsengine.maths.odds import round_american
 from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Context, Endpoint, answer_meta, data, page
-from oddsengine_service.params import choice, number, text, time_param, words_param
-from oddsengine_service.past import Past
-from oddsengine_service.problems import Problem, invalid, unknown
+from oddsengine_service.history.past import Past
+from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
+from oddsengine_service.http.params import choice, number, text, time_param, words_param
+from oddsengine_service.http.problems import Problem, invalid, unknown
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.routes.opportunities.lists import reference
 from oddsengine_service.wire.envelopes import AnswerMeta, DataWith, Moment, Page, Share

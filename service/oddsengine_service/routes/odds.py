@@ -19,8 +19,9 @@ from oddsengine.live.engine import REMEMBERED_S
 from oddsengine.query import CURSOR_PATTERN, MOST_CURSOR, SORTS, BoardReader, Cursor, Index, OddsRows, RowFilter
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
-from oddsengine_service.endpoints import MOST_LIMIT, MOST_OFFSET, Context, Endpoint, answer_meta, page
-from oddsengine_service.params import (
+from oddsengine_service.accounts.tiers import book_above, books_of
+from oddsengine_service.http.endpoints import MOST_LIMIT, MOST_OFFSET, Context, Endpoint, answer_meta, page
+from oddsengine_service.http.params import (
     MOST_TEXT,
     Param,
     choice,
@@ -32,8 +33,7 @@ from oddsengine_service.params import (
     whole,
     words_param,
 )
-from oddsengine_service.problems import invalid, quoted, unknown
-from oddsengine_service.tiers import book_above, books_of
+from oddsengine_service.http.problems import invalid, quoted, unknown
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.odds import (
     BEST,

@@ -13,11 +13,11 @@ from oddsengine.columns import SECOND
 from oddsengine.query import BoardIds
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
-from oddsengine_service.params import text, time_param, whole, words_param
-from oddsengine_service.problems import invalid
+from oddsengine_service.board.splits import KEPT_S
+from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
+from oddsengine_service.http.params import text, time_param, whole, words_param
+from oddsengine_service.http.problems import invalid
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK
-from oddsengine_service.splits import KEPT_S
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import format_time
 from oddsengine_service.wire.splits import SplitsHistory, SplitsPage, SplitsPosted, SplitsStored

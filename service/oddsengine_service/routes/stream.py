@@ -16,13 +16,14 @@ from typing import Any
 
 from oddsengine.query import RowFilter
 from oddsengine_service import filters
+from oddsengine_service.accounts.keys import KeysError, KeyStore
+from oddsengine_service.accounts.tiers import Caller, books_of, feature_above
 from oddsengine_service.api import Api
-from oddsengine_service.endpoints import Context, Endpoint, answer_meta, no_answer
-from oddsengine_service.keys import KeysError, KeyStore
-from oddsengine_service.kinds import KINDS
-from oddsengine_service.params import choices, flag, number, text
-from oddsengine_service.problems import Problem, invalid
-from oddsengine_service.request import Request
+from oddsengine_service.board.kinds import KINDS
+from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, no_answer
+from oddsengine_service.http.params import choices, flag, number, text
+from oddsengine_service.http.problems import Problem, invalid
+from oddsengine_service.http.request import Request
 from oddsengine_service.routes.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
 from oddsengine_service.stream.events import SSE, Resumable, Wire
 from oddsengine_service.stream.hub import Subscription
@@ -30,7 +31,6 @@ from oddsengine_service.stream.moves import RowForm
 from oddsengine_service.stream.opportunities import OpportunityFilter
 from oddsengine_service.stream.sse import frame
 from oddsengine_service.stream.subscriber import server_send
-from oddsengine_service.tiers import Caller, books_of, feature_above
 
 CHANNELS = ("odds", "opportunities", "gamestate", "all")
 _HEADERS = [

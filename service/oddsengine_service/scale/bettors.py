@@ -16,15 +16,15 @@ from typing import Any
 import msgspec
 from nats.errors import NoRespondersError
 
-from oddsengine_service import log
-from oddsengine_service.endpoints import Answer, Context, Endpoint
+from oddsengine_service.accounts.records import RecordChange
+from oddsengine_service.accounts.tiers import TIERS, Caller
+from oddsengine_service.http.endpoints import Answer, Context, Endpoint
+from oddsengine_service.http.problems import INTERNAL, Problem
+from oddsengine_service.monitoring import log
 from oddsengine_service.node import Node
-from oddsengine_service.problems import INTERNAL, Problem
-from oddsengine_service.records import RecordChange
 from oddsengine_service.scale.link import TROUBLE, LogConnection
 from oddsengine_service.scale.log import LogMessage, LostError, RefusedError, SharedLog, UnstoredError
 from oddsengine_service.server import Service
-from oddsengine_service.tiers import TIERS, Caller
 
 _ASK_S = 15.0  # a test message to slow targets takes ten seconds
 _STORE_S = 5.0

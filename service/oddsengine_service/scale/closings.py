@@ -13,7 +13,7 @@ import polars as pl
 import zstandard
 
 from oddsengine.history.closing import Bets, Close
-from oddsengine_service.closing import Closings
+from oddsengine_service.history.closing import Closings
 from oddsengine_service.scale.log import LogMessage, SharedLog
 from oddsengine_service.scale.outbox import PendingItems
 

@@ -21,10 +21,10 @@ from nats.js.errors import APIError
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from oddsengine_service import log
-from oddsengine_service.keys import KeyStore
+from oddsengine_service.accounts.keys import KeyStore
+from oddsengine_service.http.problems import Problem
+from oddsengine_service.monitoring import log
 from oddsengine_service.node import VERSION, Node
-from oddsengine_service.problems import Problem
 from oddsengine_service.scale.bettors import SharedRecords
 from oddsengine_service.scale.closings import PendingClosings, stored
 from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, Snapshot, closed, fits, opened

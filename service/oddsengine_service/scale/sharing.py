@@ -19,8 +19,8 @@ from nats.js.api import ConsumerConfig, DeliverPolicy, KeyValueConfig, StorageTy
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
-from oddsengine_service.keys import KeysError, KeyStore, StoreError, open_store
-from oddsengine_service.limits import USAGE_DAYS, WINDOW_S, AccountDay, Limits, Usage
+from oddsengine_service.accounts.keys import KeysError, KeyStore, StoreError, open_store
+from oddsengine_service.accounts.limits import USAGE_DAYS, WINDOW_S, AccountDay, Limits, Usage
 from oddsengine_service.scale.link import TROUBLE, LogConnection
 from oddsengine_service.scale.log import bucket_of
 from oddsengine_service.settings import Settings

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from oddsengine.query import values
+from oddsengine_service.board.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, step
 from oddsengine_service.filters import in_place
-from oddsengine_service.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, step
 from oddsengine_service.stream.events import SSE, Wire
 from oddsengine_service.stream.moves import RowForm
 from oddsengine_service.stream.watch import Opportunity, OpportunityId, Watch

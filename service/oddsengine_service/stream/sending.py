@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from oddsengine_service import log
+from oddsengine_service.monitoring import log
 from oddsengine_service.node import Node
 from oddsengine_service.stream.events import Wire
 from oddsengine_service.stream.games import GameGroup

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from oddsengine_service.connections import unsent
+from oddsengine_service.http.connections import unsent
 from oddsengine_service.stream.events import Wire
 
 try:

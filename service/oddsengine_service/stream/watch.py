@@ -21,7 +21,7 @@ import polars as pl
 from oddsengine import View
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
-from oddsengine_service.kinds import KINDS
+from oddsengine_service.board.kinds import KINDS
 
 OpportunityId = int  # id of an opportunity as the engine has it
 

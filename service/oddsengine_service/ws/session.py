@@ -13,21 +13,22 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from oddsengine_service import filters, log
+from oddsengine_service import filters
+from oddsengine_service.accounts.limits import Bucket
+from oddsengine_service.accounts.tiers import Caller, books_of, feature_above
 from oddsengine_service.api import Api
-from oddsengine_service.cors import Origins
-from oddsengine_service.endpoints import Context, Endpoint, answer_meta
-from oddsengine_service.limits import Bucket
-from oddsengine_service.middleware.requests import refusal
-from oddsengine_service.mismatch import decoded, mismatch
-from oddsengine_service.params import MOST_FIELDS, MOST_TEXT, Param, choices, flag, text, whole
-from oddsengine_service.problems import INTERNAL, Problem, invalid, origin_of, quoted
-from oddsengine_service.request import BASE, Request
+from oddsengine_service.http.cors import Origins
+from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta
+from oddsengine_service.http.middleware import refusal
+from oddsengine_service.http.mismatch import decoded, mismatch
+from oddsengine_service.http.params import MOST_FIELDS, MOST_TEXT, Param, choices, flag, text, whole
+from oddsengine_service.http.problems import INTERNAL, Problem, invalid, origin_of, quoted
+from oddsengine_service.http.request import BASE, Request
+from oddsengine_service.monitoring import log
 from oddsengine_service.routes.odds import EVENT, LEAGUE, MARKET, MAX_ODDS, MIN_ODDS, SPORT, SPORTSBOOK
 from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, Permit, slot, unknown_ids, wants_of
 from oddsengine_service.stream.hub import Subscription
 from oddsengine_service.stream.subscriber import server_send
-from oddsengine_service.tiers import Caller, books_of, feature_above
 from oddsengine_service.ws.protocol import MOST_MESSAGE
 from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_LARGE, TOO_MANY, Socket, kind_for
 from oddsengine_service.ws.wire import WS, message

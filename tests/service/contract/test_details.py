@@ -11,7 +11,7 @@ from support.service_running import PATIENCE_S, Running, running
 from websockets.sync.client import connect
 
 from oddsengine import catalog
-from oddsengine_service.cors import METHODS
+from oddsengine_service.http.cors import METHODS
 from oddsengine_service.routes import history
 
 Json = dict[str, Any]

@@ -34,8 +34,8 @@ from schemathesis.core.failures import FailureGroup
 from support.effort import less, some
 from support.service_running import PATIENCE_S, TIER_IDS, Running, until
 
-from oddsengine_service.protocol import MOST_HEAD
-from oddsengine_service.tiers import TIERS, Tier
+from oddsengine_service.accounts.tiers import TIERS, Tier
+from oddsengine_service.http.protocol import MOST_HEAD
 
 CHECKS = [
     not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance,
@@ -438,7 +438,7 @@ def test_requests_in_a_row_and_junk_behind_them(service: Running) -> None:
 
 
 def test_a_body_that_does_not_come_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oddsengine_service.request.BODY_S", 0.5)
+    monkeypatch.setattr("oddsengine_service.http.request.BODY_S", 0.5)
     with socket.create_connection(("127.0.0.1", service.port), CALM_S) as one:
         one.sendall(posted(b'{"event_ids', length=100))
         got = b""
@@ -449,7 +449,7 @@ def test_a_body_that_does_not_come_is_given_up(service: Running, monkeypatch: py
 
 
 def test_a_head_that_does_not_come_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oddsengine_service.protocol.HEAD_S", 0.5)
+    monkeypatch.setattr("oddsengine_service.http.protocol.HEAD_S", 0.5)
     for sent in (b"", b"GET /api/v1/odds HT", b"GET /api/v1/odds HTTP/1.1\r\nhost: x\r\n"):
         got = exchanged(service, sent)
         assert got.startswith(b"HTTP/1.1 408 "), sent
@@ -490,7 +490,7 @@ def test_what_does_not_end_is_cut_off_and_not_kept(service: Running, begin: byte
 
 def test_a_body_that_nobody_waits_for_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Now and then a byte of it does not hold a connection. It was answered, so it is not logged as refused."""
-    monkeypatch.setattr("oddsengine_service.protocol.HEAD_S", 0.5)
+    monkeypatch.setattr("oddsengine_service.http.protocol.HEAD_S", 0.5)
     refused = service.log_text().count('"event":"refused"')
     for begin in (head("/sports", "content-length: 1000", close=False), head("/sports", CHUNKS, close=False)):
         with socket.create_connection(("127.0.0.1", service.port), CALM_S) as one:

@@ -15,7 +15,7 @@ import httpx2
 import pytest
 from support.service_running import PATIENCE_S, TIER_IDS, Running, running
 
-from oddsengine_service.keys import KeyStore, KeyTerms, StoreError
+from oddsengine_service.accounts.keys import KeyStore, KeyTerms, StoreError
 
 MISSING_KEY = "API key required: send it as X-API-Key or Authorization: Bearer"
 BASIC = "Basic " + base64.b64encode(b"reader:of-the-proxy").decode()
@@ -198,7 +198,7 @@ def test_a_full_disk(small_disk: Path) -> None:
 
 def test_a_database_that_somebody_else_has_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writing waits, and is refused with a sentence; reading goes on."""
-    monkeypatch.setattr("oddsengine_service.keys.WAIT_S", 0.5)
+    monkeypatch.setattr("oddsengine_service.accounts.keys.WAIT_S", 0.5)
     with running(tmp_path, events=2) as server, server.client("pro") as client:
         key = client.post("/account/keys", json={"name": "mine"}).json()["data"]["key"]
         other = sqlite3.connect(tmp_path / "keys.sqlite", isolation_level=None)

@@ -24,8 +24,8 @@ from oddsengine.sources.credits import Target, nearness, plan
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import InterfaceSettings, TheOddsApiSettings
 from oddsengine.sources.the_odds_api import TheOddsApiSource
+from oddsengine_service.board.games import GameBoard
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.games import GameBoard
 from oddsengine_service.node import Writer
 
 NBA = "basketball_nba"

@@ -29,8 +29,8 @@ from service.test_alerts import Hook, hooked
 from support.service_running import Running, running, until
 
 from oddsengine import catalog
-from oddsengine_service import pages
-from oddsengine_service.keys import KeyStore, KeyTerms
+from oddsengine_service.accounts.keys import KeyStore, KeyTerms
+from oddsengine_service.http import pages
 
 KEY = "demo_enterprise"
 PATIENCE_MS = 20_000

@@ -13,10 +13,10 @@ from support.handler_calls import answer, found, node, world
 import oddsengine_service.routes.splits as module
 from oddsengine.live.engine import Engine
 from oddsengine.simulate.splits import SOURCES
+from oddsengine_service.board.splits import EVERY_S, KEPT_S, Splits
 from oddsengine_service.demo import add_splits
+from oddsengine_service.http.problems import Problem
 from oddsengine_service.node import Node
-from oddsengine_service.problems import Problem
-from oddsengine_service.splits import EVERY_S, KEPT_S, Splits
 from oddsengine_service.wire.splits import SplitsGiven
 
 SPLITS, HISTORY = found(module.endpoints, "/splits"), found(module.endpoints, "/splits/history")

@@ -16,9 +16,9 @@ from support.nats_running import Servers, servers, wait_for
 from support.scale_running import CLIENT, Process, run
 
 from oddsengine.live.engine import Engine
+from oddsengine_service.accounts.records import RecordChange, Records
+from oddsengine_service.http.problems import Problem
 from oddsengine_service.node import Node
-from oddsengine_service.problems import Problem
-from oddsengine_service.records import RecordChange, Records
 from oddsengine_service.routes.marks import Mark
 from oddsengine_service.scale import bettors
 from oddsengine_service.scale.bettors import SharedRecords

@@ -16,10 +16,10 @@ from support.nats_running import Servers, servers, wait_for
 from oddsengine.feeds import Game, Payload
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine_service.closing import Closings
 from oddsengine_service.feeds.hub import Hub
+from oddsengine_service.history.closing import Closings
+from oddsengine_service.history.past import Past
 from oddsengine_service.node import Node
-from oddsengine_service.past import Past
 from oddsengine_service.scale import log as log_module
 from oddsengine_service.scale.closings import PendingClosings, stored
 from oddsengine_service.scale.follower import Follower, opened

@@ -17,8 +17,8 @@ from service.scale.test_log import link_to
 from support.nats_running import Servers, servers, wait_for
 
 from oddsengine_cli import main
-from oddsengine_service.keys import KeysError, KeyStore, KeyTerms, StoreError
-from oddsengine_service.limits import Limits, Usage, UsageCounts
+from oddsengine_service.accounts.keys import KeysError, KeyStore, KeyTerms, StoreError
+from oddsengine_service.accounts.limits import Limits, Usage, UsageCounts
 from oddsengine_service.scale.link import LogConnection
 from oddsengine_service.scale.sharing import SharedCounts, SharedKeys, SharedUsage
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from support.stream_running import PATIENCE_S, Chunks, Client, Served, heard, moment, price, wait_for
 
-from oddsengine_service.keys import KeyTerms
-from oddsengine_service.request import BASE
+from oddsengine_service.accounts.keys import KeyTerms
+from oddsengine_service.http.request import BASE
 
 HOLDS = 1 << 16  # bytes that a proxy gathers before it passes them on
 

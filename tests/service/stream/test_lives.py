@@ -13,7 +13,7 @@ import pytest
 from support.service_running import running
 from support.stream_running import PATIENCE_S, Client, Served, heard, moment, price, wait_for
 
-from oddsengine_service.keys import KeyStore, KeyTerms
+from oddsengine_service.accounts.keys import KeyStore, KeyTerms
 from oddsengine_service.server import Server, build
 from oddsengine_service.settings import load
 from oddsengine_service.stream import sse

@@ -13,7 +13,7 @@ import pytest
 from support.socket_running import SocketClient
 from support.stream_running import PATIENCE_S, Client, Served, heard, lasting, moment, price, total, wait_for
 
-from oddsengine_service.request import BASE
+from oddsengine_service.http.request import BASE
 
 
 @contextmanager

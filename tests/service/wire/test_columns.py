@@ -19,7 +19,7 @@ from support.stream_running import without_ages
 from oddsengine import catalog
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.query import values
-from oddsengine_service.kinds import KINDS
+from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.wire.columns import AGES, american_of, steady
 from oddsengine_service.wire.envelopes import GameState
 from oddsengine_service.wire.numbers import american, americans, exact, format_time, rounded

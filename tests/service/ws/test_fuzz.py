@@ -12,7 +12,7 @@ from support.socket_running import SocketClient, told
 from support.stream_running import PATIENCE_S, Served, moment, price, wait_for
 from websockets.exceptions import ConnectionClosed
 
-from oddsengine_service.request import BASE
+from oddsengine_service.http.request import BASE
 
 EXAMPLES = 30
 CHANNELS = st.lists(st.sampled_from(["odds", "ev", "arbitrage", "middles", "low_hold", "news", ""]), max_size=4)

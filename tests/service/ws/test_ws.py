@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
-from oddsengine_service.request import BASE
+from oddsengine_service.http.request import BASE
 from oddsengine_service.ws import session
 from oddsengine_service.ws.wire import MOST_OPPORTUNITIES, MOST_ROWS, Messages, chunks
 

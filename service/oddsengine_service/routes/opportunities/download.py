@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from oddsengine_service.downloads import csv_file
-from oddsengine_service.endpoints import Answer
+from oddsengine_service.http.downloads import csv_file
+from oddsengine_service.http.endpoints import Answer
 
 _HEADER = ("event", "sport", "market", "line", "profit%", "implied_total", "book1", "selection1", "odds1", "stake1%",
            "book2", "selection2", "odds2", "stake2%", "is_live", "is_alternate_line", "possibly_stale", "warnings",

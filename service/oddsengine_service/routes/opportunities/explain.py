@@ -13,12 +13,12 @@ from oddsengine.live.update import hexadecimal
 from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, devig
 from oddsengine.maths.odds import decimal_to_american, round_american
 from oddsengine.tables.timestamps import micros, timestamps
-from oddsengine_service.endpoints import Context, Endpoint, data
-from oddsengine_service.params import choice, text
-from oddsengine_service.problems import Problem, quoted
+from oddsengine_service.accounts.tiers import books_of, feature_above
+from oddsengine_service.http.endpoints import Context, Endpoint, data
+from oddsengine_service.http.params import choice, text
+from oddsengine_service.http.problems import Problem, quoted
 from oddsengine_service.routes.odds import SPORTSBOOK, books_for
 from oddsengine_service.routes.opportunities.lists import TAG, reference
-from oddsengine_service.tiers import books_of, feature_above
 from oddsengine_service.wire.envelopes import Data
 
 MOST_PRICES, MOST_POINTS = 40, 500

@@ -12,8 +12,8 @@ from oddsengine.columns import NO_TIME, Floats, Longs
 from oddsengine.query import values
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
-from oddsengine_service.kinds import EPSILON, OpportunityKind
-from oddsengine_service.views import Bools, OpportunityTable
+from oddsengine_service.board.kinds import EPSILON, OpportunityKind
+from oddsengine_service.board.views import Bools, OpportunityTable
 from oddsengine_service.wire.numbers import american
 
 _MEANINGS: tuple[tuple[str, tuple[str, ...], Callable[[Any, Any], list[bool]]], ...] = (

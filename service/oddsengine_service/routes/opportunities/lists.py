@@ -12,15 +12,15 @@ from oddsengine.columns import Floats, Longs
 from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS
 from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
-from oddsengine_service.endpoints import Context, Endpoint, answer_meta, page
-from oddsengine_service.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, OpportunityKind, step
-from oddsengine_service.params import Param, choice, flag, number, text, words_param
+from oddsengine_service.accounts.tiers import book_above, books_of
+from oddsengine_service.board.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, OpportunityKind, step
+from oddsengine_service.board.views import Bools, OpenRows, OpportunityTable
+from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
+from oddsengine_service.http.params import Param, choice, flag, number, text, words_param
 from oddsengine_service.routes import odds
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.routes.opportunities.download import download
 from oddsengine_service.routes.opportunities.filters import matching, ordered
-from oddsengine_service.tiers import book_above, books_of
-from oddsengine_service.views import Bools, OpenRows, OpportunityTable
 from oddsengine_service.wire.games import Standing, state_of
 from oddsengine_service.wire.numbers import exact, format_time
 from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHoldPage, MiddlePage, decorated

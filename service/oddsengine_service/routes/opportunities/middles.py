@@ -5,9 +5,10 @@ from typing import Any
 
 from oddsengine import catalog
 from oddsengine.columns import Longs
-from oddsengine_service.endpoints import Context, Endpoint, data
+from oddsengine_service.board.views import OpportunityTable
 from oddsengine_service.filters import STATE
-from oddsengine_service.problems import invalid, quoted, unknown
+from oddsengine_service.http.endpoints import Context, Endpoint, data
+from oddsengine_service.http.problems import invalid, quoted, unknown
 from oddsengine_service.routes.odds import ADD_SPORTSBOOK, SPORTSBOOK
 from oddsengine_service.routes.opportunities.lists import (
     MIDDLE_PARAMS,
@@ -21,7 +22,6 @@ from oddsengine_service.routes.opportunities.lists import (
     rows_of,
     selected,
 )
-from oddsengine_service.views import OpportunityTable
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import exact
 from oddsengine_service.wire.opportunities import BestEv, Middle, MiddlesSummary

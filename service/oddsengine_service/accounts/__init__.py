@@ -1,0 +1,1 @@
+"""Accounts: keys, tiers, limits, and what keys store: bets, alerts, filters."""

@@ -1,0 +1,303 @@
+"""Rate limits in the memory of one process: requests per minute, concurrent streams, and usage per account.
+
+A window is a minute of the clock, `floor(now / 60)`, so clients know when it ends. All counts are reset when a minute
+begins.
+"""
+
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from ipaddress import IPv6Address
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from oddsengine_service.accounts.database import connect, transaction
+
+WINDOW_S = 60
+MOST_COUNTERS = 200_000  # the least recently used are dropped beyond this
+USAGE_DAYS = 400  # days of usage that are stored
+_FLUSH_S = 5.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS usage (
+    account TEXT NOT NULL, day INTEGER NOT NULL, requests INTEGER NOT NULL, PRIMARY KEY (account, day)
+) WITHOUT ROWID
+"""
+_DAY_S = 86_400
+_EPOCH = date(1970, 1, 1)
+
+
+class UsageCounts(NamedTuple):
+    """Requests of an account: today, this week (from Monday) and this month, UTC."""
+
+    today: int
+    this_week: int
+    this_month: int
+
+
+class Room(msgspec.Struct, frozen=True, gc=False):
+    """The rest of a caller's minute."""
+
+    limit: int
+    remaining: int
+    reset: int  # Unix time at which the window ends
+    allowed: bool
+
+
+class Bucket:
+    """A token bucket: gains `rate` tokens a second, and holds at most `burst`."""
+
+    __slots__ = ("_at", "_burst", "_rate", "_tokens")
+
+    def __init__(self, rate: float, burst: float, now: float) -> None:
+        self._rate, self._burst = rate, burst
+        self._tokens, self._at = burst, now
+
+    def take_tokens(self, now: float, tokens: float = 0.0) -> float:
+        """Take some tokens. Returns what is left, below 0 if there were fewer."""
+        self._tokens = min(self._burst, self._tokens + max(0.0, now - self._at) * self._rate) - tokens
+        self._at = now
+        return self._tokens
+
+
+AccountDay = tuple[str, int]  # account, UTC day since 1970
+
+
+class Usage:
+    """Requests per account and UTC day: counted in memory, written to a file every few seconds.
+
+    With `share` the file has the totals of all processes: `share(batch, counts)` adds counts to them, once per batch
+    number however often it is called, and returns the new totals.
+    """
+
+    def __init__(
+        self, file: Path, every: float = _FLUSH_S, clock: Callable[[], float] = time.time,
+        on_failure: Callable[[str], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        self.failure = ""  # why the last write failed; the counts are retained and written later
+        self._on_failure = on_failure  # called when writing starts to fail, and when it works again
+        self._clock = clock
+        self.share: Callable[[int, Mapping[AccountDay, int]], Mapping[AccountDay, int]] | None = None
+        self._lock, self._writing, self._flushing = threading.Lock(), threading.Lock(), threading.Lock()
+        self._waiting: dict[AccountDay, int] = {}
+        self._batch: dict[AccountDay, int] = {}  # being written
+        self._batches = 0
+        self._file = connect(file)
+        self._file.execute("PRAGMA synchronous = NORMAL")  # a crash of the machine may lose the last seconds
+        self._file.execute(_SCHEMA)
+        self._swept = 0  # day on which old days were last deleted
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(every,), name="usage", daemon=True)
+        self._thread.start()
+
+    def add(self, account: str, now: float) -> None:
+        key = account, int(now) // _DAY_S
+        with self._lock:
+            self._waiting[key] = self._waiting.get(key, 0) + 1
+
+    def used(self, account: str) -> UsageCounts:
+        today, week, month = self._periods()
+        with self._writing:  # a batch that is being written is in neither place
+            rows = self._file.execute(
+                "SELECT day, requests FROM usage WHERE account = ? AND day >= ?", (account, min(week, month))
+            ).fetchall()
+            with self._lock:
+                waiting = [*self._waiting.items(), *self._batch.items()]
+        rows += [(day, count) for (who, day), count in waiting if who == account]
+        return UsageCounts(*(sum(count for day, count in rows if day >= since) for since in (today, week, month)))
+
+    def _periods(self) -> tuple[int, int, int]:
+        """Today, and the first days of the week and of the month."""
+        today = int(self._clock()) // _DAY_S
+        week = today - (_EPOCH + timedelta(today)).weekday()
+        return today, week, (period(self._clock())[0].date() - _EPOCH).days
+
+    def totals(self) -> dict[AccountDay, int]:
+        with self._writing:
+            rows = self._file.execute(
+                "SELECT account, day, requests FROM usage WHERE day >= ?", (min(self._periods()),)
+            )
+            return {(account, day): count for account, day, count in rows}
+
+    def adopt_totals(self, totals: Mapping[AccountDay, int]) -> None:
+        """Adopt the totals of all processes; totals never decrease."""
+        with self._writing:
+            self._write("max(requests, excluded.requests)", totals)
+
+    def flush(self) -> None:
+        today = self._periods()[0]
+        with self._flushing:
+            with self._lock:
+                if not self._batch and self._waiting:
+                    self._batch, self._waiting = self._waiting, {}
+                    self._batches += 1
+            if not self._batch:
+                return
+            try:
+                totals = None if self.share is None else self.share(self._batches, self._batch)
+                with self._writing:
+                    if totals is None:
+                        self._write("requests + excluded.requests", self._batch)
+                    else:
+                        self._write("max(requests, excluded.requests)", totals)
+                    self._batch = {}
+                    if self._swept != today:
+                        self._file.execute("DELETE FROM usage WHERE day < ?", (today - USAGE_DAYS,))
+                        self._swept = today
+            except (sqlite3.Error, OSError) as error:
+                self._fail(f"usage is not written: {error}")
+            else:
+                self._fail("")
+
+    def _write(self, change: str, counts: Mapping[AccountDay, int]) -> None:
+        with transaction(self._file) as file:
+            file.executemany(
+                f"INSERT INTO usage VALUES (?, ?, ?) ON CONFLICT (account, day) DO UPDATE SET requests = {change}",
+                [(account, day, count) for (account, day), count in counts.items()],
+            )
+
+    def _fail(self, failure: str) -> None:
+        was, self.failure = self.failure, failure
+        if bool(was) != bool(failure):
+            self._on_failure(failure)
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join()
+        self.flush()
+        with self._writing:
+            self._file.close()
+
+    def _run(self, every: float) -> None:
+        while not self._ended.wait(every):
+            self.flush()
+
+
+class Limits:
+    """Limits of one process. `who` is an account, or contains a space and is an address (`address 203.0.113.7`).
+
+    IPv6 addresses count by their /64 network, since a subscriber usually has all of it.
+
+    `clock` must not go back, or a minute would count twice; `ahead` is how far it is ahead of the wall clock. Beyond
+    `most` counters, the least recently used are dropped.
+    """
+
+    def __init__(
+        self, usage: Usage | None = None, clock: Callable[[], float] = time.time,
+        ahead: Callable[[], float] = lambda: 0.0, most: int = MOST_COUNTERS,
+    ) -> None:  # fmt: skip
+        self.usage, self._clock, self._ahead, self._most = usage, clock, ahead, most
+        self._lock = threading.Lock()
+        self._now, self._reset = 0.0, 0
+        self._minute, self._counts = 0, dict[str, int]()  # requests of this minute
+        self._open: dict[str, int] = {}
+        # Of other processes in a cluster: requests of this minute, open streams.
+        self.elsewhere, self.open_elsewhere = Counter[str](), Counter[str]()
+        self.elsewhere_minute = 0
+        self.counted: Callable[[str, int, int], None] | None = None  # called with who, the own count and what is left
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def count_request(self, who: str, rate: int) -> Room:
+        now = self._clock()
+        account = " " not in who
+        key = who if account else _counted(who)
+        with self._lock:
+            if now != self._now:  # a rough clock returns the same time for many requests
+                self._now, minute = now, int(now) // WINDOW_S
+                if minute != self._minute:
+                    self._minute, self._counts = minute, {}
+                self._reset = self._end(minute)
+            minute, reset = self._minute, self._reset
+            count = self._counts.pop(key, 0) + 1
+            if len(self._counts) >= self._most:
+                del self._counts[next(iter(self._counts))]
+            self._counts[key] = count
+        left = rate - count - (self.elsewhere[key] if self.elsewhere_minute == minute else 0)
+        allowed = left >= 0
+        if self.counted is not None:
+            self.counted(key, count, left)
+        if allowed and account and self.usage is not None:
+            self.usage.add(who, now)
+        return Room(rate, left if allowed else 0, reset, allowed)
+
+    def room(self, who: str, rate: int) -> Room:
+        """The rest of the minute, without counting a request."""
+        minute = int(self._clock()) // WINDOW_S
+        key = _counted(who)
+        left = rate - (self._counts.get(key, 0) if minute == self._minute else 0)
+        left -= self.elsewhere[key] if self.elsewhere_minute == minute else 0
+        return Room(rate, max(0, left), self._end(minute), left > 0)
+
+    def _end(self, minute: int) -> int:
+        """End of a minute by the wall clock, which clients compare with theirs."""
+        return (minute + 1) * WINDOW_S - round(self._ahead())
+
+    def used(self, account: str) -> UsageCounts:
+        return UsageCounts(0, 0, 0) if self.usage is None else self.usage.used(account)
+
+    def open(self, who: str, most: int) -> bool:
+        """Take a stream slot if one is free; the caller must release it once."""
+        with self._lock:
+            taken = self._open.get(who, 0)
+            if taken + self.open_elsewhere[who] >= most:
+                return False
+            self._open[who] = taken + 1
+            return True
+
+    def close(self, who: str) -> None:
+        """Release a stream slot. Raises `RuntimeError` if there is none: a slot was released twice."""
+        with self._lock:
+            taken = self._open.get(who, 0)
+            if not taken:
+                raise RuntimeError(f"{who} has no open stream")
+            if taken == 1:
+                del self._open[who]
+            else:
+                self._open[who] = taken - 1
+
+    def streams(self, who: str) -> int:
+        """Slots in use."""
+        return self._open.get(who, 0) + self.open_elsewhere[who]
+
+    def counts_here(self) -> tuple[int, dict[str, int], dict[str, int]]:
+        """Counts of this process: the minute, its requests, its open streams."""
+        with self._lock:
+            return self._minute, dict(self._counts), dict(self._open)
+
+
+@lru_cache(maxsize=4096)
+def network(address: str) -> str:
+    """The network that an address counts for: its /64 for IPv6, and the IPv4 address for a mapped one.
+
+    Examples
+    --------
+    >>> network("2001:db8::1:2:3:4"), network("::ffff:203.0.113.7"), network("203.0.113.7")
+    ('2001:db8::/64', '203.0.113.7', '203.0.113.7')
+    """
+    if ":" not in address:
+        return address
+    try:
+        ip = IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return f"{IPv6Address(int(ip) >> 64 << 64)}/64"
+
+
+def _counted(who: str) -> str:
+    what, space, address = who.partition(" ")
+    return f"{what} {network(address)}" if space else who
+
+
+def period(now: float) -> tuple[datetime, datetime]:
+    """The month of a time, UTC: its start, and the start of the next."""
+    start = datetime.fromtimestamp(now, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return start, (start + timedelta(days=32)).replace(day=1)

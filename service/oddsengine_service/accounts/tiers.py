@@ -1,0 +1,102 @@
+"""Tiers: what a subscription may do, and which books it may see."""
+
+from functools import cache
+from typing import NamedTuple
+
+from oddsengine import catalog
+from oddsengine_service.http.problems import Problem
+
+
+class Tier(NamedTuple):
+    """One tier. `rate` is requests per minute; `books` the number of books (None: all); `delay` in seconds."""
+
+    id: str
+    rank: int
+    rate: int
+    delay: int
+    books: int | None
+    batch: int
+    features: frozenset[str]
+    streams: int = 0  # without the add-on
+
+
+class Caller(NamedTuple):
+    """The caller: an account's key, or an address without one."""
+
+    account: str  # empty without a key
+    key: str  # id of the key
+    tier: Tier
+    rate: int  # requests per minute
+    streams: int  # concurrent streams
+    features: frozenset[str]
+    signed_in: bool = False  # by the application that the node is part of; then there is no key
+
+    @property
+    def rights(self) -> tuple[str, frozenset[str]]:
+        """Everything a response may depend on: callers with equal rights get equal responses."""
+        return self.tier.id, self.features
+
+
+class Account(NamedTuple):
+    """An account of an application that has the node in it and signs its users in itself."""
+
+    name: str
+    tier: str = "enterprise"
+    rate: int | None = None  # requests per minute; None: the tier's
+    streams: int | None = None  # concurrent streams; None: the tier's
+
+    def caller(self) -> Caller:
+        """The account as a caller. Raises `ValueError` if there is no such tier, or the name is empty."""
+        tier = TIERS.get(self.tier)
+        if tier is None or not self.name:
+            raise ValueError(f"an account needs a name and one of the tiers {', '.join(TIERS)}, got {self!r}")
+        rate = tier.rate if self.rate is None else self.rate
+        streams = tier.streams if self.streams is None else self.streams
+        return Caller(self.name, self.name, tier, rate, streams, tier.features, signed_in=True)
+
+
+_ODDS = frozenset({"odds", "schedule", "splits"})
+_HOBBY = _ODDS | {"arbitrage", "low_hold"}
+_PRO = _HOBBY | {"ev", "middles"}
+_ALL = _PRO | {"gamestate", "futures"}
+TIERS = {
+    tier.id: tier
+    for tier in (
+        Tier("free", 0, 12, 60, 2, 5, _ODDS),
+        Tier("hobby", 1, 120, 0, 5, 20, _HOBBY),
+        Tier("pro", 2, 300, 0, 15, 50, _PRO),
+        Tier("sharp", 3, 1000, 0, None, 100, _PRO),
+        Tier("enterprise", 4, 6000, 0, None, 100, _ALL, streams=100),
+    )
+}
+ADD_ON_STREAMS = 10
+ANONYMOUS_RATE = 12  # requests per minute and address
+ANONYMOUS = Caller("", "", TIERS["free"], ANONYMOUS_RATE, 0, TIERS["free"].features)
+
+
+def required(feature: str) -> Tier:
+    """The lowest tier that has a feature."""
+    return next(tier for tier in TIERS.values() if feature in tier.features)
+
+
+@cache
+def books_of(tier: str) -> frozenset[str] | None:
+    """Ids of the books that a tier may see; None for all."""
+    if TIERS[tier].books is None:
+        return None
+    rank = TIERS[tier].rank
+    return frozenset(book.id for book in catalog.books().values() if TIERS[book.requires_tier].rank <= rank)
+
+
+def book_above(book: str, tier: Tier, what: str = "sportsbook") -> Problem:
+    """The response to a request for a book that a tier does not include."""
+    needed = catalog.book(book).requires_tier
+    message = f"{what} {book} requires the {needed} tier; this key has the {tier.id} tier"
+    return Problem(403, "tier_restricted", message, required_tier=needed)
+
+
+def feature_above(feature: str, tier: Tier, code: str = "tier_restricted") -> Problem:
+    """The response to a request for a feature that a tier does not include."""
+    needed = required(feature).id
+    message = f"{feature} requires the {needed} tier or higher; this key has the {tier.id} tier"
+    return Problem(403, code, message, required_tier=needed)

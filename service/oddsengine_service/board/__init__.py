@@ -1,0 +1,1 @@
+"""What endpoints read of the board: views, games, futures, splits."""

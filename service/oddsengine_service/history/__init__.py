@@ -1,0 +1,1 @@
+"""What a node keeps of the past: closing lines, price movements, the tape, the archive."""

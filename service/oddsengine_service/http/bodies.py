@@ -1,0 +1,45 @@
+"""Bodies of requests: JSON objects, optionally compressed, whose fields are all declared."""
+
+import zlib
+from typing import Any
+
+import msgspec
+from starlette.types import Receive
+
+from oddsengine_service.http.mismatch import decoded, mismatch
+from oddsengine_service.http.problems import Problem, invalid, quoted
+from oddsengine_service.http.request import Request, read_body
+
+MOST_BODY = 1 << 20
+
+
+async def body_of(kind: Any, request: Request, receive: Receive) -> Any:
+    """Read and decode a body. Raises `Problem` 400, 408, 413 or 415."""
+    raw = await read_body(receive, MOST_BODY, "request body")
+    raw = _unpacked(raw, request.received.get(b"content-encoding", b"").strip().lower())
+    if not raw:
+        raise invalid("request body must be a JSON object, got an empty body")
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise invalid(mismatch(str(error), decoded(raw), kind, "request body")) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise invalid(f"request body is not valid JSON: {error}") from None
+
+
+def _unpacked(raw: bytes, coding: bytes) -> bytes:
+    if coding in (b"", b"identity"):
+        return raw
+    if coding != b"gzip":
+        got = quoted(coding.decode("latin-1"))
+        raise Problem(415, "validation_error", f"content-encoding must be gzip or identity, got {got}")
+    unpack = zlib.decompressobj(31)
+    try:
+        out = unpack.decompress(raw, MOST_BODY + 1)
+    except zlib.error as error:
+        raise invalid(f"request body is not valid gzip: {error}") from None
+    if len(out) > MOST_BODY or unpack.unconsumed_tail:
+        raise Problem(413, "payload_too_large", f"request body must be at most {MOST_BODY:,} bytes")
+    if not unpack.eof:
+        raise invalid("request body is truncated gzip")
+    return out

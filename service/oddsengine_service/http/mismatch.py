@@ -1,0 +1,139 @@
+"""What is wrong with a JSON value, in the terms of JSON instead of those of Python."""
+
+import re
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from oddsengine_service.http.problems import one_of, quoted
+
+_AT = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
+_EXPECTED = re.compile(
+    r"Expected `(?P<types>[^`]+)`(?: (?P<length>of length )?(?P<sign>[<>]=?)? ?(?P<limit>[\d.e+-]+))?"
+    r"(?:, got `?(?P<got>[^`]+)`?)?"
+)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
+_TYPES = {
+    "object": "an object", "array": "an array", "str": "a string", "int": "a whole number", "float": "a number",
+    "bool": "true or false", "null": "null", "datetime": "a time (RFC 3339, such as 2026-02-08T18:00:00Z)",
+}  # fmt: skip
+_SIGNS = {">=": "of at least ", "<=": "of at most ", ">": "above ", "<": "below ", None: "of "}
+_ITEMS = {"str": "character", "array": "item", "object": "field"}
+
+
+def mismatch(error: str, value: Any, kind: Any, whole: str) -> str:
+    """Say which field of a decoded JSON value does not match a struct, what came and what is allowed.
+
+    Parameters
+    ----------
+    error
+        The text of a `msgspec.ValidationError`.
+    value
+        The JSON as `decoded` returns it.
+    kind
+        The struct it was converted to.
+    whole
+        What the value is, such as `request body`.
+
+    Examples
+    --------
+    >>> class Bet(msgspec.Struct):
+    ...     stake: float
+    >>> mismatch("Expected `float` > 0.0 - at `$.stake`", {"stake": -1}, Bet, "request body")
+    'invalid request body: stake must be a number above 0, got -1'
+    >>> mismatch("Object missing required field `stake`", {}, Bet, "request body")
+    'invalid request body: stake is required'
+    """
+    text, path = _AT.fullmatch(error).groups()  # type: ignore[union-attr]  # matches everything
+    field = (path or "").removeprefix(".")
+    steps = re.findall(r"(?:^|\.)([^.\[]+)|\[(\d+|\.\.\.)\]", field)
+    hint = _hint(kind, steps)
+    if unknown := _UNKNOWN.fullmatch(text):
+        where = f" at {field}" if field else ""
+        struct = _struct(hint)
+        allowed = f"; allowed: {', '.join(struct.__struct_encode_fields__)}" if struct is not None else ""
+        return f"unknown field {quoted(unknown[1])} in the {whole}{where}{allowed}"
+    if missing := _MISSING.fullmatch(text):
+        return f"invalid {whole}: {field}{'.' if field else ''}{missing[1]} is required"
+    wrong = f"{field} must be" if field else "expected"
+    if text.startswith("Invalid enum value"):
+        came = _described(value, steps) or text.removeprefix("Invalid enum value ")
+        return f"invalid {whole}: {wrong} {one_of([str(each) for each in _values(hint)])}, got {came}"
+    if pattern := re.fullmatch("Expected `str` matching regex (.*)", text, re.DOTALL):
+        form = f"such as {example!r}" if (example := _example(hint)) else f"that matches {pattern[1]}"
+        return f"invalid {whole}: {wrong} a string {form}, got {_described(value, steps)}"
+    if text == "Invalid RFC3339 encoded datetime":
+        return f"invalid {whole}: {wrong} {_TYPES['datetime']}, got {_described(value, steps)}"
+    if expected := _EXPECTED.fullmatch(text):
+        came = _described(value, steps, counted=bool(expected["length"]))
+        came = came or _TYPES.get(expected["got"], expected["got"] or "another value")
+        return f"invalid {whole}: {wrong} {_allowed(expected)}, got {came}"
+    return f"invalid {whole}: {field}{': ' if field else ''}{text}"
+
+
+def decoded(raw: bytes | str) -> Any:
+    """JSON decoded without a schema; `UNSET` if it is not valid after the part that did not match."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return msgspec.UNSET
+
+
+def _allowed(expected: re.Match[str]) -> str:
+    names = expected["types"].split(" | ")
+    out = " or ".join(_TYPES.get(name, name) for name in names)
+    if not expected["limit"]:
+        return out
+    limit, sign = float(expected["limit"]), _SIGNS[expected["sign"]]
+    return f"{out} {sign}{_count(int(limit), names[0])}" if expected["length"] else f"{out} {sign}{limit:,.10g}"
+
+
+def _count(number: int, kind: str) -> str:
+    return f"{number:,} {_ITEMS.get(kind, 'item')}{'' if number == 1 else 's'}"
+
+
+def _described(value: Any, steps: list[tuple[str, str]], *, counted: bool = False) -> str:
+    """The value at a path, or its length, for a message; empty if the path names no single value."""
+    for key, index in steps:
+        try:
+            value = value[key] if key else value[int(index)]
+        except (LookupError, TypeError, ValueError):
+            return ""
+    if value is msgspec.UNSET:
+        return ""
+    if counted and isinstance(value, str | list | dict):
+        return _count(len(value), {str: "str", list: "array"}.get(type(value), "object"))
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "an array"
+    return msgspec.json.encode(value).decode()[:60]
+
+
+def _hint(kind: Any, steps: list[tuple[str, str]]) -> Any:
+    """The type of the field at a path; None if it is not known."""
+    for key, _ in steps:
+        struct = _struct(kind)
+        if key:
+            kind = get_type_hints(struct, include_extras=True).get(key) if struct is not None else None
+    return kind
+
+
+def _struct(hint: Any) -> Any:
+    """The struct in the type of a field, such as that of a list's items."""
+    return hint if isinstance(hint, type(msgspec.Struct)) else next(filter(None, map(_struct, get_args(hint))), None)
+
+
+def _example(hint: Any) -> Any:
+    """An example of a type with a pattern; None if it has none."""
+    if isinstance(hint, msgspec.Meta):
+        return hint.examples[0] if hint.examples else None
+    return next(filter(None, map(_example, get_args(hint))), None)
+
+
+def _values(hint: Any) -> list[Any]:
+    """The values that a `Literal` in a type allows."""
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    return [value for part in get_args(hint) for value in _values(part)]

@@ -1,0 +1,243 @@
+"""HTML pages: the live page, and the API reference as one document without scripts."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from oddsengine import catalog
+from oddsengine.maths.devig import DEVIG_METHODS
+from oddsengine_service.accounts.tiers import TIERS, required
+from oddsengine_service.http.params import LARGEST
+
+_PARTS = Path(__file__).parents[1] / "page"
+_SCRIPTS = (  # one module, in this order
+    "text.js", "stream.js", "poller.js", "games.js", "stakes.js", "filters.js", "lists.js", "places.js", "board.js",
+    "details.js", "tracker.js", "alerts.js", "page.js", "controls.js",
+)  # fmt: skip
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --dim: #7778; --code: #8882; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 68rem; padding: 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; border-bottom: 1px solid var(--line); }
+h3 { font: 600 1rem/1.4 ui-monospace, monospace; margin: 1.5rem 0 .25rem; overflow-wrap: anywhere; }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; display: block; overflow-x: auto; }
+td, th { border-top: 1px solid var(--line); padding: .3rem .6rem .3rem 0; text-align: left; vertical-align: top; }
+code, pre { font: .85rem/1.45 ui-monospace, monospace; background: var(--code); border-radius: 4px; }
+code { padding: .1rem .3rem; } pre { padding: .6rem; overflow-x: auto; max-height: 24rem; }
+nav { columns: 14rem; font-size: .9rem; } nav a { display: block; } a { color: inherit; }
+.tag { font-weight: 400; opacity: .7; font-size: .85rem; }
+"""
+_ERROR_CODES = {
+    "validation_error": "Invalid parameter or body; the message says what was given and what is allowed.",
+    "invalid_request": "A required parameter is missing.",
+    "unauthorized": "The API key is missing or invalid.",
+    "invalid_api_key": "The same, on the stream.",
+    "feature_required": "The tier of the key does not include the feature.",
+    "tier_restricted": "The tier of the key does not allow this, or this sportsbook.",
+    "not_found": "No such resource or path.",
+    "method_not_allowed": "Method not allowed for this path.",
+    "upgrade_required": "The path is for WebSocket clients only.",
+    "origin_not_allowed": "Web pages of this origin may not connect.",
+    "request_timeout": "The request body did not arrive in time.",
+    "payload_too_large": "The request body is too large.",
+    "rate_limited": "Rate limit of the tier exceeded; Retry-After says when to retry.",
+    "too_many_streams": "Limit of concurrent streams of the account reached, or of the sets of books that they follow.",
+    "internal_error": "Internal error; the request id identifies it in the logs.",
+    "not_ready": "The node is starting.",
+    "unavailable": "Something the request needs is unavailable; Retry-After says when to retry.",
+    "insufficient_storage": "No space is left to store what was sent; nothing was changed.",
+}
+
+
+class Live(NamedTuple):
+    """The live page and its content security policy: its own style and script by hash, this host, nothing else."""
+
+    html: str
+    policy: str
+
+
+def live(base: str, demo_key: str = "") -> Live:
+    """The page at the root; the demo fills in its key."""
+    style = (_PARTS / "page.css").read_text("utf-8")
+    script = "\n".join((_PARTS / name).read_text("utf-8") for name in _SCRIPTS)
+    html = (_PARTS / "index.html").read_text("utf-8")
+    for name, text in {
+        "base": escape(base),
+        "demo_key": escape(demo_key),
+        "facts": msgspec.json.encode(_facts()).decode().replace("<", "\\u003c"),
+        "style": style,
+        "script": script,
+    }.items():
+        html = html.replace(f"{{{name}}}", text, 1)
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+    return Live(html, policy)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _facts() -> dict[str, Any]:
+    """Data built into the page.
+
+    Categories of markets, market types that settle alike, devig methods, commissions and fees of books, desks that
+    several books share, ages at which a price is stale, the tier each list needs, tiers from low to high.
+    """
+    limits = catalog.thresholds()
+    kinds = map(catalog.market_type, catalog.market_type_names())
+    families = {
+        kind.name: kind.family
+        for kind in kinds
+        if kind.usable and not kind.is_prop and kind.period == "full_game" and kind.fixed_line is None
+    }
+    return {
+        "categories": {name: list(kinds) for name, kinds in catalog.categories().items()},
+        "families": families,
+        "charges": {
+            book.id: [book.commission, book.fee] for book in catalog.books().values() if book.commission or book.fee
+        },
+        "desks": {book.id: book.feed for book in catalog.books().values() if book.feed},
+        "stale": {"live": limits.stale_live_s, "before": limits.stale_prematch_s},
+        "methods": list(DEVIG_METHODS),
+        "needs": {kind: required(kind).id for kind in ("ev", "arbitrage", "low_hold", "middles")},
+        "tiers": list(TIERS),
+    }
+
+
+def reference(document: Mapping[str, Any]) -> str:
+    parts = [f"<h1>{escape(document['info']['title'])}: API {escape(document['info']['version'])}</h1>"]
+    base = document["servers"][0]["url"]
+    parts.append(
+        f"<p>{escape(document['info']['description'])} All paths are below <code>{escape(base)}</code>. OpenAPI "
+        'document: <a href="openapi.json">/openapi.json</a>. Send your key as <code>X-API-Key: KEY</code> or '
+        "<code>Authorization: Bearer KEY</code>; some endpoints also accept <code>api_key</code> in the query.</p>"
+    )
+    parts.append(_tiers())
+    tags: dict[str, list[str]] = {}
+    links: list[str] = []
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            body = _body(operation, document["components"]["schemas"])
+            tags.setdefault(operation["tags"][0], []).append(_operation(path, method.upper(), operation, body))
+            links.append(f'<a href="#{operation["operationId"]}">{method.upper()} {escape(path)}</a>')
+    parts.append(f"<nav>{''.join(links)}</nav>")
+    for tag, sections in tags.items():
+        parts.append(f"<h2>{escape(tag)}</h2>{''.join(sections)}")
+    rows = "".join(
+        f'<tr id="{code}"><td><code>{code}</code></td><td>{_marked(doc)}</td></tr>'
+        for code, doc in _ERROR_CODES.items()
+    )
+    parts.append(f"<h2>Errors</h2><p>Always <code>{{error: {{code, message, docs}}}}</code>.</p><table>{rows}</table>")
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{escape(document['info']['title'])}: API</title><style>{_STYLE}</style>"
+        f"<body>{''.join(parts)}</body></html>"
+    )
+
+
+def _tiers() -> str:
+    head = "<tr><th>tier</th><th>requests per minute</th><th>delay</th><th>books</th><th>events per batch</th></tr>"
+    rows = "".join(
+        f"<tr><td><code>{tier.id}</code></td><td>{tier.rate:,}</td><td>{tier.delay} s</td>"
+        f"<td>{'all' if tier.books is None else tier.books}</td><td>{tier.batch}</td></tr>"
+        for tier in TIERS.values()
+    )
+    return (
+        f"<table>{head}{rows}</table><p>Every response to a key has the rate limit in <code>X-RateLimit-Limit</code>, "
+        "<code>-Remaining</code> and <code>-Reset</code>, and the delay in <code>X-Data-Delay</code>. A page has at "
+        "most 200 entries, and <code>offset</code> is at most 5,000; lists with <code>next_cursor</code> can be paged "
+        "further, even while prices move. With <code>If-None-Match</code>, unchanged responses have status 304.</p>"
+    )
+
+
+def _marked(text: str) -> str:
+    """HTML of a text with names in backticks."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+def _body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+    if "requestBody" not in operation:
+        return ""
+    schema = schemas[operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]]
+    rows = "".join(
+        f"<tr><td><code>{escape(name)}</code></td><td>{_type(field)}"
+        f"{', required' if name in schema.get('required', ()) else ''}</td>"
+        f"<td>{_marked(field.get('description', ''))}</td></tr>"
+        for name, field in schema["properties"].items()
+    )
+    return f"<p>Body, JSON: {_marked(schema.get('description', ''))}</p><table>{rows}</table>"
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    """Type of a field in one or two words."""
+    if "anyOf" in field:
+        return " or ".join(_type(each) for each in field["anyOf"])
+    if "$ref" in field:
+        return escape(field["$ref"].rpartition("/")[2])
+    return f"array of {_type(field['items'])}" if field.get("type") == "array" else escape(str(field.get("type", "")))
+
+
+def _operation(path: str, method: str, operation: Mapping[str, Any], body: str) -> str:
+    out = [f'<h3 id="{operation["operationId"]}">{method} {escape(path)}</h3><p>{escape(operation["summary"])}']
+    if operation.get("description"):
+        out.append(f"<br>{_marked(operation['description'])}")
+    out.append(f'<br><span class="tag">{_key(operation["security"])}</span></p>')
+    if operation["parameters"]:
+        out.append("<table>")
+        for param in operation["parameters"]:
+            out.append(
+                f"<tr><td><code>{escape(param['name'])}</code></td><td>{_kind(param['schema'])}"
+                f"{', required' if param['required'] else ''}</td><td>{_marked(param.get('description', ''))}</td></tr>"
+            )
+        out.append("</table>")
+    out.append(body)
+    good = next(iter(operation["responses"].values()))
+    for media in good.get("content", {}).values():
+        if "example" in media:
+            text = msgspec.json.format(msgspec.json.encode(media["example"]), indent=2).decode()
+            out.append(f"<details><summary>Example response</summary><pre>{escape(text)}</pre></details>")
+    return "".join(out)
+
+
+def _key(ways: Sequence[Mapping[str, Any]]) -> str:
+    """Which key is required."""
+    if not ways:
+        return "No key needed."
+    if len(ways) == 1:
+        return "Requires an operator's bearer token."
+    return ("A key is optional" if {} in ways else "Requires a key") + (
+        ", also as api_key in the query." if {"query": []} in ways else "."
+    )
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    if "anyOf" in schema:
+        text = " | ".join(map(_values, schema["anyOf"]))
+    else:
+        text = _values(schema)
+    if "default" in schema:
+        default = schema["default"]
+        text += f", default {str(default).lower() if isinstance(default, bool) else default}"
+    return escape(text)
+
+
+def _values(schema: Mapping[str, Any]) -> str:
+    """The type of a parameter with its limits, or the values that it can have."""
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    text = str(schema.get("format") or schema.get("type", ""))
+    low, high = schema.get("minimum", -LARGEST), schema.get("maximum", LARGEST)
+    if low > -LARGEST:
+        text += f" from {low:,.10g}"
+    if high < LARGEST:
+        text += f" to {high:,.10g}"
+    return text
