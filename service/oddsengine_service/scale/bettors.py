@@ -11,20 +11,20 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from nats.errors import NoRespondersError
 
 from oddsengine_service.accounts.records import RecordChange
 from oddsengine_service.accounts.tiers import TIERS, Caller
+from oddsengine_service.api import Api
 from oddsengine_service.http.endpoints import Answer, Context, Endpoint
 from oddsengine_service.http.problems import INTERNAL, Problem
 from oddsengine_service.monitoring import log
 from oddsengine_service.node import Node
 from oddsengine_service.scale.link import TROUBLE, LogConnection
 from oddsengine_service.scale.log import LogMessage, LostError, RefusedError, SharedLog, UnstoredError
-from oddsengine_service.server import Service
 
 _ASK_S = 15.0  # a test message to slow targets takes ten seconds
 _STORE_S = 5.0
@@ -60,6 +60,16 @@ class WriterReply(msgspec.Struct, array_like=True):
     extra: dict[str, Any] = {}
 
 
+class Serving(Protocol):
+    """What a process of a cluster needs of the service that runs in it."""
+
+    api: Api
+    loop: asyncio.AbstractEventLoop
+
+    def restart(self, reason: str) -> None:
+        """Discard this node and continue with a new one."""
+
+
 class SharedRecords:
     """The records of one process of a cluster."""
 
@@ -70,7 +80,7 @@ class SharedRecords:
         self._born = self._epoch = 0
         self._stored = 0  # last message written by this process as the leading writer
         self._storing: asyncio.Task[None] | None = None
-        self._service: Service | None = None
+        self._service: Serving | None = None
 
     @property
     def _applied(self) -> int:
@@ -141,7 +151,7 @@ class SharedRecords:
 
     # ---- the leading writer ----
 
-    async def lead(self, epoch: int, service: Service) -> None:
+    async def lead(self, epoch: int, service: Serving) -> None:
         """Read to the end, fence off the previous writer, and store changes from now on."""
         records, own = self._node.records, list[RecordChange]()
         self._epoch, self._service = epoch, service
@@ -204,7 +214,7 @@ class SharedRecords:
         with suppress(*TROUBLE):
             await message.respond(_encode(reply))
 
-    async def _answered(self, service: Service, forwarded: ForwardedRequest) -> Answer:
+    async def _answered(self, service: Serving, forwarded: ForwardedRequest) -> Answer:
         endpoint = service.api.routes[forwarded.path].endpoints[forwarded.method]
         caller = Caller(
             forwarded.account, forwarded.key, TIERS[forwarded.tier], forwarded.rate, forwarded.streams,
@@ -213,7 +223,7 @@ class SharedRecords:
         body = None if endpoint.body is None else msgspec.msgpack.decode(forwarded.body, type=endpoint.body)
         context = Context(
             caller, {}, forwarded.values, body, self._node.engine, self._node, forwarded.ignored,
-            targets=service.alerts,
+            targets=service.api.targets,
         )  # fmt: skip
         threads = service.api.outgoing if endpoint.outgoing else service.api.pool
         return await threads.run(forwarded.account, lambda: endpoint.response(context))

@@ -25,7 +25,7 @@ from oddsengine_service.accounts.keys import KeyStore
 from oddsengine_service.http.problems import Problem
 from oddsengine_service.monitoring import log
 from oddsengine_service.node import VERSION, Node
-from oddsengine_service.scale.bettors import SharedRecords
+from oddsengine_service.scale.bettors import Serving, SharedRecords
 from oddsengine_service.scale.closings import PendingClosings, stored
 from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, Snapshot, closed, fits, opened
 from oddsengine_service.scale.link import TROUBLE, LogConnection
@@ -33,7 +33,6 @@ from oddsengine_service.scale.log import Lease, LogMessage, LostError, RefusedEr
 from oddsengine_service.scale.messages import Begin, Entry, FormError, Sources, StateCheck, packed
 from oddsengine_service.scale.outbox import STALLED_S, Outbox
 from oddsengine_service.scale.sharing import SharedCounts, SharedKeys, SharedUsage
-from oddsengine_service.server import Service
 from oddsengine_service.settings import Settings
 from oddsengine_service.wire.splits import SplitsGiven
 
@@ -69,7 +68,7 @@ class Member(Collector):
         self._over: Callable[[str], None] = lambda _: None
         self._tasks: list[Future[Any]] = []
         self._helpers: set[asyncio.Task[None]] = set()
-        self._streams_of: Service | None = None  # until its streams remember updates
+        self._streams_of: Serving | None = None  # until its streams remember updates
         self._outdated = False  # the log has messages of a newer version, so this process must not lead
         node.standing_by = self.leads
         node.waits_for = "standing by" if self.leads else "waits for the log"
@@ -106,7 +105,7 @@ class Member(Collector):
 
     # ---- life cycle ----
 
-    def run(self, service: Service, feed: "Callable[[Service], None]") -> None:
+    def run(self, service: Serving, feed: Callable[[Any], None]) -> None:
         """Follow, and feed the board while this process leads; in a thread, until the node closes."""
         self._over = service.restart
         if not self.leads:
@@ -116,7 +115,7 @@ class Member(Collector):
         except (LostError, UnstoredError) as error:  # before following, or after it ended
             self._over(str(error))
 
-    def _live(self, service: Service, feed: "Callable[[Service], None]") -> None:
+    def _live(self, service: Serving, feed: Callable[[Any], None]) -> None:
         node = self.node
         if not self.leads:
             node.splits_to = self._ask_splits
