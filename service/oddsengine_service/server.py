@@ -112,6 +112,7 @@ class Service:
         if member is not None:
             self.metrics.add(member)
         self.loop: asyncio.AbstractEventLoop  # the loop that serves requests
+        self._has_run = False
         self.restart_reason = ""  # reason to rebuild the node
         self.exit: Callable[[], None] = lambda: None  # stops the server
         self._run = run
@@ -132,29 +133,45 @@ class Service:
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Run the node, and what has to be done regularly."""
+        """Run the node, and what has to be done regularly. Raises `RuntimeError` if it has run before."""
+        if self._has_run:
+            raise RuntimeError("a node runs once: make another one for another run")
+        self._has_run = True
         self.loop = asyncio.get_running_loop()
         running = asyncio.create_task(asyncio.to_thread(self._start))
-        async with asyncio.TaskGroup() as group:
-            jobs = [
-                self._measure_lag(),
-                self._check_connections(),
-                self._sweep(),
-                self._follow_fair(),
-                self._regularly("bets", _SETTLE_EVERY, partial(bets.settle, self.node, self.node.records)),
-                self._regularly("alerts", self.settings.alerts.every, self.alerts.begin),
-                self._regularly("records", _TIDY_EVERY, self._tidy),
-            ]
-            tasks = [group.create_task(job) for job in jobs]
+        jobs: list[Callable[[], Coroutine[Any, Any, None]]] = [
+            self._measure_lag,
+            self._check_connections,
+            self._sweep,
+            self._follow_fair,
+            partial(self._regularly, "bets", _SETTLE_EVERY, partial(bets.settle, self.node, self.node.records)),
+            partial(self._regularly, "alerts", self.settings.alerts.every, self.alerts.begin),
+            partial(self._regularly, "records", _TIDY_EVERY, self._tidy),
+        ]
+        tasks = [asyncio.create_task(self._always(job)) for job in jobs]
+        try:
             yield
+        finally:  # also if the application around the node fails
             for task in tasks:
                 task.cancel()
-        await self.stop()
-        with contextlib.suppress(Exception):
-            await running  # it writes until it ends
-        self.node.close()
-        self.ends.close()
-        log.event("stopped")
+            self.node.closing.set()
+            try:
+                await self.stop()
+                with contextlib.suppress(Exception):
+                    await running  # it writes until it ends
+            finally:
+                self.node.close()
+                self.ends.close()
+                log.event("stopped")
+
+    async def _always(self, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run a job, and begin again after an error."""
+        while True:
+            try:
+                return await job()
+            except Exception as error:
+                log.failure(b"-", "(background)", error)
+                await asyncio.sleep(_SWEEP_EVERY)
 
     def restart(self, reason: str) -> None:
         """Discard this node and continue with a new one."""

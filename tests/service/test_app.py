@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -17,6 +18,8 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
 from support.service_running import PATIENCE_S, Running, running, until
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
@@ -292,3 +295,105 @@ def test_settings_that_need_a_process_of_their_own(tmp_path: Path) -> None:
     environ = {"ODDSENGINE_DATA_FOLDER": str(tmp_path), "ODDSENGINE_SERVICE_METRICS_PORT": "9100"}
     with pytest.raises(SettingsError, match=r"service\.metrics_port needs a process of its own"):
         application(environ=environ, demo=True)
+
+
+# ---- a host that fails, and other ways to mount ----
+
+
+def hosted(node: Starlette, prefix: str) -> TestClient:
+    """A client of an application that has a node below a prefix."""
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        async with node.router.lifespan_context(node):
+            yield
+
+    return TestClient(Starlette(routes=[Mount(prefix, node)], lifespan=lifespan), raise_server_exceptions=False)
+
+
+def demo_node(folder: Path, **words: Any) -> Starlette:
+    return application(environ={"ODDSENGINE_DATA_FOLDER": str(folder)}, demo=True, **words)
+
+
+def test_a_node_ends_with_a_host_that_fails(tmp_path: Path) -> None:
+    """Its threads and files too: another node can have the folder at once. One that has run does not run again."""
+
+    async def failing(node: Starlette) -> None:
+        async with node.router.lifespan_context(node):
+            await asyncio.sleep(0.5)
+            raise LookupError("the database of the host")
+
+    for _ in range(2):
+        node = demo_node(tmp_path)
+        with pytest.raises(LookupError):
+            asyncio.run(asyncio.wait_for(failing(node), PATIENCE_S))
+        with pytest.raises(RuntimeError, match="a node runs once"):
+            asyncio.run(failing(node))
+
+
+def test_a_background_job_that_fails_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("oddsengine_service.server._SWEEP_EVERY", 0.05)
+    node, done = demo_node(tmp_path), list[int]()
+
+    def sweep() -> None:
+        done.append(1)
+        if len(done) == 1:
+            raise RuntimeError("can't start new thread")
+
+    node.state.api.node.views.sweep = sweep
+
+    async def run() -> None:
+        async with node.router.lifespan_context(node):
+            while len(done) < 3:
+                await asyncio.sleep(0.02)
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+    assert [vars(record)["event"] for record in caplog.records].count("failure") == 1
+
+
+@pytest.mark.parametrize("prefix", ["/my odds", "/f\u00fcr", "/a/b"])
+def test_a_prefix_may_have_any_characters(tmp_path: Path, prefix: str) -> None:
+    node = demo_node(tmp_path, authenticate=lambda _: Account("ann"))
+    at = quote(prefix)
+    with hosted(node, prefix) as client:
+        until(lambda: client.get(f"{at}/api/v1/events/a%20b").status_code == 404, "the node")
+        assert "a b" in client.get(f"{at}/api/v1/events/a%20b").json()["error"]["message"]
+        assert client.get(f"{at}/docs").status_code == 200
+        assert f'data-base="{prefix}/api/v1"' in client.get(f"{at}/").text
+        assert client.get(f"{at}x/docs").status_code == 404
+
+
+def test_errors_of_the_hosts_authentication_are_errors_like_all_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(scope: Any) -> Account | None:
+        if scope["path"].endswith("/sports"):
+            return Account("ann", "nonsense")
+        raise LookupError("no such session")
+
+    node = demo_node(tmp_path, authenticate=broken)
+    with hosted(node, "/odds") as client:
+        for path in ("/odds", "/sports"):
+            answer = client.get(f"/odds/api/v1{path}", headers={"origin": "https://example.com"})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal_error")
+            assert answer.headers["access-control-allow-origin"] == "*"
+            assert answer.headers["x-request-id"] == answer.json()["error"]["request_id"]
+    failed = [vars(record)["facts"]["error"] for record in caplog.records if vars(record)["event"] == "failure"]
+    assert failed == ["LookupError", "ValueError"]
+
+
+def test_a_websocket_to_another_path_is_no_error_of_the_server(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = demo_node(tmp_path)
+    client = TestClient(node)
+    with (
+        caplog.at_level(logging.INFO, "oddsengine"),
+        pytest.raises(WebSocketDisconnect),
+        client.websocket_connect("/no"),
+    ):
+        pass
+    assert [vars(record)["facts"]["status"] for record in caplog.records if vars(record)["event"] == "request"] == [404]
+    node.state.api.node.close()

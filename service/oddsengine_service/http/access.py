@@ -59,6 +59,8 @@ class Access:
         Problem
             401; 429 for an address that sends many invalid keys.
         """
+        if request.sign_in_error is not None:
+            raise request.sign_in_error
         if self._signed_in and endpoint.key != "operator":
             if request.signed_in is None and endpoint.key == "needed":
                 raise Problem(401, _unauthorized(endpoint), "sign in first")

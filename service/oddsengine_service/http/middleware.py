@@ -66,8 +66,8 @@ class Requests:
             await self._app(scope, receive, send)
             return
         request = self._requests.begin(scope)
-        if self._authenticate is not None and (account := self._authenticate(scope)) is not None:
-            request.signed_in = account.caller()
+        if self._authenticate is not None:
+            self._sign_in(request, scope, self._authenticate)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -82,6 +82,15 @@ class Requests:
             raise
         finally:
             self._requests.end(request)
+
+    @staticmethod
+    def _sign_in(request: Request, scope: Scope, authenticate: Authenticate) -> None:
+        """Find out whose request it is; an error is raised where access is checked, as all others are."""
+        try:
+            account = authenticate(scope)
+            request.signed_in = None if account is None else account.caller()
+        except Exception as error:
+            request.sign_in_error = error
 
 
 class Errors:
@@ -101,7 +110,10 @@ class Errors:
         except Problem as problem:
             if problem.__cause__ is not None:  # an internal error, reported to the caller in one sentence
                 log.failure(request.ident, request.path, problem.__cause__)
-            await self._refuse(problem, scope, receive, send)
+            try:
+                await self._refuse(problem, scope, receive, send)
+            except RuntimeError:  # the response has started
+                log.failure(request.ident, request.path, problem)
         except ConnectionError:  # the client has disconnected
             request.status = 499
         except Exception as error:

@@ -27,6 +27,7 @@ class Request:
     endpoint: Endpoint = NOWHERE
     caller: Caller = ANONYMOUS
     signed_in: Caller | None = None  # by the application that has the node in it
+    sign_in_error: Exception | None = None  # of that application
     values: Mapping[str, str] = MappingProxyType({})  # path parameters
 
     def __init__(self, ident: bytes, scope: Scope, trusted: frozenset[str]) -> None:
@@ -35,11 +36,14 @@ class Request:
         address: str = client[0] if client else ""
         self.ident, self.address = ident, address
         self.method: str = scope.get("method", "GET")
+        if scope.get("type") == "websocket":
+            self.status = 404  # unless it is routed
         path: str = scope["path"]
         self.raw: bytes = scope.get("raw_path") or path.encode()  # as received
         self.root: str = scope.get("root_path", "")  # where the application is mounted
-        if self.root:
-            path, self.raw = path.removeprefix(self.root), self.raw.removeprefix(self.root.encode())
+        if self.root and path.startswith(f"{self.root}/"):  # else a proxy has removed it
+            path = path[len(self.root) :]
+            self.raw = b"/" + self.raw.split(b"/", self.root.count("/") + 1)[-1]  # escaped in any way
         self.whole = path  # decoded
         self.is_api = path.startswith(_UNDER)
         self.path = path[len(BASE) :] if self.is_api else path  # below the base path

@@ -24,6 +24,7 @@ from oddsengine_service.routing import ENDPOINTS
 
 EXAMPLES = Path(__file__).parents[1] / "examples.json"  # responses; written by `scripts/make_examples.py`
 _METHODS = ("GET", "HEAD")
+_MOST_ROOTS = 8  # paths that the application is mounted at, whose pages are kept
 
 
 class Site:
@@ -56,6 +57,8 @@ class Site:
     def _at(self, request: Request) -> "_Texts":
         found = self._by_root.get(request.root)
         if found is None:
+            if len(self._by_root) >= _MOST_ROOTS:
+                del self._by_root[next(iter(self._by_root))]
             found = self._by_root[request.root] = self._texts(request.root)
         return found
 
@@ -80,7 +83,9 @@ class Site:
 
     async def _measured(self, request: Request) -> EncodedResponse:
         if not self._token:
-            raise Problem(404, "not_found", "metrics are served on a separate port; see [service] metrics_port")
+            raise Problem(
+                404, "not_found", "metrics need [service] metrics_token_env, or metrics_port for a port of their own"
+            )
         if not allowed(request.received.get(b"authorization", b"").decode("latin-1"), self._token):
             raise Problem(401, "unauthorized", UNAUTHORIZED)
         return page(CONTENT_TYPE, self._metrics.text())

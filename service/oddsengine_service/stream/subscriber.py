@@ -167,12 +167,15 @@ class Subscriber:
             waits = next(sending)
         except StopIteration:
             return
+        except Exception:  # servers raise what they like, and others must get their events
+            self.gone = True
+            return
         self._writing = asyncio.get_running_loop().create_task(self._finish(_Rest(sending, waits)))
 
     async def _finish(self, rest: _Rest) -> None:
         try:
             await rest
-        except (ConnectionError, OSError):
+        except Exception:
             self.gone = True
         finally:
             self._writing = None
