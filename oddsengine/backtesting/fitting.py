@@ -7,6 +7,10 @@ one game, market, book and side have a total weight of 1. In logits::
 
 is fitted by weighted least squares, then the residuals on x_j - m by book. Errors are clustered by game. The estimate
 is shrunk towards the table in force by the precision of both: posterior = (V^-1 + P^-1)^-1 (V^-1 fit + P^-1 table).
+
+Errors at the close are fitted by league and hours left, with z = error / hours^(1/3)::
+
+    sigma = sqrt((50 x 0.05^2 + sum over games of the mean of z^2) / (50 + games))
 """
 
 from datetime import UTC, datetime
@@ -31,6 +35,7 @@ from oddsengine.tape import Tape
 LEAST_GAMES = 50
 _PRIOR = np.array([0.4, 0.25, 0.08, 0.4])  # prior sd of own, far, near, fresh
 _BOOK_SD = 0.09  # prior sd of a book's own weight
+_SIGMA, _SIGMA_GAMES = 0.05, 50.0  # prior of an error at the close, and the games that it counts for
 _NEAR = -0.02  # logits: minimum ln(d - 1) + m of a row
 _NAMES = ("own_weight", "momentum_far", "momentum_near", "fresh_weight")
 
@@ -162,7 +167,7 @@ def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) ->
     frame = facts.frame()[places_]
     mean = logits["mean"][at]
     return frame.select(
-        "sportsbook", event="event_id", start=pl.col("event_start_time").to_physical()
+        "sportsbook", "sport", "league", event="event_id", start=pl.col("event_start_time").to_physical()
     ).hstack(where).with_columns(
         t=pl.lit(now), net=net[at], hours=left[at], mean=mean, own=logits["own"][at] - mean,
         fresh=logits["fresh"][at] - mean, momentum=logits["momentum"][at] - mean,
@@ -215,15 +220,40 @@ def fit(rows: pl.DataFrame, table: FairTable) -> tuple[FairTable, dict[str, floa
         noise = float((sums**2).sum()) / bread**2
         shrunk = slope * _BOOK_SD**2 / (_BOOK_SD**2 + noise)
         own[book] = round(float(np.clip(1.0 + shrunk / usual, 0.0, 4.0)), 3)
-    hours = np.maximum(rows["hours"].to_numpy(), c.close_least_h)
-    z = (left - design @ posterior) / hours ** (1.0 / 3.0)
-    sigma = float(np.sqrt((weight * z * z).sum() / weight.sum()))
     values = dict(zip(_NAMES, posterior.round(4).tolist(), strict=True))
-    fitted = table._replace(
-        constants=c._replace(close_sigma=round(sigma, 5), **values), own=MappingProxyType({**table.own, **own})
-    )
+    fitted = table._replace(constants=c._replace(**values), own=MappingProxyType({**table.own, **own}))
+    fitted = fitted._replace(sigma=MappingProxyType({**table.sigma, **_sigmas(rows, fitted)}))
     errors = np.sqrt(np.diag(variance)).round(4).tolist()
     return fitted, {name: error for name, error, k in zip(_NAMES, errors, np.diag(determined), strict=True) if k > 0.5}
+
+
+def _sigmas(rows: pl.DataFrame, table: FairTable) -> dict[str, tuple[float, ...]]:
+    """Fit the errors at the close by league and hours left; a league without games keeps those of the table."""
+    hours = np.maximum(rows["hours"].to_numpy(), table.constants.close_least_h)
+    error = rows["close"].to_numpy() - _predicted(rows, table)
+    bounds = np.sqrt(np.array(table.hours[:-1]) * np.array(table.hours[1:]))  # halfway between, in logarithms
+    by_game = (
+        rows.select("event", "weight", league=pl.Series(_leagues(rows)))
+        .with_columns(at=pl.Series(np.searchsorted(bounds, hours)), z=pl.Series((error / hours ** (1.0 / 3.0)) ** 2))
+        .group_by("league", "at", "event")
+        .agg((pl.col("z") * pl.col("weight")).sum() / pl.col("weight").sum())
+        .group_by("league", "at")
+        .agg(pl.len(), pl.col("z").sum())
+    )
+    found = {(league, at): (n, z) for league, at, n, z in by_game.iter_rows()}
+    out = {}
+    for league in sorted({league for league, _ in found}):
+        cells = [found.get((league, at), (0, 0.0)) for at in range(len(table.hours))]
+        out[league] = tuple(
+            round(float(np.sqrt((_SIGMA_GAMES * _SIGMA**2 + z) / (_SIGMA_GAMES + n))), 4) for n, z in cells
+        )
+    return out
+
+
+def _leagues(rows: pl.DataFrame) -> list[str]:
+    pairs = list(rows.select(pl.col("sport", "league").fill_null("")).iter_rows())
+    names = {pair: fair_close.league_key(*pair) for pair in set(pairs)}
+    return [names[pair] for pair in pairs]
 
 
 def _book_ids(rows: pl.DataFrame) -> list[str]:
@@ -248,16 +278,22 @@ def squared(rows: pl.DataFrame, table: FairTable) -> float:
 
 def _compared(rows: pl.DataFrame, table: FairTable) -> dict[str, Any]:
     """Compare prices first shown at an EV of at least 1 with their value at the close."""
-    c = table.constants
     x = _predicted(rows, table)
     frame = rows.with_columns(
         ev=100.0 * (pl.col("net") / (1.0 + (-pl.Series(x)).exp()) - 1.0),
         worth=100.0 * (pl.col("net") / (1.0 + (-pl.col("close")).exp()) - 1.0),
         error=pl.col("close") - pl.Series(x),
-        se=c.close_sigma * pl.max_horizontal("hours", pl.lit(c.close_least_h)) ** (1.0 / 3.0),
+        se=pl.Series(
+            fair_close.standard_errors(
+                [catalog.sport(sport or "").id for sport in rows["sport"].to_list()],
+                rows["league"].fill_null(""),
+                rows["hours"].to_numpy(),
+                table,
+            )
+        ),
         won=pl.lit(None, pl.Float64),
         odds="net",
     )
     shown = frame.filter((pl.col("ev") >= 1.0) & (pl.col("net") < 4.0)).sort("t")
     shown = shown.unique(["ladder", "threshold_", "side", "sportsbook"], keep="first", maintain_order=True)
-    return cell(shown)
+    return cell(shown, table)

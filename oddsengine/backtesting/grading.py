@@ -35,7 +35,10 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "odds": pl.Float64,
     "ev": pl.Float64,
     "threshold": pl.Float64,
-    "se": pl.Float64,
+    "se": pl.Float64,  # logits
+    "ev_low": pl.Float64,  # of the 90 % range shown
+    "ev_high": pl.Float64,
+    "still_there": pl.Float64,
     "hours": pl.Float64,
     "flags": pl.List(pl.String),
     "worth": pl.Float64,  # null: no close
@@ -49,26 +52,28 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 def grade_shown(
     shown: pl.DataFrame, closes: pl.DataFrame | None, results: pl.DataFrame | None, table: catalog.FairTable
 ) -> pl.DataFrame:
-    """Grade prices first shown before the start; returns `SHOWN_SCHEMA`."""
+    """Grade prices first shown before the start; returns `SHOWN_SCHEMA`, and the columns of delays."""
+    later = [name for name in shown.columns if name.startswith(("there_", "shown_"))]
+    schema = SHOWN_SCHEMA | dict.fromkeys(later, pl.Boolean())
     if not shown.height:
-        return pl.DataFrame(schema=SHOWN_SCHEMA)
+        return pl.DataFrame(schema=schema)
     start = pl.col("event_start_time").to_physical()
     early = shown.filter(~pl.col("is_live") & (start > pl.col("t")))
     if not early.height:
-        return pl.DataFrame(schema=SHOWN_SCHEMA)
+        return pl.DataFrame(schema=schema)
     closing = closing_logits(early, votes_at(closes, table))
     x, net, fair = (column.to_numpy() for column in (closing["x"], early["net_odds"], early["fair"]))
     worth = 100.0 * (net / (1.0 + np.exp(-x)) - 1.0)
     error = x - np.log(fair / (1.0 - fair))
     hours = (early["event_start_time"].to_physical() - early["t"]).to_numpy() / 3.6e9
-    c = table.constants
+    leagues = _ids(early, "sport", "league", lambda sport, league: league_id(league, sport) if league else "")
     home = (pl.col("market") == "spread") & (pl.col("outcome") == "home")
     line = pl.when("lined").then(pl.col("threshold_") / 100.0 * pl.when(home).then(-1.0).otherwise(1.0) + 0.0)
     frame = pl.DataFrame(
         {
             "t": early["t"] // 1_000_000,
             "event": early["event_id"],
-            "league": _ids(early, "sport", "league", lambda sport, league: league_id(league, sport) if league else ""),
+            "league": leagues,
             "market": early["market"],
             "period": early["period"],
             "selection": early["outcome"],
@@ -77,7 +82,10 @@ def grade_shown(
             "odds": early["odds"],
             "ev": early["ev"],
             "threshold": early["threshold"],
-            "se": c.close_sigma * np.maximum(hours, c.close_least_h) ** (1.0 / 3.0),
+            "se": fair_close.standard_errors(_sports(early), early["league"].fill_null(""), hours, table),
+            "ev_low": early["ev_low"],
+            "ev_high": early["ev_high"],
+            "still_there": early["still_there"],
             "hours": hours,
             "flags": pl.Series([fair_close.named(f) for f in early["flag"].to_list()], dtype=pl.List(pl.String)),
             "worth": pl.Series(worth).fill_nan(None),
@@ -85,8 +93,12 @@ def grade_shown(
             "close": closing["who"],
             "won": _won(early, results),
         }
-    )
-    return frame.select(pl.col(name).cast(dtype) for name, dtype in SHOWN_SCHEMA.items())
+    ).hstack(early.select(later))
+    return frame.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
+
+
+def _sports(rows: pl.DataFrame) -> pl.Series:
+    return _ids(rows, "sport", "sport", lambda sport, _: catalog.sport(sport or "").id)
 
 
 def _ids(rows: pl.DataFrame, first: str, second: str, name: Callable[[Any, Any], str]) -> pl.Series:

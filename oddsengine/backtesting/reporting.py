@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.backtesting.delays import Delay, read_delays
 from oddsengine.backtesting.grading import THRESHOLDS, grade_shown
 from oddsengine.backtesting.replay import check_books, engine_of, source
 from oddsengine.backtesting.shown import collect_shown
@@ -16,6 +17,7 @@ from oddsengine.catalog.fair import FLAGS
 from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import NO_TIME, Floats
 from oddsengine.maths.devig import Method
+from oddsengine.pricing.close import central_errors
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape
 
@@ -38,8 +40,23 @@ CELLS = {
     "slope": pl.Float64,
     "slope_se": pl.Float64,
     "inside_90": pl.Float64,
+    "inside_50": pl.Float64,
     "returned": pl.Float64,
 }
+
+
+LATER: dict[str, type[pl.DataType]] = {
+    "threshold": pl.Float64,
+    "delay": pl.String,
+    "n": pl.Int64,  # prices whose event was looked at again
+    "there": pl.Float64,  # percent
+    **{
+        f"{of}_{figure}": pl.Int64 if figure == "graded" else pl.Float64
+        for of in ("there", "gone", "still")
+        for figure in ("graded", "ev", "worth", "worth_se")
+    },
+}
+"""Columns of `Audit.later`: `there` stood at the same odds or better, `gone` did not, `still` was also still shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +75,8 @@ class Audit:
         Name of the table of constants.
     waiting
         Number of games with a price shown that had not begun at the end of the history; they are left out.
+    later
+        `LATER`: what became of the prices after each delay, by threshold.
     """
 
     shown: pl.DataFrame
@@ -65,6 +84,7 @@ class Audit:
     looks: int
     fair: str
     waiting: int = 0
+    later: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LATER))
 
     def __str__(self) -> str:
         """Format the table as plain text."""
@@ -78,18 +98,39 @@ class Audit:
             name = "all" if row["by"] == "all" else f"  {row['by']} {row['value']}"
             if row["by"] == "all":
                 lines.append(f"EV >= {row['threshold']:g}: {row['n']} first showings, {row['graded']} graded")
-            if row["graded"] < _LEAST:
-                lines.append(f"{name:<28} n {row['graded']:>5}")
+            if row["graded"] < 2:
+                lines.append(f"{name:<28} n {row['graded']:>5}  {_NONE[row['graded']]}")
                 continue
             lines.append(
                 f"{name:<28} n {row['graded']:>5}  games {row['events']:>4}  shown {row['shown']:5.2f}  "
                 f"worth {row['worth']:5.2f} +-{row['worth_se']:.2f}  bias {row['bias']:+.2f} +-{row['bias_se']:.2f}  "
                 f"ratio {row['ratio']:.2f} +-{row['ratio_se']:.2f}  slope {_text(row['slope'])} "
                 f"+-{_text(row['slope_se'])}"
-                + ("" if row["inside_90"] is None else f"  90 % range holds {row['inside_90']:.0f} %")
+                + (
+                    ""
+                    if row["inside_90"] is None
+                    else f"  90 % range holds {row['inside_90']:.0f} %, 50 % range {row['inside_50']:.0f} %"
+                )
                 + ("" if row["returned"] is None else f"  returned {row['returned']:+.2f} %")
             )
+        for row in self.later.iter_rows(named=True):
+            there = "-" if row["there"] is None else f"{row['there']:.0f} %"
+            lines.append(
+                f"EV >= {row['threshold']:g}, {row['delay']} later: n {row['n']:>5}, {there} still there, "
+                f"worth {_value(row, 'there')}; gone, worth {_value(row, 'gone')}; "
+                f"still shown, worth {_value(row, 'still')}"
+            )
         return "\n".join(lines)
+
+
+_NONE = ("no price has a close", "too few for a figure with an error")
+
+
+def _value(row: dict[str, Any], of: str) -> str:
+    if row[f"{of}_worth"] is None:
+        return f"- (n {row[f'{of}_graded']})"
+    n, ev, worth, error = (row[f"{of}_{figure}"] for figure in ("graded", "ev", "worth", "worth_se"))
+    return f"{worth:.2f} +-{error:.2f} of {ev:.2f} (n {n})"
 
 
 def _text(value: float | None) -> str:
@@ -105,6 +146,7 @@ def audit(
     guards: Guards = None,
     fair: catalog.FairTable | None = None,
     hours: float = MOST_HOURS,
+    delays: Any = (),
     progress: Any = None,
 ) -> Audit:
     """Replay a history through the live engine and grade prices, when first shown, at the other books' close.
@@ -119,6 +161,9 @@ def audit(
         As for `Engine`. Tapes use the recorded guards and accept no others.
     hours
         Prices shown earlier before the start are listed, but not part of the table.
+    delays
+        A delay or several, such as ``"10m"``: how many prices still stood so much later, what these were worth, what
+        the others, and what those that were still shown.
     progress
         Called with the number of snapshots so far.
 
@@ -132,24 +177,47 @@ def audit(
     ValueError
         If the history or a parameter is invalid, or a book occurs neither in the history nor in the catalog.
     """
+    asked = read_delays(delays)
     replayed = source(history)
     table = fair or (replayed.fair if isinstance(replayed, Tape) else None) or catalog.fair_table()
     engine = engine_of(replayed, guards, table)
     view = engine.view(books, sharp, method, kinds=("ev",), min_ev=0.0, include=("suspect",), keep=True)
     results = None if isinstance(replayed, Tape) else replayed.results
-    prices, closes, looks = collect_shown(replayed, engine, view, THRESHOLDS, progress)
+    prices, closes, looks = collect_shown(replayed, engine, view, THRESHOLDS, asked, progress)
     check_books(engine, view)
     waits = (
         pl.col("event_start_time").to_physical() > (NO_TIME if engine.now is None else micros(engine.now)) + _BEGUN_US
     )
     waiting = prices.filter(waits)["event_id"].n_unique() if prices.height else 0
     shown = grade_shown(prices.filter(~waits.fill_null(value=False)) if waiting else prices, closes, results, table)
-    return Audit(shown, calibration(shown, hours), looks, table.name, waiting)
+    return Audit(shown, calibration(shown, hours, table), looks, table.name, waiting, _later(shown, hours, asked))
 
 
-def calibration(shown: pl.DataFrame, hours: float = MOST_HOURS) -> pl.DataFrame:
+def _selected(shown: pl.DataFrame, hours: float) -> pl.DataFrame:
+    return shown.filter((pl.col("odds") < MOST_ODDS) & (pl.col("hours") < hours))
+
+
+def _later(shown: pl.DataFrame, hours: float, delays: tuple[Delay, ...]) -> pl.DataFrame:
+    """Summarise what became of the prices after each delay."""
+    rows = []
+    for threshold in (1.0, 2.0):
+        part = _selected(shown, hours).filter(threshold=threshold)
+        for delay in delays:
+            there, still = delay.columns
+            looked = part.drop_nulls(there)
+            row = {"threshold": threshold, "delay": delay.name, "n": looked.height}
+            row["there"] = 100.0 * float(looked[there].mean()) if looked.height else None  # type: ignore[arg-type]
+            for name, keep in (("there", pl.col(there)), ("gone", ~pl.col(there)), ("still", pl.col(still))):
+                figures = cell(looked.filter(keep))
+                row |= {f"{name}_graded": figures["graded"], f"{name}_ev": figures["shown"],
+                        f"{name}_worth": figures["worth"], f"{name}_worth_se": figures["worth_se"]}  # fmt: skip
+            rows.append(row)
+    return pl.DataFrame(rows, schema=LATER)
+
+
+def calibration(shown: pl.DataFrame, hours: float = MOST_HOURS, table: catalog.FairTable | None = None) -> pl.DataFrame:
     """Return the calibration table: total, and by league, market, book, hours left, EV and flag."""
-    selected = shown.filter((pl.col("odds") < MOST_ODDS) & (pl.col("hours") < hours))
+    selected = _selected(shown, hours)
     bands = {
         "hours": _band("hours", {"0-3": 3.0, "3-24": 24.0}, "24-72"),
         "EV": _band("ev", {"1-2": 2.0, "2-3": 3.0, "3-5": 5.0}, "5-"),
@@ -157,15 +225,15 @@ def calibration(shown: pl.DataFrame, hours: float = MOST_HOURS) -> pl.DataFrame:
     rows = []
     for threshold in (1.0, 2.0):
         part = selected.filter(pl.col("threshold") == threshold).with_columns(**bands)
-        rows.append({"threshold": threshold, "by": "all", "value": "", **cell(part)})
+        rows.append({"threshold": threshold, "by": "all", "value": "", **cell(part, table)})
         for by in ("league", "market", "book", "hours", "EV"):
             for value in sorted(part[by].drop_nulls().unique().to_list()):
                 of = part.filter(pl.col(by) == value)
-                rows.append({"threshold": threshold, "by": by, "value": value, **cell(of)})
+                rows.append({"threshold": threshold, "by": by, "value": value, **cell(of, table)})
         for value in FLAGS:
             of = part.filter(pl.col("flags").list.contains(value))
             if of.height:
-                rows.append({"threshold": threshold, "by": "flag", "value": value, **cell(of)})
+                rows.append({"threshold": threshold, "by": "flag", "value": value, **cell(of, table)})
     schema = {"threshold": pl.Float64, "by": pl.String, "value": pl.String, **CELLS}
     return pl.DataFrame(rows, schema=schema)
 
@@ -178,8 +246,8 @@ def _band(column: str, below: dict[str, float], rest: str) -> pl.Expr:
     return out
 
 
-def cell(part: pl.DataFrame) -> dict[str, Any]:
-    """Summarise a set of prices."""
+def cell(part: pl.DataFrame, table: catalog.FairTable | None = None) -> dict[str, Any]:
+    """Summarise a set of prices; `table` has the distribution of errors at the close."""
     graded = part.drop_nulls("worth")
     n = graded.height
     out: dict[str, Any] = dict.fromkeys(CELLS) | {"n": part.height, "graded": n, "events": graded["event"].n_unique()}
@@ -197,7 +265,9 @@ def cell(part: pl.DataFrame) -> dict[str, Any]:
     inside = graded.drop_nulls("se")
     if inside.height:
         z = (inside["error"] / inside["se"]).abs().to_numpy()
-        out["inside_90"] = 100.0 * float((z < 1.6448536269514722).mean())
+        degrees = (table or catalog.fair_table()).constants.close_degrees
+        for share in (90, 50):
+            out[f"inside_{share}"] = 100.0 * float((z < central_errors(share, degrees)).mean())
     won = part.drop_nulls("won")
     if won.height:
         out["returned"] = 100.0 * float(np.mean(won["won"].to_numpy() * won["odds"].to_numpy() - 1.0))

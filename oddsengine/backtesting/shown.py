@@ -6,23 +6,33 @@ import numpy as np
 import polars as pl
 
 from oddsengine.backtesting.closes import Closes
+from oddsengine.backtesting.delays import Delay, Later, Taken
 from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.replay import steps
 from oddsengine.board.open import EV, NEW, Hits
+from oddsengine.detection.ids import hexadecimal
 from oddsengine.history.closing_consensus import located
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
 from oddsengine.tape import Tape
 
+PROMISED = ("ev_low", "ev_high", "still_there")
+"""What else a row promises of its EV."""
+
 
 def collect_shown(
-    history: History | Tape, engine: Engine, view: View, thresholds: tuple[float, ...], progress: Any = None
-) -> tuple[pl.DataFrame, pl.DataFrame | None, int]:
+    history: History | Tape, engine: Engine, view: View, thresholds: tuple[float, ...], delays: tuple[Delay, ...] = (),
+    progress: Any = None,
+) -> tuple[pl.DataFrame, pl.DataFrame | None, int]:  # fmt: skip
     """Replay a history: when each price first reached each threshold, the closing boards, and the number of steps."""
     closes = Closes(engine)
+    later = Later(engine, delays, every_step=isinstance(history, Tape))
     facts: list[pl.DataFrame] = []
+    promises: list[pl.DataFrame] = []
     seen: dict[int, int] = {}  # id -> thresholds reached
+    events: dict[int, str] = {}  # id -> event
+    shown: dict[int, float] = {}  # id -> EV now
     rows: list[tuple[Any, ...]] = []
     count = 0
     for now, update, _ in steps(engine, history):
@@ -32,15 +42,27 @@ def collect_shown(
         hits, new = change.hits.take(ev), change.status[ev] == NEW
         if new.any():
             facts.append(_facts(engine, update, hits.take(new)))
+            events |= zip(*facts[-1].select("ident", "event_id").to_dict(as_series=False).values(), strict=True)
+        for ident in change.expired.tolist():
+            shown.pop(ident, None)
         edge, fair, _, net, last = hits.figures.T
-        odds = update.facts.odds[update.facts.places(hits.legs[:, 0])]
-        columns = (hits.id, edge * 100.0, fair, net, odds, last.astype(np.int64) >> 1)
-        for ident, percent, *figures in zip(*(column.tolist() for column in columns), strict=True):
+        places = update.facts.places(hits.legs[:, 0])
+        odds = update.facts.odds[places]
+        columns = (hits.id, update.facts.id[places], edge * 100.0, fair, net, odds, last.astype(np.int64) >> 1)
+        reached_now = []
+        for ident, row, percent, *figures in zip(*(column.tolist() for column in columns), strict=True):
+            shown[ident] = percent
             reached = seen.get(ident, 0)
             while reached < len(thresholds) and percent >= thresholds[reached] - 1e-7:
+                if delays:
+                    later.add(Taken(len(rows), now, events[ident], row, figures[2], ident, thresholds[reached]))
                 rows.append((ident, now, thresholds[reached], percent, *figures))
+                reached_now.append(ident)
                 reached += 1
             seen[ident] = reached
+        if reached_now:
+            promises.append(_promised(view, reached_now, now))
+        later.follow(now, update, shown)
         closes.follow(now)
         if progress is not None:
             progress(count)
@@ -51,12 +73,22 @@ def collect_shown(
             "net_odds": pl.Float64, "odds": pl.Float64, "flag": pl.Int64,
         },
         orient="row",
-    )  # fmt: skip
+    ).hstack(later.columns(len(rows)))  # fmt: skip
     if not facts:
         return frame, closes.take_closed(everything=True), count
     texts = pl.concat(facts).unique("ident", keep="first", maintain_order=True)
     frame = frame.join(texts, on="ident", how="left", maintain_order="left")
+    frame = frame.join(pl.concat(promises), on=("ident", "t"), how="left", maintain_order="left")
     return frame, closes.take_closed(everything=True), count
+
+
+def _promised(view: View, idents: list[int], now: int) -> pl.DataFrame:
+    """Return what rows promise, as a reader of the view gets it."""
+    ids = np.unique(np.array(idents, np.uint64))
+    rows = view.opportunities(["ev"], ids=ids).ev
+    names = dict(zip(hexadecimal(ids), ids.tolist(), strict=True))
+    ident = pl.Series("ident", [names[text[-16:]] for text in rows["id"].to_list()], dtype=pl.UInt64)
+    return rows.select(PROMISED).with_columns(ident, t=pl.lit(now, pl.Int64))
 
 
 def _facts(engine: Engine, update: Update, hits: Hits) -> pl.DataFrame:

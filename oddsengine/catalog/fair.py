@@ -3,14 +3,19 @@
 import math
 from collections.abc import Mapping
 from functools import cache
+from itertools import pairwise
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from oddsengine.catalog import files
 
-FLAGS = ("thin", "no_sharp", "early", "long", "total", "unmeasured", "suspect", "live")
+FLAGS = ("thin", "no_sharp", "early", "long", "total", "unmeasured", "suspect", "live", "one_reference")
 """Flags of a fair price, in bit order."""
+
+
+OTHER = "other"
+"""The entry of `close.sigma` for leagues that have none of their own."""
 
 
 class Constants(NamedTuple):
@@ -20,6 +25,7 @@ class Constants(NamedTuple):
     vote_sum_low: float
     vote_sum_high: float
     vote_others: float
+    vote_alone: float
     vote_neighbour_points: float
     vote_neighbour_weight: float
     vote_clip: float
@@ -36,17 +42,31 @@ class Constants(NamedTuple):
     momentum_near_h: float
     momentum_clip: float
     momentum_move_clip: float
+    momentum_beside_sharp: float
     momentum_line_keep: float
     momentum_sample_s: float
     fresh_weight: float
     fresh_fade_s: float
     fresh_clip: float
-    close_sigma: float
+    fresh_beside_sharp: float
+    close_scale: float
+    close_degrees: float
     close_least_h: float
+    stands_base: float
+    stands_stood: float
+    stands_stood_s: float
+    stands_hours: float
+    stands_least_h: float
+    stands_ev: float
+    stands_ev_most: float
+    stands_momentum: float
+    stands_momentum_clip: float
     sharp_share: float
     sharp_exchange: float
     sharp_other: float
     lines_logit: float
+    props_suspect_ev: float
+    props_suspect_others: float
     flags_thin_others: float
     flags_early_h: float
     flags_long_odds: float
@@ -65,6 +85,9 @@ class FairTable(NamedTuple):
     own: Mapping[str, float]  # factor of `own` by book
     lines: Mapping[str, Mapping[str, float]]  # league: sigma of spread and total, points
     measured: Mapping[str, tuple[str, ...]]  # sport: families of a full game
+    measured_props: tuple[str, ...]  # sports whose props are measured beside a sharp
+    hours: tuple[float, ...]  # before the start, of the columns of `sigma`
+    sigma: Mapping[str, tuple[float, ...]]  # league, or "other": root mean square error in logits, at one hour
     scale: tuple[float, ...]  # by flag
     factor: tuple[float, ...]  # by flag: factor of the confidence
     note: Mapping[str, Any] = MappingProxyType({})  # of a fitted table: games, errors
@@ -78,7 +101,7 @@ def fair_table() -> FairTable:
     --------
     >>> table = fair_table()
     >>> table.name, table.constants.own_weight, table.sharps["pinnacle"]
-    ('us-2026-08', 1.5, 1.0)
+    ('us-2026-11', 1.5, 1.0)
     """
     return read_fair_table(files.toml("fair.toml"))
 
@@ -109,6 +132,8 @@ def fair_content(table: FairTable) -> dict[str, Any]:
     for field, value in table.constants._asdict().items():
         section, _, name = field.partition("_")
         out.setdefault(section, {})[name] = value
+    out["close"] |= {"hours": list(table.hours), "sigma": {league: list(of) for league, of in table.sigma.items()}}
+    out["props"]["beside_sharp"] = list(table.measured_props)
     out["sharp"]["books"], out["books"] = dict(table.sharps), {"own": dict(table.own)}
     out["lines"] |= {league: dict(of) for league, of in table.lines.items()}
     out["measured"] = {sport: list(families) for sport, families in table.measured.items()}
@@ -138,12 +163,32 @@ def _different(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
     return out
 
 
+_EARLIER: dict[str, Any] = {
+    "vote": {"alone": 2.0},
+    "momentum": {"beside_sharp": 1.0},
+    "fresh": {"beside_sharp": 1.0},
+    "close": {"scale": 1.0, "degrees": 0.0},
+    "props": {"beside_sharp": [], "suspect_ev": 0.0, "suspect_others": 0.0},
+    "flags": {"scale": {"one_reference": 1.0}},
+    "confidence": {"factor": {"one_reference": 1.0}},
+}
+"""Entries that tapes of before 2026-11-27 lack, with the values that give the fair prices of then."""
+
+
 def read_fair_table(content: Mapping[str, Any]) -> FairTable:
-    """Parse and check a table in the form of fair.toml."""
+    """Parse and check a table in the form of fair.toml, or as on a tape of an earlier version."""
+    usual = files.toml("fair.toml")
+    if "alone" not in content.get("vote", {}):
+        content = _filled(
+            _filled(content, _EARLIER), {"stands": usual["stands"], "close": {"hours": usual["close"]["hours"]}}
+        )
     numbers = {}
     for field in Constants._fields:
         section, _, name = field.partition("_")
-        numbers[field] = _number(content.get(section, {}).get(name), f"{section}.{name}")
+        signed = field in _SIGNED
+        numbers[field] = _number(content.get(section, {}).get(name), f"{section}.{name}", signed=signed)
+    if numbers["close_degrees"] not in (0.0, 4.0):
+        raise ValueError(f"close.degrees must be 4 (Student's t) or 0 (normal), got {numbers['close_degrees']:g}")
     by_flag = {"flags.scale": content["flags"]["scale"], "confidence.factor": content["confidence"]["factor"]}
     for name, of in by_flag.items():
         if unknown := sorted(set(of) ^ set(FLAGS)):
@@ -151,6 +196,11 @@ def read_fair_table(content: Mapping[str, Any]) -> FairTable:
                 f"{name} must have one number for each of {', '.join(FLAGS)}; missing or unknown: {', '.join(unknown)}"
             )
     scale, factor = (tuple(_number(of[f], f"{name}.{f}") for f in FLAGS) for name, of in by_flag.items())
+    hours = _increasing(content["close"]["hours"], "close.hours")
+    sigma = content["close"]["sigma"]
+    if not isinstance(sigma, Mapping):  # of an earlier version: one for all leagues and hours
+        one = _number(sigma, "close.sigma")
+        numbers["close_scale"], sigma = 1.0, dict.fromkeys(usual["close"]["sigma"], [one] * len(hours))
     return FairTable(
         name=str(content["name"]),
         date=str(content["date"]),
@@ -167,15 +217,43 @@ def read_fair_table(content: Mapping[str, Any]) -> FairTable:
         measured=MappingProxyType(
             {sport: tuple(families) for sport, families in content["measured"].items() if isinstance(families, list)}
         ),
+        measured_props=tuple(content["props"]["beside_sharp"]),
+        hours=hours,
+        sigma=MappingProxyType({league: _row(of, hours, f"close.sigma.{league}") for league, of in sigma.items()}),
         scale=scale,
         factor=factor,
         note=MappingProxyType(dict(content.get("note", {}))),
     )
 
 
-def _number(value: Any, name: str) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(float(value)) or float(value) < 0.0:
-        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+_SIGNED = frozenset({"stands_base", "stands_stood", "stands_hours", "stands_ev", "stands_momentum"})
+
+
+def _filled(content: Mapping[str, Any], missing: Mapping[str, Any]) -> dict[str, Any]:
+    """Add entries that are missing."""
+    out = dict(content)
+    for name, value in missing.items():
+        out[name] = _filled(out.get(name, {}), value) if isinstance(value, Mapping) else out.get(name, value)
+    return out
+
+
+def _increasing(values: Any, name: str) -> tuple[float, ...]:
+    numbers = tuple(_number(value, name) for value in values) if isinstance(values, list | tuple) else ()
+    if not numbers or numbers[0] <= 0.0 or any(a >= b for a, b in pairwise(numbers)):
+        raise ValueError(f"{name} must be a list of increasing numbers above 0, got {values!r:.80}")
+    return numbers
+
+
+def _row(values: Any, hours: tuple[float, ...], name: str) -> tuple[float, ...]:
+    if not isinstance(values, list | tuple) or len(values) != len(hours):
+        raise ValueError(f"{name} must have one number for each of close.hours, {len(hours)}, got {values!r:.80}")
+    return tuple(_number(value, name) for value in values)
+
+
+def _number(value: Any, name: str, *, signed: bool = False) -> float:
+    is_number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(float(value))
+    if not is_number or not (signed or float(value) >= 0.0):
+        raise ValueError(f"{name} must be a finite number{'' if signed else ' of at least 0'}, got {value!r}")
     return float(value)
 
 
@@ -183,7 +261,15 @@ def _numbers(content: Mapping[str, Any], name: str) -> Mapping[str, float]:
     return MappingProxyType({key: _number(value, f"{name}.{key}") for key, value in content.items()})
 
 
-_OPEN = ("sharp.books", "books.own", "lines", "measured", "sources", "note")  # tables that accept new entries
+_OPEN = (
+    "sharp.books",
+    "books.own",
+    "lines",
+    "measured",
+    "close.sigma",
+    "sources",
+    "note",
+)  # tables that accept new entries
 
 
 def _merged(content: Mapping[str, Any], changes: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -194,6 +280,9 @@ def _merged(content: Mapping[str, Any], changes: Mapping[str, Any], path: str) -
         if name not in content and not free:
             raise ValueError(f"the fair table has no key {at}; allowed here: {', '.join(content)}")
         before = content.get(name)
+        if at == "close.sigma" and isinstance(value, Real):  # of an earlier version
+            out[name] = value
+            continue
         if before is not None and isinstance(before, Mapping) != isinstance(value, Mapping):
             kind = "a table" if isinstance(before, Mapping) else "a value"
             raise ValueError(f"{at} of the fair table must be {kind}, got {value!r:.80}")

@@ -33,7 +33,8 @@ def audit_command(arguments: argparse.Namespace) -> None:
     with Progress("looks") as progress:
         result = audit(
             arguments.history, method=arguments.method, sharp=arguments.sharp, books=arguments.books,
-            fair=_table(arguments.fair), hours=arguments.hours, progress=lambda count: progress(None, count),
+            fair=_table(arguments.fair), hours=arguments.hours, delays=arguments.delay,
+            progress=lambda count: progress(None, count),
         )  # fmt: skip
     if arguments.shown is not None:
         write_table(result.shown, arguments.shown)
@@ -41,7 +42,7 @@ def audit_command(arguments: argparse.Namespace) -> None:
         calibration(result, hours=arguments.hours).savefig(arguments.plot)
     if arguments.json:
         facts = {"looks": result.looks, "fair": result.fair, "waiting": result.waiting}
-        document = {**facts, "cells": result.table.to_dicts()}
+        document = {**facts, "cells": result.table.to_dicts(), "later": result.later.to_dicts()}
         echo(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
         echo(f"{result}\n")

@@ -470,6 +470,10 @@ def _add_audit(parser: argparse.ArgumentParser) -> None:
         help="reference books in order of preference, instead of the fair price at the close",
     )
     parser.add_argument("--books", type=_names, metavar="BOOKS", help="only bet at these books (default: all)")
+    parser.add_argument(
+        "--delay", action="append", default=[], metavar="TIME",
+        help="how many prices still stood so much later, such as 10m, and what they were worth; repeat for others",
+    )  # fmt: skip
     parser.add_argument("--shown", metavar="FILE", help="write the prices shown to a .parquet, .ndjson or .jsonl file")
     parser.add_argument(
         "--plot", metavar="FILE", help="plot EV at the close by EV shown, as a .svg, .png or .pdf file (extra plots)"

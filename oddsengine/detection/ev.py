@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.columns import spans
+from oddsengine.columns import NO_TIME, SECOND, spans
 from oddsengine.detection import ids, tails
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import EV_SCHEMA, TEXTS
 from oddsengine.detection.search import Search
-from oddsengine.detection.sweep import ages, best_legs, edges, sharp_edges
+from oddsengine.detection.sweep import Offers, ages, best_legs, edges, sharp_edges
 from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, Words
 from oddsengine.maths import value
 from oddsengine.maths.kelly import kelly, shrunk_kelly
@@ -140,7 +140,6 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     g, net = v.groups, v.net[hits.row]
     se, flags = v.close.errors(g, hits.row), v.close.flags[hits.row]
     x = np.log(hits.fair / (1.0 - hits.fair))
-    low, high = (100.0 * (net * fair_close.sigmoid(x + sign * fair_close.RANGE * se) - 1.0) for sign in (-1.0, 1.0))
     over = np.full(g.row.size, np.nan)
     some = np.unique(market)
     sharp = sharp_edges(v, np.zeros(some.size, np.int64), some, np.array([-1.0]))
@@ -149,6 +148,10 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     if v.board is not None:
         others, agree = fair_close.agreeing(g, v.board.ballot, v.traits, hits.row, v.net)
         table, voted = v.board.of.table, {"independent_books": others, "agreeing_books": agree}
+        voted["still_there"] = board.nullable(_still_there(v, v.board, v.close, hits, market))
+    degrees = 0.0 if v.close.of_model else table.constants.close_degrees
+    wide = fair_close.central_errors(90, degrees) * se
+    low, high = (100.0 * (net * fair_close.sigmoid(x + end) - 1.0) for end in (-wide, wide))
     return _Close(
         sharp=over[hits.row],
         confidence=fair_close.confidence(se, flags, table),
@@ -156,12 +159,27 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
             "ev_low": board.nullable(low),
             "ev_high": board.nullable(high),
             "ev_error": board.nullable(100.0 * net * hits.fair * (1.0 - hits.fair) * se),
-            "prob_positive": board.nullable(fair_close.normal((x + np.log(net - 1.0)) / se)),
+            "prob_positive": board.nullable(fair_close.below((x + np.log(net - 1.0)) / se, degrees)),
             "flags": board.flagged(fair_close.BITS, flags),
             "kelly_shrunk": board.nullable(shrunk_kelly(hits.fair, net, se)),
             **voted,
         },
     )
+
+
+def _still_there(
+    v: Offers, known: fair_close.CloseInput, fair: fair_close.Fair, hits: EvPrices, market: Longs
+) -> Floats:
+    """Compute the probability that each price stands ten minutes on; nan in play and if the start is unknown."""
+    g, times = v.groups, known.times
+    ladder = g.ladder[market]
+    minute, start, changed = times.minute[ladder], times.start[ladder], times.changed[hits.row]
+    timed = (start != NO_TIME) & (v.live[market] == 0)
+    hours = np.where(timed, (start - minute) / 3.6e9, np.nan)
+    stood = np.where(changed == NO_TIME, 0, np.maximum(minute - changed, 0)) / SECOND
+    side, two = g.side[hits.row].astype(np.int64), g.outcomes[market] == 2
+    moved = fair.momentum[ladder, np.where(two, 0, side)] * np.where(two & (side == 1), -1.0, 1.0)
+    return fair_close.still_there(100.0 * hits.edge, stood, hours, moved, known.of.table)
 
 
 def _sisters(question: Question, row: Ints, edge: Floats) -> tuple[Bools, pl.Series]:

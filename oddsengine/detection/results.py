@@ -42,8 +42,9 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "ev_vs_sharp": pl.Float64,
     "ev_low": pl.Float64,
     "ev_high": pl.Float64,
-    "ev_error": pl.Float64,  # standard error of the EV at the close, in percent
+    "ev_error": pl.Float64,  # standard error of the EV at the close, in percent; 90 % are within 2.13
     "prob_positive": pl.Float64,
+    "still_there": pl.Float64,  # probability that the price stands ten minutes on
     "kelly_shrunk": pl.Float64,
     "flags": TEXTS,
     "independent_books": pl.Int64,  # feeds with complete prices on the line, without the row's own

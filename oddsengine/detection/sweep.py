@@ -49,7 +49,7 @@ from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Lon
 from oddsengine.identity.table import Identity
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
-from oddsengine.pricing.close import CONSENSUS
+from oddsengine.pricing.close import CONSENSUS, SUSPECT
 from oddsengine.pricing.model import ModelPrices
 from oddsengine.pricing.references import FairPrices, ViewSpec, devig_method, fair_prices, view_spec
 
@@ -881,13 +881,13 @@ class Edges(NamedTuple):
 @kernel
 def _close_edges(
     who, candidates, segments, rows, book, net, reason, wanted, suspects, outlier, seen, doubt, live, timed, live_limit,
-    least_worth, twin, fair, width, segment, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt,
+    least_worth, twin, fair, width, flags, segment, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt,
 ):  # fmt: skip
     """Offers in some markets whose edge over the estimator's fair price is at least the caller's `least_worth` - 1.
 
     - `outlier`: code of the guard whose pre-match prices `suspects` includes
-    - `fair`, `width` (float64 per row), `segment` (float64 per segment): as `row`, `width` and `segment` of the
-      estimator's `Fair`
+    - `fair`, `width` (float64 per row), `flags` (uint16 per row), `segment` (float64 per segment): as `row`, `width`,
+      `flags` and `segment` of the estimator's `Fair`
     """
     count = 0
     for c in range(candidates.size):
@@ -900,6 +900,7 @@ def _close_edges(
                 p = fair[r]
                 if (
                     (reason[r] != ACCEPTED and reason[r] != allowed_reason)
+                    or (reason[r] == ACCEPTED and (flags[r] & SUSPECT) != 0 and suspects[who[c]] == 0)
                     or wanted_books[book[r]] == 0
                     or np.isnan(p)
                     or seen[r] < seen_limit
@@ -943,7 +944,7 @@ def edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edges:
             who, markets, g.segments, g.rows, g.book, view.net, view.reason, view.wanted, view.suspects,
             np.uint8(CODES["outlier"]), g.seen, view.doubt, view.live, view.timed,
             oldest_live(view), 1.0 + least, g.twin, view.close.row, view.close.width,
-            view.close.segment, *out,
+            view.close.flags, view.close.segment, *out,
         )  # fmt: skip
     return Edges._make(column[:n] for column in out)
 

@@ -10,10 +10,12 @@ book's own prices (a market of three outcomes has one x per outcome):
     fair  = m + share (sharp - m) + own clip(x_j - m) + kappa clip(M) + phi clip(f)
     own   = b_j weight / (base + number of other feeds on the line)
     kappa = between `far` and `near`, by the hours left
-    se    = sigma hours^(1/3): standard error of fair as an estimate of the close
+    se    = scale sigma hours^(1/3): of fair as an estimate of the close, whose error has Student's t distribution with
+            four degrees of freedom; sigma depends on the league and the hours left
 
-`m` is the mean of the books that are not sharp; if only sharp books quote the line, it is theirs. Books of one feed
-share one vote, and the feed of the judged book has none. The constants are in `catalog/fair.toml`.
+`m` is the mean of the books that are not sharp; if only sharp books quote the line, it is theirs. Beside a sharp kappa
+and phi shrink by its weight. Books of one feed share one vote, and the feed of the judged book has none. At least two
+feeds are needed on the line, or a sharp of full weight. The constants are in `catalog/fair.toml`.
 
 **Updates.** Prices take effect at once, time once a minute: M, the ages of votes and changes and the hours left are
 evaluated at the event's own minute, whose offset within the minute is derived from its id. So each second only a
@@ -63,7 +65,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
-from oddsengine.catalog.fair import FLAGS, FairTable
+from oddsengine.catalog.fair import FLAGS, OTHER, FairTable
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import NONE
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words
@@ -74,9 +76,13 @@ SECOND = 1_000_000
 CONSENSUS = -2
 """The reference of a market that is a consensus, instead of a book."""
 _ROUNDING = 1e-9  # equal prices give no edge
-RANGE = 1.6448536269514722  # standard errors on each side of a 90 % range
+_CENTRAL = {  # standard errors on each side of a central range: normal, Student's t with 4 degrees of freedom
+    90: (1.6448536269514722, 2.1318467863266500),
+    50: (0.6744897501960817, 0.7406970841126829),
+}
 BITS = {name: np.uint16(1 << at) for at, name in enumerate(FLAGS)}
-_THIN, _NO_SHARP, _EARLY, _LONG, _, _, _SUSPECT, _LIVE = BITS.values()
+_THIN, _NO_SHARP, _EARLY, _LONG, _, _UNMEASURED, SUSPECT, _LIVE, _ONE_REFERENCE = BITS.values()
+_PROP, _MEASURED_BESIDE_SHARP = np.uint16(1 << 14), np.uint16(1 << 15)  # of a kind of market; not stored with prices
 _LIVE_BIT = FLAGS.index("live")
 SKIP, MARKET, EVERY_ROW = 0, 1, 2  # what is needed of a market, see `estimate`
 _CENTRES = 4  # values that the median can have with at most one feed left out
@@ -93,6 +99,7 @@ class KindParameters(NamedTuple):
     slope: Floats  # (kinds, sports): logits of the first outcome per point, nan where unknown
     reach: Longs  # (kinds, sports): largest move of a line that momentum follows, hundredths
     flags: npt.NDArray[np.uint16]  # (kinds, sports)
+    sigma: Floats  # (sports, hours): as `sigma` of the table
 
 
 class Voters(NamedTuple):
@@ -140,6 +147,10 @@ def _line(table_id: int, kind: MarketKind, sport: str, league: str) -> tuple[flo
     flags = 0 if measured else int(BITS["unmeasured"])
     if kind.family in _TOTALS:
         flags |= int(BITS["total"])
+    if kind.prop:
+        flags |= int(_PROP)
+    if kind.prop and kind.period == catalog.FULL_GAME and sport in table.measured_props:
+        flags |= int(_MEASURED_BESIDE_SHARP)
     of = table.lines.get(known.id if known else "", {})
     if kind.period != catalog.FULL_GAME or kind.family not in ("spread", "total") or kind.family not in of:
         return np.nan, 0, flags
@@ -159,7 +170,19 @@ def lines(kinds: Sequence[MarketKind], sports: Iterable[tuple[catalog.Sport, str
     for row, kind in enumerate(kinds):
         for (sport_id, league), column in columns.items():
             slope[row, column], reach[row, column], flags[row, column] = _line(id(table), kind, sport_id, league)
-    return KindParameters(np.array(of_event, np.int32), slope, reach, flags)
+    sigma = np.array([league_sigma(table, *of) for of in columns] or [table.sigma[OTHER]])
+    return KindParameters(np.array(of_event, np.int32), slope, reach, flags, sigma)
+
+
+def league_key(sport: str, league: str) -> str:
+    """The key of a league in `sigma` of the table."""
+    known = catalog.league(league, sport) if league else None
+    return known.id if known else OTHER
+
+
+def league_sigma(table: FairTable, sport: str, league: str) -> tuple[float, ...]:
+    """The errors of a league by hours left, as in `sigma` of the table."""
+    return table.sigma.get(league_key(sport, league), table.sigma[OTHER])
 
 
 def voters(books: Sequence[str], table: FairTable) -> Voters:
@@ -490,19 +513,42 @@ def _posterior(m, f, others, sharp_x, sharp_weight, sharps, own_x, own, least_we
     - `push`: the momentum's part
     """
     only_sharps = np.isnan(m)
-    if others + sharps < c.vote_others:
+    if others + sharps < c.vote_others and not (sharps > 0 and sharp_weight >= c.vote_alone):
         return np.nan
     if only_sharps:
         m = sharp_x
     weight = own * c.own_weight / (c.own_base + others)
     if sharp_weight > 0.0:
         weight = (1.0 - sharp_weight) * weight + sharp_weight * (c.own_sharp_alone if only_sharps else c.own_sharp)
-    fair = m + push + c.fresh_weight * clip(f, c.fresh_clip)
+    push *= 1.0 - sharp_weight * (1.0 - c.momentum_beside_sharp)
+    f = c.fresh_weight * clip(f, c.fresh_clip) * (1.0 - sharp_weight * (1.0 - c.fresh_beside_sharp))
+    fair = m + push + f
     if not only_sharps and sharp_weight > 0.0:
         fair += c.sharp_share * sharp_weight * (sharp_x - m)
     if not np.isnan(own_x):
         fair += min(max(weight, least_weight), 1.0) * clip(own_x - m, c.own_clip)
     return fair
+
+
+def _standard_errors(hours: Floats, sigma: Floats, table: FairTable) -> Floats:
+    """Standard errors so many hours before the start; `sigma` has a row for each, its errors at the table's hours."""
+    c, knots = table.constants, np.log(table.hours)
+    x = np.clip(np.log(np.maximum(hours, table.hours[0])), knots[0], knots[-1])
+    k = np.clip(np.searchsorted(knots, x, side="right"), 1, max(knots.size - 1, 1))
+    low, high = k - 1, np.minimum(k, knots.size - 1)
+    share = (x - knots[low]) / np.where(low == high, 1.0, knots[high] - knots[low])
+    row = np.arange(hours.size)
+    s = sigma[row, low] + share * (sigma[row, high] - sigma[row, low])
+    return np.asarray(c.close_scale * s * np.cbrt(np.maximum(hours, c.close_least_h)))
+
+
+def standard_errors(sports: Iterable[str], leagues: Iterable[str], hours: Floats, table: FairTable) -> Floats:
+    """Standard errors of fair prices in logits, by the sport, league and hours left of each; nan where unknown."""
+    columns: dict[tuple[str, str], int] = {}
+    pairs = zip(sports, leagues, strict=True)
+    league = np.array([columns.setdefault(pair, len(columns)) for pair in pairs], np.int64)
+    sigma = np.array([league_sigma(table, *pair) for pair in columns] or [table.sigma[OTHER]])
+    return _standard_errors(hours, sigma[league], table)
 
 
 @kernel
@@ -511,7 +557,7 @@ def _estimate(
     neighbour_distance, minute, start, momentum, base_flags, v_start, v_book, v_x, v_total, v_seen, v_latest, v_changed,
     feed, own, sharp, exchange, barred, scale, c, outlier, place, b_from, b_feed, b_x, b_total, b_seen, b_weight,
     b_fresh, b_sharp, ordered, sorted_x, tallies, centres, sharp_parts, post, stamp, own_vote, fair, flags, counts,
-    width, se, segment,
+    width, segment,
 ):  # fmt: skip
     """Fair probabilities of the needed prices; the module docstring has the formula.
 
@@ -526,8 +572,8 @@ def _estimate(
     - `outlier`: code of the guard whose prices are judged too
     - `sorted_x`, `tallies`, `centres`, `sharp_parts`, `post`, `stamp`, `own_vote`: scratch arrays: by component, the
       sorted ballots, sums per possible median, these medians, and the sharps; by book, its probabilities, number of
-      others and largest sharp weight, the market these are of, and its vote
-    - `fair`, `flags`, `counts`, `width` (per row), `se` (per ladder), `segment` (per segment): the columns of `Fair`
+      others, largest sharp weight and number of sharps, the market these are of, and its vote
+    - `fair`, `flags`, `counts`, `width` (per row), `segment` (per segment): the columns of `Fair`
       to write
     """
     no_time, no_ballot = np.int64(NO_TIME), NONE
@@ -538,8 +584,6 @@ def _estimate(
         if start[at] != no_time:
             hours = (start[at] - minute[at]) / 3.6e9
         is_live = live[at] != 0
-        if not is_live and not np.isnan(hours):
-            se[at] = c.close_sigma * max(hours, c.close_least_h) ** (1.0 / 3.0)
         ramp = 1.0
         if not np.isnan(hours):
             ramp = min(max((hours - c.momentum_near_h) / (c.momentum_far_h - c.momentum_near_h), 0.0), 1.0)
@@ -668,14 +712,21 @@ def _estimate(
                                 post[b, k] /= total
                         post[b, size] = others
                         post[b, size + 1] = sharp_weight
+                        post[b, size + 2] = sharps
                     p = post[b, 0] if comps > 1 or side == 0 else 1.0 - post[b, 0]
                     if comps > 1:
                         p = post[b, side]
                     if np.isnan(p):
                         continue
-                    others, sharp_weight = int(post[b, size]), post[b, size + 1]
+                    others, sharp_weight, sharps = int(post[b, size]), post[b, size + 1], int(post[b, size + 2])
                     flag = base_flags[at]
-                    if others <= c.flags_thin_others and (sharp_weight == 0.0 or others == 0):
+                    is_prop = (flag & _PROP) != 0
+                    if (flag & _MEASURED_BESIDE_SHARP) != 0 and sharp_weight >= c.vote_alone:
+                        flag &= ~_UNMEASURED
+                    flag &= ~(_PROP | _MEASURED_BESIDE_SHARP)
+                    if others + sharps == 1:
+                        flag |= _ONE_REFERENCE
+                    elif others <= c.flags_thin_others and (sharp_weight == 0.0 or others == 0):
                         flag |= _THIN
                     if size > 2 and sharp_weight == 0.0:
                         flag |= _NO_SHARP
@@ -683,11 +734,12 @@ def _estimate(
                         flag |= _EARLY
                     if net[i] >= c.flags_long_odds:
                         flag |= _LONG
-                    if reason[i] == outlier:
-                        flag |= _SUSPECT
                     if is_live:
                         flag |= _LIVE
                     edge = p * net[i] - 1.0
+                    is_far = is_prop and sharp_weight == 0.0 and others <= c.props_suspect_others
+                    if reason[i] == outlier or (is_far and edge * 100.0 > c.props_suspect_ev):
+                        flag |= SUSPECT
                     if edge > 0.0:
                         for bit in range(scale.size):
                             if (flag >> bit) & 1 and (bit != _LIVE_BIT or edge * 100.0 < c.flags_live_below):
@@ -780,8 +832,10 @@ def estimate(
     n, ladders = g.row.size, g.event.size
     widest, most = ballot.x.shape[1], traits.feed.size + 1
     sport = of.lines.sport[g.event]
+    hours = np.where((times.start != NO_TIME) & (g.live == 0), (times.start - times.minute) / 3.6e9, np.nan)
+    se = _standard_errors(hours, of.lines.sigma[sport], of.table)
     out = Fair(
-        np.full(n, np.nan), np.zeros(n, np.uint16), np.zeros(n, np.int32), np.full(n, np.nan), np.full(ladders, np.nan),
+        np.full(n, np.nan), np.zeros(n, np.uint16), np.zeros(n, np.int32), np.full(n, np.nan), se,
         np.full(g.rows.size - 1, np.nan), np.zeros((ladders, widest)) if momentum is None else momentum,
     )  # fmt: skip
     _estimate(
@@ -793,8 +847,8 @@ def estimate(
         np.full(most, -1, np.int32), np.empty(most, np.int64), np.empty(most, np.int32), np.empty((most, widest)),
         np.empty(most), np.empty(most, np.int64), np.empty(most), np.empty(most), np.empty(most), np.empty(most),
         np.empty((widest, most)), np.empty((widest, 5, 4)), np.empty((widest, 4)), np.empty((widest, 3)),
-        np.empty((most, widest + 2)), np.full(most, -1, np.int64), np.full(most, -1, np.int64),
-        *out[:6],
+        np.empty((most, widest + 3)), np.full(most, -1, np.int64), np.full(most, -1, np.int64),
+        *out[:4], out.segment,
     )  # fmt: skip
     return out
 
@@ -931,6 +985,47 @@ def sigmoid(x: Floats) -> Floats:
 _ERF = np.frompyfunc(math.erf, 1, 1)
 
 
-def normal(z: Floats) -> Floats:
-    """Standard normal distribution function."""
+def central_errors(percent: int, degrees: float) -> float:
+    """Standard errors on each side of a central range of 50 or 90 %; `degrees` as in `below`."""
+    return _CENTRAL[percent][degrees > 0.0]
+
+
+def below(z: Floats, degrees: float) -> Floats:
+    """Distribution function of Student's t with 4 degrees of freedom, or of a normal distribution (0).
+
+    Examples
+    --------
+    >>> below(np.array([0.0, central_errors(90, 4.0)]), 4.0).round(6).tolist()
+    [0.5, 0.95]
+    """
+    if degrees > 0.0:
+        s = z / np.sqrt(z * z + 4.0)
+        return np.asarray(0.5 + 0.25 * s * (3.0 - s * s))
     return 0.5 * (1.0 + np.asarray(_ERF(z / math.sqrt(2.0)), np.float64))
+
+
+def still_there(ev: Floats, stood_s: Floats, hours: Floats, momentum: Floats, table: FairTable) -> Floats:
+    """The probability that a price stands ten minutes on; nan if the start is unknown.
+
+    Parameters
+    ----------
+    ev
+        Percent.
+    stood_s
+        Seconds since the price changed.
+    hours
+        Before the start.
+    momentum
+        Of the market towards the bet, in logits.
+    table
+        The constants.
+    """
+    c = table.constants
+    v = (
+        c.stands_base
+        + c.stands_stood * np.log1p(stood_s / c.stands_stood_s)
+        + c.stands_hours * np.log(np.maximum(hours, c.stands_least_h))
+        + c.stands_ev * (np.clip(ev, 0.0, c.stands_ev_most) - 1.0)
+        + c.stands_momentum * np.clip(momentum, -c.stands_momentum_clip, c.stands_momentum_clip)
+    )
+    return sigmoid(v)

@@ -169,6 +169,68 @@ def test_first_showings_are_graded_at_the_close_of_the_others() -> None:
         assert row["close"] == "others"
 
 
+def test_what_became_of_prices_after_a_delay() -> None:
+    """Whether a price stood at the next look by its spells, and was shown by a view that is read there."""
+    past, ten = history(6), timedelta(minutes=10)
+    found = oe.audit(past, delays=["10m", timedelta(minutes=45), "1200s"])
+    shown = found.shown.with_columns(pl.from_epoch("t").dt.replace_time_zone("UTC"))
+    engine = oe.Engine()
+    view, listed = engine.view(kinds=["ev"], include=["suspect"], keep=True), {}
+    for look in read_history(past).looks:
+        engine.step(look.quotes, look.now)
+        rows = view.opportunities(["ev"]).ev
+        keys = rows.select("event_id", "market_type", "selection_type", "line", "sportsbook").rows()
+        listed[look.now] = dict(zip(keys, rows["ev_percentage"].to_list(), strict=True))
+    names = {"moneyline": "moneyline", "spread": "run_line", "total": "total_runs"}
+    seen = 0
+    for row in shown.filter(pl.col("hours") > 0.3).iter_rows(named=True):
+        then = row["t"] + ten
+        stood = past.filter(
+            (pl.col("event") == row["event"]) & (pl.col("book") == row["book"]) & (pl.col("market") == row["market"])
+            & (pl.col("selection") == row["selection"]) & pl.col("line").eq_missing(row["line"])
+            & (pl.col("seen_from") <= then) & (pl.col("seen_to") >= then) & (pl.col("odds") >= row["odds"] - 1e-6)
+        ).height > 0  # fmt: skip
+        key = (row["event"], names[row["market"]], row["selection"], row["line"], row["book"])
+        again = listed[then].get(key, -99.0) >= row["threshold"] - 1e-7
+        assert (row["there_10m"], row["shown_10m"]) == (stood, stood and again)
+        seen += 1
+    assert seen > 20
+    assert 0 < shown["there_10m"].sum() < shown["there_10m"].count()
+    assert (shown["there_20m"].count(), shown["there_45m"].count()) < (shown["there_10m"].count(),) * 2
+    first = shown.filter((pl.col("threshold") == 1.0) & (pl.col("odds") < 4.0)).drop_nulls("there_10m")
+    row = found.later.filter(threshold=1.0, delay="10m").row(0, named=True)
+    there = int(first["there_10m"].sum())
+    assert (row["n"], row["there"]) == (first.height, pytest.approx(100.0 * there / first.height))
+    for of, part in (("there", first.filter("there_10m")), ("gone", first.filter(~pl.col("there_10m")))):
+        graded = part.drop_nulls("worth")
+        assert (row[f"{of}_graded"], row[f"{of}_worth"]) == (graded.height, pytest.approx(graded["worth"].mean()))
+    assert "10m later" in str(found)
+
+
+@pytest.mark.parametrize("wrong", ["10x", "", -5, 0.5, "8000h", True, None])
+def test_a_delay_that_is_none(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="a delay must be a time from 1 second to 7 days, such as 90s, 10m or 2h, got"):
+        oe.audit(history(1), delays=[wrong])
+
+
+def test_shown_prices_have_what_their_rows_promised() -> None:
+    past = history(3)
+    shown = oe.audit(past).shown
+    engine = oe.Engine()
+    view = engine.view(kinds=["ev"], include=["suspect"], keep=True)
+    promised: dict[Any, tuple[float, ...]] = {}
+    for look in read_history(past).looks:
+        engine.step(look.quotes, look.now)
+        for row in view.opportunities(["ev"]).ev.iter_rows(named=True):
+            key = (round(look.now.timestamp()), row["event_id"], row["sportsbook"], round(row["ev_percentage"], 9))
+            promised[key] = tuple(row[name] for name in ("ev_low", "ev_high", "still_there"))
+    assert shown.height > 10
+    for row in shown.iter_rows(named=True):
+        key = (row["t"], row["event"], row["book"], round(row["ev"], 9))
+        assert (row["ev_low"], row["ev_high"], row["still_there"]) == pytest.approx(promised[key], rel=1e-9)
+        assert 0.0 < row["still_there"] < 1.0
+
+
 def test_games_that_have_not_begun_are_left_out_and_counted() -> None:
     """The last look of a history is five minutes before its last game."""
     found, later = oe.audit(history(4)), oe.audit(history(5))
@@ -197,13 +259,13 @@ def test_the_figures_of_a_cell() -> None:
     assert slope == pytest.approx(float(np.polyfit(ev, worth, 1)[0]))
     frame = pl.DataFrame(
         {
-            "event": ["a", "a", "b", "b"], "ev": ev, "worth": worth, "error": [0.0, 0.2, 0.0, 0.0], "se": [0.1] * 4,
+            "event": ["a", "a", "b", "b"], "ev": ev, "worth": worth, "error": [0.0, 0.22, 0.08, 0.0], "se": [0.1] * 4,
             "won": [1.0, 0.0, 1.0, 0.0], "odds": [2.0] * 4,
         }
     )  # fmt: skip
     of = cell(frame)
     assert (of["shown"], of["worth"], of["bias"], of["ratio"]) == pytest.approx((2.0, 2.0, 0.0, 1.0))
-    assert (of["inside_90"], of["returned"]) == pytest.approx((75.0, 0.0))
+    assert (of["inside_90"], of["inside_50"], of["returned"]) == pytest.approx((75.0, 50.0, 0.0))
 
 
 @pytest.mark.parametrize("few", some([8, 1, 40], 1))

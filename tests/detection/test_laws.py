@@ -850,7 +850,8 @@ OUR_EV: dict[str, Any] = dict(
     row=pl.UInt32, team_side=_T, market_segment=_T, selection_type=_T, net_odds=_F,
     push_probability=_F, ev_per_stake=_F, is_alternate_line=_B, shared_feed=_TEXTS, odds_id=_T,
     unconfirmed=_B,
-    reference=_T, ev_vs_sharp=_F, ev_low=_F, ev_high=_F, ev_error=_F, prob_positive=_F, flags=_TEXTS, kelly_shrunk=_F,
+    reference=_T, ev_vs_sharp=_F, ev_low=_F, ev_high=_F, ev_error=_F, prob_positive=_F, still_there=_F,
+    flags=_TEXTS, kelly_shrunk=_F,
     independent_books=_I, agreeing_books=_I, max_bet=_F,
 )  # fmt: skip
 ARBITRAGE: dict[str, Any] = dict(

@@ -16,7 +16,7 @@ from support.rows import AWAY, HOME, LA_LIGA, MOMENT, NBA, moneyline, prop, row,
 import oddsengine as oe
 from oddsengine.detection.model_input import winning
 from oddsengine.live.snapshot import dump, restore
-from oddsengine.pricing.close import RANGE
+from oddsengine.pricing.close import central_errors
 from oddsengine.pricing.model import of_rows
 from oddsengine.tape.writing import TapeWriter
 
@@ -53,7 +53,7 @@ def test_every_price_is_judged_by_its_probability() -> None:
         assert bet["ev_percentage"] == pytest.approx(100.0 * (p * d - 1.0))
         assert bet["kelly_percent"] == pytest.approx(max(0.0, (p * d - 1.0) / (d - 1.0)))
         assert bet["ev_error"] == pytest.approx(100.0 * d * 0.03)
-        logit, error = math.log(p / (1.0 - p)), RANGE * 0.03 / (p * (1.0 - p))
+        logit, error = math.log(p / (1.0 - p)), central_errors(90, 0.0) * 0.03 / (p * (1.0 - p))
         ends = [100.0 * (d / (1.0 + math.exp(-(logit + sign * error))) - 1.0) for sign in (-1.0, 1.0)]
         assert [bet["ev_low"], bet["ev_high"]] == pytest.approx(ends)
         assert (bet["prob_positive"] > 0.5) == (bet["ev_percentage"] > 0.0)

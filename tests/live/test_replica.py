@@ -252,7 +252,7 @@ def within(read: Callable[[], Any]) -> Any:
 def test_a_step_does_not_wait_for_readers() -> None:
     engine = Engine()
     engine.keep_replica()
-    view = engine.view(keep=True)
+    view = engine.view(keep=True, kinds=["arbitrage"])
     engine.step(ARB, NOW)
     with held_up(engine) as shown:
         assert within(lambda: engine.step(CHEAPER, NOW + timedelta(seconds=1)).number) == 2

@@ -152,9 +152,10 @@ def fair(
     votes = voting(prices, judged, line, seen, at, books, params)
     soft, sharp = [b for b in votes if b.sharp == 0.0], [b for b in votes if b.sharp > 0.0 and b.same]
     others = sum(b.same for b in soft)
-    if others + len(sharp) < params["vote"]["others"]:
-        return None
     most = max((b.sharp for b in sharp), default=0.0)
+    if others + len(sharp) < params["vote"]["others"] and most < params["vote"]["alone"]:
+        return None
+    momentum, freshness = (1.0 - most * (1.0 - params[of]["beside_sharp"]) for of in ("momentum", "fresh"))
     mine = [p for p in prices if p.book == judged and p.line == line]
     mine = [p for p in mine if adds_up(p, params)]
     outcomes = len(prices[0].odds)
@@ -169,7 +170,8 @@ def fair(
             voted = [(b, min(max(b.logits[k], centre - wide), centre + wide)) for b in soft]
             mean = math.fsum(b.weight * x for b, x in voted) / math.fsum(b.weight for b in soft)
             fresh = math.fsum(b.fresh * (x - mean) for b, x in voted) / (1.0 + math.fsum(b.fresh for b in soft))
-        x = mean + push(at, k, params) + params["fresh"]["weight"] * clip(fresh, params["fresh"]["clip"])
+        x = mean + momentum * push(at, k, params)
+        x += freshness * params["fresh"]["weight"] * clip(fresh, params["fresh"]["clip"])
         if soft and sharp:
             x += params["sharp"]["share"] * most * (reference - mean)
         if mine and judged is not None:
@@ -189,12 +191,24 @@ def width(prices: Sequence[Price], line: float, at: Moment, books: Books, params
     return math.fsum(margins) / max(len(margins), 1)
 
 
-def flags(votes: Sequence[Ballot], outcomes: int, odds: float, at: Moment, params: Params) -> set[str]:
-    """What is said of a price by its odds, its time and the votes on its line."""
-    of = params["flags"]
-    others, sharp = sum(b.same and b.sharp == 0.0 for b in votes), any(b.same and b.sharp > 0.0 for b in votes)
+def flags(
+    votes: Sequence[Ballot], outcomes: int, odds: float, at: Moment, params: Params, prop: str | None = None,
+    p: float = 0.0,
+) -> set[str]:  # fmt: skip
+    """What is said of a price by its odds, time, probability and the votes on its line; `prop` is the sport of one."""
+    of, props = params["flags"], params["props"]
+    others, sharps = sum(b.same and b.sharp == 0.0 for b in votes), [b.sharp for b in votes if b.same and b.sharp > 0.0]
+    sharp = bool(sharps)
+    one = others + len(sharps) == 1
     said = {
-        "thin": others <= of["thin_others"] and not (sharp and others),
+        "one_reference": one,
+        "unmeasured": prop is not None
+        and not (prop in props["beside_sharp"] and max(sharps, default=0.0) >= params["vote"]["alone"]),
+        "suspect": prop is not None
+        and not sharp
+        and others <= props["suspect_others"]
+        and 100.0 * (p * odds - 1.0) > props["suspect_ev"],
+        "thin": others <= of["thin_others"] and not (sharp and others) and not one,
         "no_sharp": outcomes > 2 and not sharp,
         "early": at.hours is not None and at.hours > of["early_h"],
         "long": odds >= of["long_odds"],
@@ -227,10 +241,32 @@ def push(at: Moment, k: int, params: Params) -> float:
     return float(of["far"] * ramp + of["near"] * (1.0 - ramp)) * clip(at.momentum[k], of["clip"])
 
 
-def standard_error(at: Moment, params: Params) -> float:
+def standard_error(at: Moment, params: Params, league: str = "other") -> float:
     if at.live or at.hours is None:
         return math.nan
-    return float(params["close"]["sigma"]) * math.cbrt(max(at.hours, float(params["close"]["least_h"])))
+    close = params["close"]
+    hours, errors = close["hours"], close["sigma"].get(league, close["sigma"]["other"])
+    x = min(max(at.hours, hours[0]), hours[-1])
+    for (low, a), (high, b) in pairwise(zip(hours, errors, strict=True)):
+        if low <= x <= high:
+            sigma = a + (b - a) * math.log(x / low) / math.log(high / low)
+            break
+    return float(close["scale"] * sigma * math.cbrt(max(at.hours, float(close["least_h"]))))
+
+
+def below(z: float) -> float:
+    """The distribution function of Student's t with four degrees of freedom: its density, summed in small steps."""
+    n = 4000
+    density = [0.375 / (1.0 + (z * (k + 0.5) / n) ** 2 / 4.0) ** 2.5 for k in range(n)]
+    return 0.5 + math.fsum(density) * z / n
+
+
+def still_there(ev: float, stood_s: float, hours: float, moved: float, params: Params) -> float:
+    of = params["stands"]
+    v = of["base"] + of["stood"] * math.log(1.0 + stood_s / of["stood_s"])
+    v += of["hours"] * math.log(max(hours, of["least_h"]))
+    v += of["ev"] * (min(max(ev, 0.0), of["ev_most"]) - 1.0)
+    return sigmoid(v + of["momentum"] * clip(moved, of["momentum_clip"]))
 
 
 def momentum(

@@ -38,6 +38,8 @@ MARKETS = {
     "moneyline": ("baseball", "MLB", ("Home", "Away")),
     "total_points": ("basketball", "EuroLeague", ("Over", "Under")),
     "match_result": ("soccer", "Serie A", ("Home", "Draw", "Away")),
+    "player_points": ("basketball", "NBA", ("Over", "Under")),
+    "player_shots_on_goal": ("hockey", "NHL", ("Over", "Under")),
 }
 Row = dict[str, Any]
 
@@ -55,6 +57,7 @@ def price(book: str, market: str, line: float | None, odds: tuple[float, ...], *
             "sportsbook": book, "event_id": said.get("event", "e"), "sport": sport, "league": league,
             "home_team": "Home", "away_team": "Away", "selection": side,
             "market_type": "moneyline" if market == "match_result" else market,
+            "player_name": "Sam Smith" if market.startswith("player") else None,
             "line": -line if line is not None and side == "Away" else line, "odds_decimal": d,
             "last_seen_at": NOW - timedelta(seconds=seen), "event_start_time": start, "is_live": live,
             "odds_changed_at": None if changed is None else NOW - timedelta(seconds=changed),
@@ -66,10 +69,15 @@ def price(book: str, market: str, line: float | None, odds: tuple[float, ...], *
 class Board:
     """A table of prices with the estimator's answers; rows say which guard rejects them, no commission counts."""
 
-    def __init__(self, rows: list[Row], pushed: list[float] | dict[str, list[float]] | None = None) -> None:
-        table = catalog.fair_table()
+    def __init__(
+        self, rows: list[Row], pushed: list[float] | dict[str, list[float]] | None = None,
+        table: catalog.FairTable | None = None,
+    ) -> None:  # fmt: skip
+        table = table or catalog.fair_table()
         moment = pl.Datetime("us", "UTC")
-        schema: Any = {"odds_changed_at": moment, "event_start_time": moment, "line": pl.Float64}
+        schema: Any = {
+            "odds_changed_at": moment, "event_start_time": moment, "line": pl.Float64, "player_name": pl.String,
+        }  # fmt: skip
         self.rows = rows
         self.prepared: PreparedTable = prepare(pl.DataFrame(rows, schema_overrides=schema), [], NOW)
         identity = self.prepared.identity
@@ -226,7 +234,8 @@ def test_it_is_its_twin(some: dict[str, Case]) -> None:
                 continue
             p, odds = expected[g.side[i]], float(g.odds[i])
             votes = naive.voting(prices, book, line, seen, at, books, PARAMS)
-            flags = naive.flags(votes, len(expected), odds, at, PARAMS)
+            prop = MARKETS[market][0] if market.startswith("player") else None
+            flags = naive.flags(votes, len(expected), odds, at, PARAMS, prop, p)
             flags |= {"total"} & {market.partition("_")[0]} | ({"suspect"} if row["verdict"] else set())
             assert board.plain.row[i] == pytest.approx(p, rel=1e-9)
             assert board.fair.row[i] == pytest.approx(naive.shown(p, odds, flags, PARAMS), rel=1e-9)
@@ -235,7 +244,8 @@ def test_it_is_its_twin(some: dict[str, Case]) -> None:
             assert board.fair.width[i] == pytest.approx(
                 naive.width(prices, line, at, books, PARAMS), rel=1e-9, abs=1e-12
             )
-        assert board.fair.se[ladder] == pytest.approx(naive.standard_error(at, PARAMS), nan_ok=True)
+        league = "mlb" if MARKETS[market][1] == "MLB" else "other"
+        assert board.fair.se[ladder] == pytest.approx(naive.standard_error(at, PARAMS, league), nan_ok=True)
 
 
 @given(boards(), st.randoms())
@@ -414,9 +424,77 @@ def test_flags() -> None:
         assert flags(moneylines(even, hours=hours), "fanduel") == early
 
 
-def test_fewer_than_two_other_books_have_no_fair_price_be_they_sharp_or_not() -> None:
-    for alone in ("draftkings", "pinnacle"):
+def test_one_sharp_book_is_enough_and_one_other_book_is_not() -> None:
+    for alone in ("draftkings", "circa"):  # the second is a sharp that was not measured
         assert np.isnan(Board(moneylines({"fanduel": 0.0, alone: 0.2})).of("fanduel")).all()
+    for alone in ("pinnacle", "betfair_exchange"):
+        for pushed in ([0.0] * 3, [0.1] * 3):  # and it moves without momentum
+            board = Board(moneylines({"fanduel": 0.0, alone: 0.2}), pushed)
+            assert logit(board.of("fanduel")[0]) == pytest.approx(0.2 - 0.08 * 0.2, abs=1e-9)
+            assert np.isnan(board.of(alone)).all() or alone == "betfair_exchange"
+            g = board.groups
+            at = np.flatnonzero(g.book == board.prepared.identity.books.index("fanduel"))[0]
+            assert fair_close.named(board.fair.flags[at]) == ["one_reference"]
+            line = Board(moneylines({alone: 0.2}), pushed)
+            assert logit(line.fair.segment[0]) == pytest.approx(0.2, abs=1e-9)
+
+
+@pytest.mark.parametrize(("sharp", "left"), [("pinnacle", 0.0), ("circa", 0.5), ("mybookie", 1.0)])
+def test_momentum_and_fresh_movers_fade_beside_a_sharp(sharp: str, left: float) -> None:
+    """Nothing is left beside Pinnacle, half beside a sharp that was not measured, all beside another book."""
+
+    def at(pushed: float) -> float:
+        return logit(Board(moneylines(dict.fromkeys((*SOME, sharp), 0.0)), [pushed] * 3).of(SOME[0])[0])
+
+    assert at(0.1) - at(0.0) == pytest.approx(left * 0.6 * 0.1, abs=1e-9)
+
+
+def test_shares_of_fresh_movers_fade_beside_a_sharp() -> None:
+    def fresh(sharp: str) -> float:
+        """How much more a book counts that moved just now."""
+        found = []
+        for since in (0.0, 1e9):
+            rows = moneylines(dict.fromkeys((*SOME[1:], sharp), 0.0), since=1e9)
+            rows += price(SOME[0], "moneyline", None, two(0.08), since=since)
+            found.append(logit(Board(rows).of(SOME[1])[0]))
+        return found[0] - found[1]
+
+    assert fresh("mybookie") > 1e-3
+    assert fresh("pinnacle") == pytest.approx(0.0, abs=1e-12)
+    assert 1e-4 < fresh("circa") < fresh("mybookie")
+
+
+def test_props_are_measured_in_hockey_beside_a_sharp_and_suspect_without_one() -> None:
+    def flags(market: str, books: tuple[str, ...], odds: float) -> list[str]:
+        rows = [row for b in books for row in price(b, market, 2.5, two(0.0))]
+        board = Board(rows + price("corner_shop", market, 2.5, (odds, 1.6)))
+        g = board.groups
+        at = np.flatnonzero((g.book == board.prepared.identity.books.index("corner_shop")) & (g.side == 0))
+        return fair_close.named(board.fair.flags[at[0]])
+
+    soft = ("fanduel", "draftkings", "betmgm")
+    assert flags("player_shots_on_goal", (*soft, "pinnacle"), 2.05) == []
+    assert flags("player_shots_on_goal", (*soft, "circa"), 2.05) == ["unmeasured"]
+    assert flags("player_points", (*soft, "pinnacle"), 2.05) == ["unmeasured"]
+    assert flags("player_points", soft, 2.05) == ["unmeasured"]
+    assert flags("player_points", soft, 2.3) == ["unmeasured", "suspect"]
+    assert flags("player_points", (*soft, "pinnacle"), 2.3) == ["unmeasured"]
+    assert flags("player_points", (*soft, "caesars"), 2.3) == ["unmeasured"]
+
+
+def test_a_suspect_prop_is_only_listed_if_asked() -> None:
+    rows = [row for b in ("fanduel", "draftkings", "betmgm") for row in price(b, "player_points", 20.5, two(0.0))]
+    odds = pl.DataFrame(rows + price("corner_shop", "player_points", 20.5, (2.3, 1.6)))
+    assert not oddsengine.find_ev(odds, now=NOW, guards=[]).height
+    listed = oddsengine.find_ev(odds, now=NOW, guards=[], include=["suspect"])
+    assert listed.select("sportsbook", "flags").rows() == [("corner_shop", ["unmeasured", "suspect"])]
+    engine = oddsengine.Engine(guards=[])
+    views = [engine.view(keep=True), engine.view(keep=True, include=["suspect"])]
+    engine.step(odds, now=NOW)
+    assert [each.opportunities().ev.height for each in views] == [0, 1]
+
+
+def test_more_than_one_reference_needs_a_sharp_of_full_weight() -> None:
     sharps = Board(moneylines({"fanduel": 0.0, "pinnacle": 0.2, "betfair_exchange": 0.2}))
     assert logit(sharps.of("fanduel")[0]) == pytest.approx(0.2 - 0.08 * 0.2, abs=1e-9)
     both = Board(moneylines({"fanduel": 0.0, "draftkings": 0.0, "pinnacle": 0.2}))
@@ -504,8 +582,14 @@ def test_figures_of_a_row_follow_from_its_fair_probability() -> None:
         assert row["ev_percentage"] == pytest.approx((p * d - 1.0) * 100.0)
         assert row["ev_low"] < row["ev_percentage"] < row["ev_high"]
         low, high = (logit((row[name] / 100.0 + 1.0) / d) for name in ("ev_low", "ev_high"))
-        se = PARAMS["close"]["sigma"] * 2.0  # eight hours before the start
-        assert (low, high) == pytest.approx((logit(p) - 1.645 * se, logit(p) + 1.645 * se), rel=1e-2)
+        at = naive.Moment(minute_of("e").timestamp(), (NOW + timedelta(hours=8)).timestamp(), False, None, [0.0])
+        se = naive.standard_error(at, PARAMS, "mlb")
+        assert (low, high) == pytest.approx((logit(p) - 2.1318 * se, logit(p) + 2.1318 * se), rel=1e-4)
+        assert row["ev_error"] == pytest.approx(100.0 * d * p * (1.0 - p) * se)
+        assert row["prob_positive"] == pytest.approx(naive.below((logit(p) + math.log(d - 1.0)) / se), abs=1e-6)
+        stood = minute_of("e").timestamp() - (NOW.timestamp() - 600.0)
+        said = naive.still_there(row["ev_percentage"], stood, at.hours or 0.0, 0.0, PARAMS)
+        assert row["still_there"] == pytest.approx(said)
         assert low + high == pytest.approx(2.0 * logit(p))
         assert 0.0 <= row["kelly_shrunk"] <= row["kelly_percent"]
         assert (row["prob_positive"] > 0.5) == (row["ev_percentage"] > 0.0)
@@ -733,6 +817,44 @@ def test_a_table_is_amended_and_checked() -> None:
         catalog.amended_fair_table({"own": {"heaviness": 1.0}})
     with pytest.raises(ValueError, match=r"own\.weight must be a finite number"):
         catalog.amended_fair_table({"own": {"weight": "heavy"}})
+
+
+def test_errors_at_the_close_are_by_league_and_may_be_one_number_as_before() -> None:
+    old = catalog.amended_fair_table({"close": {"sigma": 0.05}})
+    assert set(old.sigma.values()) == {(0.05,) * 5}
+    assert old.constants.close_scale == 1.0
+    assert catalog.amended_fair_table(catalog.fair_changes(old))._replace(note={}) == old._replace(note={})
+    new = catalog.amended_fair_table({"close": {"sigma": {"nba": [0.03, 0.03, 0.04, 0.04, 0.05]}}})
+    assert new.sigma["nba"][-1] == 0.05
+    assert new.sigma["mlb"] == catalog.fair_table().sigma["mlb"]
+    for wrong, why in (
+        ({"close": {"sigma": {"nba": [0.03]}}}, r"close\.sigma\.nba must have one number for each of close\.hours, 5"),
+        ({"close": {"hours": [1.0, 0.5]}}, r"close\.hours must be a list of increasing numbers"),
+        ({"close": {"degrees": 7.0}}, r"close\.degrees must be 4 .*or 0"),
+        ({"stands": {"base": "high"}}, r"stands\.base must be a finite number, got 'high'"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            catalog.amended_fair_table(wrong)
+
+
+def test_a_table_of_before_gives_the_fair_prices_of_before() -> None:
+    """As on tapes: no sharp alone, momentum beside a sharp, a normal distribution."""
+    content = catalog.fair_content(catalog.fair_table())
+    for section, names in (("vote", ["alone"]), ("momentum", ["beside_sharp"]), ("fresh", ["beside_sharp"]),
+                           ("close", ["scale", "degrees", "hours"])):  # fmt: skip
+        for name in names:
+            del content[section][name]
+    del content["props"], content["stands"]
+    for section, name in (("flags", "scale"), ("confidence", "factor")):
+        del content[section][name]["one_reference"]
+    content["close"]["sigma"] = 0.05
+    old = catalog.read_fair_table(content)
+    assert np.isnan(Board(moneylines({"fanduel": 0.0, "pinnacle": 0.2}), table=old).of("fanduel")).all()
+    said = dict.fromkeys((*SOME[:4], "pinnacle"), 0.0)
+    assert logit(Board(moneylines(said), [0.1] * 3, table=old).of(SOME[0])[0]) == pytest.approx(0.06, abs=1e-9)
+    assert Board(moneylines(said), table=old).fair.se[0] == pytest.approx(0.05 * 2.0, rel=1e-3)
+    assert old.constants.close_degrees == 0.0
+    assert catalog.read_fair_table(catalog.fair_content(old)) == old
 
 
 def test_every_constant_has_a_source_and_a_date() -> None:

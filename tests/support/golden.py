@@ -44,6 +44,9 @@ CROWD: tuple[dict[str, Any], ...] = tuple(
     for least in (-0.5, 0.5)
     for more in ({"method": "close"}, {"method": "shin", "sharp": "pinnacle"}, {"commission": {"fanduel": 0.02}})
 )
+EARLIER = catalog.read_fair_table(json.loads((TAPES / "fair-2026-08.json").read_bytes()))
+OF_BEFORE = ("pregame", "hazards", "turned", "exchanges")
+"""Worlds that replay with these, the constants of tapes recorded before 2026-11-27; the others with today's."""
 KINDS = ("ev", "arbitrage", "low_hold", "middles")
 GUARDS_MET = {
     "book_sum", "duplicate_outcome", "flap", "internal_conflict", "ladder", "ladder_cross", "mid_price_source",
@@ -151,7 +154,7 @@ def figures(each: dict[str, Any]) -> dict[str, Any]:
 def replayed(name: str, **words: Any) -> Iterator[dict[str, Any]]:
     """What today's engine, made with some words, makes of a tape, step by step."""
     tape = Tape(TAPES / name)
-    engine = Engine(**words)
+    engine = Engine(fair=EARLIER if name in OF_BEFORE else None, **words)
     views = {at: engine.view(**words, keep=True) for at, words in enumerate(VIEWS)}
     crowd = [engine.view(**words, keep=True) for words in CROWD]
     for _, update in play(tape, engine):

@@ -73,7 +73,8 @@ positive = fields(
     "market", "line", "selection", "odds_american", "odds_decimal", "ev_percentage:ev_percent", "fair_probability",
     "no_vig_odds:fair_odds_american", "kelly_percent:full_kelly_fraction", "kelly_shrunk:uncertain_kelly_fraction",
     "reference", "ev_vs_sharp:ev_vs_sharp_percent", "ev_low:ev_low_percent", "ev_high:ev_high_percent",
-    "prob_positive:positive_probability", "flags", "confidence_score", "book_count", "independent_books",
+    "prob_positive:positive_probability", "still_there:still_there_probability", "flags", "confidence_score",
+    "book_count", "independent_books",
     "agreeing_books", "oldest_odds_age_seconds:oldest_price_age_seconds", "possibly_stale", "unconfirmed", "warnings",
     "max_bet",
 )  # fmt: skip

@@ -24,12 +24,13 @@ from oddsengine.tables.timestamps import timestamps
 AGES = (
     "oldest_odds_age_seconds", "odds_age_seconds", "possibly_stale", "warnings", "confidence", "confidence_score",
     "quality_score", "timestamp", "ev_low", "ev_high", "ev_error", "prob_positive", "kelly_shrunk",
+    "still_there",
 )  # fmt: skip
 """Fields that time alone changes."""
 _SIX_DIGITS = frozenset({
     "odds_decimal", "decimal", "odds_decimal_net", "fair_probability", "implied_probability", "probability",
     "middle_probability", "key_number_probability", "push_probability", "prob_positive", "kelly_percent",
-    "kelly_shrunk",
+    "kelly_shrunk", "still_there",
 })  # fmt: skip
 _AMERICAN = frozenset({"odds_american", "no_vig_odds", "american"})
 _TIMES = frozenset({"start_time", "detected_at", "timestamp"})

@@ -75,6 +75,7 @@ class Ev(msgspec.Struct, frozen=True):
     independent_books: int | None
     agreeing_books: int | None
     max_bet: Number
+    still_there: Number
 
 
 EV = RowEncoding(

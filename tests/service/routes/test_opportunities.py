@@ -348,7 +348,7 @@ EV_FIELDS = """
     is_player_prop player_name player_id stat_category possibly_stale oldest_odds_age_seconds warnings detected_at
     ev_percent devig_book team_side market_segment selection_type push_probability ev_per_stake
     is_alternate_line shared_feed odds_id unconfirmed odds_decimal_net reference ev_vs_sharp ev_low ev_high ev_error
-    prob_positive flags kelly_shrunk independent_books agreeing_books max_bet
+    prob_positive flags kelly_shrunk independent_books agreeing_books max_bet still_there
 """
 ARB_FIELDS = """
     id event_id event_name sport league market_type line profit_percent implied_total is_live start_time
