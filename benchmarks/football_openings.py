@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 import oddsengine as oe
-from oddsengine.backtesting.reporting import clustered_mean
+from oddsengine.backtesting.cells import clustered_mean
 from oddsengine.maths.devig import devig_groups
 
 SIDES = ("home", "draw", "away")

@@ -21,9 +21,9 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.backtesting.cells import cell, clustered_variance
 from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.replay import engine_of, source, steps
-from oddsengine.backtesting.reporting import cell, clustered_variance
 from oddsengine.catalog.fair import FairTable
 from oddsengine.columns import Floats
 from oddsengine.history.closing_consensus import closing_logits, located, votes_at

@@ -1,9 +1,11 @@
 """Histories of prices as sequences of snapshots.
 
-Three kinds of table are recognised by their columns:
+Four kinds of table are recognised by their columns:
 
 - *spells*: one row per outcome and interval of an unchanged price, with `seen_from` and `seen_to`. `update_from` and
-  `update_to` are the source's own times at both ends.
+  `update_to` are the source's own times at both ends. Player props have a `player`.
+- *props*: one row per player, line, book and `look`, with the odds `over` and `under`; `actual` is the player's number
+  after the game.
 - *openings*: football results with opening and closing odds, one row per game and book (`open_home`, `close_home`,
 ...).
 - *quotes*: odds tables (`ODDS_SCHEMA`, or common names for its columns), one row per observation of a price, ordered by
@@ -35,6 +37,7 @@ from oddsengine.tables.schema import ODDS_SCHEMA, named
 
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
 OPENINGS = ("division", "date", "home", "away", "book", "open_home", "open_draw", "open_away")
+PROPS = ("event", "player", "market", "line", "book", "look", "over", "under", "start")
 _MARKETS = {"spread": "point_spread", "total": "total_points"}
 _SHOWN = 40  # columns, and characters of each, in an error
 _CLOCKS = ("recorded_at", "last_seen_at")  # time at which a row was known; the first that exists
@@ -67,6 +70,7 @@ class History(NamedTuple):
     pieces: Iterator[Piece]
     span: tuple[int, int]  # first and last snapshot
     results: pl.DataFrame | None  # event_id, home_goals, away_goals
+    stats: pl.DataFrame | None = None  # event_id, player_name, market_type, actual: players' numbers after the games
 
     @property
     def looks(self) -> Iterator[Snapshot]:
@@ -92,6 +96,8 @@ def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> Hist
     columns = set(table.collect_schema().names())
     if columns >= set(SPELLS):
         return spells(table.lazy().collect())
+    if columns >= set(PROPS):
+        return props(table.lazy().collect())
     if columns >= set(OPENINGS):
         return openings(table.lazy().collect())
     table = named(table)
@@ -102,8 +108,9 @@ def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> Hist
         return history._replace(results=_results(table))
     came = ", ".join(name[:_SHOWN] for name in sorted(columns)[:_SHOWN])
     raise ValueError(
-        f"a history must have the columns of price intervals ({', '.join(SPELLS)}), of opening and closing odds "
-        f"({', '.join(OPENINGS)}) or of an odds table with last_seen_at, got {came or 'none'}"
+        f"a history must have the columns of price intervals ({', '.join(SPELLS)}), of player props "
+        f"({', '.join(PROPS)}), of opening and closing odds ({', '.join(OPENINGS)}) or of an odds table with "
+        f"last_seen_at, got {came or 'none'}"
     )
 
 
@@ -152,13 +159,17 @@ def spells(table: pl.DataFrame) -> History:
             pl.col(name) if name in table.columns else pl.col(name.replace("update", "seen")).alias(name)
             for name in ("update_from", "update_to")
         ),
-        *(pl.lit(None, pl.String).alias(n) for n in ("sport", "league", "home", "away") if n not in table.columns),
+        *(
+            pl.lit(None, pl.String).alias(n)
+            for n in ("sport", "league", "home", "away", "player")
+            if n not in table.columns
+        ),
     )
     begin, end, up, last, start = (
         _micros(d[name]) for name in ("seen_from", "seen_to", "update_from", "update_to", "start")
     )
     code = d["event"].rank("dense").to_numpy().astype(np.int64) - 1
-    key = d.select(pl.struct("event", "book", "market", "selection", "line").hash()).to_series().to_numpy()
+    key = d.select(pl.struct("event", "book", "market", "player", "selection", "line").hash()).to_series().to_numpy()
     spell, moment = _seen(code, begin, end)
     gone, left = _gone(code, key, begin, end)
     width = np.maximum(end - begin, 1)
@@ -184,6 +195,7 @@ def spells(table: pl.DataFrame) -> History:
         market_type=pl.col("market").replace(_MARKETS),
         selection=pl.when(side == "home").then(home).when(side == "away").then(away).otherwise(side.str.to_titlecase()),
         selection_type=side,
+        player_name="player",
         line="line",
         odds_decimal="odds",
         event_start_time=pl.col("start").cast(TIME),
@@ -199,6 +211,22 @@ def spells(table: pl.DataFrame) -> History:
         )
 
     return History(_pieces(when, some), _span(when), None)
+
+
+def props(table: pl.DataFrame) -> History:
+    """Read looks at player props as spells of one look each."""
+    sides = [
+        table.filter(pl.col(side) > 1.0).with_columns(selection=pl.lit(side), odds=pl.col(side), at=pl.col("look"))
+        for side in ("over", "under")
+    ]
+    keep = [name for name in ("event", "sport", "league", "home", "away", "player", "market", "line", "book", "start")
+            if name in table.columns]  # fmt: skip
+    rows = pl.concat(sides).select(*keep, "selection", "odds", seen_from="at", seen_to="at")
+    stats = None
+    if "actual" in table.columns:
+        known = table.select(event_id="event", player_name="player", market_type="market", actual="actual")
+        stats = known.drop_nulls().unique(["event_id", "player_name", "market_type"], keep="first", maintain_order=True)
+    return spells(rows)._replace(stats=stats)
 
 
 def _span(when: Longs) -> tuple[int, int]:

@@ -30,6 +30,7 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "market": pl.String,
     "period": pl.String,
     "selection": pl.String,
+    "player": pl.String,
     "line": pl.Float64,
     "book": pl.String,
     "odds": pl.Float64,
@@ -50,9 +51,13 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def grade_shown(
-    shown: pl.DataFrame, closes: pl.DataFrame | None, results: pl.DataFrame | None, table: catalog.FairTable
-) -> pl.DataFrame:
-    """Grade prices first shown before the start; returns `SHOWN_SCHEMA`, and the columns of delays."""
+    shown: pl.DataFrame, closes: pl.DataFrame | None, results: pl.DataFrame | None, stats: pl.DataFrame | None,
+    table: catalog.FairTable,
+) -> pl.DataFrame:  # fmt: skip
+    """Grade prices first shown before the start; returns `SHOWN_SCHEMA`, and the columns of delays.
+
+    `results` and `stats` are the history's final scores and players' numbers.
+    """
     later = [name for name in shown.columns if name.startswith(("there_", "shown_"))]
     schema = SHOWN_SCHEMA | dict.fromkeys(later, pl.Boolean())
     if not shown.height:
@@ -77,6 +82,7 @@ def grade_shown(
             "market": early["market"],
             "period": early["period"],
             "selection": early["outcome"],
+            "player": early["player_name"],
             "line": early.select(line).to_series(),
             "book": _ids(early, "sportsbook", "sportsbook", lambda book, _: catalog.book(book).id),
             "odds": early["odds"],
@@ -91,7 +97,7 @@ def grade_shown(
             "worth": pl.Series(worth).fill_nan(None),
             "error": pl.Series(error).fill_nan(None),
             "close": closing["who"],
-            "won": _won(early, results),
+            "won": pl.select(pl.coalesce(_won(early, results), _prop_won(early, stats))).to_series(),
         }
     ).hstack(early.select(later))
     return frame.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
@@ -160,6 +166,17 @@ def _won(shown: pl.DataFrame, results: pl.DataFrame | None) -> pl.Series:
     odds = shown["net_odds"].to_numpy()
     won = (1.0 + profits(gain, odds)) / odds
     return pl.Series(np.where(gain == 0.0, np.nan, won)).fill_nan(None)
+
+
+def _prop_won(shown: pl.DataFrame, stats: pl.DataFrame | None) -> pl.Series:
+    """Return the same for player props, by the player's number."""
+    if stats is None:
+        return pl.Series([None] * shown.height, dtype=pl.Float64)
+    joined = shown.join(stats, on=["event_id", "player_name", "market_type"], how="left", maintain_order="left")
+    beats = pl.col("actual") - pl.col("threshold_") / 100.0
+    won = pl.when(pl.col("side") == 0).then(beats > 0.0).otherwise(beats < 0.0)
+    sides = pl.col("outcome").is_in(["over", "under"]) & (beats != 0.0)
+    return joined.select(pl.when(sides).then(won.cast(pl.Float64))).to_series()
 
 
 # ---- bets ----

@@ -1,49 +1,28 @@
 """Tables of an audit: EV shown and value at the close, with standard errors clustered by game."""
 
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.backtesting.against import AGAINST, RELIABILITY, PriceLooks, compare, judged, read_rivals, side_by_side
+from oddsengine.backtesting.cells import CELLS, cell, with_error
+from oddsengine.backtesting.closes import CLOSE_S
 from oddsengine.backtesting.delays import Delay, read_delays
-from oddsengine.backtesting.grading import THRESHOLDS, grade_shown
+from oddsengine.backtesting.grading import THRESHOLDS, grade_shown, located_prices
 from oddsengine.backtesting.replay import check_books, engine_of, source
 from oddsengine.backtesting.shown import collect_shown
 from oddsengine.catalog.fair import FLAGS
 from oddsengine.catalog.reasons import Guards
-from oddsengine.columns import NO_TIME, Floats
+from oddsengine.columns import NO_TIME
 from oddsengine.maths.devig import Method
-from oddsengine.pricing.close import central_errors
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape
 
 MOST_ODDS, MOST_HOURS = 4.0, 72.0
-_LEAST = 20  # minimum rows of a cell
 _BEGUN_US = 60_000_000  # the last snapshot may be this long before a start, as the close of opening and closing odds is
-_SLOPE_BELOW = 8.0  # %: maximum EV in the slope
-
-CELLS = {
-    "n": pl.Int64,
-    "graded": pl.Int64,
-    "events": pl.Int64,
-    "shown": pl.Float64,
-    "worth": pl.Float64,
-    "worth_se": pl.Float64,
-    "bias": pl.Float64,
-    "bias_se": pl.Float64,
-    "ratio": pl.Float64,
-    "ratio_se": pl.Float64,
-    "slope": pl.Float64,
-    "slope_se": pl.Float64,
-    "inside_90": pl.Float64,
-    "inside_50": pl.Float64,
-    "returned": pl.Float64,
-}
-
 
 LATER: dict[str, type[pl.DataType]] = {
     "threshold": pl.Float64,
@@ -77,6 +56,10 @@ class Audit:
         Number of games with a price shown that had not begun at the end of the history; they are left out.
     later
         `LATER`: what became of the prices after each delay, by threshold.
+    against
+        `AGAINST`: our fair prices and other models, on the prices that all of them judge.
+    reliability
+        `RELIABILITY`: EV by each model and its value at the close, by bands of EV.
     """
 
     shown: pl.DataFrame
@@ -85,6 +68,8 @@ class Audit:
     fair: str
     waiting: int = 0
     later: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LATER))
+    against: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=AGAINST))
+    reliability: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=RELIABILITY))
 
     def __str__(self) -> str:
         """Format the table as plain text."""
@@ -94,24 +79,25 @@ class Audit:
         lines = [head]
         if self.waiting:
             lines.append(f"left out: {self.waiting:,} games that had not begun at the end of the history")
+        if self.shown.height and not self.shown["worth"].count():
+            lines.append(
+                f"no price has a close: a snapshot in the {CLOSE_S // 60} minutes before the start with four other "
+                "books, or a sharp one, on the line"
+            )
         for row in self.table.iter_rows(named=True):
             name = "all" if row["by"] == "all" else f"  {row['by']} {row['value']}"
             if row["by"] == "all":
                 lines.append(f"EV >= {row['threshold']:g}: {row['n']} first showings, {row['graded']} graded")
             if row["graded"] < 2:
-                lines.append(f"{name:<28} n {row['graded']:>5}  {_NONE[row['graded']]}")
+                lines.append(f"{name:<28} n {row['graded']:>5}  {_NONE[row['graded']]}{_returned(row)}")
                 continue
+            held = f"  90 % range holds {row['inside_90']:.0f} %, 50 % range {row['inside_50']:.0f} %"
             lines.append(
                 f"{name:<28} n {row['graded']:>5}  games {row['events']:>4}  shown {row['shown']:5.2f}  "
-                f"worth {row['worth']:5.2f} +-{row['worth_se']:.2f}  bias {row['bias']:+.2f} +-{row['bias_se']:.2f}  "
-                f"ratio {row['ratio']:.2f} +-{row['ratio_se']:.2f}  slope {_text(row['slope'])} "
-                f"+-{_text(row['slope_se'])}"
-                + (
-                    ""
-                    if row["inside_90"] is None
-                    else f"  90 % range holds {row['inside_90']:.0f} %, 50 % range {row['inside_50']:.0f} %"
-                )
-                + ("" if row["returned"] is None else f"  returned {row['returned']:+.2f} %")
+                f"worth {with_error(row, 'worth'):>13}  bias {with_error(row, 'bias', sign='+')}  "
+                f"ratio {with_error(row, 'ratio')}  slope {with_error(row, 'slope')}"
+                + ("" if row["inside_90"] is None else held)
+                + _returned(row)
             )
         for row in self.later.iter_rows(named=True):
             there = "-" if row["there"] is None else f"{row['there']:.0f} %"
@@ -120,21 +106,22 @@ class Audit:
                 f"worth {_value(row, 'there')}; gone, worth {_value(row, 'gone')}; "
                 f"still shown, worth {_value(row, 'still')}"
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, *side_by_side(self.against, self.reliability)])
 
 
-_NONE = ("no price has a close", "too few for a figure with an error")
+_NONE = ("no price has a close", "a figure needs two")
+
+
+def _returned(row: dict[str, Any]) -> str:
+    if row["returned"] is None:
+        return ""
+    return f"  returned {with_error(row, 'returned', sign='+')} % (n {row['settled']})"
 
 
 def _value(row: dict[str, Any], of: str) -> str:
     if row[f"{of}_worth"] is None:
         return f"- (n {row[f'{of}_graded']})"
-    n, ev, worth, error = (row[f"{of}_{figure}"] for figure in ("graded", "ev", "worth", "worth_se"))
-    return f"{worth:.2f} +-{error:.2f} of {ev:.2f} (n {n})"
-
-
-def _text(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+    return f"{with_error(row, f'{of}_worth')} of {row[f'{of}_ev']:.2f} (n {row[f'{of}_graded']})"
 
 
 def audit(
@@ -147,6 +134,7 @@ def audit(
     fair: catalog.FairTable | None = None,
     hours: float = MOST_HOURS,
     delays: Any = (),
+    against: Any = None,
     progress: Any = None,
 ) -> Audit:
     """Replay a history through the live engine and grade prices, when first shown, at the other books' close.
@@ -164,6 +152,9 @@ def audit(
     delays
         A delay or several, such as ``"10m"``: how many prices still stood so much later, what these were worth, what
         the others, and what those that were still shown.
+    against
+        Probabilities of another model, a frame or the path of a table, or several by name, to compare with the fair
+        price at the close; see `oddsengine.backtesting.against`.
     progress
         Called with the number of snapshots so far.
 
@@ -177,20 +168,32 @@ def audit(
     ValueError
         If the history or a parameter is invalid, or a book occurs neither in the history nor in the catalog.
     """
-    asked = read_delays(delays)
+    asked, rivals = read_delays(delays), read_rivals(against)
+    if rivals and (method or sharp):
+        raise ValueError("against compares with the fair price at the close; method and sharp must be None")
     replayed = source(history)
     table = fair or (replayed.fair if isinstance(replayed, Tape) else None) or catalog.fair_table()
     engine = engine_of(replayed, guards, table)
     view = engine.view(books, sharp, method, kinds=("ev",), min_ev=0.0, include=("suspect",), keep=True)
-    results = None if isinstance(replayed, Tape) else replayed.results
-    prices, closes, looks = collect_shown(replayed, engine, view, THRESHOLDS, asked, progress)
+    results, stats = (None, None) if isinstance(replayed, Tape) else (replayed.results, replayed.stats)
+    every = PriceLooks(engine, hours, MOST_ODDS) if rivals else None
+    prices, closes, looks = collect_shown(replayed, engine, view, THRESHOLDS, asked, every, progress)
     check_books(engine, view)
     waits = (
         pl.col("event_start_time").to_physical() > (NO_TIME if engine.now is None else micros(engine.now)) + _BEGUN_US
     )
+    for known in (results, stats):
+        if known is not None:  # whatever happened is over
+            waits &= ~pl.col("event_id").is_in(known["event_id"].to_list())
     waiting = prices.filter(waits)["event_id"].n_unique() if prices.height else 0
-    shown = grade_shown(prices.filter(~waits.fill_null(value=False)) if waiting else prices, closes, results, table)
-    return Audit(shown, calibration(shown, hours, table), looks, table.name, waiting, _later(shown, hours, asked))
+    begun = prices.filter(~waits.fill_null(value=False)) if waiting else prices
+    shown = grade_shown(begun, closes, results, stats, table)
+    out = Audit(shown, calibration(shown, hours, table), looks, table.name, waiting, _later(shown, hours, asked))
+    if every is None:
+        return out
+    rows = judged(every, closes, rivals, table, lambda asked_for: located_prices(asked_for, table))
+    models, reliability = compare(rows, rivals)
+    return replace(out, against=models, reliability=reliability)
 
 
 def _selected(shown: pl.DataFrame, hours: float) -> pl.DataFrame:
@@ -234,7 +237,7 @@ def calibration(shown: pl.DataFrame, hours: float = MOST_HOURS, table: catalog.F
             of = part.filter(pl.col("flags").list.contains(value))
             if of.height:
                 rows.append({"threshold": threshold, "by": "flag", "value": value, **cell(of, table)})
-    schema = {"threshold": pl.Float64, "by": pl.String, "value": pl.String, **CELLS}
+    schema: dict[str, Any] = {"threshold": pl.Float64, "by": pl.String, "value": pl.String, **CELLS}
     return pl.DataFrame(rows, schema=schema)
 
 
@@ -244,58 +247,3 @@ def _band(column: str, below: dict[str, float], rest: str) -> pl.Expr:
     for name, bound in reversed(below.items()):
         out = pl.when(pl.col(column) < bound).then(pl.lit(name)).otherwise(out)
     return out
-
-
-def cell(part: pl.DataFrame, table: catalog.FairTable | None = None) -> dict[str, Any]:
-    """Summarise a set of prices; `table` has the distribution of errors at the close."""
-    graded = part.drop_nulls("worth")
-    n = graded.height
-    out: dict[str, Any] = dict.fromkeys(CELLS) | {"n": part.height, "graded": n, "events": graded["event"].n_unique()}
-    if n < 2:
-        return out
-    ev, worth = graded["ev"].to_numpy(), graded["worth"].to_numpy()
-    game = np.unique(graded["event"].to_numpy(), return_inverse=True)[1]
-    out["shown"], (out["worth"], out["worth_se"]) = float(ev.mean()), clustered_mean(worth, game)
-    out["bias"], out["bias_se"] = clustered_mean(ev - worth, game)
-    ratio = float(worth.sum() / ev.sum())
-    out["ratio"], out["ratio_se"] = ratio, clustered_mean((worth - ratio * ev) / ev.mean(), game)[1]
-    low = ev < _SLOPE_BELOW
-    if low.sum() > _LEAST:
-        out["slope"], out["slope_se"] = clustered_slope(ev[low], worth[low], game[low])
-    inside = graded.drop_nulls("se")
-    if inside.height:
-        z = (inside["error"] / inside["se"]).abs().to_numpy()
-        degrees = (table or catalog.fair_table()).constants.close_degrees
-        for share in (90, 50):
-            out[f"inside_{share}"] = 100.0 * float((z < central_errors(share, degrees)).mean())
-    won = part.drop_nulls("won")
-    if won.height:
-        out["returned"] = 100.0 * float(np.mean(won["won"].to_numpy() * won["odds"].to_numpy() - 1.0))
-    return out
-
-
-def clustered_mean(values: Floats, game: Any) -> tuple[float, float]:
-    """Return the mean and its standard error, clustered by game."""
-    mean, sums = float(values.mean()), np.bincount(game, values - values.mean())
-    groups = len(np.unique(game))
-    return mean, math.sqrt(groups / max(groups - 1, 1) * float((sums**2).sum())) / values.size
-
-
-def clustered_slope(x: Floats, y: Floats, game: Any) -> tuple[float, float]:
-    """Return the least-squares slope of y on x and its standard error, clustered by game."""
-    design = np.column_stack((np.ones(x.size), x))
-    inverse = np.linalg.inv(design.T @ design)
-    beta = inverse @ design.T @ y
-    variance = clustered_variance(design * (y - design @ beta)[:, None], inverse, game)
-    return float(beta[1]), math.sqrt(float(variance[1, 1]))
-
-
-def clustered_variance(scores: Floats, inverse: Any, game: Any) -> Floats:
-    """Return the covariance of least-squares estimates, clustered by game.
-
-    `scores` are the rows of the design times their residuals, `inverse` is that of the information matrix.
-    """
-    sums = np.zeros((int(game.max(initial=-1)) + 1, scores.shape[1]))
-    np.add.at(sums, game, scores)
-    spread = sums @ inverse.T  # multiplied with itself, so that rounding leaves no variance below 0
-    return np.asarray(spread.T @ spread)

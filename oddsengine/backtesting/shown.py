@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from oddsengine.backtesting.against import PriceLooks
 from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.delays import Delay, Later, Taken
 from oddsengine.backtesting.formats import History
@@ -23,7 +24,7 @@ PROMISED = ("ev_low", "ev_high", "still_there")
 
 def collect_shown(
     history: History | Tape, engine: Engine, view: View, thresholds: tuple[float, ...], delays: tuple[Delay, ...] = (),
-    progress: Any = None,
+    looks: PriceLooks | None = None, progress: Any = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, int]:  # fmt: skip
     """Replay a history: when each price first reached each threshold, the closing boards, and the number of steps."""
     closes = Closes(engine)
@@ -63,6 +64,8 @@ def collect_shown(
         if reached_now:
             promises.append(_promised(view, reached_now, now))
         later.follow(now, update, shown)
+        if looks is not None:
+            looks.follow(now, update)
         closes.follow(now)
         if progress is not None:
             progress(count)

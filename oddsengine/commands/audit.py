@@ -34,6 +34,7 @@ def audit_command(arguments: argparse.Namespace) -> None:
         result = audit(
             arguments.history, method=arguments.method, sharp=arguments.sharp, books=arguments.books,
             fair=_table(arguments.fair), hours=arguments.hours, delays=arguments.delay,
+            against={Path(path).stem: path for path in arguments.against} or None,
             progress=lambda count: progress(None, count),
         )  # fmt: skip
     if arguments.shown is not None:
@@ -42,7 +43,9 @@ def audit_command(arguments: argparse.Namespace) -> None:
         calibration(result, hours=arguments.hours).savefig(arguments.plot)
     if arguments.json:
         facts = {"looks": result.looks, "fair": result.fair, "waiting": result.waiting}
-        document = {**facts, "cells": result.table.to_dicts(), "later": result.later.to_dicts()}
+        tables = {"cells": result.table, "later": result.later, "against": result.against}
+        tables["reliability"] = result.reliability
+        document = {**facts, **{name: table.to_dicts() for name, table in tables.items()}}
         echo(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
         echo(f"{result}\n")

@@ -474,6 +474,11 @@ def _add_audit(parser: argparse.ArgumentParser) -> None:
         "--delay", action="append", default=[], metavar="TIME",
         help="how many prices still stood so much later, such as 10m, and what they were worth; repeat for others",
     )  # fmt: skip
+    parser.add_argument(
+        "--against", action="append", default=[], metavar="FILE",
+        help="compare with a model's probabilities of the same prices, a .csv or .parquet file; repeat for others "
+        "(docs/truth.md has the format)",
+    )  # fmt: skip
     parser.add_argument("--shown", metavar="FILE", help="write the prices shown to a .parquet, .ndjson or .jsonl file")
     parser.add_argument(
         "--plot", metavar="FILE", help="plot EV at the close by EV shown, as a .svg, .png or .pdf file (extra plots)"

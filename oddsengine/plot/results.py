@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.backtesting.reporting import MOST_HOURS, MOST_ODDS, Audit, clustered_mean
+from oddsengine.backtesting.cells import clustered_mean
+from oddsengine.backtesting.reporting import MOST_HOURS, MOST_ODDS, Audit
 from oddsengine.backtesting.strategy import Backtest
 from oddsengine.columns import Floats
 from oddsengine.maths import scoring

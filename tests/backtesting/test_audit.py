@@ -12,14 +12,15 @@ import numpy as np
 import polars as pl
 import pytest
 from naive.devig import power
+from polars.testing import assert_frame_equal
 from support.effort import less, some
 
 import oddsengine as oe
 import oddsengine_cli as cli
 from oddsengine import catalog
+from oddsengine.backtesting.cells import cell, clustered_mean, clustered_slope
 from oddsengine.backtesting.fitting import collect, fit
 from oddsengine.backtesting.formats import read_history
-from oddsengine.backtesting.reporting import cell, clustered_mean, clustered_slope
 from oddsengine.commands.audit import toml
 
 BOOKS = ("fanduel", "draftkings", "betmgm", "caesars", "bovada", "mybookie", "betonline", "lowvig")
@@ -229,6 +230,155 @@ def test_shown_prices_have_what_their_rows_promised() -> None:
         key = (row["t"], row["event"], row["book"], round(row["ev"], 9))
         assert (row["ev_low"], row["ev_high"], row["still_there"]) == pytest.approx(promised[key], rel=1e-9)
         assert 0.0 < row["still_there"] < 1.0
+
+
+def rival(past: pl.DataFrame, **said: Any) -> pl.DataFrame:
+    """A model that takes one book's prices without their margin for fair, from each time it moved."""
+    rows = []
+    for key, part in past.filter(book="caesars").group_by("event", "market", "seen_from", maintain_order=True):
+        odds = dict(part.select("selection", "odds").rows())
+        side = next(side for side in ("home", "over") if side in odds)
+        p = power([odds[name] for name in SIDES[str(key[1])]])[0]
+        line = part.filter(selection=side)["line"][0]
+        rows.append({"event": key[0], "market": key[1], "selection": side, "line": line, "probability": p,
+                     "at": key[2]} | said)  # fmt: skip
+    return pl.DataFrame(rows, schema_overrides={"line": pl.Float64})
+
+
+def test_a_model_is_compared_on_the_same_prices_and_closes(tmp_path: Path) -> None:
+    past = history(5)
+    model = rival(past)
+    found = oe.audit(past, against={"caesars": model})
+    # Its bets by loops over looks: the model's newest probability on the line, and each price's first EV of 1 or more.
+    said: dict[Any, list[tuple[datetime, float]]] = {}
+    for event, market, side, line, p, at in model.rows():
+        said.setdefault((event, market, line), []).append((at, p))
+        assert side in ("home", "over")
+    bets: dict[Any, Row] = {}
+    engine = oe.Engine()
+    view = engine.view(kinds=["ev"], min_ev=-100.0, keep=True)  # every price that we judge
+    families = {"point_spread": "spread", "run_line": "spread", "total_runs": "total"}
+    for look in read_history(past).looks:
+        engine.step(look.quotes, look.now)
+        for q in view.opportunities(["ev"]).ev.iter_rows(named=True):
+            market = families.get(q["market_type"], "moneyline")
+            line = None if q["line"] is None else -q["line"] if q["selection_type"] == "away" else q["line"]
+            known = [p for at, p in said.get((q["event_id"], market, line), []) if at <= look.now]
+            if not known or q["is_live"] or not q["odds_decimal"] < 4.0:
+                continue
+            p = known[-1] if q["selection_type"] in ("home", "over") else 1.0 - known[-1]
+            ev = 100.0 * (p * q["odds_decimal"] - 1.0)
+            row = {"event": q["event_id"], "market": market, "selection": q["selection_type"], "line": q["line"],
+                   "book": q["sportsbook"], "odds": q["odds_decimal"], "ev": ev}  # fmt: skip
+            if ev >= 1.0 and close_of(past, row) is not None:
+                bets.setdefault(tuple(row[name] for name in ("event", "market", "selection", "line", "book")), row)
+    ours, theirs = found.against.to_dicts()
+    worth = [close_of(past, row) or 0.0 for row in bets.values()]
+    assert (theirs["model"], theirs["graded"]) == ("caesars", len(bets))
+    assert theirs["graded"] > 20
+    assert theirs["shown"] == pytest.approx(np.mean([row["ev"] for row in bets.values()]))
+    assert theirs["worth"] == pytest.approx(np.mean(worth))
+    assert ours["excess"] is None
+    assert theirs["excess"] == pytest.approx(theirs["log_loss"] - ours["log_loss"])
+    for name in ("looks", "prices", "games"):
+        assert ours[name] == theirs[name] > 0
+    # In any form: by paths, by the other side, with the names of odds tables.
+    file = tmp_path / "caesars.csv"
+    turned = model.with_columns(
+        probability=1.0 - pl.col("probability"),
+        selection=pl.col("selection").replace({"home": "away", "over": "under"}),
+        line=pl.when(pl.col("market") == "spread").then(-pl.col("line")).otherwise("line"),
+    ).rename({"event": "event_id", "market": "market_type"})
+    turned.write_csv(file)
+    again = oe.audit(past, against=file).against
+    assert_frame_equal(again, found.against)
+    assert "caesars" in str(found)
+
+
+def test_a_model_that_knows_the_close_wins_and_one_of_a_book_counts_for_its_prices_only() -> None:
+    past = history(5)
+    prices = oe.audit(past, against=rival(past)).against.row(0, named=True)["prices"]
+    only = rival(past, book="fanduel")
+    here = oe.audit(past, against={"mine": only}).against.row(1, named=True)
+    assert 0 < here["prices"] < prices / 4
+    both = pl.concat([rival(past, book=None).with_columns(pl.col("book").cast(pl.String)), only])
+    same = oe.audit(past, against={"a": rival(past), "b": both}).against
+    assert same["log_loss"][1] == pytest.approx(same["log_loss"][2])
+    # Who says what the others will say at the close is better than we are, and his bets are worth what they show.
+    votes = past.filter((pl.col("seen_to") == pl.col("last_look")) & pl.col("selection").is_in(["home", "over"]))
+    rows = []
+    for key, part in votes.group_by("event", "market", "line", maintain_order=True):
+        row = {"event": key[0], "market": key[1], "selection": part["selection"][0], "line": key[2], "odds": 2.0,
+               "book": "nobody"}  # fmt: skip
+        worth = close_of(past, row)
+        rows.append({**row, "probability": (worth / 100.0 + 1.0) / 2.0} if worth is not None else None)
+    seer = pl.DataFrame([row for row in rows if row], schema_overrides={"line": pl.Float64}).drop("odds", "book")
+    _, best = oe.audit(past, against={"seer": seer}).against.to_dicts()
+    assert best["excess"] < 0.0
+    assert abs(best["bias"]) < 1.0
+    assert best["slope"] == pytest.approx(1.0, abs=0.2)
+
+
+def test_models_that_cannot_be_compared() -> None:
+    past = history(1)
+    model = rival(past)
+    for wrong, why in (
+        (model.drop("probability"), "the model model has no probability; it has "),
+        (model.with_columns(probability=1.0), "probability must be above 0 and below 1, got 1.0 in row 1"),
+        (model.with_columns(probability=pl.lit("x")), "above 0 and below 1, got 'x' in row 1"),
+        (model.with_columns(at=pl.lit("noon")), "the model model: at must be a time, got 'noon' in row 1"),
+        ({"ours": model}, "a model cannot be named 'ours'"),
+        ("model.xlsx", r"a model must be a \.csv, \.parquet, \.ndjson or \.jsonl file, got 'model\.xlsx'"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            oe.audit(past, against=wrong)
+    with pytest.raises(ValueError, match="method and sharp must be None"):
+        oe.audit(past, against=model, method="power")
+    strange = model.with_columns(event=pl.lit("another"))
+    assert "no price has a close and a probability by each model" in str(oe.audit(past, against=strange))
+
+
+def props(looks: int = 2) -> pl.DataFrame:
+    """Looks at one player's points at five books; the last one is generous on the over."""
+    rows = [
+        {"event": "e", "sport": "basketball", "league": "NBA", "home": "Los Angeles Lakers", "away": "Boston Celtics",
+         "player": player, "market": "player_points", "line": 20.5, "book": book, "start": START,
+         "look": START - timedelta(minutes=0.5 + 60 * at), "over": 2.08 if book == BOOKS[5] else 1.9, "under": 1.9,
+         "actual": actual}
+        for at in range(looks) for book in BOOKS[:6]
+        for player, actual in (("Sam Smith", 25.0), ("Jo Jones", 20.5), ("Al Brown", None))
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema_overrides={"actual": pl.Float64})
+
+
+def test_props_are_a_history_with_the_numbers_of_players() -> None:
+    found = oe.audit(props())
+    shown = found.shown.filter(threshold=1.0)
+    assert shown.select("player", "market", "line", "selection", "book", "won").sort("player").rows() == [
+        ("Al Brown", "player_points", 20.5, "over", BOOKS[5], None),
+        ("Jo Jones", "player_points", 20.5, "over", BOOKS[5], None),
+        ("Sam Smith", "player_points", 20.5, "over", BOOKS[5], 1.0),
+    ]
+    assert shown["worth"].is_not_null().all()
+    assert set(shown["flags"].list.join(",")) == {"unmeasured"}
+    row = found.table.filter(threshold=1.0, by="all").row(0, named=True)
+    assert (row["graded"], row["settled"], row["returned"]) == (3, 1, pytest.approx(108.0))
+    assert (row["worth_se"], row["returned_se"]) == (None, None)  # of one game
+    # As intervals, with the same names.
+    spells = [
+        {**row, "selection": side, "odds": row[side], "seen_from": row["look"], "seen_to": row["look"]}
+        for row in props().to_dicts() for side in ("over", "under")
+    ]  # fmt: skip
+    again = oe.audit(pl.DataFrame(spells).drop("look", "over", "under", "actual"))
+    assert again.shown.drop("won").equals(found.shown.drop("won"))
+    assert oe.scan_history(props(), kinds=["ev"], min_ev=1.0)["player_name"].n_unique() == 3
+
+
+def test_a_history_without_a_close_says_so_and_what_was_returned() -> None:
+    early = props().with_columns(pl.col("look") - timedelta(hours=1))
+    text = str(oe.audit(early))
+    assert "no price has a close: a snapshot in the 30 minutes before the start with four other books" in text
+    assert "no price has a close  returned +108.00 % (n 1)" in text
 
 
 def test_games_that_have_not_begun_are_left_out_and_counted() -> None:

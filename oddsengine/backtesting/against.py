@@ -1,0 +1,350 @@
+"""A model's probabilities beside ours, on the same prices and the same closes.
+
+A model enters as a table: `event_id`, `market_type`, `selection`, `line` and `probability`, that of winning given no
+push. Optional are `sportsbook`, for a probability that is meant for the prices of one book only, and `at`, the time
+from which it holds: at each snapshot the newest row counts that is not later, first of the price's own book. The names
+of price intervals (`event`, `market`, `book`, and `home`, `away`, `over`, `under` or `draw` as a selection) will do. Of
+a market of two outcomes, one is enough.
+
+All models are compared on the prices that all of them judge: accepted ones before the start, with odds below 4, that
+have a close (`closing_consensus`). Every outcome at a book counts alike, however many snapshots it is in.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from oddsengine.backtesting.cells import CELLS, cell, weighted_mean, with_error
+from oddsengine.catalog import FairTable
+from oddsengine.columns import NO_TIME, Floats
+from oddsengine.history.closing_consensus import closing_logits, located, votes_at
+from oddsengine.identity.layout import LIVE, ON, SUSPENDED
+from oddsengine.live.engine import Engine
+from oddsengine.live.update import Update
+from oddsengine.pricing import close as fair_close
+from oddsengine.pricing.commission import after_commission
+from oddsengine.tables.casts import CASTS, TIME
+from oddsengine.tables.files import scan_table
+from oddsengine.tables.frames import to_polars
+from oddsengine.tables.schema import named
+
+OURS = "ours"
+_WHERE = ("ladder", "threshold_", "side")
+_NEEDED = ("event_id", "market_type", "selection", "probability")
+_SIDES = ("home", "draw", "away", "over", "under")
+_GAME = ("sport", "league", "home_team", "away_team")
+
+
+_FIGURES = ("n", "graded", "shown", "worth", "worth_se", "bias", "bias_se", "ratio", "ratio_se", "slope", "slope_se")
+
+AGAINST: dict[str, type[pl.DataType]] = {
+    "model": pl.String,
+    "looks": pl.Int64,  # prices times snapshots
+    "prices": pl.Int64,
+    "games": pl.Int64,
+    "log_loss": pl.Float64,  # of the close; every outcome at a book counts alike
+    "excess": pl.Float64,  # over ours
+    "excess_se": pl.Float64,
+    **{name: CELLS[name] for name in _FIGURES},
+    "on_ours": pl.Float64,  # mean EV by the model of the bets that our fair prices show
+}  # fmt: skip
+"""Columns of `Audit.against`; the bets are prices when the model first gives them an EV of at least 1."""
+
+RELIABILITY: dict[str, type[pl.DataType]] = {
+    "model": pl.String, "band": pl.String, "looks": pl.Int64, "shown": pl.Float64, "worth": pl.Float64,
+    "worth_se": pl.Float64,
+}  # fmt: skip
+"""Columns of `Audit.reliability`."""
+
+
+class Rival(NamedTuple):
+    """A model to compare with."""
+
+    name: str
+    table: pl.DataFrame  # event_id, market_type, selection and so on, probability; `at` and `sportsbook` null if unset
+
+
+def read_rivals(given: Any) -> list[Rival]:
+    """Read models: a frame, the path of a table, or several by name.
+
+    Raises `ValueError` for a table without a column it needs, or a probability that is none.
+    """
+    if given is None:
+        return []
+    several = given if isinstance(given, Mapping) else {_name(given): given}
+    if OURS in several:
+        raise ValueError(f"a model cannot be named {OURS!r}")
+    return [Rival(str(name), _read(str(name), one)) for name, one in several.items()]
+
+
+def _name(given: Any) -> str:
+    return Path(given).stem if isinstance(given, str | os.PathLike) else "model"
+
+
+def _read(name: str, given: Any) -> pl.DataFrame:
+    if isinstance(given, str | os.PathLike):
+        path = os.fspath(given)
+        table = scan_table(path, None, infer_schema_length=None, try_parse_dates=True)
+        if table is None:
+            raise ValueError(f"a model must be a .csv, .parquet, .ndjson or .jsonl file, got {path!r}")
+        frame = table.collect()
+    else:
+        frame = to_polars(given)
+    own = frame.select(column for column in ("probability", "at") if column in frame.columns)
+    frame = named(frame.drop(own.columns))
+    if missing := [column for column in _NEEDED if column not in (*frame.columns, *own.columns)]:
+        has = ", ".join((*frame.columns, *own.columns))
+        raise ValueError(f"the model {name} has no {', '.join(missing)}; it has {has}")
+    at = own["at"] if "at" in own.columns else None
+    probability = own["probability"].cast(pl.Float64, strict=False)
+    wrong = ~(probability.is_not_null() & (probability > 0.0) & (probability < 1.0))
+    if wrong.any():
+        row = int(wrong.arg_max() or 0)
+        came = f"{own['probability'][row]!r} in row {row + 1}"
+        raise ValueError(f"the model {name}: probability must be above 0 and below 1, got {came}")
+    frame = frame.with_columns(
+        probability,
+        *(pl.lit(None, pl.String).alias(n) for n in ("sportsbook", "player_name") if n not in frame.columns),
+        *(pl.lit(None, pl.Float64).alias(n) for n in ("line",) if n not in frame.columns),
+        at=pl.lit(NO_TIME) if at is None else _times(name, at),
+    )
+    side = pl.col("selection").cast(pl.String).str.to_lowercase()
+    kept = ["event_id", "market_type", "selection", "line", "player_name", "sportsbook", "probability", "at"]
+    more = [n for n in (*_GAME, "selection_type", "market_segment", "team_side") if n in frame.columns]
+    if "selection_type" not in frame.columns:
+        frame = frame.with_columns(selection_type=pl.when(side.is_in(_SIDES)).then(side))
+        more.append("selection_type")
+    return frame.select(*kept, *more)
+
+
+def _times(name: str, at: pl.Series) -> pl.Series:
+    cast, _ = CASTS[pl.Datetime]
+    read = at if at.dtype == TIME else cast(at)
+    if read.null_count():
+        row = int(read.is_null().arg_max() or 0)
+        raise ValueError(f"the model {name}: at must be a time, got {at[row]!r} in row {row + 1}")
+    return read.cast(TIME).to_physical()
+
+
+class PriceLooks:
+    """Collects every pre-match price at every snapshot of its event, with our fair probability."""
+
+    def __init__(self, engine: Engine, hours: float, most_odds: float) -> None:
+        self._engine, self._hours, self._most_odds = engine, hours, most_odds
+        self._facts: list[pl.DataFrame] = []
+        self._looks: list[pl.DataFrame] = []
+        self._met: set[int] = set()
+
+    def follow(self, now: int, update: Update) -> None:
+        """Process a step."""
+        with self._engine.still() as board:
+            rows, names = board.rows, board.names
+            slots = np.concatenate((update.facts.slot[update.rows], rows.find(update.again_key)))
+            units = np.unique(rows.unit[slots[slots >= 0]]).astype(np.int64)
+            units = units[(names.unit_live.values[units] == 0) & (board.units.size[units] > 0)]
+            if not units.size:
+                return
+            gathered = board.gather(units)
+            g, traits = gathered.groups, names.traits
+            slots = g.row
+            reason = rows.reason[slots]
+            read, _ = board.estimated(gathered, reason, slots, self._engine.fair)
+            net = after_commission(g, traits)
+            gross = fair_close.gross(traits, traits.commission, traits.fee)
+            fair = fair_close.estimate(read.of, g, traits, net, reason, gross, read.times, read.momentum, read.ballot)
+            left = (gathered.start - now) / 3.6e9
+            pick = (
+                (left > 0.0) & (left < self._hours) & (reason == 0) & ~np.isnan(fair.row) & (g.odds < self._most_odds)
+            )
+            pick &= (rows.state[slots] == ON) & ((rows.flags[slots] & (LIVE | SUSPENDED)) == 0)
+            at = np.flatnonzero(pick)
+            if not at.size:
+                return
+            ids = rows.id[slots[at]]
+            self._looks.append(
+                pl.DataFrame(
+                    {
+                        "price": ids, "t": np.full(at.size, now), "hours": left[at], "net": net[at],
+                        "odds": g.odds[at], "ours": fair.row[at],
+                    }
+                )
+            )  # fmt: skip
+            new = np.flatnonzero([ident not in self._met for ident in ids.tolist()])
+            if not new.size:
+                return
+            self._met.update(ids[new].tolist())
+            facts = board.facts(slots[at[new]])
+            frame = facts.frame()[facts.places(slots[at[new]])]
+            where = located(board, gathered, at[new], self._engine.fair)
+        self._facts.append(frame.hstack(where).with_columns(price=pl.Series(ids[new])))
+
+    @property
+    def prices(self) -> pl.DataFrame:
+        """The prices: texts and positions on their ladders."""
+        return pl.concat(self._facts) if self._facts else pl.DataFrame()
+
+    @property
+    def looks(self) -> pl.DataFrame:
+        """Each price at each snapshot."""
+        return pl.concat(self._looks) if self._looks else pl.DataFrame()
+
+
+def judged(
+    collected: PriceLooks, closes: pl.DataFrame | None, rivals: list[Rival], table: FairTable,
+    locate: Any,
+) -> pl.DataFrame:  # fmt: skip
+    """Return the prices at each snapshot that all models judge and that have a close, with a column per model.
+
+    `locate` finds the positions of an odds table's rows on their ladders.
+    """
+    prices, looks = collected.prices, collected.looks
+    if not looks.height:
+        return pl.DataFrame()
+    closing = closing_logits(prices, votes_at(closes, table))
+    prices = prices.with_columns(close=closing["x"], who=closing["who"])
+    prices = prices.filter(pl.col("close").is_not_nan() & pl.col("close").is_not_null())
+    rows = looks.join(prices, on="price", how="inner", maintain_order="left")
+    for rival in rivals:
+        rows = rows.with_columns(_probabilities(rival, rows, prices, locate).alias(f"model {rival.name}"))
+    return rows.drop_nulls([f"model {rival.name}" for rival in rivals])
+
+
+def _probabilities(rival: Rival, rows: pl.DataFrame, prices: pl.DataFrame, locate: Any) -> pl.Series:
+    """Return a model's probability of each row at its time; null without one."""
+    games = prices.select("event_id", *_GAME).unique("event_id", keep="first", maintain_order=True)
+    own = [column for column in _GAME if column in rival.table.columns]
+    words = [c for c in rival.table.columns if c not in ("probability", "at", "sportsbook")]
+    distinct = rival.table.select(words).unique(maintain_order=True).with_row_index("word")
+    asked = distinct.join(games, on="event_id", how="inner", suffix="_of_game", maintain_order="left")
+    asked = asked.with_columns(pl.coalesce(column, f"{column}_of_game").alias(column) for column in own)
+    side = pl.col("selection_type")
+    team = pl.when(side == "home").then("home_team").when(side == "away").then("away_team").otherwise("selection")
+    asked = asked.with_columns(
+        selection=team,
+        sportsbook=pl.lit("model"),
+        odds_decimal=pl.lit(2.0),
+        market_type=pl.col("market_type").replace(_MARKETS),
+    )
+    where = asked.select("word").hstack(locate(asked).select(*_WHERE, "outcomes"))
+    where = where.filter(pl.col("ladder") != 0)
+    said = rival.table.join(distinct, on=words, how="left", nulls_equal=True, maintain_order="left").join(
+        where, on="word"
+    )
+    said = said.select(*_WHERE, "outcomes", "sportsbook", "at", "probability")
+    two = said.filter(pl.col("outcomes") == 2)
+    other = two.with_columns(side=1 - pl.col("side"), probability=1.0 - pl.col("probability"))
+    said = pl.concat([said, other]).unique([*_WHERE, "sportsbook", "at"], keep="first", maintain_order=True)
+    said = said.drop("outcomes").with_columns(pl.col("side").cast(rows.schema["side"])).sort("at")
+    asked_for = rows.select(*_WHERE, "sportsbook", "t").with_row_index("at_row").sort("t")
+    books = said.filter(pl.col("sportsbook").is_not_null())
+    every = said.filter(pl.col("sportsbook").is_null()).drop("sportsbook")
+    out = asked_for
+    for name, table, by in (("of_book", books, [*_WHERE, "sportsbook"]), ("of_all", every, list(_WHERE))):
+        out = out.join_asof(
+            table.rename({"probability": name, "at": f"{name}_at"}), left_on="t", right_on=f"{name}_at", by=by,
+            strategy="backward", check_sortedness=False,
+        )  # fmt: skip
+    return out.sort("at_row").select(pl.coalesce("of_book", "of_all")).to_series()
+
+
+_MARKETS = {"spread": "point_spread", "total": "total_points"}
+
+
+def losses(rows: pl.DataFrame, model: str) -> Floats:
+    """Return the log loss of a model's probabilities of each row, the probability at the close being the truth."""
+    p = rows[model].to_numpy()
+    q = 1.0 / (1.0 + np.exp(-rows["close"].to_numpy()))
+    return np.asarray(-q * np.log(p) - (1.0 - q) * np.log1p(-p))
+
+
+def bets(rows: pl.DataFrame, model: str, least: float) -> pl.DataFrame:
+    """Return the first snapshot of each price with an EV of at least `least` percent by a model."""
+    ev = 100.0 * (pl.col(model) * pl.col("net") - 1.0)
+    some = rows.filter(ev >= least - 1e-7).sort("t", maintain_order=True)
+    first = some.unique([*_WHERE, "sportsbook"], keep="first", maintain_order=True)
+    return first.select(
+        "price", "t", "odds", "hours", event="event_id", ev=ev,
+        worth=100.0 * (pl.col("net") / (1.0 + (-pl.col("close")).exp()) - 1.0),
+        error=pl.lit(None, pl.Float64), se=pl.lit(None, pl.Float64), won=pl.lit(None, pl.Float64),
+    )  # fmt: skip
+
+
+_BET = 1.0  # %: minimum EV of a bet, in a comparison
+_BANDS = (-5.0, -3.0, -1.0, 0.0, 1.0, 2.0, 3.0, 5.0)
+
+
+def _band(k: int) -> str:
+    """The name of a band of EV."""
+    return f"{_BANDS[k - 1]:g}" + (f" to {_BANDS[k]:g}" if k < len(_BANDS) else " or more")
+
+
+def compare(rows: pl.DataFrame, rivals: list[Rival]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Compare models on the prices that all of them judge: `AGAINST` and `RELIABILITY`."""
+    models = {OURS: OURS, **{rival.name: f"model {rival.name}" for rival in rivals}}
+    if not rows.height:
+        none = [{"model": name, "looks": 0, "prices": 0, "games": 0, "graded": 0} for name in models]
+        return pl.DataFrame(none, schema=AGAINST), pl.DataFrame(schema=RELIABILITY)
+    weight = rows.select(1.0 / pl.len().over("ladder", "threshold_", "side", "sportsbook")).to_series().to_numpy()
+    game = rows["event_id"].rank("dense").to_numpy().astype(np.int64)
+    ours = losses(rows, OURS)
+    mine = bets(rows, OURS, _BET)
+    table, bands = [], []
+    for name, column in models.items():
+        theirs = losses(rows, column)
+        excess, error = weighted_mean(theirs - ours, weight, game)
+        of = rows.join(mine.select("price", "t"), on=["price", "t"], how="semi")
+        on_ours = of.select((100.0 * (pl.col(column) * pl.col("net") - 1.0)).mean()).item()
+        figures = cell(bets(rows, column, _BET))
+        table.append(
+            {name: figures.get(name) for name in AGAINST}
+            | {
+                "model": name,
+                "looks": rows.height,
+                "prices": rows["price"].n_unique(),
+                "games": int(np.unique(game).size),
+            }
+            | {"log_loss": weighted_mean(theirs, weight, game)[0], "on_ours": on_ours}
+            | ({"excess": None, "excess_se": None} if name == OURS else {"excess": excess, "excess_se": error})
+        )
+        net = rows["net"].to_numpy()
+        ev = 100.0 * (rows[column].to_numpy() * net - 1.0)
+        worth = 100.0 * (net / (1.0 + np.exp(-rows["close"].to_numpy())) - 1.0)
+        band = np.searchsorted(_BANDS, ev, side="right")
+        for k in range(1, len(_BANDS) + 1):
+            at = np.flatnonzero(band == k)
+            if at.size:
+                value, value_se = weighted_mean(worth[at], weight[at], game[at])
+                bands.append(
+                    {"model": name, "band": _band(k), "looks": at.size, "worth": value,
+                     "shown": weighted_mean(ev[at], weight[at], game[at])[0], "worth_se": value_se}
+                )  # fmt: skip
+    return pl.DataFrame(table, schema=AGAINST), pl.DataFrame(bands, schema=RELIABILITY)
+
+
+def side_by_side(table: pl.DataFrame, reliability: pl.DataFrame) -> list[str]:
+    """Format models as columns of text."""
+    if not table.height:
+        return []
+    models = table.to_dicts()
+    first = models[0]
+    if not first["looks"]:
+        return ["no price has a close and a probability by each model"]
+    lines = [("", *(row["model"] for row in models))]
+    lines.append(("log loss of the close", *(f"{row['log_loss']:.5f}" for row in models)))
+    lines.append(("  over ours", *(with_error(row, "excess", 5) for row in models)))
+    lines.append((f"bets, EV >= {_BET:g}", *(str(row["graded"]) for row in models)))
+    for name in ("shown", "worth", "bias", "ratio", "slope"):
+        lines.append((f"  {name}", *(with_error(row, name) for row in models)))
+    lines.append(("EV of our bets", *(with_error(row, "on_ours") for row in models)))
+    lines.append(("worth, by EV shown", *("" for _ in models)))
+    cells = {(row["model"], row["band"]): row for row in reliability.to_dicts()}
+    for band in map(_band, range(1, len(_BANDS) + 1)):
+        lines.append((f"  {band}", *(with_error(cells.get((row["model"], band), {}), "worth") for row in models)))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    texts = ["  ".join(f"{text:{width}}" for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    what = f"{first['prices']:,} prices of {first['games']:,} games, {first['looks']:,} times"
+    return [f"on {what}, with a probability by each:", *texts]
