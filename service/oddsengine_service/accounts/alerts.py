@@ -25,8 +25,8 @@ from oddsengine_service.accounts.records import Records
 from oddsengine_service.accounts.targets import AlertMessage, Sender, masked
 from oddsengine_service.accounts.tiers import Caller
 from oddsengine_service.board.kinds import KINDS
-from oddsengine_service.http.endpoints import MOST_LIMIT, Context, Endpoint
-from oddsengine_service.http.params import parse
+from oddsengine_service.http.endpoints import Context, Endpoint
+from oddsengine_service.http.params import MOST_LIMIT, parse
 from oddsengine_service.http.pool import WaitingThreads
 from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.node import Node
@@ -115,9 +115,9 @@ class StoredAlert(Alert, kw_only=True, forbid_unknown_fields=False):
         return [target for target in self.targets if target not in self.codes]
 
 
-def query_of(saved: NewFilter, endpoint: Endpoint) -> dict[str, Any]:
+def query_of(saved: NewFilter, endpoint: Endpoint) -> Any:
     """The parameters of a saved filter. Raises `Problem` 400 if its list does not have one of them."""
-    query, ignored = parse(saved.query.encode(), endpoint.by_name)
+    query, ignored = parse(saved.query.encode(), endpoint.query)
     if ignored:  # without it, more would match than the filter says
         names = ", ".join(map(quoted, ignored))
         raise invalid(f"query must have parameters of {endpoint.path} only, got {names}")
@@ -381,12 +381,11 @@ class Alerts:
         caller = record.caller
         one = usable(self._records, caller, name, self._endpoints)
         endpoint = self._endpoints[one.list]
-        query = query_of(one, endpoint) | {"limit": MOST_LIMIT, "format": "json"}
+        query = query_of(one, endpoint)
+        query.limit, query.format = MOST_LIMIT, "json"
         rows: list[Any] = []
-        for offset in range(0, MOST_ROWS, MOST_LIMIT):
-            context = Context(
-                caller, query | {"offset": offset}, {}, None, self._node.board(caller.tier), self._node, ()
-            )  # fmt: skip
+        for query.offset in range(0, MOST_ROWS, MOST_LIMIT):
+            context = Context(caller, query, {}, None, self._node.board(caller.tier), self._node, ())
             answer = msgspec.json.decode(endpoint.response(context).body)
             rows += answer["data"]
             if not answer["pagination"]["has_more"]:

@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from oddsengine_service.http.problems import one_of, quoted
+from oddsengine_service.http.problems import TYPES, invalid, one_of, quoted
 
 _AT = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
 _EXPECTED = re.compile(
@@ -14,12 +14,18 @@ _EXPECTED = re.compile(
 )
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
-_TYPES = {
-    "object": "an object", "array": "an array", "str": "a string", "int": "a whole number", "float": "a number",
-    "bool": "true or false", "null": "null", "datetime": "a time (RFC 3339, such as 2026-02-08T18:00:00Z)",
-}  # fmt: skip
 _SIGNS = {">=": "of at least ", "<=": "of at most ", ">": "above ", "<": "below ", None: "of "}
 _ITEMS = {"str": "character", "array": "item", "object": "field"}
+
+
+def decode(raw: bytes | str, kind: Any, whole: str, code: str = "validation_error") -> Any:
+    """Decode JSON to a struct; `whole` says in messages what it is. Raises `Problem` 400."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise invalid(mismatch(str(error), decoded(raw), kind, whole), code) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise invalid(f"{whole} is not valid JSON: {error}", code) from None
 
 
 def mismatch(error: str, value: Any, kind: Any, whole: str) -> str:
@@ -64,10 +70,10 @@ def mismatch(error: str, value: Any, kind: Any, whole: str) -> str:
         form = f"such as {example!r}" if (example := _example(hint)) else f"that matches {pattern[1]}"
         return f"invalid {whole}: {wrong} a string {form}, got {_described(value, steps)}"
     if text == "Invalid RFC3339 encoded datetime":
-        return f"invalid {whole}: {wrong} {_TYPES['datetime']}, got {_described(value, steps)}"
+        return f"invalid {whole}: {wrong} {TYPES['datetime']}, got {_described(value, steps)}"
     if expected := _EXPECTED.fullmatch(text):
         came = _described(value, steps, counted=bool(expected["length"]))
-        came = came or _TYPES.get(expected["got"], expected["got"] or "another value")
+        came = came or TYPES.get(expected["got"], expected["got"] or "another value")
         return f"invalid {whole}: {wrong} {_allowed(expected)}, got {came}"
     return f"invalid {whole}: {field}{': ' if field else ''}{text}"
 
@@ -82,7 +88,7 @@ def decoded(raw: bytes | str) -> Any:
 
 def _allowed(expected: re.Match[str]) -> str:
     names = expected["types"].split(" | ")
-    out = " or ".join(_TYPES.get(name, name) for name in names)
+    out = " or ".join(TYPES.get(name, name) for name in names)
     if not expected["limit"]:
         return out
     limit, sign = float(expected["limit"]), _SIGNS[expected["sign"]]
