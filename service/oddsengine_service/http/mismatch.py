@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from oddsengine_service.http.problems import TYPES, invalid, one_of, quoted
+from oddsengine_service.http.problems import TYPES, invalid, must_be, one_of, quoted
 
 _AT = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
 _EXPECTED = re.compile(
@@ -62,20 +62,20 @@ def mismatch(error: str, value: Any, kind: Any, whole: str) -> str:
         return f"unknown field {quoted(unknown[1])} in the {whole}{where}{allowed}"
     if missing := _MISSING.fullmatch(text):
         return f"invalid {whole}: {field}{'.' if field else ''}{missing[1]} is required"
-    wrong = f"{field} must be" if field else "expected"
+    came = _described(value, steps)
     if text.startswith("Invalid enum value"):
-        came = _described(value, steps) or text.removeprefix("Invalid enum value ")
-        return f"invalid {whole}: {wrong} {one_of([str(each) for each in _values(hint)])}, got {came}"
-    if pattern := re.fullmatch("Expected `str` matching regex (.*)", text, re.DOTALL):
-        form = f"such as {example!r}" if (example := _example(hint)) else f"that matches {pattern[1]}"
-        return f"invalid {whole}: {wrong} a string {form}, got {_described(value, steps)}"
-    if text == "Invalid RFC3339 encoded datetime":
-        return f"invalid {whole}: {wrong} {TYPES['datetime']}, got {_described(value, steps)}"
-    if expected := _EXPECTED.fullmatch(text):
-        came = _described(value, steps, counted=bool(expected["length"]))
+        allowed, came = one_of([str(each) for each in _values(hint)]), came or text.removeprefix("Invalid enum value ")
+    elif pattern := re.fullmatch("Expected `str` matching regex (.*)", text, re.DOTALL):
+        example = _example(hint)
+        allowed = f"a string such as {example!r}" if example else f"a string that matches {pattern[1]}"
+    elif text == "Invalid RFC3339 encoded datetime":
+        allowed = TYPES["datetime"]
+    elif expected := _EXPECTED.fullmatch(text):
+        allowed, came = _allowed(expected), _described(value, steps, counted=bool(expected["length"]))
         came = came or TYPES.get(expected["got"], expected["got"] or "another value")
-        return f"invalid {whole}: {wrong} {_allowed(expected)}, got {came}"
-    return f"invalid {whole}: {field}{': ' if field else ''}{text}"
+    else:
+        return f"invalid {whole}: {field}{': ' if field else ''}{text}"
+    return f"invalid {whole}: {must_be(field, allowed, came)}"
 
 
 def decoded(raw: bytes | str) -> Any:

@@ -148,11 +148,11 @@ class Field:
         if self.kind is bool:
             return TYPES["bool"], {"type": "boolean"}
         if self.kind is float:
-            limits = {"minimum": low, "maximum": high}
-            return f"a number from {low:,.15g} to {high:,.15g}", {"type": "number", **limits}
+            allowed = f"a number from {low:,.15g} to {high:,.15g}"
+            return allowed, {"type": "number", "minimum": low, "maximum": high}
         if self.kind is int:
-            limits = {"minimum": low, "maximum": high}
-            return f"a whole number from {low} to {high}", {"type": "integer", **limits}
+            allowed = f"a whole number from {low} to {high}"
+            return allowed, {"type": "integer", "minimum": low, "maximum": high}
         if self.kind is datetime:
             time = {"type": "string", "format": "date-time"}
             if not param.unix:
@@ -194,17 +194,15 @@ class Fields(dict[str, Field]):
         super().__init__({name: field for field in self.all for name in (field.name, *field.param.aliases)})
         self.defaults: dict[str, Any] = {field.attribute: field.default for field in self.all}
         self.required = [field for field in self.all if field.required]
-        self._parsed: dict[tuple[str, str], Any] = {}
+        self.cached: dict[tuple[str, str], Any] = {}  # parsed values by name and text
 
     def parse_value(self, name: str, value: str) -> Any:
         """Parse the value of a parameter, given by name or alias; short ones are cached, because most repeat."""
-        parsed = self._parsed.get((name, value))
-        if parsed is None:
-            parsed = self[name].read(name, value)
-            if len(value) <= _MOST_CACHED_TEXT:
-                if len(self._parsed) >= _MOST_CACHED:
-                    self._parsed.clear()
-                self._parsed[name, value] = parsed
+        parsed = self[name].read(name, value)
+        if len(value) <= _MOST_CACHED_TEXT:
+            if len(self.cached) >= _MOST_CACHED:
+                self.cached.clear()
+            self.cached[name, value] = parsed
         return parsed
 
 
@@ -232,7 +230,8 @@ def parse(raw: bytes, query: type[AnyQuery]) -> tuple[AnyQuery, list[str]]:
             else:
                 texts[at], given[at] = value, name
     for at, value in texts.items():
-        setattr(parsed, at, fields.parse_value(given[at], value))
+        read = fields.cached.get((given[at], value))
+        setattr(parsed, at, fields.parse_value(given[at], value) if read is None else read)
     for field in fields.required:
         if field.attribute not in texts:
             doc = field.doc.rstrip(".")

@@ -52,8 +52,8 @@ def wrong_method(path: str, method: str, allowed: Iterable[str]) -> Problem:
 
 
 def must_be(what: str, allowed: str, got: str) -> str:
-    """The message for a value that is not allowed."""
-    return f"{what} must be {allowed}, got {got}"
+    """The message for a value that is not allowed; without a name it is the whole of an input."""
+    return f"{f'{what} must be' if what else 'expected'} {allowed}, got {got}"
 
 
 def one_of(allowed: Sequence[str]) -> str:

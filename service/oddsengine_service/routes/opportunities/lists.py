@@ -82,6 +82,10 @@ class _ListKind(NamedTuple):
     meta: Callable[[Context, MatchingRows], Mapping[str, Any]]
 
 
+def _sort(own: _ListKind, doc: str) -> Param:
+    return Param(doc, choices=tuple(own.kind.sorts), signed=True)
+
+
 # ---- books and views of a request ----
 
 
@@ -245,13 +249,7 @@ def _ev_meta(_: Context, listing: MatchingRows) -> dict[str, Any]:
 
 
 _EV = _ListKind(KINDS["ev"], _ev_view, "min_ev max_ev live sort include", _ev_meta)
-_Method = Annotated[
-    str | None,
-    Param(
-        "De-vig method; without `devig_book` it is that of the first sharp book's prices.",
-        choices=(*DEVIG_METHODS, *DEVIG_ALIASES),
-    ),
-]
+_METHOD = "De-vig method; without `devig_book` it is that of the first sharp book's prices."
 
 
 class EvQuery(_CommonQuery):
@@ -271,11 +269,9 @@ class EvQuery(_CommonQuery):
     devig_book: Annotated[
         str | None, Param("Reference book for fair prices; default: all other books, at the close.")
     ] = None
-    devig_method: _Method = None
+    devig_method: Annotated[str | None, Param(_METHOD, choices=(*DEVIG_METHODS, *DEVIG_ALIASES))] = None
     include: filters.Include = None
-    sort: Annotated[
-        str, Param("Sort order; prefix with - for descending.", choices=tuple(_EV.kind.sorts), signed=True)
-    ] = "-ev"
+    sort: Annotated[str, _sort(_EV, "Sort order; prefix with - for descending.")] = "-ev"
 
 
 # ---- arbitrages ----
@@ -306,12 +302,8 @@ class ArbitrageQuery(_CommonQuery):
         str | None, Param("best: only the most profitable arbitrage of each event.", choices=("best",))
     ] = None
     sort: Annotated[
-        str,
-        Param(
-            "Sort order: profit descending, others ascending; prefix with - to reverse.",
-            choices=tuple(_ARBITRAGE.kind.sorts), signed=True,
-        ),
-    ] = "profit"  # fmt: skip
+        str, _sort(_ARBITRAGE, "Sort order: profit descending, others ascending; prefix with - to reverse.")
+    ] = "profit"
 
 
 # ---- low holds and middles ----
@@ -342,10 +334,7 @@ class LowHoldQuery(_CommonQuery):
     max_hold: Annotated[float, Param("Maximum hold in percent.", low=0.0, high=100.0)] = 2.0
     min_hold: Annotated[float | None, Param("Minimum hold in percent.", low=0.0, high=100.0)] = None
     state: filters.State = None
-    sort: Annotated[
-        str,
-        Param("Sort order, ascending; prefix with - to reverse.", choices=tuple(_HOLD.kind.sorts), signed=True),
-    ] = "hold"
+    sort: Annotated[str, _sort(_HOLD, "Sort order, ascending; prefix with - to reverse.")] = "hold"
 
 
 class MiddlesQuery(_CommonQuery):
@@ -356,9 +345,7 @@ class MiddlesQuery(_CommonQuery):
     max_ev: Annotated[float | None, Param("Maximum expected value in percent.", low=-100.0, high=1000.0)] = None
     min_size: Annotated[float | None, Param("Minimum distance between the two lines.", low=0.0)] = None
     state: filters.State = None
-    sort: Annotated[
-        str, Param("Descending; prefix with - to reverse.", choices=tuple(MIDDLES.kind.sorts), signed=True)
-    ] = "quality"
+    sort: Annotated[str, _sort(MIDDLES, "Descending; prefix with - to reverse.")] = "quality"
 
 
 def _endpoint(path: str, own: _ListKind, summary: str, returns: Any, query: type[Query], doc: str = "") -> Endpoint:
