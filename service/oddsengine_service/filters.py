@@ -1,8 +1,8 @@
 """Query parameters shared by several endpoints, and detection of unknown ids."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 from oddsengine import catalog
@@ -150,16 +150,21 @@ def _midnight(day: date) -> int:
     return micros(datetime(day.year, day.month, day.day, tzinfo=EASTERN))
 
 
-def in_places(sport: Words, league: Words, places: Sequence[tuple[str, str]]) -> list[bool]:
-    """Which places (pairs of sport and league) match the parameters `sport` and `league`; None means no condition."""
-    matches = [True] * len(places) if sport is None else values.in_sports(sport, [place[0] for place in places])
-    if league is None:
-        return matches
-    return [one and other for one, other in zip(matches, values.in_leagues(league, places), strict=True)]
-
-
-def in_place(sport: Words, league: Words, place: tuple[str, str]) -> bool:
-    return (sport is None and league is None) or in_places(sport, league, [place])[0]
+def matches(
+    wanted: Any, sports: Sequence[str], leagues: Sequence[str], events: Sequence[str] | None = None,
+    live: Sequence[bool] | None = None,
+) -> list[bool]:  # fmt: skip
+    """Which rows match `sport`, `league`, `event` and `live` of a query or filter, for the columns that they have."""
+    masks: list[Iterable[bool]] = [[True] * len(sports)]
+    if (words := getattr(wanted, "sport", None)) is not None:
+        masks.append(values.in_sports(words, sports))
+    if (words := getattr(wanted, "league", None)) is not None:
+        masks.append(values.in_leagues(words, zip(sports, leagues, strict=True)))
+    if events is not None and wanted.event is not None:
+        masks.append(event in wanted.event for event in events)
+    if live is not None and wanted.live is not None:
+        masks.append(each == wanted.live for each in live)
+    return [all(row) for row in zip(*masks, strict=True)]
 
 
 # ---- unknown ids ----

@@ -47,10 +47,7 @@ def _event(stats: BoardStats, at: int, games: Mapping[str, Standing]) -> Event:
 
 def _matching(context: Context, stats: BoardStats) -> Bools:
     query = context.query
-    places = list(zip(stats.sports, stats.leagues, strict=True))
-    out = np.array(filters.in_places(query.sport, query.league, places), bool)
-    if query.live is not None:
-        out &= stats.live == query.live
+    out = np.array(filters.matches(query, stats.sports, stats.leagues, live=stats.live.tolist()), bool)
     if query.has_score is not None:
         scored = context.node.games.states(context.caller.tier.delay)
         out &= np.array([(game.id in scored) == query.has_score for game in stats.games], bool)

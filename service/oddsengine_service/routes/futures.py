@@ -63,8 +63,8 @@ def _selected(context: Context, *, by_selection: bool) -> _Selection:
         markets = [market for market in markets if market.id in query.market_id]
     if query.future_type is not None:
         markets = [market for market in markets if market.type == query.future_type]
-    matches = filters.in_places(query.sport, query.league, [(m.sport, m.league) for m in markets])
-    markets = list(compress(markets, matches))
+    matching = filters.matches(query, [market.sport for market in markets], [market.league for market in markets])
+    markets = list(compress(markets, matching))
     books = books_for(context, query.sportsbook)
     selection = _Selection(futures, board, [], books, context.board.now, strange)
     order = sorted(markets, key=lambda m: (m.sport, m.league, m.name, m.id))

@@ -1,5 +1,6 @@
 """Game states: scores, periods and clocks of games in progress or just finished, by sport and event."""
 
+from itertools import compress
 from typing import Any
 
 from oddsengine import catalog
@@ -34,18 +35,11 @@ def _matching(context: Context, rows: Rows) -> tuple[Games, dict[str, list[str]]
         if missing:
             unknown["event"] = missing
     games: Games = {}
-    for event, row in sorted(rows.items()):
-        if _matches(query, event, row):
-            games.setdefault(row.sport, {})[event] = row
+    columns = ([row.sport for row in rows.values()], [row.league for row in rows.values()], list(rows))
+    matching = filters.matches(query, *columns, [row.is_live for row in rows.values()])
+    for event, row in sorted(compress(rows.items(), matching)):
+        games.setdefault(row.sport, {})[event] = row
     return dict(sorted(games.items())), unknown
-
-
-def _matches(query: Any, event: str, row: Standing) -> bool:
-    return (
-        (query.event is None or event in query.event)
-        and (query.live is None or query.live == row.is_live)
-        and filters.in_place(query.get("sport"), query.league, (row.sport, row.league))
-    )
 
 
 def _rows(context: Context) -> Rows:

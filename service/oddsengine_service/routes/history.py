@@ -297,8 +297,8 @@ def closings(context: Context) -> Any:
     if now is not None and context.board.now is not None:
         first, last = filters.span(query.date, context.board.now)
         listed = past.closings.closed_between(first, min(last, now + 1))
-    matching = filters.in_places(query.sport, query.league, [event[1:] for event in listed])
-    ids = [id_ for id_, *_ in compress(listed, matching) if query.event is None or id_ in query.event]
+    events, sports, leagues = zip(*listed, strict=True) if listed else ((), (), ())
+    ids = list(compress(events, filters.matches(query, sports, leagues, events)))
     rows: list[Closing] = []
     left = MOST_LINES
     for id_ in ids[query.offset : query.offset + query.limit]:
@@ -386,9 +386,7 @@ def clv(context: Context) -> Any:
     books = books_for(context, query.sportsbook)
     if books is not None:
         bets = bets.filter([catalog.book(name).id in books for name in bets["sportsbook"].to_list()])
-    bets = bets.filter(filters.in_places(query.sport, query.league, bets.select("sport", "league").rows()))
-    if query.event is not None:
-        bets = bets.filter(pl.col("event_id").is_in(query.event))
+    bets = bets.filter(filters.matches(query, *(bets[name].to_list() for name in ("sport", "league", "event_id"))))
     bets = bets.filter(pl.col("ev") >= query.min_ev / 100.0 - 1e-9)
     since, until = _window(query, "from", "to")
     if since or until != LATEST:

@@ -5,6 +5,7 @@ sees which books a higher tier would add. They come from the statistics of the b
 update.
 """
 
+from itertools import compress
 from typing import Annotated, Any
 
 import numpy as np
@@ -109,11 +110,9 @@ def leagues(context: Context) -> Any:
     groups = _leagues(stats)
     if context.query.include_empty:
         groups = {**{(each.sport, each.id): [] for each in catalog.leagues().values()}, **groups}
-    wanted = context.query.sport
-    if wanted is not None:
-        ids = {values.sport_id(word) for word in wanted}
-        groups = {key: at for key, at in groups.items() if key[0] in ids}
-    rows = [_league(ident, within, groups[within, ident], stats) for within, ident in sorted(groups)]
+    keys = sorted(groups)
+    matching = filters.matches(context.query, [within for within, _ in keys], [ident for _, ident in keys])
+    rows = [_league(ident, within, groups[within, ident], stats) for within, ident in compress(keys, matching)]
     return data(context, rows, strange)
 
 
@@ -239,10 +238,8 @@ def teams(context: Context) -> Any:
     entries = {(each.sport, each.id): each for each in catalog.teams()}
     rows = []
     for (within, ident), at in stats.teams.items():
-        if query.sport is not None and not values.in_sports(query.sport, [within])[0]:
-            continue
         ids = sorted({stats.leagues[place] for place in at} - {""})
-        if query.league is not None and not any(values.in_leagues(query.league, [(within, each) for each in ids])):
+        if not any(filters.matches(query, [within] * max(len(ids), 1), ids or [""])):
             continue
         entry = entries.get((within, ident))
         name = entry.name if entry is not None else _spelled(stats, ident, at)

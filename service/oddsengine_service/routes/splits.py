@@ -41,13 +41,11 @@ def splits(context: Context) -> Any:
         if unknown_markets:
             unknown["market"] = unknown_markets
         rows = [row for row in rows if any(getattr(row, name) for name in query.market if name in _MARKETS)]
-    matches = filters.in_places(query.sport, query.league, [(row.sport, row.league) for row in rows])
-    rows = list(compress(rows, matches))
+    columns = zip(*((row.sport, row.league, row.event_id) for row in rows), strict=True)
+    rows = list(compress(rows, filters.matches(query, *columns))) if rows else []
     if query.sportsbook is not None:
         books = {catalog.book(word).id for word in query.sportsbook}
         rows = [row for row in rows if row.sportsbook in books]
-    if query.event is not None:
-        rows = [row for row in rows if row.event_id in query.event]
     shown = rows[query.offset : query.offset + query.limit]
     whole = page(context, shown, len(shown), len(rows), answer_meta(context, unknown))
     updated_at = max((row.fetched_at for row in rows), default=None)
