@@ -384,7 +384,8 @@ class Alerts:
         query = query_of(one, endpoint)
         query.limit, query.format = MOST_LIMIT, "json"
         rows: list[Any] = []
-        for query.offset in range(0, MOST_ROWS, MOST_LIMIT):
+        for offset in range(0, MOST_ROWS, MOST_LIMIT):
+            query.offset = offset
             context = Context(caller, query, {}, None, self._node.board(caller.tier), self._node, ())
             answer = msgspec.json.decode(endpoint.response(context).body)
             rows += answer["data"]

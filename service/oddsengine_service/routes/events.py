@@ -100,7 +100,7 @@ class EventsQuery(Pages, Places):
     has_score: Annotated[bool | None, Param("true: only events with a game state; false: only events without.")] = None
     team: filters.Team = None
     date: filters.Date = None
-    q: filters.Text = None
+    q: filters.Search = None
 
 
 endpoints = (

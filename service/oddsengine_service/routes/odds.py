@@ -311,7 +311,7 @@ class OddsQuery(Pages, Prices):
     add_sportsbook: filters.AddSportsbook = None
     team: filters.Team = None
     date: filters.Date = None
-    q: filters.Text = None
+    q: filters.Search = None
     min_odds: filters.MinOdds = None
     max_odds: filters.MaxOdds = None
     is_main_line: filters.IsMainLine = None

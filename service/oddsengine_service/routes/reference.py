@@ -284,7 +284,7 @@ class LeaguesQuery(SportsQuery):
 class TeamsQuery(filters.Places):
     """Parameters of `/teams`."""
 
-    q: filters.Text = None
+    q: filters.Search = None
 
 
 class SportsbooksQuery(Query):

@@ -22,7 +22,7 @@ from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.http.middleware import refusal
 from oddsengine_service.http.mismatch import decode
 from oddsengine_service.http.params import MOST_FIELDS, MOST_TEXT, Param, Words, text_of
-from oddsengine_service.http.problems import INTERNAL, Problem, invalid, origin_of, quoted
+from oddsengine_service.http.problems import INTERNAL, Problem, invalid, must_be, origin_of, quoted
 from oddsengine_service.http.request import BASE, Request
 from oddsengine_service.monitoring import log
 from oddsengine_service.routes.stream import MinEv, MinProfit, Permit, slot, unknown_ids, wants_of
@@ -214,8 +214,10 @@ def _ignored(text: str) -> list[str]:
 
 def _query(received: ClientMessage) -> SocketQuery:
     """Convert a `subscribe` message to the equivalent query."""
-    query, channels = SocketQuery(), SocketQuery.declared["channels"]
-    query.channels = channels.read("channels", text_of("channels", received.channels or ()))
+    query, channels = SocketQuery(), tuple(dict.fromkeys(received.channels or ()))
+    if unknown := [word for word in channels if word not in CHANNELS]:
+        raise invalid(must_be("channels", SocketQuery.declared["channels"].allowed, quoted(unknown[0])))
+    query.channels = channels
     for name, field in _FILTERS.items():
         value = getattr(received.filters, name, None)
         if value not in (None, [], "") and (read := field.read(name, text_of(name, value))) != ():

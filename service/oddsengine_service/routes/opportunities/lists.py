@@ -37,7 +37,7 @@ class _CommonQuery(Pages, Prices):
     team: filters.Team = None
     date: filters.Date = None
     date_range: Annotated[str | None, Param("Start of the event in US Eastern time.", choices=filters.DAYS)] = None
-    q: filters.Text = None
+    q: filters.Search = None
     is_player_prop: filters.IsPlayerProp = None
     starts_within: Annotated[
         float | None, Param("Maximum hours until the start; live events have started.", low=0.0, high=10_000.0)
