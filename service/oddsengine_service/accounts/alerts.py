@@ -32,6 +32,7 @@ from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.node import Node
 from oddsengine_service.wire.envelopes import Body
 from oddsengine_service.wire.filters import Filter, NewFilter
+from oddsengine_service.wire.references import sides_of
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
 SENT_ROWS = 20  # in one message; it links to the rest
@@ -214,11 +215,10 @@ def described(kind: str, row: Mapping[str, Any]) -> str:
             f"{leg['selection']} {format_american(leg['odds_american'])} at {leg['sportsbook']}" for leg in row["legs"]
         )
     else:
-        sides = [row[name] for name in ("side1", "side2", "side3") if row.get(name)]
         bet = " / ".join(
             f"{side['selection']} {format_american(side['odds']['american'])}"
             f" at {side.get('book') or ', '.join(side['books'])}"
-            for side in sides
+            for side in sides_of(row)
         )
     return f"{value:.2f} % {bet} ({game}, {row.get('market') or row.get('market_type')})"
 
