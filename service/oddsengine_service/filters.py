@@ -74,14 +74,11 @@ Refs = Annotated[
         choices=("refs",),
     ),
 ]
-Date = Annotated[
-    str | None,
-    Param(
-        "Start date in US Eastern time: YYYY-MM-DD, today or tomorrow.", read=_day,
-        allowed="YYYY-MM-DD, today or tomorrow",
-        schema={"anyOf": [{"type": "string", "enum": list(DAYS[:2])}, {"type": "string", "format": "date"}]},
-    ),
-]  # fmt: skip
+DATE = Param(
+    "Start date in US Eastern time: YYYY-MM-DD, today or tomorrow.", read=_day, allowed="YYYY-MM-DD, today or tomorrow",
+    schema={"anyOf": [{"type": "string", "enum": list(DAYS[:2])}, {"type": "string", "format": "date"}]},
+)  # fmt: skip
+Date = Annotated[str | None, DATE]
 NextCursor = Annotated[
     Cursor | None,
     Param(

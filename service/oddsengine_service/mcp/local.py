@@ -78,7 +78,7 @@ def _devig(context: Context) -> Any:
 
 
 def _kelly(context: Context) -> Any:
-    query = context.query
+    query: KellyQuery = context.query
     (odds, *more) = _decimal(query.odds, query.format)
     p = query.probability
     if more:

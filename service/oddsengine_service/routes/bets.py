@@ -42,7 +42,7 @@ class BetPage(PageWith[Bet, BetMeta]):
 
 
 def bets(context: Context) -> Any:
-    query = context.query
+    query: BetsQuery = context.query
     every = context.node.records.all(context.caller.key, "bet", Bet)
     matching = sorted(every, key=lambda bet: (bet.placed_at, bet.id), reverse=True)
     if query.status is not None:

@@ -70,18 +70,18 @@ def arbitrage(context: Context) -> Any:
 
 
 def hedge(context: Context) -> Any:
-    q = context.query
+    q: HedgeQuery = context.query
     return _figures(context, calculators.hedge(q.stake, q.odds, q.against)._asdict())
 
 
 def free_bet(context: Context) -> Any:
-    q = context.query
+    q: FreeBetQuery = context.query
     result = calculators.free_bet(q.stake, q.odds, q.against, returned=bool(q.returned))
     return _figures(context, result._asdict())
 
 
 def boost(context: Context) -> Any:
-    q = context.query
+    q: BoostQuery = context.query
     odds = calculators.boost(q.odds, q.boost / 100.0)
     p = q.probability
     ev, fraction = (None, None) if p is None else (100.0 * (odds * p - 1.0), float(kelly(p, odds)))
@@ -99,7 +99,7 @@ def parlay(context: Context) -> Any:
 
 
 def middle(context: Context) -> Any:
-    q = context.query
+    q: MiddleStakesQuery = context.query
     result = calculators.middle_stakes(q.total, q.odds, q.against, q.probability)
     return _figures(context, result._asdict())
 

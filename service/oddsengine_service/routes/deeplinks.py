@@ -59,7 +59,7 @@ class LinkQuery(Query):
 
 
 def redirect(context: Context) -> Answer:
-    query = context.query
+    query: LinkQuery = context.query
     state = query.state or ""
     fallback = query.fallback
     if fallback is not None and not _safe(fallback):

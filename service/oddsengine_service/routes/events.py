@@ -46,7 +46,7 @@ def _event(stats: BoardStats, at: int, games: Mapping[str, Standing]) -> Event:
 
 
 def _matching(context: Context, stats: BoardStats) -> Bools:
-    query = context.query
+    query: EventsQuery = context.query
     out = np.array(filters.matches(query, stats.sports, stats.leagues, live=stats.live.tolist()), bool)
     if query.has_score is not None:
         scored = context.node.games.states(context.caller.tier.delay)

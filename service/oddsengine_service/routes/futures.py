@@ -50,8 +50,8 @@ class _Selection(NamedTuple):
 
 def _selected(context: Context, *, by_selection: bool) -> _Selection:
     """Apply the filters of a request. `q` may match the name of the market, or of a selection."""
-    query, futures = context.query, context.node.futures
-    board = futures.board
+    query: _FuturesQuery = context.query
+    futures, board = context.node.futures, context.node.futures.board
     markets = list(board.markets.values())
     seen = BoardIds(
         {m.sport for m in markets}, {m.league for m in markets}, set(board.table["book"].unique().to_list()), ()
@@ -153,7 +153,7 @@ def odds(context: Context) -> Any:
 
 def _matching(context: Context, sheet: Sheet, selection: _Selection) -> Bools:
     mask = selection.visible(sheet)
-    query = context.query
+    query: FuturesOddsQuery = context.query
     if query.selection is not None:
         mask = mask & np.array(values.named(query.selection, sheet.names), np.bool_)[:, None]
     if query.q is not None and not values.containing(query.q, [sheet.market.name])[0]:

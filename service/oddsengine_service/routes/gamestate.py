@@ -26,7 +26,7 @@ Games = dict[str, dict[str, Standing]]
 
 def _matching(context: Context, rows: Rows) -> tuple[Games, dict[str, list[str]]]:
     """Games that match a request, by sport; and the unknown ids."""
-    query = context.query
+    query: SportGamesQuery = context.query
     seen = BoardIds({row.sport for row in rows.values()}, {row.league for row in rows.values()}, (), ())
     unknown = filters.unknown_ids(query, lambda: seen)
     if query.event is not None:

@@ -290,7 +290,8 @@ def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) ->
 
 
 def closings(context: Context) -> Any:
-    query, now, past = context.query, _now(context), _past(context)
+    query: ClosingsQuery = context.query
+    now, past = _now(context), _past(context)
     books = books_for(context, query.sportsbook)
     missing: dict[str, list[str]] = {}
     listed = []
@@ -316,7 +317,8 @@ def closings(context: Context) -> Any:
 
 
 def history(context: Context) -> Any:
-    query, id_, past = context.query, context.query.event, _past(context)
+    query: HistoryQuery = context.query
+    id_, past = query.event, _past(context)
     books, now = books_for(context, query.sportsbook), _now(context)
     since, until = _window(query)
     missing: dict[str, list[str]] = {}
@@ -352,7 +354,7 @@ def history(context: Context) -> Any:
     return page(context, movements, len(movements), len(rows), answer_meta(context, missing))
 
 
-def _window(query: Any, first: str = "since", last: str = "until") -> tuple[int, int]:
+def _window(query: "ClvQuery | HistoryQuery", first: str = "since", last: str = "until") -> tuple[int, int]:
     """The period between two parameters, in microseconds."""
     begin, end = query.since, query.until
     if begin is not None and end is not None and end < begin:
@@ -379,7 +381,8 @@ def _movement(ident: str, texts: Any, book: str, moves: EventMoves, at: Longs | 
 
 
 def clv(context: Context) -> Any:
-    query, now, past = context.query, _now(context), _past(context)
+    query: ClvQuery = context.query
+    now, past = _now(context), _past(context)
     missing = filters.unknown_ids(query, lambda: BoardIds((), (), (), ()), without="market")
     there, book = reference(context, missing)
     bets = past.closings.bets(-1 if now is None else now)[: None if there else 0]
@@ -440,7 +443,7 @@ class HistoryQuery(Pages):
 class ClosingsQuery(Pages, Places):
     """Parameters of `/historical/odds/closing`."""
 
-    date: filters.Date = "today"
+    date: Annotated[str, filters.DATE] = "today"
     sportsbook: filters.Sportsbook = None
     market: filters.Market = None
     event: filters.Event = None

@@ -127,7 +127,7 @@ class _PageRequest(NamedTuple):
 
 
 def listing(context: Context) -> dict[str, Any]:
-    q = context.query
+    q: OddsQuery = context.query
     grouped = q.group_by is not None
     names, cut = q.fields or None, _PageRequest.parse(context, q.sort or "")
     if grouped:
@@ -198,7 +198,7 @@ _SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start",
 
 
 def best(context: Context) -> dict[str, Any]:
-    query = context.query
+    query: BestQuery = context.query
     return _listed(context, _PageRequest.parse(context, query.sort or ""), query.fields or None, best=True)
 
 

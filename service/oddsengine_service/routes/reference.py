@@ -176,7 +176,7 @@ def _source_statuses(context: Context) -> dict[str, str]:
 
 
 def books(context: Context) -> Any:
-    query = context.query
+    query: SportsbooksQuery = context.query
     stats = context.node.stats.at(context.board, None)
     by_book, reported = _books(stats), _source_statuses(context)
     if query.catalog or query.include_inactive:
@@ -234,7 +234,8 @@ def markets(context: Context) -> Any:
 
 
 def teams(context: Context) -> Any:
-    query, stats, strange = context.query, own(context), unknown_ids(context)
+    query: TeamsQuery = context.query
+    stats, strange = own(context), unknown_ids(context)
     entries = {(each.sport, each.id): each for each in catalog.teams()}
     rows = []
     for (within, ident), at in stats.teams.items():

@@ -32,7 +32,7 @@ def _late(context: Context) -> datetime:
 
 
 def splits(context: Context) -> Any:
-    query = context.query
+    query: SplitsQuery = context.query
     rows = context.node.splits.latest(_late(context))
     seen = BoardIds([r.sport for r in rows], [r.league for r in rows], [r.sportsbook for r in rows], ())
     unknown = filters.unknown_ids(query, lambda: seen, without="market")
@@ -54,7 +54,7 @@ def splits(context: Context) -> Any:
 
 def history(context: Context) -> Any:
     """Snapshots of one event, oldest first."""
-    query = context.query
+    query: SplitsHistoryQuery = context.query
     books = None if query.sportsbook is None else {catalog.book(word).id for word in query.sportsbook}
     begin, end, now = query.start_time, query.end_time, _late(context)
     if begin is not None and end is not None and end < begin:

@@ -226,7 +226,8 @@ def _query(received: ClientMessage) -> SocketQuery:
 
 
 def _wants(context: Context) -> Subscription:
-    query, caller = context.query, context.caller
+    query: SocketQuery = context.query
+    caller = context.caller
     chosen = query.channels
     for name in chosen or ():
         if name in KINDS and name not in caller.features:
@@ -251,7 +252,7 @@ def _connected(context: Context, wants: Subscription, number: int) -> bytes:
 
 
 def _subscribed(context: Context, wants: Subscription, missing: Mapping[str, list[str]]) -> bytes:
-    query = context.query
+    query: SocketQuery = context.query
     kinds = wants.opportunities.kinds if wants.opportunities is not None else frozenset()
     own = [kind for kind in KINDS if kind in kinds] + (["odds"] if wants.prices is not None else [])
     meta = answer_meta(context, missing)

@@ -236,7 +236,7 @@ def largest(numbers: Floats) -> float:
 
 
 def _ev_view(context: Context, unknown: dict[str, list[str]]) -> dict[str, Any] | None:
-    query = context.query
+    query: EvQuery = context.query
     exists, sharp = reference(context, unknown)
     include = tuple(name for name in query.include or () if name != "refs")
     view = {"sharp": sharp, "method": query.devig_method, "include": include}
