@@ -173,6 +173,6 @@ def test_a_query_has_the_parameters_of_its_bases_and_may_declare_them_again() ->
         read("limit=11", Renamed)
     query, _ = parse(b"", Renamed)
     assert (query.limit, query.get("begin"), query.get("nonsense")) == (5, None, None)
-    values = query.values(limit=7, begin="any")
+    values = query.values({"limit": 7, "begin": "any"})
     assert values[list(Renamed.declared.defaults).index("limit")] == 7
     assert len(values) == len(Renamed.declared.all)

@@ -50,7 +50,7 @@ class Query:
         """The value of a parameter; None if the endpoint does not have it."""
         return getattr(self, name, None)
 
-    def values(self, **replaced: Any) -> tuple[Hashable, ...]:
+    def values(self, replaced: Mapping[str, Any]) -> tuple[Hashable, ...]:
         """All values, some of them replaced."""
         return tuple({**self.declared.defaults, **vars(self), **replaced}.values())
 

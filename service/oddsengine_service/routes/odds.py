@@ -78,7 +78,7 @@ def books_for(
 
 
 def filter_of(context: Context, now: int, **more: Any) -> RowFilter:
-    q = context.query
+    q = vars(context.query)  # what was given; the defaults of filters are None
     part = q.get("q")
     player = q.get("player_name")
     fields: dict[str, Any] = {
@@ -88,7 +88,7 @@ def filter_of(context: Context, now: int, **more: Any) -> RowFilter:
         "q": None if part is None else catalog.normalise(part) or "\x00",  # a text without letters matches no name
         "player": None if player is None else catalog.normalise(player) or "\x00",
         "stat": q.get("stat_category") or None, "prop": q.get("is_player_prop"),
-        "main": q.get("is_main_line"), "day": None if q.get("date") is None else filters.span(q.date, _moment(now)),
+        "main": q.get("is_main_line"), "day": None if q.get("date") is None else filters.span(q["date"], _moment(now)),
     }  # fmt: skip
     return RowFilter(**fields | more)
 
@@ -102,7 +102,7 @@ def _meta(
     context: Context, reader: BoardReader, strange: dict[str, list[str]], more_books: Iterable[str] = (), **more: Any
 ) -> dict[str, Any]:
     """The `meta` of a response, with its unknown books."""
-    q = context.query
+    q = vars(context.query)
     if books := reader.missing_books([*(q.get("sportsbook") or ()), *(q.get("add_sportsbook") or ()), *more_books]):
         strange["sportsbook"] = books
     return answer_meta(context, strange, **more)
@@ -282,9 +282,9 @@ _ANY = dict.fromkeys(("min_odds", "max_odds", "offset"))  # any value of these c
 def _job_kind(context: Context) -> Hashable:
     """Lists in the order of the board that differ in price limits and offset only; None while the board is busy."""
     query: OddsQuery | BestQuery = context.query
-    if any(query.get(name) for name in _COSTLY) or index_of(context).busy:
+    if any(map(vars(query).get, _COSTLY)) or index_of(context).busy:
         return None
-    return query.values(**_ANY)
+    return query.values(_ANY)
 
 
 def of_event(context: Context) -> dict[str, Any]:

@@ -176,7 +176,7 @@ def _job_kind(own: _ListKind) -> Callable[[Context], Hashable]:
         if any(query.get(name) for name in _COSTLY) or query.get("format") == "csv":
             return None
         view = own.view(context, {}) or {}
-        return context.node.views.closed, *view.values(), *query.values(**any_value)
+        return context.node.views.closed, *view.values(), *query.values(any_value)
 
     return kind
 
