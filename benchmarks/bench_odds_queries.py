@@ -53,7 +53,7 @@ def node(engine: Engine) -> Any:
 
 def ask(node: Any, engine: Engine, path: str, query: str) -> Context:
     tier = TIERS["sharp"]
-    found, ignored = parse(query.encode(), PATHS[path].by_name)
+    found, ignored = parse(query.encode(), PATHS[path].query)
     return Context(Caller("a", "k", tier, tier.rate, 0, tier.features), found, {}, None, engine, node, ignored)
 
 

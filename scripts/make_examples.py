@@ -155,10 +155,11 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
 
 def _answer(endpoint: Endpoint, context: Context, words: Mapping[str, str]) -> Any:
     """One response as a client reads it; None if it is not JSON."""
-    required = {name: _QUERY.get(name) or words[name] for name, p in endpoint.by_name.items() if p.required}
-    if "limit" in endpoint.by_name:
+    fields = endpoint.query.declared
+    required = {name: _QUERY.get(name) or words[name] for name, field in fields.items() if field.required}
+    if "limit" in fields:
         required["limit"] = _QUERY["limit"]
-    query, _ = parse("&".join(f"{name}={value}" for name, value in required.items()).encode(), endpoint.by_name)
+    query, _ = parse("&".join(f"{name}={value}" for name, value in required.items()).encode(), endpoint.query)
     path = {name[1:-1]: words[name[1:-1]] for name in endpoint.path.split("/") if name.startswith("{")}
     body = None
     if endpoint.body is not None:
@@ -171,7 +172,7 @@ def _tool_result(context: Context) -> Any:
     """The response to a call of a tool, without the server of the protocol."""
     call = _BODIES["/mcp"]
     words, shown = query(BY_NAME["devig"], local.DEVIG, call["params"]["arguments"])
-    values, _ = parse(urlencode(words).encode(), local.DEVIG.by_name)
+    values, _ = parse(urlencode(words).encode(), local.DEVIG.query)
     result = local.DEVIG.answer(context._replace(query=values))
     text = answer(BY_NAME["devig"], result, shown, context.board.now or context.node.clock.now(), 0)
     return {

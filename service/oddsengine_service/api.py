@@ -95,7 +95,7 @@ class Api:
     def context(self, request: Request, body: Any = None) -> Context:
         """Build the context of a request. Raises `Problem` 400 if a parameter is not valid."""
         endpoint, caller, node = request.endpoint, request.caller, self.node
-        query, ignored = parse(request.query, endpoint.by_name)
+        query, ignored = parse(request.query, endpoint.query)
         if ignored and endpoint.query_key:
             ignored = [name for name in ignored if name != "api_key"]
         board = node.board(caller.tier) if node.ready else node.engine

@@ -1,62 +1,126 @@
 """Query parameters shared by several endpoints, and detection of unknown ids."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 from oddsengine import catalog
-from oddsengine.query import LATEST, BoardIds, values
+from oddsengine.query import CURSOR_PATTERN, LATEST, MOST_CURSOR, BoardIds, Cursor, values
 from oddsengine.tables.timestamps import micros
-from oddsengine_service.http.params import Param, choices
+from oddsengine_service.http.params import MOST_LIMIT, MOST_OFFSET, Param, Query, Words
 from oddsengine_service.http.problems import invalid, one_of, quoted
 
 EASTERN = ZoneInfo("America/New_York")
 DAYS = ("today", "tomorrow", "week")
+STATES = sorted(catalog.link_states())
 
 
-def _day(name: str, value: str) -> str:
+# ---- parameters ----
+
+
+def _day(value: str) -> str:
     word = value.strip().lower()
-    if word in DAYS[:2]:
-        return word
-    try:
-        if date.fromisoformat(word).isoformat() == word:  # fromisoformat accepts other forms too
-            return word
-    except ValueError:
-        pass
-    raise invalid(f"{name} must be YYYY-MM-DD, today or tomorrow, got {quoted(value)}")
-
-
-def _state(name: str, value: str) -> str:
-    word = value.strip().lower()
-    if word not in catalog.link_states():
-        raise invalid(f"{name} must be {one_of(sorted(catalog.link_states()))}, got {quoted(value)}")
+    if word not in DAYS[:2] and date.fromisoformat(word).isoformat() != word:  # fromisoformat accepts other forms too
+        raise ValueError
     return word
 
 
-STATE = Param(
-    "state",
-    _state,
-    {"type": "string", "enum": sorted(catalog.link_states())},
-    "US state for links to sportsbooks, two letters.",
-)
-INCLUDE = choices(
-    "include",
-    "`suspect` adds +EV prices that the guard `outlier` rejects as too generous, before the game, with the flag "
-    "`suspect`. `refs` adds what the ids of rows and legs mean: home, away, sport_ref, league_ref, market_ref, "
-    "sportsbook_ref.",
-    ("suspect", "refs"),
-)
-REFS = choices(
-    "include", "`refs` adds what the ids of a row mean: home, away, sport_ref, league_ref, market_ref, sportsbook_ref.",
-    ("refs",),
-)  # fmt: skip
+def _state(value: str) -> str:
+    return STATES[STATES.index(value.strip().lower())]
+
+
+def _cursor(value: str) -> Cursor:
+    try:
+        return Cursor.read(value.strip())
+    except ValueError:
+        raise invalid(f"invalid cursor {quoted(value)}: pass next_cursor unchanged") from None
+
+
+Sport = Annotated[Words, Param("Sports, by id or alias.")]
+League = Annotated[Words, Param("Leagues, by id or alias.")]
+Sportsbook = Annotated[Words, Param("Sportsbooks; default: all books of the tier.")]
+AddSportsbook = Annotated[Words, Param("Sportsbooks in addition to `sportsbook`, or to the books of the tier.")]
+Market = Annotated[Words, Param("Market types, or the categories main, spread, total and props.")]
+Event = Annotated[Words, Param("Event ids.", aliases=("event_id",))]
+OneEvent = Annotated[str, Param("The id of an event, from /events.", aliases=("event_id",))]
+Live = Annotated[bool | None, Param("true: live prices only; false: pre-match prices only.")]
+Team = Annotated[Words, Param("Teams, by id, name or alias.")]
+Search = Annotated[str | None, Param("Part of a team, player or selection name, ignoring case and accents.")]
+MinOdds = Annotated[float | None, Param("Minimum American odds.")]
+MaxOdds = Annotated[float | None, Param("Maximum American odds.")]
+IsMainLine = Annotated[bool | None, Param("true: main lines only; false: other lines only.")]
+IsPlayerProp = Annotated[bool | None, Param("true: player props only; false: everything else.")]
+State = Annotated[
+    str | None,
+    Param(
+        "US state for links to sportsbooks, two letters.", read=_state, allowed=one_of(STATES),
+        schema={"type": "string", "enum": STATES},
+    ),
+]  # fmt: skip
+Include = Annotated[
+    Words,
+    Param(
+        "`suspect` adds +EV prices that the guard `outlier` rejects as too generous, before the game, with the flag "
+        "`suspect`. `refs` adds what the ids of rows and legs mean: home, away, sport_ref, league_ref, market_ref, "
+        "sportsbook_ref.",
+        choices=("suspect", "refs"),
+    ),
+]
+Refs = Annotated[
+    Words,
+    Param(
+        "`refs` adds what the ids of a row mean: home, away, sport_ref, league_ref, market_ref, sportsbook_ref.",
+        choices=("refs",),
+    ),
+]
 DATE = Param(
-    "date",
-    _day,
-    {"anyOf": [{"type": "string", "enum": list(DAYS[:2])}, {"type": "string", "format": "date"}]},
-    "Start date in US Eastern time: YYYY-MM-DD, today or tomorrow.",
-)
+    "Start date in US Eastern time: YYYY-MM-DD, today or tomorrow.", read=_day, allowed="YYYY-MM-DD, today or tomorrow",
+    schema={"anyOf": [{"type": "string", "enum": list(DAYS[:2])}, {"type": "string", "format": "date"}]},
+)  # fmt: skip
+Date = Annotated[str | None, DATE]
+NextCursor = Annotated[
+    Cursor | None,
+    Param(
+        "`next_cursor` of the previous page, unchanged. It keeps that list's order: `sort` and `offset` are ignored.",
+        read=_cursor, schema={"type": "string", "pattern": f"^{CURSOR_PATTERN}$", "maxLength": MOST_CURSOR},
+    ),
+]  # fmt: skip
+Seen = Annotated[
+    bool | None,
+    Param(
+        "true: also report prices that were seen again unchanged, and on streams suspended ones; for nodes that relay "
+        "prices."
+    ),
+]
+
+
+class Pages(Query):
+    """Which page of a list."""
+
+    limit: Annotated[int, Param("Maximum number of entries on a page.", low=1, high=MOST_LIMIT)] = 50
+    offset: Annotated[
+        int, Param("Number of entries to skip; beyond the maximum use `cursor`.", low=0, high=MOST_OFFSET)
+    ] = 0
+
+
+class Places(Query):
+    """Sports and leagues."""
+
+    sport: Sport = None
+    league: League = None
+
+
+class Prices(Places):
+    """Filters of prices."""
+
+    sportsbook: Sportsbook = None
+    market: Market = None
+    event: Event = None
+    live: Live = None
+
+
+# ---- their meaning ----
 
 
 def span(day: str, now: datetime) -> tuple[int, int]:
@@ -83,29 +147,31 @@ def _midnight(day: date) -> int:
     return micros(datetime(day.year, day.month, day.day, tzinfo=EASTERN))
 
 
-Words = Sequence[str] | None
-
-
-def in_places(sport: Words, league: Words, places: Sequence[tuple[str, str]]) -> list[bool]:
-    """Which places (pairs of sport and league) match the parameters `sport` and `league`; None means no condition."""
-    matches = [True] * len(places) if sport is None else values.in_sports(sport, [place[0] for place in places])
-    if league is None:
-        return matches
-    return [one and other for one, other in zip(matches, values.in_leagues(league, places), strict=True)]
-
-
-def in_place(sport: Words, league: Words, place: tuple[str, str]) -> bool:
-    return (sport is None and league is None) or in_places(sport, league, [place])[0]
+def matches(
+    wanted: Any, sports: Sequence[str], leagues: Sequence[str], events: Sequence[str] | None = None,
+    live: Sequence[bool] | None = None,
+) -> list[bool]:  # fmt: skip
+    """Which rows match `sport`, `league`, `event` and `live` of a query or filter, for the columns that they have."""
+    masks: list[Iterable[bool]] = [[True] * len(sports)]
+    if (words := getattr(wanted, "sport", None)) is not None:
+        masks.append(values.in_sports(words, sports))
+    if (words := getattr(wanted, "league", None)) is not None:
+        masks.append(values.in_leagues(words, zip(sports, leagues, strict=True)))
+    if events is not None and wanted.event is not None:
+        masks.append(event in wanted.event for event in events)
+    if live is not None and wanted.live is not None:
+        masks.append(each == wanted.live for each in live)
+    return [all(row) for row in zip(*masks, strict=True)]
 
 
 # ---- unknown ids ----
 
 
-def unknown_ids(query: Any, seen: Callable[[], BoardIds]) -> dict[str, list[str]]:
+def unknown_ids(query: Query, seen: Callable[[], BoardIds], *, without: str = "") -> dict[str, list[str]]:
     """Ids in a request that neither the catalog nor the board has, by parameter; `seen` is called only if needed."""
     unknown: dict[str, list[str]] = {}
     for name, (is_known, ids_of) in _KNOWN.items():
-        missing = [word for word in query.get(name) or () if not is_known(word)]
+        missing = [word for word in query.get(name) or () if name != without and not is_known(word)]
         if missing:
             here = {values.slug(value) for value in ids_of(seen())}
             missing = [word for word in missing if values.slug(word) not in here]

@@ -143,7 +143,7 @@ def test_a_shared_answer_is_computed_at_the_first_turn_of_whoever_waits(
     endpoint = methods["GET"]
 
     def answer(context: Any) -> Any:
-        if context.query["limit"] == 1:
+        if context.query.limit == 1:
             go.wait(60)
         return endpoint.answer(context)
 

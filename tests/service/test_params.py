@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import pytest
@@ -11,35 +11,37 @@ from oddsengine_service.http.params import (
     MOST_QUERY,
     MOST_TEXT,
     MOST_WORDS,
-    DeclaredParams,
-    choice,
-    choices,
-    flag,
-    number,
+    Param,
+    Query,
+    Words,
     parse,
-    text,
-    time_param,
-    whole,
-    words_param,
 )
 from oddsengine_service.http.problems import Problem
 
 
-def declared() -> DeclaredParams:
-    return DeclaredParams([
-        words_param("books", "Books.", aliases=("sportsbook",)),
-        choices("sports", "Sports.", ("tennis", "soccer")),
-        text("name", "A name."),
-        flag("live", "Live only."),
-        number("edge", "Edge."),
-        number("odds", "Odds.", 1.0, 10.0),
-        whole("limit", "Rows.", 1, 500, default=50),
-        choice("order", "Order.", ("ev", "age"), signed=True),
-        choice("group", "Group.", ("event",)),
-        choices("parts", "Parts.", ("side",)),
-        time_param("since", "Since."),
-        time_param("until", "Until.", unix=True),
-    ])  # fmt: skip
+class Sample(Query):
+    books: Annotated[Words, Param("Books.", aliases=("sportsbook",))] = None
+    sports: Annotated[Words, Param("Sports.", choices=("tennis", "soccer"))] = None
+    name: Annotated[str | None, Param("A name.")] = None
+    live: Annotated[bool | None, Param("Live only.")] = None
+    edge: Annotated[float | None, Param("Edge.")] = None
+    odds: Annotated[float | None, Param("Odds.", low=1.0, high=10.0)] = None
+    limit: Annotated[int, Param("Rows.", low=1, high=500)] = 50
+    order: Annotated[str | None, Param("Order.", choices=("ev", "age"), signed=True)] = None
+    group: Annotated[str | None, Param("Group.", choices=("event",))] = None
+    parts: Annotated[Words, Param("Parts.", choices=("side",))] = None
+    since: Annotated[datetime | None, Param("Since.")] = None
+    until: Annotated[datetime | None, Param("Until.", unix=True)] = None
+
+
+class Required(Query):
+    team: Annotated[str, Param("Some id.")]
+    other: Annotated[str | None, Param("Other.")] = None
+
+
+class RequiredWithCode(Query):
+    team: Annotated[str, Param("Some id.", missing="invalid_request")]
+    other: Annotated[str | None, Param("Other.")] = None
 
 
 WORDS = [f"w{at}" for at in range(MOST_WORDS + 1)]
@@ -47,11 +49,10 @@ MALFORMED = "malformed query string: it must be up to 200 percent-encoded name=v
 NOON = datetime(2026, 2, 8, 12, tzinfo=UTC)
 
 
-def read(query: str | bytes | dict[str, Any], params: Any = None) -> tuple[dict[str, Any], list[str]]:
-    params = declared() if params is None else params
+def read(query: str | bytes | dict[str, Any], kind: type[Query] = Sample) -> tuple[dict[str, Any], list[str]]:
     text = urlencode(query) if isinstance(query, dict) else query
-    values, ignored = parse(text if isinstance(text, bytes) else text.encode(), params)
-    return {name: value for name, value in values.items() if value != params[name].default}, ignored
+    values, ignored = parse(text if isinstance(text, bytes) else text.encode(), kind)
+    return vars(values), ignored
 
 
 @pytest.mark.parametrize(("query", "values"), [
@@ -137,20 +138,41 @@ def test_unknown_parameters_are_named() -> None:
     assert read({"nonsense": 1, "y" * (MOST_TEXT + 1): 2, "limit": 5}) == ({"limit": 5}, ["nonsense", "y" * MOST_TEXT])
 
 
-@pytest.mark.parametrize("code", ["invalid_request", "validation_error"])
-def test_what_is_required(code: str) -> None:
-    name = "team"
-    more = {} if code == "validation_error" else {"missing": code}
-    params = DeclaredParams([text(name, "Some id.", required=True, **more), text("other", "Other.")])
-    assert read(f"{name}=x", params) == ({name: "x"}, [])
-    for query in ("", "other=x", f"{name}=+"):
-        with pytest.raises(Problem, match=rf"^{name} is required: some id$") as caught:
-            read(query, params)
+@pytest.mark.parametrize(("kind", "code"), [(Required, "validation_error"), (RequiredWithCode, "invalid_request")])
+def test_what_is_required(kind: type[Query], code: str) -> None:
+    assert read("team=x", kind) == ({"team": "x"}, [])
+    for query in ("", "other=x", "team=+"):
+        with pytest.raises(Problem, match=r"^team is required: some id$") as caught:
+            read(query, kind)
         assert caught.value.code == code
 
 
-@pytest.mark.parametrize("param", [words_param("books", "Books."), choices("books", "Books.", WORDS)])
-def test_the_patterns_say_what_is_read(param: Any) -> None:
-    schema = re.compile(param.kind["pattern"])
+class Books(Query):
+    some: Annotated[Words, Param("Books.")] = None
+    known: Annotated[Words, Param("Books.", choices=WORDS)] = None
+
+
+@pytest.mark.parametrize("name", ["some", "known"])
+def test_the_patterns_say_what_is_read(name: str) -> None:
+    schema = re.compile(Books.declared[name].schema["pattern"])
     assert schema.search(",".join(WORDS[:-1]))
     assert not schema.search(",".join(WORDS))
+
+
+class Renamed(Sample):
+    """A parameter whose name is no name of an attribute, and one that is declared again."""
+
+    begin: Annotated[datetime | None, Param("Begin.", name="from", aliases=("start",))] = None
+    limit: Annotated[int, Param("Fewer rows.", low=1, high=10)] = 5
+
+
+def test_a_query_has_the_parameters_of_its_bases_and_may_declare_them_again() -> None:
+    assert read("from=2026-02-08T12:00:00Z&limit=10", Renamed) == ({"begin": NOON, "limit": 10}, [])
+    assert read("start=2026-02-08T12:00:00Z&begin=1", Renamed) == ({"begin": NOON}, ["begin"])
+    with pytest.raises(Problem, match=r"^limit must be a whole number from 1 to 10, got '11'$"):
+        read("limit=11", Renamed)
+    query, _ = parse(b"", Renamed)
+    assert (query.limit, query.get("begin"), query.get("nonsense")) == (5, None, None)
+    values = query.values({"limit": 7, "begin": "any"})
+    assert values[list(Renamed.declared.defaults).index("limit")] == 7
+    assert len(values) == len(Renamed.declared.all)

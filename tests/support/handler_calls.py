@@ -48,7 +48,7 @@ def ask(
     given = {
         name: str(value) if not isinstance(value, bool) else str(value).lower() for name, value in (query or {}).items()
     }
-    read, ignored = parse(urlencode(given).encode(), endpoint.by_name)
+    read, ignored = parse(urlencode(given).encode(), endpoint.query)
     if body is not None:
         body = msgspec.json.decode(msgspec.json.encode(body), type=endpoint.body)
     return Context(caller(tier), read, path or {}, body, here.engine, here, ignored)

@@ -25,13 +25,14 @@ from oddsengine_service.accounts.records import Records
 from oddsengine_service.accounts.targets import AlertMessage, Sender, masked
 from oddsengine_service.accounts.tiers import Caller
 from oddsengine_service.board.kinds import KINDS
-from oddsengine_service.http.endpoints import MOST_LIMIT, Context, Endpoint
-from oddsengine_service.http.params import parse
+from oddsengine_service.http.endpoints import Context, Endpoint
+from oddsengine_service.http.params import MOST_LIMIT, parse
 from oddsengine_service.http.pool import WaitingThreads
 from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.node import Node
 from oddsengine_service.wire.envelopes import Body
 from oddsengine_service.wire.filters import Filter, NewFilter
+from oddsengine_service.wire.references import sides_of
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
 SENT_ROWS = 20  # in one message; it links to the rest
@@ -115,9 +116,9 @@ class StoredAlert(Alert, kw_only=True, forbid_unknown_fields=False):
         return [target for target in self.targets if target not in self.codes]
 
 
-def query_of(saved: NewFilter, endpoint: Endpoint) -> dict[str, Any]:
+def query_of(saved: NewFilter, endpoint: Endpoint) -> Any:
     """The parameters of a saved filter. Raises `Problem` 400 if its list does not have one of them."""
-    query, ignored = parse(saved.query.encode(), endpoint.by_name)
+    query, ignored = parse(saved.query.encode(), endpoint.query)
     if ignored:  # without it, more would match than the filter says
         names = ", ".join(map(quoted, ignored))
         raise invalid(f"query must have parameters of {endpoint.path} only, got {names}")
@@ -214,11 +215,10 @@ def described(kind: str, row: Mapping[str, Any]) -> str:
             f"{leg['selection']} {format_american(leg['odds_american'])} at {leg['sportsbook']}" for leg in row["legs"]
         )
     else:
-        sides = [row[name] for name in ("side1", "side2", "side3") if row.get(name)]
         bet = " / ".join(
             f"{side['selection']} {format_american(side['odds']['american'])}"
             f" at {side.get('book') or ', '.join(side['books'])}"
-            for side in sides
+            for side in sides_of(row)
         )
     return f"{value:.2f} % {bet} ({game}, {row.get('market') or row.get('market_type')})"
 
@@ -381,12 +381,12 @@ class Alerts:
         caller = record.caller
         one = usable(self._records, caller, name, self._endpoints)
         endpoint = self._endpoints[one.list]
-        query = query_of(one, endpoint) | {"limit": MOST_LIMIT, "format": "json"}
+        query = query_of(one, endpoint)
+        query.limit, query.format = MOST_LIMIT, "json"
         rows: list[Any] = []
         for offset in range(0, MOST_ROWS, MOST_LIMIT):
-            context = Context(
-                caller, query | {"offset": offset}, {}, None, self._node.board(caller.tier), self._node, ()
-            )  # fmt: skip
+            query.offset = offset
+            context = Context(caller, query, {}, None, self._node.board(caller.tier), self._node, ())
             answer = msgspec.json.decode(endpoint.response(context).body)
             rows += answer["data"]
             if not answer["pagination"]["has_more"]:

@@ -3,10 +3,9 @@
 import zlib
 from typing import Any
 
-import msgspec
 from starlette.types import Receive
 
-from oddsengine_service.http.mismatch import decoded, mismatch
+from oddsengine_service.http.mismatch import decode
 from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.http.request import Request, read_body
 
@@ -19,12 +18,7 @@ async def body_of(kind: Any, request: Request, receive: Receive) -> Any:
     raw = _unpacked(raw, request.received.get(b"content-encoding", b"").strip().lower())
     if not raw:
         raise invalid("request body must be a JSON object, got an empty body")
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except msgspec.ValidationError as error:
-        raise invalid(mismatch(str(error), decoded(raw), kind, "request body")) from None
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise invalid(f"request body is not valid JSON: {error}") from None
+    return decode(raw, kind, "request body")
 
 
 def _unpacked(raw: bytes, coding: bytes) -> bytes:

@@ -2,14 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from oddsengine_service.accounts.tiers import Caller
 from oddsengine_service.board.views import Board
-from oddsengine_service.http.params import DeclaredParams, Param
+from oddsengine_service.http.params import MOST_OFFSET, Query
 from oddsengine_service.node import Node
 
 _encode = msgspec.json.Encoder().encode
@@ -29,7 +28,7 @@ class Context(NamedTuple):
     """A parsed and authorised request."""
 
     caller: Caller
-    query: Mapping[str, Any]  # every declared parameter
+    query: Any  # of the class that the endpoint declares
     path: Mapping[str, str]
     body: Any
     board: Board  # the caller's board, delayed if the tier is
@@ -63,7 +62,7 @@ class Endpoint:
     summary: str
     tag: str
     returns: Any
-    params: Sequence[Param] = ()
+    query: type[Query] = Query
     method: str = "GET"
     key: str = "needed"
     query_key: bool = False
@@ -86,10 +85,6 @@ class Endpoint:
         """The encoded response."""
         result = self.answer(context)
         return result if isinstance(result, Answer) else Answer(_encode(result), self.status)
-
-    @cached_property
-    def by_name(self) -> DeclaredParams:
-        return DeclaredParams(self.params)
 
 
 def no_answer(_: Context) -> Any:
@@ -124,14 +119,11 @@ def page(
     before: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The paginated envelope of one page of `count` rows, after `before` rows (default: its offset)."""
-    limit, offset = context.query["limit"], context.query["offset"]
+    limit, offset = context.query.limit, context.query.offset
     more = (offset if before is None else before) + count < total
     by_offset = more and context.query.get("cursor") is None
     following = offset + count if by_offset and offset + count <= MOST_OFFSET else None
     pages: dict[str, Any] = {"limit": limit, "offset": offset, "has_more": more, "next_offset": following}
-    if cursor is not None or "cursor" in context.query:
+    if cursor is not None or hasattr(context.query, "cursor"):
         pages["next_cursor"] = cursor if more else None
     return {"success": True, "data": rows, "pagination": pages, "meta": {"count": count, "total": total, **meta}}
-
-
-MOST_LIMIT, MOST_OFFSET = 200, 5000

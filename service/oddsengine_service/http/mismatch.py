@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from oddsengine_service.http.problems import one_of, quoted
+from oddsengine_service.http.problems import TYPES, invalid, must_be, one_of, quoted
 
 _AT = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
 _EXPECTED = re.compile(
@@ -14,12 +14,18 @@ _EXPECTED = re.compile(
 )
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
-_TYPES = {
-    "object": "an object", "array": "an array", "str": "a string", "int": "a whole number", "float": "a number",
-    "bool": "true or false", "null": "null", "datetime": "a time (RFC 3339, such as 2026-02-08T18:00:00Z)",
-}  # fmt: skip
 _SIGNS = {">=": "of at least ", "<=": "of at most ", ">": "above ", "<": "below ", None: "of "}
 _ITEMS = {"str": "character", "array": "item", "object": "field"}
+
+
+def decode(raw: bytes | str, kind: Any, whole: str, code: str = "validation_error") -> Any:
+    """Decode JSON to a struct; `whole` says in messages what it is. Raises `Problem` 400."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise invalid(mismatch(str(error), decoded(raw), kind, whole), code) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise invalid(f"{whole} is not valid JSON: {error}", code) from None
 
 
 def mismatch(error: str, value: Any, kind: Any, whole: str) -> str:
@@ -56,20 +62,20 @@ def mismatch(error: str, value: Any, kind: Any, whole: str) -> str:
         return f"unknown field {quoted(unknown[1])} in the {whole}{where}{allowed}"
     if missing := _MISSING.fullmatch(text):
         return f"invalid {whole}: {field}{'.' if field else ''}{missing[1]} is required"
-    wrong = f"{field} must be" if field else "expected"
+    came = _described(value, steps)
     if text.startswith("Invalid enum value"):
-        came = _described(value, steps) or text.removeprefix("Invalid enum value ")
-        return f"invalid {whole}: {wrong} {one_of([str(each) for each in _values(hint)])}, got {came}"
-    if pattern := re.fullmatch("Expected `str` matching regex (.*)", text, re.DOTALL):
-        form = f"such as {example!r}" if (example := _example(hint)) else f"that matches {pattern[1]}"
-        return f"invalid {whole}: {wrong} a string {form}, got {_described(value, steps)}"
-    if text == "Invalid RFC3339 encoded datetime":
-        return f"invalid {whole}: {wrong} {_TYPES['datetime']}, got {_described(value, steps)}"
-    if expected := _EXPECTED.fullmatch(text):
-        came = _described(value, steps, counted=bool(expected["length"]))
-        came = came or _TYPES.get(expected["got"], expected["got"] or "another value")
-        return f"invalid {whole}: {wrong} {_allowed(expected)}, got {came}"
-    return f"invalid {whole}: {field}{': ' if field else ''}{text}"
+        allowed, came = one_of([str(each) for each in _values(hint)]), came or text.removeprefix("Invalid enum value ")
+    elif pattern := re.fullmatch("Expected `str` matching regex (.*)", text, re.DOTALL):
+        example = _example(hint)
+        allowed = f"a string such as {example!r}" if example else f"a string that matches {pattern[1]}"
+    elif text == "Invalid RFC3339 encoded datetime":
+        allowed = TYPES["datetime"]
+    elif expected := _EXPECTED.fullmatch(text):
+        allowed, came = _allowed(expected), _described(value, steps, counted=bool(expected["length"]))
+        came = came or TYPES.get(expected["got"], expected["got"] or "another value")
+    else:
+        return f"invalid {whole}: {field}{': ' if field else ''}{text}"
+    return f"invalid {whole}: {must_be(field, allowed, came)}"
 
 
 def decoded(raw: bytes | str) -> Any:
@@ -82,7 +88,7 @@ def decoded(raw: bytes | str) -> Any:
 
 def _allowed(expected: re.Match[str]) -> str:
     names = expected["types"].split(" | ")
-    out = " or ".join(_TYPES.get(name, name) for name in names)
+    out = " or ".join(TYPES.get(name, name) for name in names)
     if not expected["limit"]:
         return out
     limit, sign = float(expected["limit"]), _SIGNS[expected["sign"]]

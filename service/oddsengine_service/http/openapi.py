@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document, generated from the declarations that also parse requests and encode responses."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from oddsengine_service.accounts.tiers import required
 from oddsengine_service.http.endpoints import Endpoint
-from oddsengine_service.http.params import Param, text
+from oddsengine_service.http.params import Query
 
 VERSION = "2.0.0"  # of the API
 _ERRORS = {
@@ -36,9 +36,7 @@ _LIMITS = {
     "X-Data-Delay": "Delay of the data in seconds.",
     "X-Request-Id": "Identifies this request in the logs.",
 }
-
-
-_ANY = text("format", "None.")
+_LAST = ("limit", "offset", "cursor")  # parameters of every list
 
 
 class ErrorDetail(msgspec.Struct):
@@ -107,7 +105,7 @@ def _operation(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
         "operationId": f"{endpoint.method.lower()}_{stem}",
         "summary": endpoint.summary,
         "tags": [endpoint.tag],
-        "parameters": [*_path_parameters(endpoint), *_parameters(endpoint.params)],
+        "parameters": [*_path_parameters(endpoint), *_parameters(endpoint.query)],
         "responses": _responses(endpoint, of, samples),
         "security": _security(endpoint),
     }
@@ -127,17 +125,16 @@ def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     ]
 
 
-def _parameters(params: Sequence[Param]) -> list[dict[str, Any]]:
+def _parameters(query: type[Query]) -> list[dict[str, Any]]:
     out = []
-    for param in params:
-        default = ",".join(param.default) if isinstance(param.default, tuple) else param.default
-        schema = dict(param.kind) | ({} if default is None else {"default": default})
-        also = f" Also accepted as {' or '.join(f'`{name}`' for name in param.aliases)}." if param.aliases else ""
+    for field in sorted(query.declared.all, key=lambda each: (not each.required, each.name in _LAST)):
+        aliases = field.param.aliases
+        also = f" Also accepted as {' or '.join(f'`{name}`' for name in aliases)}." if aliases else ""
         out.append(
             {
-                "name": param.name, "in": "query", "description": param.doc + also, "schema": schema,
-                "required": param.required,
-                **({"allowEmptyValue": True} if param.blank and not param.required else {}),
+                "name": field.name, "in": "query", "description": field.doc + also, "schema": field.with_default(),
+                "required": field.required,
+                **({"allowEmptyValue": True} if field.blank and not field.required else {}),
             }
         )  # fmt: skip
     return out
@@ -152,7 +149,7 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
     good: dict[str, Any] = {"description": endpoint.summary, "headers": headers}
     if endpoint.returns is not None:
         good["content"] = {"text/event-stream" if endpoint.tag == "Streaming" else "application/json": media}
-        if "csv" in endpoint.by_name.get("format", _ANY).kind.get("enum", ()):
+        if any("csv" in field.choices for field in endpoint.query.declared.all):
             good["content"]["text/csv"] = {"schema": {"type": "string"}}
     codes = {
         400,

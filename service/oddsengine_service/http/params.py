@@ -1,146 +1,173 @@
-"""Parameters, declared once for parsing query strings and for documentation.
+"""Query parameters, declared once: for parsing query strings and messages, and for OpenAPI and tools.
 
-An invalid value is a `validation_error` that names the parameter, the value and what is allowed. Undeclared parameters
-are ignored and listed in `meta` of the response.
+    class GamesQuery(Query):
+        live: Annotated[bool | None, Param("true: live games only; false: others only.")] = None
+        limit: Annotated[int, Param("Maximum number of games.", low=1, high=200)] = 50
+
+A parameter without a default is required. An invalid value is a `validation_error` that names the parameter, the value
+and what is allowed. Undeclared parameters are ignored and listed in `meta` of the response.
 """
 
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 from urllib.parse import parse_qsl
 
-from oddsengine_service.http.problems import Problem, invalid, one_of, quoted
+from oddsengine_service.http.problems import TYPES, invalid, must_be, one_of, quoted
 
 MOST_QUERY = 16_384  # bytes of a query string
 MOST_FIELDS = 200
 MOST_TEXT = 200  # characters of one value
 MOST_WORDS = 500
+MOST_LIMIT, MOST_OFFSET = 200, 5000  # of a page
 LARGEST = 1e9  # of a number without declared limits
-_MOST_CACHED, _MOST_CACHED_TEXT = 1_000, 40  # parsed values of an endpoint, and their characters
+_MOST_CACHED, _MOST_CACHED_TEXT = 1_000, 40  # parsed values of a query, and their characters
+
+Words = tuple[str, ...] | None
+"""A comma-separated list."""
+_WORD = f"[^,\\x00]{{0,{MOST_TEXT}}}"
+WORDS_PATTERN = f"^{_WORD}(,{_WORD}){{0,{MOST_WORDS - 1}}}$"
+_NUMBERS = {int: re.compile(r"\s*[+-]?[0-9]{1,18}\s*"), float: re.compile("[^_\x80-\U0010ffff]*")}
+_TEXT_PATTERN, _NAME_PATTERN = r"^[^\x00]*$", r"^[^\x00]*[^\x00\s][^\x00]*$"
+
+
+_MISSING = object()
+
+
+class Query:
+    """The parameters of a request: subclasses declare them, an instance has the values that were given."""
+
+    declared: ClassVar["Fields"]
+
+    def __init_subclass__(cls) -> None:
+        cls.declared = Fields(cls)
+
+    def get(self, name: str) -> Any:
+        """The value of a parameter; None if the endpoint does not have it."""
+        return getattr(self, name, None)
+
+    def values(self, replaced: Mapping[str, Any]) -> tuple[Hashable, ...]:
+        """All values, some of them replaced."""
+        return tuple({**self.declared.defaults, **vars(self), **replaced}.values())
+
+
+AnyQuery = TypeVar("AnyQuery", bound=Query)
 
 
 @dataclass(frozen=True)
 class Param:
-    """One query parameter: its name, parser and description."""
+    """What a parameter means and allows, beside its type and default."""
 
-    name: str
-    read: Callable[[str, str], Any]
-    kind: Mapping[str, Any]  # JSON Schema
     doc: str
-    default: Any = None
-    required: bool = False
+    low: float = -LARGEST
+    high: float = LARGEST
+    choices: Sequence[str] = ()
+    signed: bool = False  # choices may be preceded by -
+    unix: bool = False  # a time may be Unix seconds
+    name: str = ""  # if it is not that of the attribute
     aliases: tuple[str, ...] = ()
-    several: bool = False  # repeated parameters are combined
-    blank: bool = True  # an empty value counts as missing
     missing: str = "validation_error"  # code of the error if it is required and missing
+    check: Callable[[str, str], None] | None = None  # raises `Problem` for a name and value, before it is read
+    read: Callable[[str], Any] | None = None  # instead of that of the type; raises `ValueError`
+    allowed: str = ""  # what `read` allows, for the message
+    schema: Mapping[str, Any] | None = None  # JSON Schema, instead of that of the type
 
 
-_WORD = f"[^,\\x00]{{0,{MOST_TEXT}}}"
-WORDS_PATTERN = f"^{_WORD}(,{_WORD}){{0,{MOST_WORDS - 1}}}$"
-TEXT_PATTERN, NAME_PATTERN = r"^[^\x00]*$", r"^[^\x00]*[^\x00\s][^\x00]*$"
+class Field:
+    """One parameter of a query: how it is read from text, and described."""
 
+    def __init__(self, attribute: str, hint: Any, param: Param, default: Any) -> None:
+        kind = next(each for each in (get_args(hint) if isinstance(hint, UnionType) else (hint,)) if each != NoneType)
+        self.attribute, self.name, self.param, self.kind = attribute, param.name or attribute, param, kind
+        self.required, self.default = default is _MISSING, None if default is _MISSING else default
+        self.several = kind == tuple[str, ...]  # repeated parameters are combined
+        self.blank = kind is not datetime  # an empty value counts as missing
+        self.doc = f"{param.doc} Comma-separated." if self.several else param.doc
+        self.choices = [*param.choices, *(f"-{word}" for word in param.choices if param.signed)]
+        self.allowed, schema = self._described()
+        self.schema: Mapping[str, Any] = param.schema or schema
 
-def words_param(name: str, doc: str, **more: Any) -> Param:
-    kind = {"type": "string", "pattern": WORDS_PATTERN}
-    return Param(name, _words, kind, doc + " Comma-separated.", several=True, **more)
+    def read(self, name: str, value: str) -> Any:
+        """Read a value; the name is for messages. Raises `Problem` 400."""
+        if self.param.check is not None:
+            self.param.check(name, value)
+        if self.several:
+            return self._read_words(name, value)
+        if self.kind is str and not self.allowed:
+            return _text(name, value)
+        try:
+            return self.param.read(value) if self.param.read is not None else self._read_one(value)
+        except (ValueError, LookupError, OverflowError, OSError):
+            raise invalid(must_be(name, self.allowed, quoted(value))) from None
 
+    def with_default(self) -> dict[str, Any]:
+        """The schema with the default, if there is one."""
+        default = ",".join(self.default) if isinstance(self.default, tuple) else self.default
+        return {**self.schema, **({} if default is None else {"default": default})}
 
-def choices(name: str, doc: str, allowed: Sequence[str], **more: Any) -> Param:
-    """A comma-separated list of values from a fixed set."""
-
-    def read(name: str, value: str) -> tuple[str, ...]:
-        out = _words(name, value)
-        if unknown := [word for word in out if word not in allowed]:
-            each = "one or more of " if len(allowed) > 1 else ""
-            raise invalid(f"{name} must be {each}{', '.join(allowed)}, got {quoted(unknown[0])}")
+    def _read_words(self, name: str, value: str) -> tuple[str, ...]:
+        out = tuple(dict.fromkeys(word.strip() for word in value.split(",") if word.strip()))
+        if len(out) > MOST_WORDS:
+            raise invalid(f"{name} must have at most {MOST_WORDS} entries, got {len(out):,}")
+        for word in out:
+            _text(name, word)
+        if self.choices and (unknown := [word for word in out if word not in self.choices]):
+            raise invalid(must_be(name, self.allowed, quoted(unknown[0])))
         return out
 
-    one = f" *({'|'.join(allowed)})? *"
-    kind = {"type": "string", "pattern": f"^{one}(,{one}){{0,{MOST_WORDS - 1}}}$"}
-    return Param(name, read, kind, doc + " Comma-separated.", several=True, **more)
+    def _read_one(self, value: str) -> Any:
+        """Read a value of one word. Raises `ValueError` or another error if it is not allowed."""
+        param, word = self.param, value.strip()
+        if self.choices:
+            return self.choices[self.choices.index(word)]
+        if self.kind is bool:
+            return {"true": True, "1": True, "false": False, "0": False}[word.lower()]
+        if self.kind is datetime:
+            return _time(word, unix=param.unix)
+        number: float = self.kind(word) if _NUMBERS[self.kind].fullmatch(value) else math.nan
+        if not param.low <= number <= param.high:
+            raise ValueError(word)
+        return number
+
+    def _described(self) -> tuple[str, Mapping[str, Any]]:
+        """What is allowed, for messages, and as JSON Schema."""
+        param, low, high = self.param, self.param.low, self.param.high
+        if self.several and self.choices:
+            each = "one or more of " if len(self.choices) > 1 else ""
+            one = f" *({'|'.join(self.choices)})? *"
+            pattern = f"^{one}(,{one}){{0,{MOST_WORDS - 1}}}$"
+            return f"{each}{', '.join(self.choices)}", {"type": "string", "pattern": pattern}
+        if self.several:
+            return "", {"type": "string", "pattern": WORDS_PATTERN}
+        if self.choices:
+            return one_of(self.choices), {"type": "string", "enum": self.choices}
+        if self.kind is bool:
+            return TYPES["bool"], {"type": "boolean"}
+        if self.kind is float:
+            allowed = f"a number from {low:,.15g} to {high:,.15g}"
+            return allowed, {"type": "number", "minimum": low, "maximum": high}
+        if self.kind is int:
+            allowed = f"a whole number from {low} to {high}"
+            return allowed, {"type": "integer", "minimum": low, "maximum": high}
+        if self.kind is datetime:
+            time = {"type": "string", "format": "date-time"}
+            if not param.unix:
+                return TYPES["datetime"], time
+            unix = {"type": "string", "pattern": "^[0-9]{1,11}$"}
+            return TYPES["datetime"].replace("RFC 3339", "RFC 3339 or Unix seconds"), {"anyOf": [time, unix]}
+        pattern = _NAME_PATTERN if self.required else _TEXT_PATTERN
+        return param.allowed, {"type": "string", "maxLength": MOST_TEXT, "pattern": pattern}
 
 
-def text(name: str, doc: str, **more: Any) -> Param:
-    pattern = NAME_PATTERN if more.get("required") else TEXT_PATTERN
-    return Param(name, _text, {"type": "string", "maxLength": MOST_TEXT, "pattern": pattern}, doc, **more)
-
-
-def flag(name: str, doc: str, **more: Any) -> Param:
-    def read(name: str, value: str) -> bool:
-        known = {"true": True, "1": True, "false": False, "0": False}.get(value.strip().lower())
-        if known is None:
-            raise invalid(f"{name} must be true or false, got {quoted(value)}")
-        return known
-
-    return Param(name, read, {"type": "boolean"}, doc, **more)
-
-
-def number(name: str, doc: str, low: float = -LARGEST, high: float = LARGEST, **more: Any) -> Param:
-    def read(name: str, value: str) -> float:
-        try:
-            parsed = float(value.strip())
-        except ValueError:
-            parsed = float("nan")
-        if not low <= parsed <= high or not value.isascii() or "_" in value:
-            raise invalid(f"{name} must be a number from {low:,.15g} to {high:,.15g}, got {quoted(value)}")
-        return parsed
-
-    return Param(name, read, {"type": "number", "minimum": low, "maximum": high}, doc, **more)
-
-
-def whole(name: str, doc: str, low: int, high: int, **more: Any) -> Param:
-    def read(name: str, value: str) -> int:
-        word = value.strip()
-        if not re.fullmatch("[+-]?[0-9]{1,18}", word) or not low <= int(word) <= high:
-            raise invalid(f"{name} must be a whole number from {low} to {high}, got {quoted(value)}")
-        return int(word)
-
-    return Param(name, read, {"type": "integer", "minimum": low, "maximum": high}, doc, **more)
-
-
-def choice(name: str, doc: str, choices: Sequence[str], *, signed: bool = False, **more: Any) -> Param:
-    """One value from a fixed set; `signed` ones may be preceded by -."""
-    every = [*choices, *(f"-{word}" for word in choices)] if signed else list(choices)
-
-    def read(name: str, value: str) -> str:
-        word = value.strip()
-        if word not in every:
-            raise invalid(f"{name} must be {one_of(every)}, got {quoted(value)}")
-        return word
-
-    return Param(name, read, {"type": "string", "enum": every}, doc, **more)
-
-
-def time_param(name: str, doc: str, *, unix: bool = False, **more: Any) -> Param:
-    """A time: RFC 3339, or Unix seconds if `unix`."""
-
-    def read(name: str, value: str) -> datetime:
-        word = value.strip()
-        try:
-            if unix and word.isdigit():
-                return datetime.fromtimestamp(int(word), UTC)
-            time = datetime.fromisoformat(word.replace(" ", "+") if word.count(":") > 2 else word)
-        except (ValueError, OverflowError, OSError):
-            forms = "RFC 3339 or Unix seconds" if unix else "RFC 3339"
-            allowed = f"a time ({forms}, such as 2026-02-08T18:00:00Z)"
-            raise invalid(f"{name} must be {allowed}, got {quoted(value)}") from None
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-    kind: Mapping[str, Any] = {"type": "string", "format": "date-time"}
-    if unix:
-        kind = {"anyOf": [kind, {"type": "string", "pattern": "^[0-9]{1,11}$"}]}
-    return Param(name, read, kind, doc, blank=False, **more)
-
-
-def _words(name: str, value: str) -> tuple[str, ...]:
-    out = tuple(dict.fromkeys(word.strip() for word in value.split(",") if word.strip()))
-    if len(out) > MOST_WORDS:
-        raise invalid(f"{name} must have at most {MOST_WORDS} entries, got {len(out):,}")
-    for word in out:
-        _text(name, word)
-    return out
+def _time(word: str, *, unix: bool) -> datetime:
+    if unix and word.isdigit():
+        return datetime.fromtimestamp(int(word), UTC)
+    time = datetime.fromisoformat(word.replace(" ", "+") if word.count(":") > 2 else word)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _text(name: str, value: str) -> str:
@@ -154,59 +181,74 @@ def _text(name: str, value: str) -> str:
 # ---- parsing ----
 
 
-class DeclaredParams(dict[str, Param]):
-    """The parameters of an endpoint, by name and alias."""
+class Fields(dict[str, Field]):
+    """The parameters of a query, by name and alias."""
 
-    def __init__(self, params: Sequence[Param]) -> None:
-        super().__init__({name: param for param in params for name in (param.name, *param.aliases)})
-        self.defaults: dict[str, Any] = {param.name: param.default for param in params}
-        self.required = [param for param in params if param.required]
-        self._parsed: dict[tuple[str, str], Any] = {}
+    def __init__(self, query: type[Query]) -> None:
+        hints = get_type_hints(query, include_extras=True)
+        self.all = [
+            Field(name, hint.__origin__, hint.__metadata__[-1], getattr(query, name, _MISSING))
+            for name, hint in hints.items()
+            if name != "declared"
+        ]
+        super().__init__({name: field for field in self.all for name in (field.name, *field.param.aliases)})
+        self.defaults: dict[str, Any] = {field.attribute: field.default for field in self.all}
+        self.required = [field for field in self.all if field.required]
+        self.cached: dict[tuple[str, str], Any] = {}  # parsed values by name and text
 
     def parse_value(self, name: str, value: str) -> Any:
         """Parse the value of a parameter, given by name or alias; short ones are cached, because most repeat."""
-        parsed = self._parsed.get((name, value))
-        if parsed is None:
-            parsed = self[name].read(name, value)
-            if len(value) <= _MOST_CACHED_TEXT:
-                if len(self._parsed) >= _MOST_CACHED:
-                    self._parsed.clear()
-                self._parsed[name, value] = parsed
+        parsed = self[name].read(name, value)
+        if len(value) <= _MOST_CACHED_TEXT:
+            if len(self.cached) >= _MOST_CACHED:
+                self.cached.clear()
+            self.cached[name, value] = parsed
         return parsed
 
 
-def parse(query: bytes, params: DeclaredParams) -> tuple[dict[str, Any], list[str]]:
-    """Values of all parameters by name, and the names of undeclared ones."""
-    if len(query) > MOST_QUERY:
-        raise Problem(400, "validation_error", f"query string must be at most {MOST_QUERY:,} bytes, got {len(query):,}")
-    values = params.defaults.copy()
+Query.declared = Fields(Query)
+
+
+def parse(raw: bytes, query: type[AnyQuery]) -> tuple[AnyQuery, list[str]]:
+    """Parse a query string. Returns the query, and the names of undeclared parameters."""
+    if len(raw) > MOST_QUERY:
+        raise invalid(f"query string must be at most {MOST_QUERY:,} bytes, got {len(raw):,}")
+    fields, parsed = query.declared, query()
     ignored: list[str] = []
-    texts: dict[str, str] = {}
+    texts: dict[str, str] = {}  # by attribute
     given: dict[str, str] = {}  # the name or alias of each, for messages
-    for name, value in _pairs(query) if query else ():
-        param = params.get(name)
-        if param is None:
+    for name, value in _pairs(raw) if raw else ():
+        field = fields.get(name)
+        if field is None:
             ignored.append(name[:MOST_TEXT])
-        elif value.strip() or not param.blank:
-            if param.name in texts and texts[param.name] != value:
-                if not param.several:
-                    raise invalid(
-                        f"{param.name} must not be repeated, got {quoted(texts[param.name])} and {quoted(value)}"
-                    )
-                texts[param.name] += f",{value}"
+        elif value.strip() or not field.blank:
+            at = field.attribute
+            if at in texts and texts[at] != value:
+                if not field.several:
+                    raise invalid(f"{field.name} must not be repeated, got {quoted(texts[at])} and {quoted(value)}")
+                texts[at] += f",{value}"
             else:
-                texts[param.name], given[param.name] = value, name
-    for name, value in texts.items():
-        values[name] = params.parse_value(given[name], value)
-    for param in params.required:
-        if values[param.name] is None:
-            raise invalid(f"{param.name} is required: {_lowered(param.doc.rstrip('.'))}", param.missing)
-    return values, ignored
+                texts[at], given[at] = value, name
+    for at, value in texts.items():
+        read = fields.cached.get((given[at], value))
+        setattr(parsed, at, fields.parse_value(given[at], value) if read is None else read)
+    for field in fields.required:
+        if field.attribute not in texts:
+            doc = field.doc.rstrip(".")
+            raise invalid(f"{field.name} is required: {doc[:1].lower()}{doc[1:]}", field.param.missing)
+    return parsed, ignored
 
 
-def _lowered(text: str) -> str:
-    """A description without its capital letter."""
-    return text[:1].lower() + text[1:]
+def text_of(name: str, value: Any) -> str:
+    """A JSON value as the text of a parameter. Raises `Problem` 400."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)) and all(isinstance(each, (str, int, float)) for each in value):
+        return ",".join(map(str, value))
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    got = "an object" if isinstance(value, dict) else "a list of other things"
+    raise invalid(f"{name} must be a string, a number, true, false, or a list of strings and numbers, got {got}")
 
 
 def _pairs(query: bytes) -> list[tuple[str, str]]:

@@ -6,6 +6,11 @@ from typing import Any
 
 DOCS = "/docs"
 INTERNAL = "an internal error occurred; the request id identifies it in the logs"
+TYPES = {
+    "object": "an object", "array": "an array", "str": "a string", "int": "a whole number", "float": "a number",
+    "bool": "true or false", "null": "null", "datetime": "a time (RFC 3339, such as 2026-02-08T18:00:00Z)",
+}  # fmt: skip
+"""What a type allows, in the terms of JSON."""
 _HOST = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?", re.ASCII)
 _BESIDE = ("retry_after", "required_tier")  # given both beside `error` and inside it
 _KEY = re.compile(r"(oe_[0-9a-f]{12}\.)[\w-]+")
@@ -44,6 +49,11 @@ def wrong_method(path: str, method: str, allowed: Iterable[str]) -> Problem:
     methods = sorted(allowed)
     message = f"method must be {one_of(methods)} for {masked(path)[:100]}, got {method[:20]}"
     return Problem(405, "method_not_allowed", message, allow=", ".join(methods))
+
+
+def must_be(what: str, allowed: str, got: str) -> str:
+    """The message for a value that is not allowed; without a name it is the whole of an input."""
+    return f"{f'{what} must be' if what else 'expected'} {allowed}, got {got}"
 
 
 def one_of(allowed: Sequence[str]) -> str:

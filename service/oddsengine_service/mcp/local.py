@@ -3,27 +3,23 @@
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, devig
 from oddsengine.maths.kelly import kelly
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american, round_american
+from oddsengine_service import filters
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta
-from oddsengine_service.http.params import Param, choice, number, text
+from oddsengine_service.http.params import Param, Query
 from oddsengine_service.http.problems import invalid, quoted
-from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, filter_of, reading
+from oddsengine_service.routes.odds import filter_of, reading
 from oddsengine_service.routes.opportunities.explain import explained
 from oddsengine_service.stream.moves import RowForm, rows_in
 
 _TAG = "MCP"
 MOST_ODDS = 40
-_ODDS = text("odds", "Odds of all outcomes of one market, separated by commas: -110,-110 or 1.87,2.05.", required=True)
-_FORMAT = choice(
-    "format", "How the odds are written; required only if they can be read both ways: 150, but not -110, +150, 1.91.",
-    ("american", "decimal"),
-)  # fmt: skip
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 
 
@@ -58,10 +54,10 @@ def _decimal(words: str, form: str | None) -> list[float]:
 
 
 def _devig(context: Context) -> Any:
-    odds = _decimal(context.query["odds"], context.query["format"])
+    odds = _decimal(context.query.odds, context.query.format)
     if len(odds) < 2:
         raise invalid("odds must have a price for every outcome of the market, so at least two, got one")
-    method = context.query["method"]
+    method = context.query.method
     fair = devig(odds, method)
     if not np.isfinite(fair).all():
         raise invalid(f"the method {method} has no solution for these odds")
@@ -82,41 +78,41 @@ def _devig(context: Context) -> Any:
 
 
 def _kelly(context: Context) -> Any:
-    query = context.query
-    (odds, *more) = _decimal(query["odds"], query["format"])
-    p = query["probability"]
+    query: KellyQuery = context.query
+    (odds, *more) = _decimal(query.odds, query.format)
+    p = query.probability
     if more:
         raise invalid(f"odds must be a single price, that of one bet, got {1 + len(more)}")
     if p is None or not 0.0 < p < 1.0:
         raise invalid(f"probability must be between 0 and 1 (0.55 for 55 %), got {p if p is not None else 'nothing'}")
     edge = p * odds - 1.0
     full = float(kelly(p, odds))
-    share = full * query["fraction"]
+    share = full * query.fraction
     out = {
         "ev_percent": round(100.0 * edge, 4),
         "break_even_probability": round(1.0 / odds, 6),
         "full_kelly_fraction": round(full, 6),
         "stake_fraction": round(share, 6),
-        "stake": None if query["bankroll"] is None else round(share * query["bankroll"], 2),
+        "stake": None if query.bankroll is None else round(share * query.bankroll, 2),
         "advice": "no bet: at this price the expected value is not above 0" if edge <= 0.0 else None,
     }
     return {name: value for name, value in out.items() if value is not None}
 
 
 def _explain(context: Context) -> Any:
-    return explained(context, context.query["id"].strip(), context.query["event_id"].strip())
+    return explained(context, context.query.id.strip(), context.query.event_id.strip())
 
 
 def _rejected(context: Context) -> Any:
-    if not any(context.query[name] for name in ("event", "sport", "league", "sportsbook", "market")):
+    if not any(context.query.get(name) for name in ("event", "sport", "league", "sportsbook", "market")):
         raise invalid("at least one of event, sport, league, market or sportsbook is required")
     unknown: dict[str, list[str]] = {}
     with reading(context) as reader:
         slots = reader.rejected(reader.matching_rows(filter_of(context, reader.now), unknown))
-        page = slots[context.query["offset"] : context.query["offset"] + context.query["limit"]]
+        page = slots[context.query.offset : context.query.offset + context.query.limit]
         prices = reader.take(page)
     rows: Sequence[Any] = rows_in(RowForm())(prices)
-    more = context.query["offset"] + len(rows) < slots.size
+    more = context.query.offset + len(rows) < slots.size
     return {
         "data": rows,
         "pagination": {"has_more": more},
@@ -124,32 +120,56 @@ def _rejected(context: Context) -> Any:
     }
 
 
-def _tool(name: str, answer: Any, params: Sequence[Param]) -> Endpoint:
-    return Endpoint(f"/mcp/{name}", answer, name, _TAG, None, params, cache="never")
+_Format = Annotated[
+    str | None,
+    Param(
+        "How the odds are written; required only if they can be read both ways: 150, but not -110, +150, 1.91.",
+        choices=("american", "decimal"),
+    ),
+]
 
 
-DEVIG = _tool(
-    "devig",
-    _devig,
-    (_ODDS, _FORMAT, choice("method", "How the margin is removed.", (*DEVIG_METHODS, *DEVIG_ALIASES), default="power")),
-)
-KELLY = _tool(
-    "kelly", _kelly,
-    (
-        number("probability", "Probability that the bet wins, between 0 and 1 (0.55, not 55).", required=True),
-        text("odds", "The price of the bet, such as +120 or 2.2.", required=True), _FORMAT,
-        number("fraction", "Share of full Kelly, such as 0.25.", 0.0, 1.0, default=1.0),
-        number("bankroll", "Bankroll in money; without it only shares are given.", 0.0, 1e12),
-    ),
-)  # fmt: skip
-EXPLAIN = _tool(
-    "explain_opportunity", _explain,
-    (
-        text("id", "The opportunity's `id`, as returned by a find_ tool.", required=True),
-        text("event_id", "The opportunity's `event_id`, from the same row.", required=True), SPORTSBOOK,
-    ),
-)  # fmt: skip
-REJECTED = _tool(
-    "what_was_rejected", _rejected,
-    (EVENT, SPORT, LEAGUE, MARKET, SPORTSBOOK, LIMIT, OFFSET),
-)  # fmt: skip
+class DevigQuery(Query):
+    """Arguments of `devig`."""
+
+    odds: Annotated[str, Param("Odds of all outcomes of one market, separated by commas: -110,-110 or 1.87,2.05.")]
+    format: _Format = None
+    method: Annotated[str, Param("How the margin is removed.", choices=(*DEVIG_METHODS, *DEVIG_ALIASES))] = "power"
+
+
+class KellyQuery(Query):
+    """Arguments of `kelly`."""
+
+    probability: Annotated[float, Param("Probability that the bet wins, between 0 and 1 (0.55, not 55).")]
+    odds: Annotated[str, Param("The price of the bet, such as +120 or 2.2.")]
+    format: _Format = None
+    fraction: Annotated[float, Param("Share of full Kelly, such as 0.25.", low=0.0, high=1.0)] = 1.0
+    bankroll: Annotated[
+        float | None, Param("Bankroll in money; without it only shares are given.", low=0.0, high=1e12)
+    ] = None
+
+
+class ExplainQuery(Query):
+    """Arguments of `explain_opportunity`."""
+
+    id: Annotated[str, Param("The opportunity's `id`, as returned by a find_ tool.")]
+    event_id: Annotated[str, Param("The opportunity's `event_id`, from the same row.")]
+    sportsbook: filters.Sportsbook = None
+
+
+class RejectedQuery(filters.Pages, filters.Places):
+    """Arguments of `what_was_rejected`."""
+
+    sportsbook: filters.Sportsbook = None
+    market: filters.Market = None
+    event: filters.Event = None
+
+
+def _tool(name: str, answer: Any, query: type[Query]) -> Endpoint:
+    return Endpoint(f"/mcp/{name}", answer, name, _TAG, None, query, cache="never")
+
+
+DEVIG = _tool("devig", _devig, DevigQuery)
+KELLY = _tool("kelly", _kelly, KellyQuery)
+EXPLAIN = _tool("explain_opportunity", _explain, ExplainQuery)
+REJECTED = _tool("what_was_rejected", _rejected, RejectedQuery)

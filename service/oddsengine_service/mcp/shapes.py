@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from oddsengine_service.wire.references import sides_of
+
 Row = dict[str, Any]
 Shape = Callable[[Any, datetime], Any]
 _QUOTE = ("sportsbook", "odds_american", "odds_decimal", "age_seconds")
@@ -100,7 +102,7 @@ def middle(row: Row, _: datetime) -> Row:
         "worst_case_loss:worst_case_per_100_staked", "best_case_profit:best_case_per_100_staked",
         "is_guaranteed_profit", "odds_age_seconds:oldest_price_age_seconds", "unconfirmed", "warnings",
     )  # fmt: skip
-    return out | {"sides": [_side(row[name], "book:sportsbook") for name in ("side1", "side2")]}
+    return out | {"sides": [_side(side, "book:sportsbook") for side in sides_of(row)]}
 
 
 def low_hold(row: Row, _: datetime) -> Row:
@@ -108,8 +110,7 @@ def low_hold(row: Row, _: datetime) -> Row:
         row, *_GAME, "hold_percentage:hold_percent", "odds_age_seconds:oldest_price_age_seconds", "possibly_stale",
         "unconfirmed", "warnings",
     )  # fmt: skip
-    sides = [row[name] for name in ("side1", "side2", "side3") if row.get(name)]
-    return out | {"sides": [_side(side, "books:sportsbooks") for side in sides]}
+    return out | {"sides": [_side(side, "books:sportsbooks") for side in sides_of(row)]}
 
 
 def _side(side: Row, books: str) -> Row:

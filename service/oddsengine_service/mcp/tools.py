@@ -3,21 +3,19 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 
 from oddsengine import catalog
-from oddsengine_service.http.endpoints import MOST_LIMIT, MOST_OFFSET, Endpoint
-from oddsengine_service.http.params import whole
+from oddsengine_service.http.endpoints import Endpoint
+from oddsengine_service.http.params import MOST_LIMIT, MOST_OFFSET, Param, Query, text_of
 from oddsengine_service.http.problems import invalid, quoted
 from oddsengine_service.mcp import local, shapes
 from oddsengine_service.mcp.shapes import Row, Shape
 
 DEFAULT_ROWS, MOST_ROWS = 10, 50
 MOST_BYTES = 32_000  # bytes of one response
-_LIMIT = whole("limit", "Maximum number of rows.", 1, MOST_ROWS, default=DEFAULT_ROWS)
-_OFFSET = whole("offset", "Number of rows to skip.", 0, MOST_OFFSET, default=0)
 _TIME = "Times are UTC; `now` is the time of the prices, and ages are seconds before it. In `A @ B`, B is at home."
 _PRICES = (
     "odds_american: +150 wins 150 on 100 staked, -150 stakes 150 to win 100. implied_probability includes the book's "
@@ -25,6 +23,13 @@ _PRICES = (
 )
 _EDGE = "Percent fields are percent (2.5 is 2.5 %), probabilities and fractions 0 to 1. Estimates, not certainties."
 _STALE = "`possibly_stale`, `unconfirmed` or `warnings` mean: check the price at the book before acting on it."
+
+
+class RowRange(Query):
+    """Which rows to show."""
+
+    limit: Annotated[int, Param("Maximum number of rows.", low=1, high=MOST_ROWS)] = DEFAULT_ROWS
+    offset: Annotated[int, Param("Number of rows to skip.", low=0, high=MOST_OFFSET)] = 0
 
 
 @dataclass(frozen=True)
@@ -124,23 +129,15 @@ BY_NAME = {tool.name: tool for tool in TOOLS}
 
 def schema(tool: Tool, endpoint: Endpoint) -> dict[str, Any]:
     """The arguments of a tool as JSON Schema."""
-    own = {name: endpoint.by_name[name] for name in tool.args}
+    own = {name: endpoint.query.declared[name] for name in tool.args}
     properties: dict[str, Any] = {}
-    for name, param in (own | ({"limit": _LIMIT, "offset": _OFFSET} if tool.paged else {})).items():
-        kind = {key: value for key, value in param.kind.items() if key != "pattern"}
-        properties[name] = {**kind, "description": param.doc}
-        default = tool.only.get(name, param.default)
-        if default is not None:
-            properties[name]["default"] = ",".join(default) if isinstance(default, tuple) else default
-    required = [name for name, param in own.items() if param.required]
+    for name, arg in (own | (RowRange.declared if tool.paged else {})).items():
+        kind = {key: value for key, value in arg.with_default().items() if key != "pattern"}
+        properties[name] = {**kind, "description": arg.doc}
+        if name in tool.only:
+            properties[name]["default"] = tool.only[name]
+    required = [name for name, arg in own.items() if arg.required]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
-class RowRange(NamedTuple):
-    """Which rows to show."""
-
-    limit: int
-    offset: int
 
 
 def query(tool: Tool, endpoint: Endpoint, arguments: Mapping[str, Any]) -> tuple[dict[str, str], RowRange]:
@@ -156,31 +153,21 @@ def query(tool: Tool, endpoint: Endpoint, arguments: Mapping[str, Any]) -> tuple
     out = {name: str(value) for name, value in tool.only.items()}
     for name, value in arguments.items():
         if value is not None:
-            out[name] = _text(name, value)
-    limit, offset = (
-        param.read(param.name, out.pop(param.name)) if param.name in out else param.default
-        for param in (_LIMIT, _OFFSET)
-    )
-    if "limit" in endpoint.by_name:
+            out[name] = text_of(name, value)
+    rows = RowRange()
+    for name in [name for name in RowRange.declared if name in out]:
+        setattr(rows, name, RowRange.declared.parse_value(name, out.pop(name)))
+    if "limit" in endpoint.query.declared:
         # Rows that are joined here need all of a page.
-        out |= {"limit": str(MOST_LIMIT)} if tool.shape is None else {"limit": str(limit), "offset": str(offset)}
-    return out, RowRange(limit, offset)
-
-
-def _text(name: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)) and all(isinstance(each, (str, int, float)) for each in value):
-        return ",".join(map(str, value))
-    if isinstance(value, (str, int, float)):
-        return str(value)
-    got = "an object" if isinstance(value, dict) else "a list of other things"
-    raise invalid(f"{name} must be a string, a number, true, false, or a list of strings and numbers, got {got}")
+        out |= (
+            {"limit": str(MOST_LIMIT)} if tool.shape is None else {"limit": str(rows.limit), "offset": str(rows.offset)}
+        )
+    return out, rows
 
 
 def answer(tool: Tool, result: Any, row_range: RowRange, now: datetime, delay: int) -> str:
     """An endpoint's answer as JSON for a model; `now` is the time of the board."""
-    limit, offset = row_range
+    limit, offset = row_range.limit, row_range.offset
     out: dict[str, Any] = {"now": now.isoformat(timespec="seconds").replace("+00:00", "Z")}
     if delay:
         out["data_is_late_by_seconds"] = delay

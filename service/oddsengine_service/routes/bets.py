@@ -2,7 +2,7 @@
 
 import secrets
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -21,11 +21,11 @@ from oddsengine_service.accounts.bets import (
     summary,
 )
 from oddsengine_service.accounts.records import changed
+from oddsengine_service.filters import Pages
 from oddsengine_service.http.downloads import csv_file
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
-from oddsengine_service.http.params import choice
+from oddsengine_service.http.params import Param
 from oddsengine_service.http.problems import invalid, quoted
-from oddsengine_service.routes.odds import LIMIT, OFFSET
 from oddsengine_service.wire.envelopes import Counted, Data, Deleted, PageWith
 
 _TAG = "Bets"
@@ -42,15 +42,15 @@ class BetPage(PageWith[Bet, BetMeta]):
 
 
 def bets(context: Context) -> Any:
-    query = context.query
+    query: BetsQuery = context.query
     every = context.node.records.all(context.caller.key, "bet", Bet)
     matching = sorted(every, key=lambda bet: (bet.placed_at, bet.id), reverse=True)
-    if query["status"] is not None:
-        matching = [bet for bet in matching if (bet.result is None) == (query["status"] == "open")]
-    if query["format"] == "csv":
+    if query.status is not None:
+        matching = [bet for bet in matching if (bet.result is None) == (query.status == "open")]
+    if query.format == "csv":
         rows = ([*msgspec.to_builtins(bet).values()] for bet in matching)
         return csv_file(f"bets_{datetime.now(UTC):%Y-%m-%d}", [Bet.__struct_fields__, *rows])
-    shown = matching[query["offset"] : query["offset"] + query["limit"]]
+    shown = matching[query.offset : query.offset + query.limit]
     return page(context, shown, len(shown), len(matching), answer_meta(context, None, summary=summary(matching)))
 
 
@@ -106,14 +106,17 @@ def delete(context: Context) -> Any:
     return data(context, Deleted(deleted=True))
 
 
+class BetsQuery(Pages):
+    """Parameters of `/bets`."""
+
+    status: Annotated[str | None, Param("Open or settled bets only.", choices=("open", "settled"))] = None
+    format: Annotated[str, Param("Response format.", choices=("json", "csv"))] = "json"
+
+
 endpoints = (
     Endpoint(
         "/bets", bets, "Bets of this key", _TAG, BetPage,
-        (
-            choice("status", "Open or settled bets only.", ("open", "settled")),
-            choice("format", "Response format.", ("json", "csv"), default="json"), LIMIT, OFFSET,
-        ),
-        cache="records", doc="Newest first. Bets are private to a key, even within an account.",
+        BetsQuery, cache="records", doc="Newest first. Bets are private to a key, even within an account.",
     ),
     Endpoint(
         "/bets", place, "Record a bet", _TAG, Data[Bet], method="POST", body=NewBet, cache="records", status=201,

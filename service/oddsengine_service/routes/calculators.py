@@ -1,61 +1,44 @@
 """Calculators: stakes for arbitrages, hedges, middles, boosts, free bets and parlays. Odds are decimal."""
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from oddsengine import arbitrage_stakes, kelly, round_stakes
 from oddsengine.maths import calculators
 from oddsengine_service.http.endpoints import Context, Endpoint, data
-from oddsengine_service.http.params import MOST_TEXT, Param, flag, number, text
-from oddsengine_service.http.problems import invalid, quoted
+from oddsengine_service.http.params import MOST_TEXT, Param, Query
+from oddsengine_service.http.problems import invalid, must_be, quoted
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import exact, rounded
 
 _TAG = "Calculators"
 _MOST, _MOST_STEPS = 20, 1_000_000  # legs; total divided by step
 _MOST_BOOST = 100.0 * calculators.MOST_BOOST
-_STEP = number("step", "Stakes are multiples of it.", 0.0, 1e6, default=0.01)
 _SIX_DIGITS = ("odds", "probability", "kelly", "conversion", "break_even")
 Figures = dict[str, float | list[float] | None]
 
 
-def _list(name: str, doc: str, one: str, **more: Any) -> Param:
+def _unsigned(name: str, value: str) -> None:
+    """Reject odds with a sign, which are American; an unencoded plus sign arrives as a space."""
+    if any(word.startswith(("+", "-", " ")) for word in value.split(",")):
+        raise invalid(must_be(name, "decimal odds such as 2.5, without a sign or space", quoted(value)))
+
+
+def _list(doc: str, one: str, **more: Any) -> Param:
     """A parameter for `_numbers`; `one` is the pattern of one number."""
     kind = {"type": "string", "maxLength": MOST_TEXT, "pattern": f"^{one}(,{one}){{0,{_MOST - 1}}}$"}
-    return replace(text(name, f"{doc}, separated by commas.", **more), kind=kind)
-
-
-def _decimal(param: Param) -> Param:
-    """Reject odds with a sign, which are American; an unencoded plus sign arrives as a space."""
-
-    def read(name: str, value: str) -> Any:
-        if any(word.startswith(("+", "-", " ")) for word in value.split(",")):
-            raise invalid(f"{name} must be decimal odds such as 2.5, without a sign or space, got {quoted(value)}")
-        return param.read(name, value)
-
-    return replace(param, read=read)
-
-
-_FRACTION = "[0-9]{0,8}[1-9]"  # after the point, above 0
-_ODDS = _decimal(_list(
-    "odds", "Decimal odds of all legs", rf"(1\.{_FRACTION}|([2-9]|[1-9][0-9]{{1,5}})(\.[0-9]{{0,9}})?)", required=True
-))  # fmt: skip
-
-
-def _price(name: str, doc: str) -> Param:
-    return _decimal(number(name, doc, 1.0001, 1e6, required=True))
+    return Param(f"{doc}, separated by commas.", schema=kind, **more)
 
 
 def _numbers(context: Context, name: str, low: float, high: float) -> list[float]:
     try:
-        values = [float(word) for word in context.query[name].replace("_", "x").split(",")]
+        values = [float(word) for word in context.query.get(name).replace("_", "x").split(",")]
     except ValueError:
         values = []
     if not 1 <= len(values) <= _MOST or not all(low < value < high for value in values):
-        got = quoted(context.query[name])
+        got = quoted(context.query.get(name))
         raise invalid(f"{name} must be 1 to {_MOST} numbers between {low:g} and {high:,.10g}, got {got}")
     return values
 
@@ -70,8 +53,8 @@ def _figures(context: Context, figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def arbitrage(context: Context) -> Any:
-    odds, total, step = _numbers(context, "odds", 1.0, 1e6), context.query["total"], context.query["step"]
-    limits = [np.inf] * len(odds) if context.query["limits"] is None else _numbers(context, "limits", -1.0, 1e15)
+    odds, total, step = _numbers(context, "odds", 1.0, 1e6), context.query.total, context.query.step
+    limits = [np.inf] * len(odds) if context.query.limits is None else _numbers(context, "limits", -1.0, 1e15)
     if min(limits) < 0.0:
         raise invalid(f"limits must be 0 or more, got {min(limits):g}")
     if len(limits) != len(odds):
@@ -87,20 +70,20 @@ def arbitrage(context: Context) -> Any:
 
 
 def hedge(context: Context) -> Any:
-    q = context.query
-    return _figures(context, calculators.hedge(q["stake"], q["odds"], q["against"])._asdict())
+    q: HedgeQuery = context.query
+    return _figures(context, calculators.hedge(q.stake, q.odds, q.against)._asdict())
 
 
 def free_bet(context: Context) -> Any:
-    q = context.query
-    result = calculators.free_bet(q["stake"], q["odds"], q["against"], returned=bool(q["returned"]))
+    q: FreeBetQuery = context.query
+    result = calculators.free_bet(q.stake, q.odds, q.against, returned=bool(q.returned))
     return _figures(context, result._asdict())
 
 
 def boost(context: Context) -> Any:
-    q = context.query
-    odds = calculators.boost(q["odds"], q["boost"] / 100.0)
-    p = q["probability"]
+    q: BoostQuery = context.query
+    odds = calculators.boost(q.odds, q.boost / 100.0)
+    p = q.probability
     ev, fraction = (None, None) if p is None else (100.0 * (odds * p - 1.0), float(kelly(p, odds)))
     return _figures(context, {"odds": odds, "ev_percent": ev, "kelly": fraction})
 
@@ -116,34 +99,81 @@ def parlay(context: Context) -> Any:
 
 
 def middle(context: Context) -> Any:
-    q = context.query
-    result = calculators.middle_stakes(q["total"], q["odds"], q["against"], q["probability"])
+    q: MiddleStakesQuery = context.query
+    result = calculators.middle_stakes(q.total, q.odds, q.against, q.probability)
     return _figures(context, result._asdict())
 
 
-_PRICE, _AGAINST = _price("odds", "Decimal odds of the bet."), _price("against", "Decimal odds of the other side.")
-_TOTAL = number("total", "Amount to divide.", 0.0, 1e12, default=100.0)
-_STAKE = number("stake", "Stake of the bet.", 0.0, 1e12, default=100.0)
+_FRACTION = "[0-9]{0,8}[1-9]"  # after the point, above 0
+_ODD = rf"(1\.{_FRACTION}|([2-9]|[1-9][0-9]{{1,5}})(\.[0-9]{{0,9}})?)"
+_Odds = Annotated[str, _list("Decimal odds of all legs", _ODD, check=_unsigned)]
+_Price = Annotated[float, Param("Decimal odds of the bet.", low=1.0001, high=1e6, check=_unsigned)]
+_Against = Annotated[float, Param("Decimal odds of the other side.", low=1.0001, high=1e6, check=_unsigned)]
+_Total = Annotated[float, Param("Amount to divide.", low=0.0, high=1e12)]
+_Stake = Annotated[float, Param("Stake of the bet.", low=0.0, high=1e12)]
 
 
-def _chance(figures: str) -> Param:
-    return number("probability", f"Fair probability, 0 to 1. Without it, {figures} null.", 0.0, 1.0)
+class ArbitrageStakesQuery(Query):
+    """Parameters of stakes for an arbitrage."""
+
+    odds: _Odds
+    total: _Total = 100.0
+    step: Annotated[float, Param("Stakes are multiples of it.", low=0.0, high=1e6)] = 0.01
+    limits: Annotated[str | None, _list("Maximum stake at each book", r"[0-9]{1,15}(\.[0-9]{0,9})?")] = None
 
 
-def _calculator(name: str, answer: Any, summary: str, *params: Param) -> Endpoint:
-    return Endpoint(f"/calculators/{name}", answer, summary, _TAG, Data[Figures], params, cache="never")
+class HedgeQuery(Query):
+    """Parameters of a hedge."""
+
+    stake: _Stake = 100.0
+    odds: _Price
+    against: _Against
+
+
+class MiddleStakesQuery(Query):
+    """Parameters of stakes for a middle."""
+
+    total: _Total = 100.0
+    odds: _Price
+    against: _Against
+    probability: Annotated[
+        float | None, Param("Fair probability, 0 to 1. Without it, `ev` is null.", low=0.0, high=1.0)
+    ] = None
+
+
+class BoostQuery(Query):
+    """Parameters of a boosted price."""
+
+    odds: _Price
+    boost: Annotated[float, Param("Boost of the winnings in percent.", low=0.0, high=_MOST_BOOST)] = 50.0
+    probability: Annotated[
+        float | None,
+        Param("Fair probability, 0 to 1. Without it, `ev_percent` and `kelly` are null.", low=0.0, high=1.0),
+    ] = None
+
+
+class FreeBetQuery(HedgeQuery):
+    """Parameters of a free bet."""
+
+    returned: Annotated[bool, Param("True if the stake is paid back with the winnings.")] = False
+
+
+class ParlayQuery(Query):
+    """Parameters of a parlay."""
+
+    odds: _Odds
+    probabilities: Annotated[str, _list("Fair probabilities of all legs", rf"0\.{_FRACTION}")]
+
+
+def _calculator(name: str, answer: Any, summary: str, query: type[Query]) -> Endpoint:
+    return Endpoint(f"/calculators/{name}", answer, summary, _TAG, Data[Figures], query, cache="never")
 
 
 endpoints = (
-    _calculator("arbitrage", arbitrage, "Stakes for an arbitrage", _ODDS, _TOTAL, _STEP,
-                _list("limits", "Maximum stake at each book", r"[0-9]{1,15}(\.[0-9]{0,9})?")),
-    _calculator("hedge", hedge, "Hedge a bet", _STAKE, _PRICE, _AGAINST),
-    _calculator("middle", middle, "Stakes for a middle", _TOTAL, _PRICE, _AGAINST, _chance("`ev` is")),
-    _calculator("boost", boost, "EV of a boosted price", _PRICE,
-                number("boost", "Boost of the winnings in percent.", 0.0, _MOST_BOOST, default=50.0),
-                _chance("`ev_percent` and `kelly` are")),
-    _calculator("free-bet", free_bet, "Value of a free bet", _STAKE, _PRICE, _AGAINST,
-                flag("returned", "True if the stake is paid back with the winnings.", default=False)),
-    _calculator("parlay", parlay, "Combine bets into a parlay", _ODDS,
-                _list("probabilities", "Fair probabilities of all legs", rf"0\.{_FRACTION}", required=True)),
-)  # fmt: skip
+    _calculator("arbitrage", arbitrage, "Stakes for an arbitrage", ArbitrageStakesQuery),
+    _calculator("hedge", hedge, "Hedge a bet", HedgeQuery),
+    _calculator("middle", middle, "Stakes for a middle", MiddleStakesQuery),
+    _calculator("boost", boost, "EV of a boosted price", BoostQuery),
+    _calculator("free-bet", free_bet, "Value of a free bet", FreeBetQuery),
+    _calculator("parlay", parlay, "Combine bets into a parlay", ParlayQuery),
+)

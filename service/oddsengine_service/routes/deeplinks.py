@@ -6,7 +6,6 @@ the catalog's links. Everything else is rejected before any lookup, and the resu
 """
 
 import re
-from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -17,7 +16,7 @@ from oddsengine.catalog.links import BetLink, allowed, allowed_pattern, link, li
 from oddsengine.query import Index, LegPrice
 from oddsengine_service import filters
 from oddsengine_service.http.endpoints import Answer, Context, Endpoint, data
-from oddsengine_service.http.params import MOST_TEXT, text
+from oddsengine_service.http.params import MOST_TEXT, Param, Query
 from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.http.request import BASE
 from oddsengine_service.routes.odds import books_for, index_of
@@ -45,13 +44,27 @@ class LinkRequest(Body):
     ] = None
 
 
+class LinkQuery(Query):
+    """Parameters of `/deeplink/{id}`."""
+
+    state: filters.State = None
+    book: Annotated[str | None, Param("Sportsbook to link to, where an opportunity has several.")] = None
+    fallback: Annotated[
+        str | None,
+        Param(
+            "Fallback for unknown ids: an https address of a known sportsbook.",
+            schema={"type": "string", "maxLength": MOST_TEXT, "pattern": allowed_pattern()},
+        ),
+    ] = None
+
+
 def redirect(context: Context) -> Answer:
-    query = context.query
-    state = query["state"] or ""
-    fallback = query["fallback"]
+    query: LinkQuery = context.query
+    state = query.state or ""
+    fallback = query.fallback
     if fallback is not None and not _safe(fallback):
         raise invalid(f"fallback must be an https address of a known sportsbook, got {quoted(fallback)}")
-    book = None if query["book"] is None else catalog.book(query["book"]).id
+    book = None if query.book is None else catalog.book(query.book).id
     legs = _legs(context.node.index(context.node.engine), context.path["id"], book)
     target = _closest(legs[0], state) if legs else None
     if target is None and fallback is not None:
@@ -70,7 +83,7 @@ def batch(context: Context) -> Any:
         raise invalid(f"ids must have from 1 to {MOST_IDS} ids, got {len(ids):,}")
     if long := next((id_ for id_ in ids if len(id_) > MOST_TEXT), None):
         raise invalid(f"ids must have at most {MOST_TEXT} characters each, got {len(long):,}")
-    state = filters.STATE.read("state", body.state) if body.state else ""
+    state = LinkQuery.declared["state"].read("state", body.state) if body.state else ""
     books = books_for(context, None)
     tail = f"?state={state}" if state else ""
     out: dict[str, str | None] = {}
@@ -121,15 +134,7 @@ endpoints = (
     ),
     Endpoint(
         "/deeplink/{id}", redirect, "Redirect to a sportsbook page", _TAG, None,
-        (
-            filters.STATE,
-            text("book", "Sportsbook to link to, where an opportunity has several."),
-            replace(
-                text("fallback", "Fallback for unknown ids: an https address of a known sportsbook."),
-                kind={"type": "string", "maxLength": MOST_TEXT, "pattern": allowed_pattern()},
-            ),
-        ),
-        key="none", cache="never", status=302,
+        LinkQuery, key="none", cache="never", status=302,
         doc="302 with `X-Deep-Link-Type`: outcome, event or home, as close as the book's own ids allow. No key is "
         "needed. It never redirects to a host outside the catalog of books.",
     ),

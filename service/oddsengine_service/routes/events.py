@@ -4,7 +4,7 @@ An event is listed as long as one of the caller's books has a price for it on th
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -12,10 +12,10 @@ from oddsengine.live.update import iso
 from oddsengine.query import BoardStats, values
 from oddsengine_service import filters
 from oddsengine_service.board.views import Bools
+from oddsengine_service.filters import Pages, Places
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
-from oddsengine_service.http.params import flag
+from oddsengine_service.http.params import Param
 from oddsengine_service.http.problems import unknown
-from oddsengine_service.routes.odds import ADD_SPORTSBOOK, LEAGUE, LIMIT, LIVE, OFFSET, SPORT, SPORTSBOOK, TEAM, Q
 from oddsengine_service.routes.opportunities.lists import selected, states
 from oddsengine_service.routes.reference import own
 from oddsengine_service.wire.envelopes import Data, Page
@@ -46,22 +46,19 @@ def _event(stats: BoardStats, at: int, games: Mapping[str, Standing]) -> Event:
 
 
 def _matching(context: Context, stats: BoardStats) -> Bools:
-    query = context.query
-    places = list(zip(stats.sports, stats.leagues, strict=True))
-    out = np.array(filters.in_places(query["sport"], query["league"], places), bool)
-    if query["live"] is not None:
-        out &= stats.live == query["live"]
-    if query["has_score"] is not None:
+    query: EventsQuery = context.query
+    out = np.array(filters.matches(query, stats.sports, stats.leagues, live=stats.live.tolist()), bool)
+    if query.has_score is not None:
         scored = context.node.games.states(context.caller.tier.delay)
-        out &= np.array([(game.id in scored) == query["has_score"] for game in stats.games], bool)
-    if query["team"] is not None:
+        out &= np.array([(game.id in scored) == query.has_score for game in stats.games], bool)
+    if query.team is not None:
         games = ((game.sport, game.league, game.home, game.away) for game in stats.games)
-        out &= np.array(values.with_teams(query["team"], games), bool)
-    if query["q"] is not None:
+        out &= np.array(values.with_teams(query.team, games), bool)
+    if query.q is not None:
         names = (f"{game.away} @ {game.home}" for game in stats.games)
-        out &= np.array(values.containing(query["q"], names), bool)
-    if query["date"] is not None and stats.now is not None:
-        begin, end = filters.span(query["date"], stats.now)
+        out &= np.array(values.containing(query.q, names), bool)
+    if query.date is not None and stats.now is not None:
+        begin, end = filters.span(query.date, stats.now)
         out &= (stats.begins >= begin) & (stats.begins < end)
     return out
 
@@ -71,9 +68,9 @@ def events(context: Context) -> Any:
     stats = context.node.stats.at(context.board, books)
     order = stats.order
     places = order[_matching(context, stats)[order]] if order.size else order
-    offset = context.query["offset"]
+    offset = context.query.offset
     games = states(context)
-    rows = [_event(stats, at, games) for at in places[offset : offset + context.query["limit"]].tolist()]
+    rows = [_event(stats, at, games) for at in places[offset : offset + context.query.limit].tolist()]
     return page(context, rows, len(rows), int(places.size), answer_meta(context, strange))
 
 
@@ -94,14 +91,22 @@ def markets(context: Context) -> Any:
     return data(context, stats.markets_of(at))
 
 
+class EventsQuery(Pages, Places):
+    """Parameters of `/events`."""
+
+    sportsbook: filters.Sportsbook = None
+    add_sportsbook: filters.AddSportsbook = None
+    live: filters.Live = None
+    has_score: Annotated[bool | None, Param("true: only events with a game state; false: only events without.")] = None
+    team: filters.Team = None
+    date: filters.Date = None
+    q: filters.Search = None
+
+
 endpoints = (
     Endpoint(
         "/events", events, "Events", _TAG, Page[Event],
-        (
-            SPORT, LEAGUE, SPORTSBOOK, ADD_SPORTSBOOK, LIVE,
-            flag("has_score", "true: only events with a game state; false: only events without."),
-            TEAM, filters.DATE, Q, LIMIT, OFFSET,
-        ),
+        EventsQuery,
         doc="Sorted by start. An event is listed while a book that the caller may see has prices for it.",
     ),
     Endpoint("/events/{eventId}", event, "One event", _TAG, Data[Event]),

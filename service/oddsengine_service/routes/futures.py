@@ -7,7 +7,7 @@ Enterprise only. Derived values (fair probabilities, +EV, hold, arbitrage) are g
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -18,17 +18,15 @@ from oddsengine.futures import REASONS, Evaluation, FuturesBoard, Sheet, price_i
 from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.board.futures import METHOD, NodeFutures
+from oddsengine_service.filters import Pages, Places
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
-from oddsengine_service.http.params import choice, flag, text, words_param
-from oddsengine_service.routes.odds import LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK, books_for
+from oddsengine_service.http.params import Param, Words
+from oddsengine_service.routes.odds import books_for
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.futures import Future, FutureArbitrage, FutureLeg, FutureOdds
 from oddsengine_service.wire.numbers import american, exact, format_time, rounded
 
 _TAG = "NodeFutures"
-_MARKET = words_param("market_id", "Ids of markets.", aliases=("market", "future_market_id"))
-_TYPE = choice("future_type", "Type of futures market.", TYPES)
-_COMPLETE = flag("is_complete", "true: only markets with prices for the whole field; false: only the others.")
 
 
 class _Selection(NamedTuple):
@@ -52,28 +50,28 @@ class _Selection(NamedTuple):
 
 def _selected(context: Context, *, by_selection: bool) -> _Selection:
     """Apply the filters of a request. `q` may match the name of the market, or of a selection."""
-    query, futures = context.query, context.node.futures
-    board = futures.board
+    query: _FuturesQuery = context.query
+    futures, board = context.node.futures, context.node.futures.board
     markets = list(board.markets.values())
     seen = BoardIds(
         {m.sport for m in markets}, {m.league for m in markets}, set(board.table["book"].unique().to_list()), ()
     )
-    strange = filters.unknown_ids({**query, "market": None}, lambda: seen)
-    if query["market_id"] is not None:
-        wrong = [word for word in query["market_id"] if word not in board.markets]
+    strange = filters.unknown_ids(query, lambda: seen, without="market")
+    if query.market_id is not None:
+        wrong = [word for word in query.market_id if word not in board.markets]
         strange |= {"market_id": wrong} if wrong else {}
-        markets = [market for market in markets if market.id in query["market_id"]]
-    if query["future_type"] is not None:
-        markets = [market for market in markets if market.type == query["future_type"]]
-    matches = filters.in_places(query["sport"], query["league"], [(m.sport, m.league) for m in markets])
-    markets = list(compress(markets, matches))
-    books = books_for(context, query["sportsbook"])
+        markets = [market for market in markets if market.id in query.market_id]
+    if query.future_type is not None:
+        markets = [market for market in markets if market.type == query.future_type]
+    matching = filters.matches(query, [market.sport for market in markets], [market.league for market in markets])
+    markets = list(compress(markets, matching))
+    books = books_for(context, query.sportsbook)
     selection = _Selection(futures, board, [], books, context.board.now, strange)
     order = sorted(markets, key=lambda m: (m.sport, m.league, m.name, m.id))
     selection.sheets.extend(sheet for m in order if selection.visible(sheet := board.sheets[m.id]).any())
-    if query["q"] is not None and not by_selection:
+    if query.q is not None and not by_selection:
         texts = [" ".join((sheet.market.name, *sheet.names)) for sheet in selection.sheets]
-        matching = values.containing(query["q"], texts)
+        matching = values.containing(query.q, texts)
         selection.sheets[:] = [sheet for sheet, wanted in zip(selection.sheets, matching, strict=True) if wanted]
     return selection
 
@@ -83,12 +81,12 @@ def _selected(context: Context, *, by_selection: bool) -> _Selection:
 
 def markets(context: Context) -> Any:
     selection = _selected(context, by_selection=False)
-    complete = context.query["is_complete"]
+    complete = context.query.is_complete
     sheets = [
         sheet for sheet in selection.sheets if complete is None or bool(selection.judged(sheet).complete) == complete
     ]
-    first = context.query["offset"]
-    rows = [_market(sheet, selection) for sheet in sheets[first : first + context.query["limit"]]]
+    first = context.query.offset
+    rows = [_market(sheet, selection) for sheet in sheets[first : first + context.query.limit]]
     return page(context, rows, len(rows), len(sheets), answer_meta(context, selection.strange))
 
 
@@ -142,7 +140,7 @@ def odds(context: Context) -> Any:
     selection = _selected(context, by_selection=True)
     masks = [_matching(context, sheet, selection) for sheet in selection.sheets]
     counts = [int(mask.sum()) for mask in masks]
-    first, last = context.query["offset"], context.query["offset"] + context.query["limit"]
+    first, last = context.query.offset, context.query.offset + context.query.limit
     rows: list[FutureOdds] = []
     before = 0
     for sheet, mask, count in zip(selection.sheets, masks, counts, strict=True):
@@ -155,11 +153,11 @@ def odds(context: Context) -> Any:
 
 def _matching(context: Context, sheet: Sheet, selection: _Selection) -> Bools:
     mask = selection.visible(sheet)
-    query = context.query
-    if query["selection"] is not None:
-        mask = mask & np.array(values.named(query["selection"], sheet.names), np.bool_)[:, None]
-    if query["q"] is not None and not values.containing(query["q"], [sheet.market.name])[0]:
-        mask = mask & np.array(values.containing(query["q"], sheet.names), np.bool_)[:, None]
+    query: FuturesOddsQuery = context.query
+    if query.selection is not None:
+        mask = mask & np.array(values.named(query.selection, sheet.names), np.bool_)[:, None]
+    if query.q is not None and not values.containing(query.q, [sheet.market.name])[0]:
+        mask = mask & np.array(values.containing(query.q, sheet.names), np.bool_)[:, None]
     return np.asarray(mask)
 
 
@@ -198,11 +196,33 @@ def _written(value: datetime) -> str:
     return format_time(value) or ""
 
 
-_FILTERS = (SPORT, LEAGUE, _MARKET, _TYPE, SPORTSBOOK)
+class _FuturesQuery(Pages, Places):
+    """Parameters of both lists."""
+
+    market_id: Annotated[Words, Param("Ids of markets.", aliases=("market", "future_market_id"))] = None
+    future_type: Annotated[str | None, Param("Type of futures market.", choices=TYPES)] = None
+    sportsbook: filters.Sportsbook = None
+    q: Annotated[str | None, Param("Part of a market or selection name.")] = None
+
+
+class FuturesQuery(_FuturesQuery):
+    """Parameters of `/futures`."""
+
+    is_complete: Annotated[
+        bool | None, Param("true: only markets with prices for the whole field; false: only the others.")
+    ] = None
+
+
+class FuturesOddsQuery(_FuturesQuery):
+    """Parameters of `/futures/odds`."""
+
+    selection: Annotated[Words, Param("Selections by name.")] = None
+
+
 endpoints = (
     Endpoint(
         "/futures", markets, "Markets of futures", _TAG, Page[Future],
-        (*_FILTERS, _COMPLETE, text("q", "Part of a market or selection name."), LIMIT, OFFSET),
+        FuturesQuery,
         feature="futures",
         doc="A market is complete if its contestants are known from the catalog, the operator or the market itself, no "
         "book quotes any other contestant, and each has at least one accepted price. Only complete markets have a "
@@ -210,10 +230,7 @@ endpoints = (
     ),
     Endpoint(
         "/futures/odds", odds, "Prices of futures", _TAG, Page[FutureOdds],
-        (
-            *_FILTERS, words_param("selection", "Selections by name."),
-            text("q", "Part of a market or selection name."), LIMIT, OFFSET,
-        ),
+        FuturesOddsQuery,
         feature="futures",
         doc="`set_aside` says why a price is rejected: unusable (not offered, decimal and American prices that differ, "
         "a mid price, priced twice), stale, other_field (an `Any other` for different contestants), book_sum, outlier, "

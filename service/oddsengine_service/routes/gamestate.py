@@ -1,5 +1,6 @@
 """Game states: scores, periods and clocks of games in progress or just finished, by sport and event."""
 
+from itertools import compress
 from typing import Any
 
 from oddsengine import catalog
@@ -7,8 +8,9 @@ from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.board.games import Rows
 from oddsengine_service.http.endpoints import Context, Endpoint, data
+from oddsengine_service.http.params import Query
 from oddsengine_service.http.problems import unknown
-from oddsengine_service.routes.odds import EVENT, LEAGUE, LIVE, SPORT, index_of
+from oddsengine_service.routes.odds import index_of
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.games import Standing
 
@@ -24,27 +26,20 @@ Games = dict[str, dict[str, Standing]]
 
 def _matching(context: Context, rows: Rows) -> tuple[Games, dict[str, list[str]]]:
     """Games that match a request, by sport; and the unknown ids."""
-    query = context.query
+    query: SportGamesQuery = context.query
     seen = BoardIds({row.sport for row in rows.values()}, {row.league for row in rows.values()}, (), ())
     unknown = filters.unknown_ids(query, lambda: seen)
-    if query["event"] is not None:
+    if query.event is not None:
         with index_of(context).reader() as reader:
-            missing = [event for event in query["event"] if event not in rows and not reader.has_event(event)]
+            missing = [event for event in query.event if event not in rows and not reader.has_event(event)]
         if missing:
             unknown["event"] = missing
     games: Games = {}
-    for event, row in sorted(rows.items()):
-        if _matches(query, event, row):
-            games.setdefault(row.sport, {})[event] = row
+    columns = ([row.sport for row in rows.values()], [row.league for row in rows.values()], list(rows))
+    matching = filters.matches(query, *columns, [row.is_live for row in rows.values()])
+    for event, row in sorted(compress(rows.items(), matching)):
+        games.setdefault(row.sport, {})[event] = row
     return dict(sorted(games.items())), unknown
-
-
-def _matches(query: Any, event: str, row: Standing) -> bool:
-    return (
-        (query["event"] is None or event in query["event"])
-        and (query["live"] is None or query["live"] == row.is_live)
-        and filters.in_place(query.get("sport"), query["league"], (row.sport, row.league))
-    )
 
 
 def _rows(context: Context) -> Rows:
@@ -64,13 +59,27 @@ def states_of_sport(context: Context) -> Any:
     return data(context, {sport: games.get(sport, {})}, unknown_ids)
 
 
+class SportGamesQuery(Query):
+    """Parameters of game states of one sport."""
+
+    league: filters.League = None
+    event: filters.Event = None
+    live: filters.Live = None
+
+
+class GamesQuery(SportGamesQuery):
+    """Parameters of game states."""
+
+    sport: filters.Sport = None
+
+
 endpoints = (
     Endpoint(
-        "/gamestate", states, "Game states", _TAG, Data[Games], (SPORT, LEAGUE, EVENT, LIVE),
+        "/gamestate", states, "Game states", _TAG, Data[Games], GamesQuery,
         feature=_FEATURE, cache="never", doc=_DOC,
     ),
     Endpoint(
         "/gamestate/{sport}", states_of_sport, "Game states of one sport", _TAG, Data[Games],
-        (LEAGUE, EVENT, LIVE), feature=_FEATURE, cache="never", doc=_DOC,
+        SportGamesQuery, feature=_FEATURE, cache="never", doc=_DOC,
     ),
 )  # fmt: skip

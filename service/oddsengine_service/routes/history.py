@@ -3,8 +3,7 @@
 A caller sees of the past what it may see of the present: the books of its tier, and nothing younger than its delay.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import compress
 from typing import Annotated, Any
@@ -24,11 +23,12 @@ from oddsengine.maths.odds import round_american
 from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
+from oddsengine_service.filters import Pages, Places
 from oddsengine_service.history.past import Past
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
-from oddsengine_service.http.params import choice, number, text, time_param, words_param
+from oddsengine_service.http.params import Param, Query, Words
 from oddsengine_service.http.problems import Problem, invalid, unknown
-from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, MARKET, OFFSET, SPORT, SPORTSBOOK, books_for, index_of
+from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.routes.opportunities.lists import reference
 from oddsengine_service.wire.envelopes import AnswerMeta, DataWith, Moment, Page, Share
 from oddsengine_service.wire.numbers import Number
@@ -37,9 +37,6 @@ from oddsengine_service.wire.numbers import americans as american
 MOST_POINTS = 500  # of one price
 MOST_LINES = 5_000  # per page of closing lines; one event may have more
 _TAG, _HISTORICAL = "Odds", "Historical"
-_EVENT_ID = text("event_id", "The id of an event, from /events.", required=True, aliases=("event",))
-_DATE = replace(filters.DATE, default="today")
-_ONE_EVENT = text("event", "The id of an event, from /events.", required=True, aliases=("event_id",))
 
 
 class ClosingLine(msgspec.Struct, gc=False):
@@ -189,8 +186,8 @@ def _now(context: Context) -> int | None:
 
 
 def closing(context: Context) -> Any:
-    id_ = context.query["event_id"]
-    books = books_for(context, context.query["sportsbook"])
+    id_ = context.query.event_id
+    books = books_for(context, context.query.sportsbook)
     missing: dict[str, list[str]] = {}
     shown = _shown(context, id_, books, missing)
     if shown is None:
@@ -201,7 +198,7 @@ def closing(context: Context) -> Any:
 
 def _shown(context: Context, id_: str, books: frozenset[str] | None, missing: dict[str, list[str]]) -> Closing | None:
     """The lines of an event that match a request; None if it has not closed yet."""
-    close, now, markets = _past(context).closings.closing(id_), _now(context), context.query["market"]
+    close, now, markets = _past(context).closings.closing(id_), _now(context), context.query.market
     if close is None or now is None or close.captured_at > now:
         return None
     lines = _published(close.lines, close.sport)
@@ -293,18 +290,19 @@ def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) ->
 
 
 def closings(context: Context) -> Any:
-    query, now, past = context.query, _now(context), _past(context)
-    books = books_for(context, query["sportsbook"])
+    query: ClosingsQuery = context.query
+    now, past = _now(context), _past(context)
+    books = books_for(context, query.sportsbook)
     missing: dict[str, list[str]] = {}
     listed = []
     if now is not None and context.board.now is not None:
-        first, last = filters.span(query["date"], context.board.now)
+        first, last = filters.span(query.date, context.board.now)
         listed = past.closings.closed_between(first, min(last, now + 1))
-    matching = filters.in_places(query["sport"], query["league"], [event[1:] for event in listed])
-    ids = [id_ for id_, *_ in compress(listed, matching) if query["event"] is None or id_ in query["event"]]
+    events, sports, leagues = zip(*listed, strict=True) if listed else ((), (), ())
+    ids = list(compress(events, filters.matches(query, sports, leagues, events)))
     rows: list[Closing] = []
     left = MOST_LINES
-    for id_ in ids[query["offset"] : query["offset"] + query["limit"]]:
+    for id_ in ids[query.offset : query.offset + query.limit]:
         row = _shown(context, id_, books, missing)
         if row is None:
             continue
@@ -319,9 +317,10 @@ def closings(context: Context) -> Any:
 
 
 def history(context: Context) -> Any:
-    query, id_, past = context.query, context.query["event"], _past(context)
-    books, now = books_for(context, query["sportsbook"]), _now(context)
-    since, until = _window(query, "since", "until")
+    query: HistoryQuery = context.query
+    id_, past = query.event, _past(context)
+    books, now = books_for(context, query.sportsbook), _now(context)
+    since, until = _window(query)
     missing: dict[str, list[str]] = {}
     if now is None:
         return page(context, [], 0, 0, answer_meta(context, {"event": [id_]}))
@@ -330,21 +329,21 @@ def history(context: Context) -> Any:
         missing["event"] = [id_]
     terms, term, book, ids = described(moves)
     mask = np.ones(len(terms.texts), bool)
-    if query["market"] is not None and moves.wordings:
-        mask, unknown_words = terms.by_market(query["market"])
+    if query.market is not None and moves.wordings:
+        mask, unknown_words = terms.by_market(query.market)
         if unknown_words:
             missing["market"] = unknown_words
-    if query["selection"] is not None:
-        mask = mask & terms.by_selection(query["selection"])
+    if query.selection is not None:
+        mask = mask & terms.by_selection(query.selection)
     books_named = book_ids(terms.names.books)
     wanted = np.array([books is None or name in books for name in books_named], bool)
-    if unknown_words := [w for w in query["sportsbook"] or () if not values.is_book(w) and w not in books_named]:
+    if unknown_words := [w for w in query.sportsbook or () if not values.is_book(w) and w not in books_named]:
         missing["sportsbook"] = unknown_words
     begins = np.searchsorted(np.sort(moves.row, kind="stable"), np.arange(term.size + 1))
     order = np.argsort(moves.row, kind="stable")
     chosen = np.flatnonzero(mask[term] & wanted[book] & (np.diff(begins) > 0)) if term.size else np.empty(0, np.int64)
     rows = sorted(chosen.tolist(), key=lambda at: (terms.keys[term[at]], books_named[book[at]]))
-    limit, offset = query["limit"], query["offset"]
+    limit, offset = query.limit, query.offset
     shown = rows[offset : offset + limit]
     row_ids = hexadecimal(ids[shown])
     parts = [order[begins[at] : begins[at + 1]] for at in shown]
@@ -355,9 +354,9 @@ def history(context: Context) -> Any:
     return page(context, movements, len(movements), len(rows), answer_meta(context, missing))
 
 
-def _window(query: Mapping[str, Any], first: str, last: str) -> tuple[int, int]:
+def _window(query: "ClvQuery | HistoryQuery", first: str = "since", last: str = "until") -> tuple[int, int]:
     """The period between two parameters, in microseconds."""
-    begin, end = query[first], query[last]
+    begin, end = query.since, query.until
     if begin is not None and end is not None and end < begin:
         raise invalid(f"{last} must not be before {first}, got {end.isoformat()} and {begin.isoformat()}")
     return 0 if begin is None else micros(begin), LATEST if end is None else micros(end)
@@ -382,29 +381,28 @@ def _movement(ident: str, texts: Any, book: str, moves: EventMoves, at: Longs | 
 
 
 def clv(context: Context) -> Any:
-    query, now, past = context.query, _now(context), _past(context)
-    missing = filters.unknown_ids({**query, "market": None}, lambda: BoardIds((), (), (), ()))
+    query: ClvQuery = context.query
+    now, past = _now(context), _past(context)
+    missing = filters.unknown_ids(query, lambda: BoardIds((), (), (), ()), without="market")
     there, book = reference(context, missing)
     bets = past.closings.bets(-1 if now is None else now)[: None if there else 0]
-    books = books_for(context, query["sportsbook"])
+    books = books_for(context, query.sportsbook)
     if books is not None:
         bets = bets.filter([catalog.book(name).id in books for name in bets["sportsbook"].to_list()])
-    bets = bets.filter(filters.in_places(query["sport"], query["league"], bets.select("sport", "league").rows()))
-    if query["event"] is not None:
-        bets = bets.filter(pl.col("event_id").is_in(query["event"]))
-    bets = bets.filter(pl.col("ev") >= query["min_ev"] / 100.0 - 1e-9)
+    bets = bets.filter(filters.matches(query, *(bets[name].to_list() for name in ("sport", "league", "event_id"))))
+    bets = bets.filter(pl.col("ev") >= query.min_ev / 100.0 - 1e-9)
     since, until = _window(query, "from", "to")
     if since or until != LATEST:
-        first, last = _day(query["from"]) or "", _day(query["to"]) or "9"
+        first, last = _day(query.since) or "", _day(query.until) or "9"
         bets = bets.filter((pl.col("day") >= first) & (pl.col("day") <= last))
     if book is not None:
         bets = past.closings.by_book(bets, book)
-    groups = _groups(report(bets, query["group_by"]))
+    groups = _groups(report(bets, query.group_by))
     (total,) = _groups(report(bets))
     return {
         "success": True,
         "data": groups,
-        "meta": answer_meta(context, missing, group_by=query["group_by"], count=len(groups), total=total),
+        "meta": answer_meta(context, missing, group_by=query.group_by, count=len(groups), total=total),
     }
 
 
@@ -423,9 +421,56 @@ def _groups(frame: pl.DataFrame) -> list[ClvGroup]:
     return [ClvGroup(**row) for row in shown.iter_rows(named=True)]
 
 
+class ClosingQuery(Query):
+    """Parameters of `/odds/closing`."""
+
+    event_id: Annotated[str, Param("The id of an event, from /events.", aliases=("event",))]
+    sportsbook: filters.Sportsbook = None
+    market: filters.Market = None
+
+
+class HistoryQuery(Pages):
+    """Parameters of `/odds/history`."""
+
+    event: filters.OneEvent
+    market: filters.Market = None
+    sportsbook: filters.Sportsbook = None
+    selection: Annotated[Words, Param("Selections as written, or selection types.")] = None
+    since: Annotated[datetime | None, Param("Start time; the price in effect at that time is included.")] = None
+    until: Annotated[datetime | None, Param("End time, not before `since`.")] = None
+
+
+class ClosingsQuery(Pages, Places):
+    """Parameters of `/historical/odds/closing`."""
+
+    date: Annotated[str, filters.DATE] = "today"
+    sportsbook: filters.Sportsbook = None
+    market: filters.Market = None
+    event: filters.Event = None
+
+
+class ClvQuery(Places):
+    """Parameters of `/historical/clv`."""
+
+    group_by: Annotated[str, Param("Column to group by.", choices=GROUPINGS, aliases=("by",))] = "sportsbook"
+    sportsbook: filters.Sportsbook = None
+    event: filters.Event = None
+    min_ev: Annotated[float, Param("Minimum EV in percent when first shown.")] = 0.0
+    since: Annotated[datetime | None, Param("First start date, US Eastern time.", name="from", aliases=("since",))] = (
+        None
+    )
+    until: Annotated[datetime | None, Param("Last start date, not before `from`.", name="to", aliases=("until",))] = (
+        None
+    )
+    devig_book: Annotated[
+        str | None,
+        Param("Grade by this book's own prices at the close, margin removed, instead of the node's reference."),
+    ] = None
+
+
 endpoints = (
     Endpoint(
-        "/odds/closing", closing, "Closing lines of one event", _TAG, ClosingAnswer, (_EVENT_ID, SPORTSBOOK, MARKET),
+        "/odds/closing", closing, "Closing lines of one event", _TAG, ClosingAnswer, ClosingQuery,
         cache="never", errors=(404,),
         doc="The last price of every book before the event began: at its start, or when it first went live. Prices "
         "removed more than five minutes before are not included. `fair_probability` is that of the sharp reference at "
@@ -434,39 +479,20 @@ endpoints = (
     ),
     Endpoint(
         "/odds/history", history, "Price history of one event", _TAG, Page[Movement],
-        (
-            _ONE_EVENT, MARKET, SPORTSBOOK, words_param("selection", "Selections as written, or selection types."),
-            time_param("since", "Start time; the price in effect at that time is included."),
-            time_param("until", "End time, not before `since`."), LIMIT, OFFSET,
-        ),
-        cache="never",
+        HistoryQuery, cache="never",
         doc=f"One entry for each book, selection and line, in the order of the board; each has its opening price and "
         f"the newest {MOST_POINTS} points of the requested period. Times are when the board changed.",
     ),
     Endpoint(
         "/historical/odds/closing", closings, "Closing lines of a day", _HISTORICAL, Page[Closing],
-        (
-            _DATE, SPORT, LEAGUE, SPORTSBOOK, MARKET, EVENT,
-            LIMIT, OFFSET,
-        ),
-        cache="never",
+        ClosingsQuery, cache="never",
         doc="The closing lines of the events that started on a day, US Eastern time, sorted by start; each as in "
         f"`/odds/closing`. A page has at most {MOST_LINES:,} lines, so it may have fewer events than `limit`. They are "
         "available for 30 days.",
     ),
     Endpoint(
         "/historical/clv", clv, "Closing line value of +EV opportunities", _HISTORICAL, ClvPage,
-        (
-            choice("group_by", "Column to group by.", GROUPINGS, default="sportsbook", aliases=("by",)),
-            SPORT, LEAGUE, SPORTSBOOK, EVENT, number("min_ev", "Minimum EV in percent when first shown.", default=0.0),
-            time_param("from", "First start date, US Eastern time.", aliases=("since",)),
-            time_param("to", "Last start date, not before `from`.", aliases=("until",)),
-            text(
-                "devig_book",
-                "Grade by this book's own prices at the close, margin removed, instead of the node's reference.",
-            ),
-        ),
-        feature="ev", cache="never",
+        ClvQuery, feature="ev", cache="never",
         doc="CLV is the price, after commission, times the fair probability at the close, minus 1, in percent. "
         "Standard errors are clustered by event. Bets whose close has no reference are counted but not graded. "
         "`avg_others_clv` is by the close of all books except the bet's own and those that share its feed, because a "

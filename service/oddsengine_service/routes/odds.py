@@ -5,35 +5,25 @@ through it without gaps while prices move. If a list is sorted by a value that c
 be returned twice or not at all; all other rows are returned once.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import NO_TIME, SECOND, Ints
 from oddsengine.live.engine import REMEMBERED_S
-from oddsengine.query import CURSOR_PATTERN, MOST_CURSOR, SORTS, BoardReader, Cursor, Index, OddsRows, RowFilter
+from oddsengine.query import SORTS, BoardReader, Cursor, Index, OddsRows, RowFilter
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
 from oddsengine_service.accounts.tiers import book_above, books_of
-from oddsengine_service.http.endpoints import MOST_LIMIT, MOST_OFFSET, Context, Endpoint, answer_meta, page
-from oddsengine_service.http.params import (
-    MOST_TEXT,
-    Param,
-    choice,
-    choices,
-    flag,
-    number,
-    text,
-    time_param,
-    whole,
-    words_param,
-)
-from oddsengine_service.http.problems import invalid, quoted, unknown
+from oddsengine_service.filters import Pages, Prices
+from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
+from oddsengine_service.http.params import MOST_TEXT, Param, Query, Words
+from oddsengine_service.http.problems import invalid, unknown
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.odds import (
     BEST,
@@ -54,43 +44,6 @@ from oddsengine_service.wire.odds import (
 from oddsengine_service.wire.references import with_references
 
 _EVENT = ("event_id", "event_name", "sport", "league", "start_time")
-
-
-# ---- parameters ----
-
-
-def _cursor(_: str, value: str) -> Cursor:
-    try:
-        return Cursor.read(value.strip())
-    except ValueError:
-        raise invalid(f"invalid cursor {quoted(value)}: pass next_cursor unchanged") from None
-
-
-SPORT = words_param("sport", "Sports, by id or alias.")
-LEAGUE = words_param("league", "Leagues, by id or alias.")
-SPORTSBOOK = words_param("sportsbook", "Sportsbooks; default: all books of the tier.")
-ADD_SPORTSBOOK = words_param("add_sportsbook", "Sportsbooks in addition to `sportsbook`, or to the books of the tier.")
-MARKET = words_param("market", "Market types, or the categories main, spread, total and props.")
-EVENT = words_param("event", "Event ids.", aliases=("event_id",))
-LIVE = flag("live", "true: live prices only; false: pre-match prices only.")
-TEAM = words_param("team", "Teams, by id, name or alias.")
-Q = text("q", "Part of a team, player or selection name, ignoring case and accents.")
-MIN_ODDS = number("min_odds", "Minimum American odds.")
-MAX_ODDS = number("max_odds", "Maximum American odds.")
-LIMIT = whole("limit", "Maximum number of entries on a page.", 1, MOST_LIMIT, default=50)
-OFFSET = whole("offset", "Number of entries to skip; beyond the maximum use `cursor`.", 0, MOST_OFFSET, default=0)
-FILTERS = (SPORT, LEAGUE, SPORTSBOOK, MARKET, EVENT, LIVE)
-PAGES = (LIMIT, OFFSET)
-SEEN = flag(
-    "seen",
-    "true: also report prices that were seen again unchanged, and on streams suspended ones; for nodes that relay "
-    "prices.",
-)
-CURSOR = Param(
-    "cursor", _cursor,
-    {"type": "string", "pattern": f"^{CURSOR_PATTERN}$", "maxLength": MOST_CURSOR},
-    "`next_cursor` of the previous page, unchanged. It keeps that list's order: `sort` and `offset` are ignored.",
-)  # fmt: skip
 
 
 # ---- filters ----
@@ -125,7 +78,7 @@ def books_for(
 
 
 def filter_of(context: Context, now: int, **more: Any) -> RowFilter:
-    q = context.query
+    q = vars(context.query)  # what was given; the defaults of filters are None
     part = q.get("q")
     player = q.get("player_name")
     fields: dict[str, Any] = {
@@ -149,7 +102,7 @@ def _meta(
     context: Context, reader: BoardReader, strange: dict[str, list[str]], more_books: Iterable[str] = (), **more: Any
 ) -> dict[str, Any]:
     """The `meta` of a response, with its unknown books."""
-    q = context.query
+    q = vars(context.query)
     if books := reader.missing_books([*(q.get("sportsbook") or ()), *(q.get("add_sportsbook") or ()), *more_books]):
         strange["sportsbook"] = books
     return answer_meta(context, strange, **more)
@@ -167,23 +120,23 @@ class _PageRequest(NamedTuple):
     def parse(cls, context: Context, sort: str = "") -> "_PageRequest":
         q = context.query
         cursor: Cursor | None = q.get("cursor")
-        return cls(sort if cursor is None else cursor.sort, q["limit"], q["offset"], cursor)
+        return cls(sort if cursor is None else cursor.sort, q.limit, q.offset, cursor)
 
 
 # ---- responses ----
 
 
 def listing(context: Context) -> dict[str, Any]:
-    q = context.query
-    grouped = q["group_by"] is not None
-    names, cut = q["fields"] or None, _PageRequest.parse(context, q["sort"] or "")
+    q: OddsQuery = context.query
+    grouped = q.group_by is not None
+    names, cut = q.fields or None, _PageRequest.parse(context, q.sort or "")
     if grouped:
         return _grouped(context, cut, names)
     return _listed(context, cut, [name for name in names or () if name in ODDS] or None)
 
 
 def _rows(
-    reader: BoardReader, slots: Ints, names: Sequence[str] | None, query: Mapping[str, Any], *, best: bool = False
+    reader: BoardReader, slots: Ints, names: Sequence[str] | None, query: Query, *, best: bool = False
 ) -> Callable[[], Sequence[Any]]:
     """A function that encodes the rows of a response, to be called after the lock of the board is released."""
     state, refs = query.get("state"), bool(query.get("include"))
@@ -219,8 +172,8 @@ def _grouped(context: Context, cut: _PageRequest, names: Sequence[str] | None) -
         on = before + len(parts) < total
         cursor = reader.cursor(firsts[-1], cut.sort, event=True) if on and parts else None
         meta = _meta(context, reader, missing)
-    refs = bool(context.query["include"])
-    events = [_event(part_prices, names, context.query["state"] or "", refs=refs) for part_prices in prices]
+    refs = bool(context.query.include)
+    events = [_event(part_prices, names, context.query.state or "", refs=refs) for part_prices in prices]
     return page(context, events, len(events), total, meta, cursor, before=before)
 
 
@@ -245,14 +198,14 @@ _SLICED = ("term", "book", "id", "odds", "american", "seen", "changed", "start",
 
 
 def best(context: Context) -> dict[str, Any]:
-    query = context.query
-    return _listed(context, _PageRequest.parse(context, query["sort"] or ""), query["fields"] or None, best=True)
+    query: BestQuery = context.query
+    return _listed(context, _PageRequest.parse(context, query.sort or ""), query.fields or None, best=True)
 
 
 def comparison(context: Context) -> dict[str, Any]:
     missing: dict[str, list[str]] = {}
     with reading(context) as reader:
-        rows = reader.matching_rows(filter_of(context, reader.now, event=(context.query["event"],)), missing)
+        rows = reader.matching_rows(filter_of(context, reader.now, event=(context.query.event,)), missing)
         prices = reader.take(slots := reader.first_rows(rows))
         more: dict[str, Any] = {"truncated": True} if slots.size < rows.size else {}
         meta = _meta(context, reader, missing, **more)
@@ -272,8 +225,10 @@ def batch(context: Context) -> dict[str, Any]:
         )
     if long := next((id_ for id_ in ids if len(id_) > MOST_TEXT), None):
         raise invalid(f"ids in event_ids must have at most {MOST_TEXT} characters, got {len(long):,}")
-    requested = None if not body.sportsbook else SPORTSBOOK.read("sportsbook", body.sportsbook)
-    markets = None if not body.market else MARKET.read("market", body.market)
+    requested, markets = (
+        value and Prices.declared[name].read(name, value)
+        for name, value in (("sportsbook", body.sportsbook), ("market", body.market))
+    )
     missing: dict[str, list[str]] = {}
     with reading(context) as reader:
         f = RowFilter(books=books_for(context, requested or None), event=ids, market=markets or None)
@@ -295,10 +250,10 @@ def batch(context: Context) -> dict[str, Any]:
 
 
 def delta(context: Context) -> dict[str, Any]:
-    seen = bool(context.query["seen"])
+    seen = bool(context.query.seen)
     cut = _PageRequest.parse(context, "renewed" if seen else "moved")
     missing: dict[str, list[str]] = {}
-    since = micros(context.query["since"])
+    since = micros(context.query.since)
     with reading(context) as reader:
         now = reader.now
         oldest = now - REMEMBERED_S * SECOND if now != NO_TIME else NO_TIME
@@ -326,10 +281,10 @@ _ANY = dict.fromkeys(("min_odds", "max_odds", "offset"))  # any value of these c
 
 def _job_kind(context: Context) -> Hashable:
     """Lists in the order of the board that differ in price limits and offset only; None while the board is busy."""
-    query = context.query
-    if any(query.get(name) for name in _COSTLY) or index_of(context).busy:
+    query: OddsQuery | BestQuery = context.query
+    if any(map(vars(query).get, _COSTLY)) or index_of(context).busy:
         return None
-    return tuple({**query, **_ANY}.values())
+    return query.values(_ANY)
 
 
 def of_event(context: Context) -> dict[str, Any]:
@@ -342,38 +297,81 @@ def of_event(context: Context) -> dict[str, Any]:
 
 # ---- declarations ----
 
-_SORT = choice("sort", "Sort order; prefix with - to reverse.", SORTS, signed=True)
+_Sort = Annotated[str | None, Param("Sort order; prefix with - to reverse.", choices=SORTS, signed=True)]
 _GROUP_BY = (
     "event: one entry per event, with its prices. A page has at most 5,000 prices, so it may have fewer events than "
     "`limit`."
 )
-_FIELDS = choices(
-    "fields",
-    "Fields of the rows; event_name, start_time and odds are of the events of `group_by`.",
-    tuple(dict.fromkeys((*ODDS, *_EVENT, "odds"))),
-)
-_BEST_FIELDS = choices("fields", "Fields of the rows.", BEST)
-_MORE = (
-    TEAM, filters.DATE, Q, MIN_ODDS, MAX_ODDS,
-    flag("is_main_line", "true: main lines only; false: other lines only."),
-    flag("is_player_prop", "true: player props only; false: everything else."),
-    text("player_name", "Part of a player's name, ignoring case and accents."),
-    words_param("stat_category", "Statistics of player props: points, rebounds ..."),
-    words_param("selection", "Selections as written, or selection types: home, over ..."),
-)  # fmt: skip
+_FIELDS = "Fields of the rows; event_name, start_time and odds are of the events of `group_by`."
+
+
+class OddsQuery(Pages, Prices):
+    """Parameters of `/odds`."""
+
+    add_sportsbook: filters.AddSportsbook = None
+    team: filters.Team = None
+    date: filters.Date = None
+    q: filters.Search = None
+    min_odds: filters.MinOdds = None
+    max_odds: filters.MaxOdds = None
+    is_main_line: filters.IsMainLine = None
+    is_player_prop: filters.IsPlayerProp = None
+    player_name: Annotated[str | None, Param("Part of a player's name, ignoring case and accents.")] = None
+    stat_category: Annotated[Words, Param("Statistics of player props: points, rebounds ...")] = None
+    selection: Annotated[Words, Param("Selections as written, or selection types: home, over ...")] = None
+    state: filters.State = None
+    sort: _Sort = None
+    fields: Annotated[Words, Param(_FIELDS, choices=tuple(dict.fromkeys((*ODDS, *_EVENT, "odds"))))] = None
+    group_by: Annotated[str | None, Param(_GROUP_BY, choices=("event",))] = None
+    include: filters.Refs = None
+    cursor: filters.NextCursor = None
+
+
+class BestQuery(Pages, Prices):
+    """Parameters of `/odds/best`."""
+
+    add_sportsbook: filters.AddSportsbook = None
+    team: filters.Team = None
+    min_odds: filters.MinOdds = None
+    max_odds: filters.MaxOdds = None
+    state: filters.State = None
+    sort: _Sort = None
+    fields: Annotated[Words, Param("Fields of the rows.", choices=BEST)] = None
+    include: filters.Refs = None
+
+
+class ComparisonQuery(Query):
+    """Parameters of `/odds/comparison`."""
+
+    event: filters.OneEvent
+    market: filters.Market = None
+    sportsbook: filters.Sportsbook = None
+
+
+class DeltaQuery(Pages, Prices):
+    """Parameters of `/odds/delta`."""
+
+    since: Annotated[datetime, Param("A time of the board, such as the `server_time` of the previous delta.")]
+    cursor: filters.NextCursor = None
+    seen: filters.Seen = None
+
+
+class EventOddsQuery(Pages):
+    """Parameters of `/events/{eventId}/odds`."""
+
+    sportsbook: filters.Sportsbook = None
+    market: filters.Market = None
+    cursor: filters.NextCursor = None
+
 
 endpoints = (
     Endpoint(
         "/odds", listing, "Prices", "Odds", OddsPage,
-        (
-            *FILTERS, ADD_SPORTSBOOK, *_MORE, filters.STATE, _SORT, _FIELDS,
-            choice("group_by", _GROUP_BY, ("event",)), filters.REFS, *PAGES, CURSOR,
-        ),
-        doc=__doc__.partition("\n\n")[2], job_kind=_job_kind,
+        OddsQuery, doc=__doc__.partition("\n\n")[2], job_kind=_job_kind,
     ),
     Endpoint(
         "/odds/best", best, "Best price of each selection", "Odds", BestPage,
-        (*FILTERS, ADD_SPORTSBOOK, TEAM, MIN_ODDS, MAX_ODDS, filters.STATE, _SORT, _BEST_FIELDS, filters.REFS, *PAGES),
+        BestQuery,
         doc="The best accepted price of each selection: suspended prices and those with a `rejection` (stale, too good "
         "to be true ...) are ignored, and selections without any other price are omitted. Prices are compared after "
         "the commission or fee of their book (`odds_decimal_net`); the other fields are as quoted. Ties go to the "
@@ -382,7 +380,7 @@ endpoints = (
     ),
     Endpoint(
         "/odds/comparison", comparison, "Prices of one event by market type", "Odds", OddsLists,
-        (text("event", "The id of an event, from /events.", required=True, aliases=("event_id",)), MARKET, SPORTSBOOK),
+        ComparisonQuery,
         doc="At most 5,000 prices; `truncated` in `meta` is true if there are more: filter by `market` or "
         "`sportsbook`, or page through `/events/{eventId}/odds`.",
     ),
@@ -393,15 +391,12 @@ endpoints = (
     ),
     Endpoint(
         "/odds/delta", delta, "Prices that changed since a time", "Odds", Delta,
-        (
-            time_param("since", "A time of the board, such as the `server_time` of the previous delta.", required=True),
-            *FILTERS, *PAGES, CURSOR, SEEN,
-        ),
+        DeltaQuery,
         doc="Prices that changed or whose `rejection` changed after `since`, and prices removed since then. Removals "
         "are available for 600 s; an earlier `since` is replaced by that limit (`since_clamped`).",
     ),
     Endpoint(
         "/events/{eventId}/odds", of_event, "Prices of one event", "Events", Page[Odds],
-        (SPORTSBOOK, MARKET, *PAGES, CURSOR),
+        EventOddsQuery,
     ),
 )  # fmt: skip

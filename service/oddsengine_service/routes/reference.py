@@ -5,7 +5,8 @@ sees which books a higher tier would add. They come from the statistics of the b
 update.
 """
 
-from typing import Any
+from itertools import compress
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -17,16 +18,14 @@ from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
 from oddsengine_service.accounts.tiers import TIERS, books_of
 from oddsengine_service.http.endpoints import Context, Endpoint, data
-from oddsengine_service.http.params import choice, flag
+from oddsengine_service.http.params import Param, Query
 from oddsengine_service.http.problems import unknown
-from oddsengine_service.routes.odds import LEAGUE, SPORT, Q
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.reference import League, Market, Sport, Sportsbook, Team
 
 _TAG = "Reference Data"
 _ORDER = ("", "active", "degraded", "down")
 DEGRADED_S = 60.0  # seconds without any news of a book; sources poll more often
-_EMPTY = flag("include_empty", "Include entries without events.", default=False)
 
 
 def own(context: Context) -> BoardStats:
@@ -68,7 +67,7 @@ def _grouped(keys: list[Any]) -> dict[Any, list[int]]:
 def sports(context: Context) -> Any:
     stats = own(context)
     groups = _grouped(stats.sports)
-    if context.query["include_empty"]:
+    if context.query.include_empty:
         groups = {**{ident: [] for ident in catalog.sports()}, **groups}
     return data(context, [_sport(ident, groups[ident], stats) for ident in sorted(groups)])
 
@@ -109,13 +108,11 @@ def _leagues(stats: BoardStats) -> dict[tuple[str, str], list[int]]:
 def leagues(context: Context) -> Any:
     stats, strange = own(context), unknown_ids(context)
     groups = _leagues(stats)
-    if context.query["include_empty"]:
+    if context.query.include_empty:
         groups = {**{(each.sport, each.id): [] for each in catalog.leagues().values()}, **groups}
-    wanted = context.query["sport"]
-    if wanted is not None:
-        ids = {values.sport_id(word) for word in wanted}
-        groups = {key: at for key, at in groups.items() if key[0] in ids}
-    rows = [_league(ident, within, groups[within, ident], stats) for within, ident in sorted(groups)]
+    keys = sorted(groups)
+    matching = filters.matches(context.query, [within for within, _ in keys], [ident for _, ident in keys])
+    rows = [_league(ident, within, groups[within, ident], stats) for within, ident in compress(keys, matching)]
     return data(context, rows, strange)
 
 
@@ -179,21 +176,21 @@ def _source_statuses(context: Context) -> dict[str, str]:
 
 
 def books(context: Context) -> Any:
-    query = context.query
+    query: SportsbooksQuery = context.query
     stats = context.node.stats.at(context.board, None)
     by_book, reported = _books(stats), _source_statuses(context)
-    if query["catalog"] or query["include_inactive"]:
+    if query.catalog or query.include_inactive:
         by_book = {**{ident: (0, int(NO_TIME)) for ident in catalog.books()}, **by_book}
     rows = []
     for ident, (count, seen) in by_book.items():
         row = _book(ident, count, seen, stats, reported)
-        if row.unlisted and not query["include_unlisted"]:
+        if row.unlisted and not query.include_unlisted:
             continue
-        if row.status == "inactive" and not (query["include_inactive"] or query["catalog"]):
+        if row.status == "inactive" and not (query.include_inactive or query.catalog):
             continue
-        if query["sharp"] is not None and row.is_sharp != query["sharp"]:
+        if query.sharp is not None and row.is_sharp != query.sharp:
             continue
-        if query["region"] is None or query["region"] in row.regions:
+        if query.region is None or query.region in row.regions:
             rows.append(row)
     order = {ident: at for at, ident in enumerate(catalog.books())}
     rows.sort(key=lambda row: (order.get(row.id, len(order)), row.id))
@@ -237,21 +234,18 @@ def markets(context: Context) -> Any:
 
 
 def teams(context: Context) -> Any:
-    query, stats, strange = context.query, own(context), unknown_ids(context)
+    query: TeamsQuery = context.query
+    stats, strange = own(context), unknown_ids(context)
     entries = {(each.sport, each.id): each for each in catalog.teams()}
     rows = []
     for (within, ident), at in stats.teams.items():
-        if query["sport"] is not None and not values.in_sports(query["sport"], [within])[0]:
-            continue
         ids = sorted({stats.leagues[place] for place in at} - {""})
-        if query["league"] is not None and not any(
-            values.in_leagues(query["league"], [(within, each) for each in ids])
-        ):
+        if not any(filters.matches(query, [within] * max(len(ids), 1), ids or [""])):
             continue
         entry = entries.get((within, ident))
         name = entry.name if entry is not None else _spelled(stats, ident, at)
         aliases = list(entry.aliases) if entry is not None else []
-        if query["q"] is not None and not any(values.containing(query["q"], [name, *aliases])):
+        if query.q is not None and not any(values.containing(query.q, [name, *aliases])):
             continue
         rows.append(
             Team(
@@ -275,23 +269,45 @@ def _spelled(stats: BoardStats, ident: str, at: list[int]) -> str:
 
 # ---- the endpoints ----
 
+
+class SportsQuery(Query):
+    """Parameters of `/sports`."""
+
+    include_empty: Annotated[bool, Param("Include entries without events.")] = False
+
+
+class LeaguesQuery(SportsQuery):
+    """Parameters of `/leagues`."""
+
+    sport: filters.Sport = None
+
+
+class TeamsQuery(filters.Places):
+    """Parameters of `/teams`."""
+
+    q: filters.Search = None
+
+
+class SportsbooksQuery(Query):
+    """Parameters of `/sportsbooks`."""
+
+    region: Annotated[str | None, Param("Region of the sportsbook.", choices=catalog.REGIONS)] = None
+    sharp: Annotated[bool | None, Param("true: sharp books only; false: other books only.")] = None
+    catalog: Annotated[bool, Param("Include every book of the catalog.")] = False
+    include_unlisted: Annotated[bool, Param("Include books that are not in the catalog.")] = False
+    include_inactive: Annotated[bool, Param("Include books without events.")] = False
+
+
 endpoints = (
-    Endpoint("/sports", sports, "Sports", _TAG, Data[list[Sport]], (_EMPTY,), key="optional", query_key=True),
+    Endpoint("/sports", sports, "Sports", _TAG, Data[list[Sport]], SportsQuery, key="optional", query_key=True),
     Endpoint("/sports/{sportId}", sport, "One sport", _TAG, Data[Sport], query_key=True),
     Endpoint(
-        "/leagues", leagues, "Leagues", _TAG, Data[list[League]], (SPORT, _EMPTY), key="optional", query_key=True
+        "/leagues", leagues, "Leagues", _TAG, Data[list[League]], LeaguesQuery, key="optional", query_key=True
     ),
     Endpoint("/leagues/{leagueId}", league, "One league", _TAG, Data[League], query_key=True),
     Endpoint(
         "/sportsbooks", books, "Sportsbooks", _TAG, Data[list[Sportsbook]],
-        (
-            choice("region", "Region of the sportsbook.", catalog.REGIONS),
-            flag("sharp", "true: sharp books only; false: other books only."),
-            flag("catalog", "Include every book of the catalog.", default=False),
-            flag("include_unlisted", "Include books that are not in the catalog.", default=False),
-            flag("include_inactive", "Include books without events.", default=False),
-        ),
-        query_key=True,
+        SportsbooksQuery, query_key=True,
         doc=f"Statuses: active; degraded (no update for {DEGRADED_S:g} s); down (no update for so long that its prices "
         "are rejected as stale); inactive (no events). "
         f"`requires_tier` is the lowest of {', '.join(TIERS)} that may see its prices.",
@@ -299,7 +315,7 @@ endpoints = (
     Endpoint("/sportsbooks/{bookId}", book, "One sportsbook", _TAG, Data[Sportsbook], query_key=True),
     Endpoint("/markets", markets, "Market types", _TAG, Data[list[Market]], query_key=True),
     Endpoint(
-        "/teams", teams, "Teams with events", _TAG, Data[list[Team]], (SPORT, LEAGUE, Q),
+        "/teams", teams, "Teams with events", _TAG, Data[list[Team]], TeamsQuery,
         query_key=True,
     ),
 )  # fmt: skip

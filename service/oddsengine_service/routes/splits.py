@@ -6,7 +6,7 @@ source posts them with the token of the settings; the demo makes its own (`servi
 
 from datetime import datetime, timedelta
 from itertools import compress
-from typing import Any
+from typing import Annotated, Any
 
 from oddsengine import catalog
 from oddsengine.columns import SECOND
@@ -14,17 +14,16 @@ from oddsengine.query import BoardIds
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
 from oddsengine_service.board.splits import KEPT_S
+from oddsengine_service.filters import Pages, Places
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
-from oddsengine_service.http.params import text, time_param, whole, words_param
+from oddsengine_service.http.params import Param, Query, Words
 from oddsengine_service.http.problems import invalid
-from oddsengine_service.routes.odds import EVENT, LEAGUE, LIMIT, OFFSET, SPORT, SPORTSBOOK
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import format_time
 from oddsengine_service.wire.splits import SplitsHistory, SplitsPage, SplitsPosted, SplitsStored
 
 _TAG = "Betting Splits"
 _MARKETS = ("spread", "total", "moneyline")
-_HISTORY = whole("limit", "Maximum number of snapshots; the newest are returned.", 1, 200, default=100)
 
 
 def _late(context: Context) -> datetime:
@@ -33,23 +32,21 @@ def _late(context: Context) -> datetime:
 
 
 def splits(context: Context) -> Any:
-    query = context.query
+    query: SplitsQuery = context.query
     rows = context.node.splits.latest(_late(context))
     seen = BoardIds([r.sport for r in rows], [r.league for r in rows], [r.sportsbook for r in rows], ())
-    unknown = filters.unknown_ids({**query, "market": None}, lambda: seen)
-    if query["market"] is not None:
-        unknown_markets = [word for word in query["market"] if word not in _MARKETS]
+    unknown = filters.unknown_ids(query, lambda: seen, without="market")
+    if query.market is not None:
+        unknown_markets = [word for word in query.market if word not in _MARKETS]
         if unknown_markets:
             unknown["market"] = unknown_markets
-        rows = [row for row in rows if any(getattr(row, name) for name in query["market"] if name in _MARKETS)]
-    matches = filters.in_places(query["sport"], query["league"], [(row.sport, row.league) for row in rows])
-    rows = list(compress(rows, matches))
-    if query["sportsbook"] is not None:
-        books = {catalog.book(word).id for word in query["sportsbook"]}
+        rows = [row for row in rows if any(getattr(row, name) for name in query.market if name in _MARKETS)]
+    columns = zip(*((row.sport, row.league, row.event_id) for row in rows), strict=True)
+    rows = list(compress(rows, filters.matches(query, *columns))) if rows else []
+    if query.sportsbook is not None:
+        books = {catalog.book(word).id for word in query.sportsbook}
         rows = [row for row in rows if row.sportsbook in books]
-    if query["event"] is not None:
-        rows = [row for row in rows if row.event_id in query["event"]]
-    shown = rows[query["offset"] : query["offset"] + query["limit"]]
+    shown = rows[query.offset : query.offset + query.limit]
     whole = page(context, shown, len(shown), len(rows), answer_meta(context, unknown))
     updated_at = max((row.fetched_at for row in rows), default=None)
     return {"data": whole["data"], "pagination": whole["pagination"], "updated_at": updated_at, "meta": whole["meta"]}
@@ -57,19 +54,19 @@ def splits(context: Context) -> Any:
 
 def history(context: Context) -> Any:
     """Snapshots of one event, oldest first."""
-    query = context.query
-    books = None if query["sportsbook"] is None else {catalog.book(word).id for word in query["sportsbook"]}
-    begin, end, now = query["start_time"], query["end_time"], _late(context)
+    query: SplitsHistoryQuery = context.query
+    books = None if query.sportsbook is None else {catalog.book(word).id for word in query.sportsbook}
+    begin, end, now = query.start_time, query.end_time, _late(context)
     if begin is not None and end is not None and end < begin:
         raise invalid(f"end_time must not be before start_time, got {format_time(end)} and {format_time(begin)}")
     oldest = micros(now) - KEPT_S * SECOND
     entries = context.node.splits.history(
-        query["event_id"], books, oldest if begin is None else max(oldest, micros(begin)), min(now, end) if end else now
+        query.event_id, books, oldest if begin is None else max(oldest, micros(begin)), min(now, end) if end else now
     )  # fmt: skip
     total = len(entries)
-    entries = entries[-query["limit"] :]
+    entries = entries[-query.limit :]
     meta = {
-        "event_id": query["event_id"],
+        "event_id": query.event_id,
         "total": total,
         "books": sorted({entry.book for entry in entries}),
         "oldest": entries[0].ts if entries else None,
@@ -89,25 +86,35 @@ def post(context: Context) -> Any:
     return {"success": True, "data": SplitsStored(accepted, len(body.splits) - accepted)}
 
 
+class SplitsQuery(Pages, Places):
+    """Parameters of `/splits`."""
+
+    sportsbook: filters.Sportsbook = None
+    event: filters.Event = None
+    market: Annotated[Words, Param("spread, total or moneyline: only events with splits for one of them.")] = None
+
+
+class SplitsHistoryQuery(Query):
+    """Parameters of `/splits/history`."""
+
+    event_id: Annotated[str, Param("The id of an event, from /events.", missing="invalid_request")]
+    sportsbook: filters.Sportsbook = None
+    start_time: Annotated[datetime | None, Param("Start of the period: RFC 3339 or Unix seconds.", unix=True)] = None
+    end_time: Annotated[
+        datetime | None, Param("End of the period, not before `start_time`: RFC 3339 or Unix seconds.", unix=True)
+    ] = None
+    limit: Annotated[int, Param("Maximum number of snapshots; the newest are returned.", low=1, high=200)] = 100
+
+
 endpoints = (
     Endpoint(
         "/splits", splits, "Betting splits", _TAG, SplitsPage,
-        (
-            SPORT, LEAGUE, SPORTSBOOK, EVENT,
-            words_param("market", "spread, total or moneyline: only events with splits for one of them."),
-            LIMIT, OFFSET,
-        ),
+        SplitsQuery,
         feature="splits", cache="never",
     ),
     Endpoint(
         "/splits/history", history, "History of betting splits", _TAG, SplitsHistory,
-        (
-            text("event_id", "The id of an event, from /events.", required=True, missing="invalid_request"),
-            SPORTSBOOK,
-            time_param("start_time", "Start of the period: RFC 3339 or Unix seconds.", unix=True),
-            time_param("end_time", "End of the period, not before `start_time`: RFC 3339 or Unix seconds.", unix=True),
-            _HISTORY,
-        ),
+        SplitsHistoryQuery,
         feature="splits", cache="never",
         doc=f"Snapshots are five minutes apart and available for {KEPT_S // 3600} hours. The response has the newest "
         "`limit` matches, oldest first; `meta.total` counts all matches.",

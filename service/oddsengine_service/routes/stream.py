@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from oddsengine.query import RowFilter
 from oddsengine_service import filters
@@ -20,11 +20,12 @@ from oddsengine_service.accounts.keys import KeysError, KeyStore
 from oddsengine_service.accounts.tiers import Caller, books_of, feature_above
 from oddsengine_service.api import Api
 from oddsengine_service.board.kinds import KINDS
+from oddsengine_service.filters import Places
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, no_answer
-from oddsengine_service.http.params import choices, flag, number, text
+from oddsengine_service.http.params import Param, Query
 from oddsengine_service.http.problems import Problem, invalid
 from oddsengine_service.http.request import Request
-from oddsengine_service.routes.odds import EVENT, LEAGUE, LIVE, MARKET, SEEN, SPORT, SPORTSBOOK, books_for, index_of
+from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.stream.events import SSE, Resumable, Wire
 from oddsengine_service.stream.hub import Subscription
 from oddsengine_service.stream.moves import RowForm
@@ -40,37 +41,68 @@ _HEADERS = [
 ]
 _AGAIN_S = 5
 _ECHOED = ("sportsbook", "sport", "league", "event", "market")
+MinEv = Annotated[float, Param("Minimum EV in percent of +EV opportunities.")]
+MinProfit = Annotated[float, Param("Minimum profit in percent of arbitrages.")]
 
 
-_CHANNEL = choices(
-    "channel", f"Channels: any of {', '.join(CHANNELS)}.", CHANNELS, default=("opportunities",),
-    aliases=("channels", "type"),
-)  # fmt: skip
-RESUME = flag("resume", "True to receive the events since the last one received, if that is at most two minutes ago.")
-MIN_EV = number("min_ev", "Minimum EV in percent of +EV opportunities.", default=2.0)
-MIN_PROFIT = number("min_profit", "Minimum profit in percent of arbitrages.", default=0.5)
-_PARAMS = (
-    SPORT, SPORTSBOOK, LEAGUE, EVENT, MARKET, LIVE,
-    MIN_EV, MIN_PROFIT,
-    filters.STATE, filters.INCLUDE,
-    SEEN,
-    RESUME,
-    text("last_event_id", "Id of the last event received, where the Last-Event-ID header cannot be set."),
-)  # fmt: skip
+class _StreamQuery(Places):
+    """Parameters of every stream."""
+
+    sportsbook: filters.Sportsbook = None
+    market: filters.Market = None
+    min_ev: MinEv = 2.0
+    min_profit: MinProfit = 0.5
+    state: filters.State = None
+    include: filters.Include = None
+    seen: filters.Seen = None
+    resume: Annotated[
+        bool | None,
+        Param("True to receive the events since the last one received, if that is at most two minutes ago."),
+    ] = None
+    last_event_id: Annotated[
+        str | None, Param("Id of the last event received, where the Last-Event-ID header cannot be set.")
+    ] = None
+
+
+class EventStreamQuery(_StreamQuery):
+    """Parameters of the stream of one event."""
+
+    live: filters.Live = None
+
+
+class GamesStreamQuery(_StreamQuery):
+    """Parameters of the stream of game states."""
+
+    event: filters.Event = None
+
+
+class ChannelStreamQuery(GamesStreamQuery):
+    """Parameters of the stream of one channel."""
+
+    live: filters.Live = None
+
+
+class StreamQuery(ChannelStreamQuery):
+    """Parameters of `/stream`."""
+
+    channel: Annotated[
+        tuple[str, ...],
+        Param(f"Channels: any of {', '.join(CHANNELS)}.", choices=CHANNELS, aliases=("channels", "type")),
+    ] = ("opportunities",)
 
 
 async def stream(channel: str | None, api: Api, request: Request, scope: Any, receive: Any, send: Any) -> None:
     """Serve one connection until it ends; None is the channels of the query."""
     context = api.context(request)
     if "eventId" in context.path:
-        context = context._replace(query={**context.query, "event": (context.path["eventId"],)})
+        context.query.event = (context.path["eventId"],)
     caller, query = context.caller, context.query
-    channels = (channel,) if channel else query["channel"] or _CHANNEL.default
+    channels = (channel,) if channel else query.channel or StreamQuery.channel
     wants = _wants(context, frozenset(channels))
     hub = api.streams()
-    last = query["last_event_id"] or request.received.get(b"last-event-id", b"").decode("latin-1")
+    last = query.last_event_id or request.received.get(b"last-event-id", b"").decode("latin-1")
     since = None
-    if query["resume"]:
+    if query.resume:
         wire = Resumable(wants.hash)
         wants, since = wants._replace(wire=wire), wire.number(last)
     if not await hub.reach(since):
@@ -82,14 +114,14 @@ async def stream(channel: str | None, api: Api, request: Request, scope: Any, re
         if request.method == "HEAD":
             await send({"type": "http.response.body", "body": b""})
             return
-        if query["resume"]:
+        if query.resume:
             wants = hub.resumable(wants, since)
         meta = answer_meta(context, await api.pool.run(caller.account, lambda: unknown_ids(context)))
         echoed = (*_ECHOED, "live") if query.get("live") is not None else _ECHOED
         connected = {
             "stream_id": f"str_{secrets.token_hex(8)}", "channel": ",".join(channels),
-            "filters": {name: query[name] for name in echoed}, "reconnected": bool(last),
-            **({"resumed": wants.since is not None} if query["resume"] else {}),
+            "filters": {name: query.get(name) for name in echoed}, "reconnected": bool(last),
+            **({"resumed": wants.since is not None} if query.resume else {}),
             **({"seen": True} if wants.seen else {}), **({"meta": meta} if meta else {}),
         }  # fmt: skip
         first, permit = [frame("connected", connected)], Permit.for_request(api, request)
@@ -154,9 +186,9 @@ def unknown_ids(context: Context) -> dict[str, list[str]]:
     query, missing = context.query, dict[str, list[str]]()
     with index_of(context).reader() as reader:
         reader.matching_rows(
-            RowFilter(**{name: query[name] for name in ("sport", "league", "market", "event")}), missing
+            RowFilter(**{name: query.get(name) for name in ("sport", "league", "market", "event")}), missing
         )
-        if strange := reader.missing_books(query["sportsbook"] or ()):
+        if strange := reader.missing_books(query.sportsbook or ()):
             missing["sportsbook"] = strange
     return missing
 
@@ -171,7 +203,7 @@ def _wants(context: Context, channels: frozenset[str]) -> Subscription:
     games = "gamestate" in caller.features
     if "gamestate" in channels and not games:
         raise feature_above("gamestate", caller.tier)
-    seen = bool(query["seen"] and channels & {"odds", "all"})
+    seen = bool(query.seen and channels & {"odds", "all"})
     if seen and query.get("live") is not None:
         raise invalid("live and seen cannot be combined: seen=true streams the whole board")
     return wants_of(
@@ -201,15 +233,15 @@ def wants_of(
     """
     caller, query = context.caller, context.query
     _check_streaming(caller)
-    books = books_for(context, query["sportsbook"])
-    chosen = {name: query[name] for name in ("sport", "league", "market", "event")}
+    books = books_for(context, query.sportsbook)
+    chosen = {name: query.get(name) for name in ("sport", "league", "market", "event")}
     include, live = query.get("include") or (), query.get("live")
-    form = RowForm(query["state"] or "", "refs" in include)
+    form = RowForm(query.state or "", "refs" in include)
     low, high = query.get("min_odds"), query.get("max_odds")
     opportunities = None
     if kinds is not None:
         opportunities = OpportunityFilter(
-            books, **chosen, live=live, kinds=kinds, min_ev=query["min_ev"], min_profit=query["min_profit"],
+            books, **chosen, live=live, kinds=kinds, min_ev=query.min_ev, min_profit=query.min_profit,
             form=form, game=context.node.games.state_of if "gamestate" in caller.features else None, low=low,
             high=high, include=tuple(name for name in include if name != "refs"),
         )  # fmt: skip
@@ -229,19 +261,17 @@ gamestate:update, gamestate:removed. `all`: all channels of the key's tier.
 sent as a complete row to one with `live=true`. It cannot be combined with `seen=true`."""
 
 
-def _endpoint(path: str, channel: str | None, summary: str, leave_out: str = "") -> Endpoint:
-    params = [param for param in _PARAMS if param.name != leave_out]
+def _endpoint(path: str, channel: str | None, summary: str, query: type[Query] = ChannelStreamQuery) -> Endpoint:
     return Endpoint(
-        path, no_answer, summary, _TAG, str, params if channel else [_CHANNEL, *params], query_key=True, doc=_EVENTS,
-        stream=partial(stream, channel),
-    )  # fmt: skip
+        path, no_answer, summary, _TAG, str, query, query_key=True, doc=_EVENTS, stream=partial(stream, channel)
+    )
 
 
 endpoints = (
-    _endpoint("/stream", None, "Stream one or more channels"),
+    _endpoint("/stream", None, "Stream one or more channels", StreamQuery),
     _endpoint("/stream/odds", "odds", "Stream prices"),
     _endpoint("/stream/opportunities", "opportunities", "Stream opportunities"),
-    _endpoint("/stream/gamestate", "gamestate", "Stream game states", "live"),
+    _endpoint("/stream/gamestate", "gamestate", "Stream game states", GamesStreamQuery),
     _endpoint("/stream/all", "all", "Stream all channels"),
-    _endpoint("/stream/events/{eventId}", "odds", "Stream the prices of one event", "event"),
+    _endpoint("/stream/events/{eventId}", "odds", "Stream the prices of one event", EventStreamQuery),
 )

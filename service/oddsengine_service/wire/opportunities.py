@@ -10,7 +10,7 @@ from oddsengine import catalog
 from oddsengine_service.wire.columns import Own, RowEncoding, book_id, flat, home_page
 from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, PageWith
 from oddsengine_service.wire.numbers import Number, rounded
-from oddsengine_service.wire.references import with_leg_references
+from oddsengine_service.wire.references import sides_of, with_leg_references
 
 
 class Ev(msgspec.Struct, frozen=True):
@@ -440,8 +440,7 @@ def decorated(row: msgspec.Raw, game: GameState | None = None, state: str = "", 
     out = msgspec.json.decode(row)
     if game is not None and "game_state" in out:
         out["game_state"] = game
-    for name in ("side1", "side2", "side3"):
-        side = out.get(name) or {}
+    for side in sides_of(out):
         if "deep_links" in side:
             links = side["deep_links"]
             side["deep_links"] = {b: url for b in side["books"] if (url := _localised(b, links.get(b), state))}

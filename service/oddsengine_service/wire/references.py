@@ -24,14 +24,18 @@ def references(row: Mapping[str, Any]) -> dict[str, Any]:
     return _of_event(row, row["market_type"]) | _of_book(row["sportsbook"])
 
 
+def sides_of(row: Mapping[str, Any]) -> list[Any]:
+    """The sides of a middle or a low hold, decoded; none for other opportunities."""
+    return [side for name in ("side1", "side2", "side3") if (side := row.get(name))]
+
+
 def with_leg_references(out: dict[str, Any]) -> dict[str, Any]:
     """An opportunity with references on its legs, or on itself if it is a single price.
 
     The references of a side offered by several books are those of the first.
     """
     shared = _of_event(out, out["market"] if "market" in out else out["market_type"])
-    sides = [side for name in ("side1", "side2", "side3") if (side := out.get(name))]
-    for leg in out.get("legs", sides or [out]):
+    for leg in out.get("legs", sides_of(out) or [out]):
         book = leg["sportsbook"] if "sportsbook" in leg else leg["book"] if "book" in leg else leg["books"][0]
         leg.update(shared | _of_book(book))
     return out

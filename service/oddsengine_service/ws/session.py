@@ -7,8 +7,7 @@ the connection stays open; too many messages close it. Keys, limits, filters and
 import asyncio
 import secrets
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -17,16 +16,16 @@ from oddsengine_service import filters
 from oddsengine_service.accounts.limits import Bucket
 from oddsengine_service.accounts.tiers import Caller, books_of, feature_above
 from oddsengine_service.api import Api
+from oddsengine_service.filters import Places
 from oddsengine_service.http.cors import Origins
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.http.middleware import refusal
-from oddsengine_service.http.mismatch import decoded, mismatch
-from oddsengine_service.http.params import MOST_FIELDS, MOST_TEXT, Param, choices, flag, text, whole
-from oddsengine_service.http.problems import INTERNAL, Problem, invalid, origin_of, quoted
+from oddsengine_service.http.mismatch import decode
+from oddsengine_service.http.params import MOST_FIELDS, MOST_TEXT, Param, Words, text_of
+from oddsengine_service.http.problems import INTERNAL, Problem, invalid, must_be, origin_of, quoted
 from oddsengine_service.http.request import BASE, Request
 from oddsengine_service.monitoring import log
-from oddsengine_service.routes.odds import EVENT, LEAGUE, MARKET, MAX_ODDS, MIN_ODDS, SPORT, SPORTSBOOK
-from oddsengine_service.routes.stream import MIN_EV, MIN_PROFIT, Permit, slot, unknown_ids, wants_of
+from oddsengine_service.routes.stream import MinEv, MinProfit, Permit, slot, unknown_ids, wants_of
 from oddsengine_service.stream.hub import Subscription
 from oddsengine_service.stream.subscriber import server_send
 from oddsengine_service.ws.protocol import MOST_MESSAGE
@@ -40,36 +39,44 @@ BURST, RATE = 30, 3.0  # messages of a client at once, and per second
 _CLOSE = {401: BAD_KEY, 403: NO_STREAMING, 429: TOO_MANY, 503: 1013}
 _POLICY = 1008
 
-_PARAMS: tuple[Param, ...] = (
-    choices("channels", f"Any of {', '.join(CHANNELS)}; default: all that the tier includes.", CHANNELS),
-    SPORT, SPORTSBOOK, LEAGUE, MARKET, replace(EVENT, name="event_id", aliases=("event",)),
-    MIN_EV, MIN_PROFIT, MIN_ODDS, MAX_ODDS, filters.STATE, filters.INCLUDE,
-    flag("resume", "True to receive the events since `from_seq` instead of a snapshot.", default=False),
-    whole("from_seq", "The `global_seq` of the last message that arrived.", 0, 1 << 53),
-    text("subscription", "The `subscription` of the last `subscribed` message, to resume on any gateway."),
-)  # fmt: skip
-_DEFAULTS = {param.name: param.default for param in _PARAMS} | {"event": None}
-_WORDS = {
-    "sports": SPORT, "sportsbooks": SPORTSBOOK, "leagues": LEAGUE, "markets": MARKET, "eventIds": EVENT,
-    "include": filters.INCLUDE,
+
+class FilterQuery(Places):
+    """Filters of a connection, in its query and in `subscribe` messages."""
+
+    sportsbook: filters.Sportsbook = None
+    market: filters.Market = None
+    event: Annotated[Words, Param("Event ids.", name="event_id", aliases=("event",))] = None
+    min_ev: MinEv = 2.0
+    min_profit: MinProfit = 0.5
+    min_odds: filters.MinOdds = None
+    max_odds: filters.MaxOdds = None
+    state: filters.State = None
+    include: filters.Include = None
+
+
+class SocketQuery(FilterQuery):
+    """Parameters of `/ws`."""
+
+    channels: Annotated[
+        Words, Param(f"Any of {', '.join(CHANNELS)}; default: all that the tier includes.", choices=CHANNELS)
+    ] = None
+    resume: Annotated[bool, Param("True to receive the events since `from_seq` instead of a snapshot.")] = False
+    from_seq: Annotated[
+        int | None, Param("The `global_seq` of the last message that arrived.", low=0, high=1 << 53)
+    ] = None
+    subscription: Annotated[
+        str | None, Param("The `subscription` of the last `subscribed` message, to resume on any gateway.")
+    ] = None
+
+
+_PLURALS = {
+    "sport": "sports", "sportsbook": "sportsbooks", "league": "leagues", "market": "markets", "event": "eventIds",
 }  # fmt: skip
-_NUMBERS = {"min_ev": MIN_EV, "min_profit": MIN_PROFIT, "min_odds": MIN_ODDS, "max_odds": MAX_ODDS}
-
-
-class Filters(msgspec.Struct, kw_only=True):
-    """Filters of a `subscribe` message; missing ones are off, thresholds have their defaults."""
-
-    sports: list[str] | None = None
-    sportsbooks: list[str] | None = None
-    leagues: list[str] | None = None
-    markets: list[str] | None = None
-    eventIds: list[str] | None = None  # noqa: N815  as clients send it
-    min_ev: float | None = None
-    min_profit: float | None = None
-    min_odds: float | None = None
-    max_odds: float | None = None
-    state: str | None = None
-    include: list[str] | None = None
+_FILTERS = {_PLURALS.get(field.attribute, field.attribute): field for field in FilterQuery.declared.all}
+Filters = msgspec.defstruct(
+    "Filters", [(name, (list[str] if field.several else field.kind) | None, None) for name, field in _FILTERS.items()]
+)
+"""Filters of a `subscribe` message; missing ones are off, thresholds have their defaults."""
 
 
 class ClientMessage(msgspec.Struct, kw_only=True):
@@ -77,10 +84,7 @@ class ClientMessage(msgspec.Struct, kw_only=True):
 
     type: str
     channels: list[str] | None = None
-    filters: Filters | UnsetType | None = UNSET
-
-
-_decode = msgspec.json.Decoder(ClientMessage).decode
+    filters: Filters | UnsetType | None = UNSET  # type: ignore[valid-type]  # made of the query's fields
 
 
 def refuse_plain(_: Context) -> Any:
@@ -126,16 +130,15 @@ class Sockets:
         api = self._api
         api.access.admit(request, api.routes["/ws"].endpoints["GET"])
         context = api.context(request)
-        context = context._replace(query={**context.query, "event": context.query["event_id"]})
         caller, query, wants = context.caller, context.query, _wants(context)
         hub = api.streams()
-        given = query["subscription"]
-        if query["resume"] and (given == wants.hash if given else hub.holds(caller.account, wants)):
-            if not await hub.reach(query["from_seq"]):
+        given = query.subscription
+        if query.resume and (given == wants.hash if given else hub.holds(caller.account, wants)):
+            if not await hub.reach(query.from_seq):
                 raise Problem(
                     503, "not_ready", "the update of your last message has not reached this node; retry later"
                 )
-            wants = hub.resumable(wants, query["from_seq"])
+            wants = hub.resumable(wants, query.from_seq)
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         with slot(api, caller):
             first = [_connected(context, wants, hub.lines.global_seq(api.node.engine.number))]
@@ -176,13 +179,7 @@ class Session:
     async def _answer(self, text: str | None) -> None:
         if text is None:
             raise invalid("messages must be text, got a binary message", "invalid_message")
-        try:
-            received = _decode(text)
-        except msgspec.ValidationError as error:
-            wrong = mismatch(str(error), decoded(text), ClientMessage, "message")
-            raise invalid(wrong, "invalid_message") from None
-        except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-            raise invalid(f"message is not valid JSON: {error}", "invalid_message") from None
+        received: ClientMessage = decode(text, ClientMessage, "message", "invalid_message")
         if received.type == "ping":
             self._send(message("pong"))
         elif received.type == "subscribe":
@@ -215,27 +212,23 @@ def _ignored(text: str) -> list[str]:
     return [name[:MOST_TEXT] for name in names[:MOST_FIELDS]]
 
 
-def _query(received: ClientMessage) -> dict[str, Any]:
+def _query(received: ClientMessage) -> SocketQuery:
     """Convert a `subscribe` message to the equivalent query."""
-    query, wanted = dict(_DEFAULTS), received.filters or Filters()
-    if unknown := [word for word in received.channels or () if word not in CHANNELS]:
-        raise invalid(f"channels must be one or more of {', '.join(CHANNELS)}, got {quoted(unknown[0])}")
-    query["channels"] = tuple(dict.fromkeys(received.channels or ()))
-    for name, param in _WORDS.items():
-        words = getattr(wanted, name)
-        query[param.name] = param.read(name, ",".join(words)) or None if words else None
-    for name, param in _NUMBERS.items():
-        value = getattr(wanted, name)
-        if value is not None:
-            query[name] = param.read(name, repr(value))
-    if wanted.state:
-        query["state"] = filters.STATE.read("state", wanted.state)
+    query, channels = SocketQuery(), tuple(dict.fromkeys(received.channels or ()))
+    if unknown := [word for word in channels if word not in CHANNELS]:
+        raise invalid(must_be("channels", SocketQuery.declared["channels"].allowed, quoted(unknown[0])))
+    query.channels = channels
+    for name, field in _FILTERS.items():
+        value = getattr(received.filters, name, None)
+        if value not in (None, [], "") and (read := field.read(name, text_of(name, value))) != ():
+            setattr(query, field.attribute, read)
     return query
 
 
 def _wants(context: Context) -> Subscription:
-    query, caller = context.query, context.caller
-    chosen = query["channels"]
+    query: SocketQuery = context.query
+    caller = context.caller
+    chosen = query.channels
     for name in chosen or ():
         if name in KINDS and name not in caller.features:
             raise feature_above(name, caller.tier)
@@ -248,7 +241,7 @@ def _wants(context: Context) -> Subscription:
 
 def _connected(context: Context, wants: Subscription, number: int) -> bytes:
     caller, own = context.caller, books_of(context.caller.tier.id)
-    chosen = context.query["channels"]
+    chosen = context.query.channels
     return message(
         "connected", message="connected", stream_id=f"str_{secrets.token_hex(8)}", tier=caller.tier.id,
         features={kind: kind in caller.features for kind in KINDS},
@@ -259,14 +252,14 @@ def _connected(context: Context, wants: Subscription, number: int) -> bytes:
 
 
 def _subscribed(context: Context, wants: Subscription, missing: Mapping[str, list[str]]) -> bytes:
-    query = context.query
+    query: SocketQuery = context.query
     kinds = wants.opportunities.kinds if wants.opportunities is not None else frozenset()
     own = [kind for kind in KINDS if kind in kinds] + (["odds"] if wants.prices is not None else [])
     meta = answer_meta(context, missing)
     return message(
-        "subscribed", channels=own, sports=query["sport"], sportsbooks=query["sportsbook"], leagues=query["league"],
-        markets=query["market"], eventIds=query["event"], min_ev=query["min_ev"], min_profit=query["min_profit"],
-        min_odds=query["min_odds"], max_odds=query["max_odds"], subscription=wants.hash,
+        "subscribed", channels=own, sports=query.sport, sportsbooks=query.sportsbook, leagues=query.league,
+        markets=query.market, eventIds=query.event, min_ev=query.min_ev, min_profit=query.min_profit,
+        min_odds=query.min_odds, max_odds=query.max_odds, subscription=wants.hash,
         **({"meta": meta} if meta else {}),
     )  # fmt: skip
 
@@ -288,7 +281,7 @@ add-on, and counts towards the same limit."""
 
 endpoints = (
     Endpoint(
-        "/ws", refuse_plain, "Open a WebSocket", "Streaming", None, _PARAMS, query_key=True, cache="never", status=101,
-        errors=(426,), doc=_DOC,
+        "/ws", refuse_plain, "Open a WebSocket", "Streaming", None, SocketQuery, query_key=True, cache="never",
+        status=101, errors=(426,), doc=_DOC,
     ),
 )  # fmt: skip

@@ -54,7 +54,7 @@ def call(
 ) -> Body:  # fmt: skip
     """Ask as the application does, and read the answer as a client does."""
     endpoint = PATHS[path]
-    read, ignored = parse(urlencode(query or {}).encode(), endpoint.by_name)
+    read, ignored = parse(urlencode(query or {}).encode(), endpoint.query)
     rights = TIERS[tier]
     caller = Caller("account", "key", rights, rights.rate, 0, rights.features)
     ask = Context(caller, read, values, body, board or node.engine, node, ignored)

@@ -284,6 +284,8 @@ def test_every_subscribe_is_answered_in_its_order(served: Served) -> None:
         ('{"type": "subscribe"}', "missing_channels"),
         ('{"type": "subscribe", "channels": []}', "missing_channels"),
         ('{"type": "subscribe", "channels": ["news"]}', "validation_error"),
+        ('{"type": "subscribe", "channels": [""]}', "validation_error"),
+        ('{"type": "subscribe", "channels": ["ev,odds"]}', "validation_error"),
         ('{"type": "subscribe", "channels": ["odds"], "filters": {"min_odds": "x"}}', "invalid_message"),
         ('{"type": "subscribe", "channels": ["odds"], "filters": {"state": "zz"}}', "validation_error"),
         ('{"type": "unsubscribe"}', "unknown_message_type"),

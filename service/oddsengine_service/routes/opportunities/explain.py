@@ -1,6 +1,6 @@
 """Explanations of opportunities: the market's prices, the reference, and rejected prices with reasons."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -13,11 +13,12 @@ from oddsengine.live.update import hexadecimal
 from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, devig
 from oddsengine.maths.odds import decimal_to_american, round_american
 from oddsengine.tables.timestamps import micros, timestamps
+from oddsengine_service import filters
 from oddsengine_service.accounts.tiers import books_of, feature_above
 from oddsengine_service.http.endpoints import Context, Endpoint, data
-from oddsengine_service.http.params import choice, text
+from oddsengine_service.http.params import Param, Query
 from oddsengine_service.http.problems import Problem, quoted
-from oddsengine_service.routes.odds import SPORTSBOOK, books_for
+from oddsengine_service.routes.odds import books_for
 from oddsengine_service.routes.opportunities.lists import TAG, reference
 from oddsengine_service.wire.envelopes import Data
 
@@ -32,7 +33,7 @@ def explained(context: Context, ident: str, event: str) -> dict[str, Any]:
     named books.
     """
     query, own = context.query, books_of(context.caller.tier.id)
-    books = books_for(context, query["sportsbook"])
+    books = books_for(context, query.sportsbook)
     exists, sharp = reference(context, {})
     if not exists:
         books = frozenset()
@@ -146,18 +147,25 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def explanation(context: Context) -> Any:
-    return data(context, explained(context, context.path["opportunityId"], context.query["event_id"]))
+    return data(context, explained(context, context.path["opportunityId"], context.query.event_id))
+
+
+class ExplainQuery(Query):
+    """Parameters of an explanation."""
+
+    event_id: Annotated[str, Param("The id of its event.")]
+    sportsbook: filters.Sportsbook = None
+    devig_book: Annotated[str | None, Param("Reference book, as on the +EV list.")] = None
+    devig_method: Annotated[
+        str | None, Param("De-vig method, as on the +EV list.", choices=(*DEVIG_METHODS, *DEVIG_ALIASES))
+    ] = None
 
 
 endpoints = (
     Endpoint(
         "/opportunities/explain/{opportunityId}", explanation, "Explain an opportunity", TAG,
         Data[dict[str, Any]],
-        (
-            text("event_id", "The id of its event.", required=True), SPORTSBOOK,
-            text("devig_book", "Reference book, as on the +EV list."),
-            choice("devig_method", "De-vig method, as on the +EV list.", (*DEVIG_METHODS, *DEVIG_ALIASES)),
-        ),
+        ExplainQuery,
         cache="never",
         doc="All prices of the market with their age, role and own fair probability; the source of the fair price; "
         "prices that were not used and why; and, for +EV bets, the history of the fair probability (`fair_line`).",

@@ -3,7 +3,7 @@
 Conditions are masks over columns. Text conditions are evaluated once per distinct value and update, and cached.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,38 +27,40 @@ _MEANINGS: tuple[tuple[str, tuple[str, ...], Callable[[Any, Any], list[bool]]], 
 """Parameters, the columns that they apply to, and which values match."""
 
 
-def matching(table: OpportunityTable, query: Mapping[str, Any], kind: OpportunityKind, now: Any) -> Bools | None:
+def matching(table: OpportunityTable, query: Any, kind: OpportunityKind, now: Any) -> Bools | None:
     """The rows that match the filters of a request; None for all."""
     parts: list[Bools | None] = [
-        _where(table, columns, meant, query[name]) for name, columns, meant in _MEANINGS if query.get(name) is not None
+        _where(table, columns, meant, query.get(name))
+        for name, columns, meant in _MEANINGS
+        if query.get(name) is not None
     ]
     if query.get("market") is not None:
         columns = ("sport", "market_type", *kind.distinct_by)
-        parts.append(_where(table, columns, values.in_markets, query["market"]))
+        parts.append(_where(table, columns, values.in_markets, query.market))
     if query.get("event") is not None:
         coded = table.coded("event_id")
-        parts.append(coded.where([value in query["event"] for value in coded.values]))
+        parts.append(coded.where([value in query.event for value in coded.values]))
     if query.get("q") is not None:
-        names = [_where(table, (name,), values.containing, query["q"]) for name in (*kind.names, "player_name")]
+        names = [_where(table, (name,), values.containing, query.q) for name in (*kind.names, "player_name")]
         parts.append(np.logical_or.reduce(names))
     for name, column in (("live", "is_live"), ("is_player_prop", "is_player_prop")):
         if query.get(name) is not None:
-            parts.append(table.flags(column) == query[name])
+            parts.append(table.flags(column) == query.get(name))
     if query.get("is_main_line") is not None and kind.alternate is not None:
-        parts.append(table.flags(kind.alternate) != query["is_main_line"])
+        parts.append(table.flags(kind.alternate) != query.is_main_line)
     if query.get("max_odds_age") is not None:  # an unknown age fails the condition
-        parts.append(table.numbers(kind.age) <= query["max_odds_age"])
+        parts.append(table.numbers(kind.age) <= query.max_odds_age)
     start = table.times("event_start_time")
     for name in ("date", "date_range"):
         if query.get(name) is not None:
-            begin, end = filters.span(query[name], now)
+            begin, end = filters.span(query.get(name), now)
             parts.append((start >= begin) & (start < end) & (start != NO_TIME))
     if query.get("starts_within") is not None:
-        parts.append((start <= micros(now) + round(query["starts_within"] * 3_600_000_000)) & (start != NO_TIME))
+        parts.append((start <= micros(now) + round(query.starts_within * 3_600_000_000)) & (start != NO_TIME))
     if query.get("min_odds") is not None:
-        parts.append(table.computed(kind.low) >= american(query["min_odds"]))
+        parts.append(table.computed(kind.low) >= american(query.min_odds))
     if query.get("max_odds") is not None:
-        parts.append(table.computed(kind.high) <= american(query["max_odds"]))
+        parts.append(table.computed(kind.high) <= american(query.max_odds))
     parts += [_within(table, column, query.get(low), query.get(high)) for column, low, high in kind.bounds]
     return _every(parts)
 

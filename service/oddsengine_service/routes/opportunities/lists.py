@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,9 +15,9 @@ from oddsengine_service import filters
 from oddsengine_service.accounts.tiers import book_above, books_of
 from oddsengine_service.board.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, OpportunityKind, step
 from oddsengine_service.board.views import Bools, OpenRows, OpportunityTable
+from oddsengine_service.filters import Pages, Prices
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
-from oddsengine_service.http.params import Param, choice, flag, number, text, words_param
-from oddsengine_service.routes import odds
+from oddsengine_service.http.params import Param, Query, Words
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.routes.opportunities.download import download
 from oddsengine_service.routes.opportunities.filters import matching, ordered
@@ -28,16 +28,25 @@ from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHold
 TAG = "Opportunities"
 _HOLD_STEPS = (2.0, 5.0, 10.0, 25.0, 100.0)
 MIDDLE_STEPS = (0.0, -2.0, -10.0)  # below the last: all
-_MAIN = flag("is_main_line", "true: main lines only; false: other lines only.")
-_COMMON = (
-    *odds.FILTERS[:3], odds.ADD_SPORTSBOOK, *odds.FILTERS[3:], odds.TEAM, filters.DATE,
-    choice("date_range", "Start of the event in US Eastern time.", filters.DAYS), odds.Q,
-    flag("is_player_prop", "true: player props only; false: everything else."), _MAIN,
-    number("starts_within", "Maximum hours until the start; live events have started.", 0.0, 10_000.0),
-    text("player_name", "Part of a player's name."),
-    words_param("stat_category", "Statistics of player props, such as points."),
-    number("max_odds_age", "Maximum age of the oldest price in seconds.", 0.0), odds.MIN_ODDS, odds.MAX_ODDS,
-)  # fmt: skip
+
+
+class _CommonQuery(Pages, Prices):
+    """Parameters of every list."""
+
+    add_sportsbook: filters.AddSportsbook = None
+    team: filters.Team = None
+    date: filters.Date = None
+    date_range: Annotated[str | None, Param("Start of the event in US Eastern time.", choices=filters.DAYS)] = None
+    q: filters.Search = None
+    is_player_prop: filters.IsPlayerProp = None
+    starts_within: Annotated[
+        float | None, Param("Maximum hours until the start; live events have started.", low=0.0, high=10_000.0)
+    ] = None
+    player_name: Annotated[str | None, Param("Part of a player's name.")] = None
+    stat_category: Annotated[Words, Param("Statistics of player props, such as points.")] = None
+    max_odds_age: Annotated[float | None, Param("Maximum age of the oldest price in seconds.", low=0.0)] = None
+    min_odds: filters.MinOdds = None
+    max_odds: filters.MaxOdds = None
 
 
 class MatchingRows(NamedTuple):
@@ -73,6 +82,10 @@ class _ListKind(NamedTuple):
     meta: Callable[[Context, MatchingRows], Mapping[str, Any]]
 
 
+def _sort(own: _ListKind, doc: str) -> Param:
+    return Param(doc, choices=tuple(own.kind.sorts), signed=True)
+
+
 # ---- books and views of a request ----
 
 
@@ -89,10 +102,10 @@ def selected(context: Context) -> RequestedBooks:
     unknown = filters.unknown_ids(query, lambda: _seen(context))
     if query.get("event") is not None:
         with index_of(context).reader() as reader:
-            missing = [event for event in query["event"] if not reader.has_event(event)]
+            missing = [event for event in query.event if not reader.has_event(event)]
         if missing:
             unknown["event"] = missing
-    books = books_for(context, query["sportsbook"], query.get("add_sportsbook"))
+    books = books_for(context, query.sportsbook, query.get("add_sportsbook"))
     if books is not None:
         names = [word for name in ("sportsbook", "add_sportsbook") for word in unknown.get(name, ())]
         books -= {catalog.book(word).id for word in names}
@@ -137,7 +150,7 @@ def listed(context: Context, own: _ListKind) -> MatchingRows:
     matched = matching(table, query, kind, snapshot.now)
     if query.get("group") == "best":
         matched = _best(table, matched)
-    sort = query["sort"]
+    sort = query.sort
     places, made = table.selection(matched, sort, lambda: ordered(table, matched, sort, kind))
     return MatchingRows(table, places, snapshot.now, unknown, books, made)
 
@@ -163,7 +176,7 @@ def _job_kind(own: _ListKind) -> Callable[[Context], Hashable]:
         if any(query.get(name) for name in _COSTLY) or query.get("format") == "csv":
             return None
         view = own.view(context, {}) or {}
-        return context.node.views.closed, *view.values(), *{**query, **any_value}.values()
+        return context.node.views.closed, *view.values(), *query.values(any_value)
 
     return kind
 
@@ -195,8 +208,8 @@ def rows_of(context: Context, kind: OpportunityKind, table: OpportunityTable, pl
 def _answers(own: _ListKind) -> Callable[[Context], Any]:
     def answer(context: Context) -> Any:
         query, listing = context.query, listed(context, own)
-        table, offset = listing.table, query["offset"]
-        places: list[int] = listing.places[offset : offset + query["limit"]].tolist()
+        table, offset = listing.table, query.offset
+        places: list[int] = listing.places[offset : offset + query.limit].tolist()
         if query.get("format") == "csv":
             rows = [] if table is None else map(msgspec.json.decode, table.encoded_rows(places))
             return download(rows, context.board.now)
@@ -223,11 +236,11 @@ def largest(numbers: Floats) -> float:
 
 
 def _ev_view(context: Context, unknown: dict[str, list[str]]) -> dict[str, Any] | None:
-    query = context.query
+    query: EvQuery = context.query
     exists, sharp = reference(context, unknown)
-    include = tuple(name for name in query["include"] or () if name != "refs")
-    view = {"sharp": sharp, "method": query["devig_method"], "include": include}
-    return view | {"min_ev": step(query["min_ev"], EV_STEPS)} if exists else None
+    include = tuple(name for name in query.include or () if name != "refs")
+    view = {"sharp": sharp, "method": query.devig_method, "include": include}
+    return view | {"min_ev": step(query.min_ev, EV_STEPS)} if exists else None
 
 
 def _ev_meta(_: Context, listing: MatchingRows) -> dict[str, Any]:
@@ -236,27 +249,29 @@ def _ev_meta(_: Context, listing: MatchingRows) -> dict[str, Any]:
 
 
 _EV = _ListKind(KINDS["ev"], _ev_view, "min_ev max_ev live sort include", _ev_meta)
-_EV_PARAMS: tuple[Param, ...] = (
-    *_COMMON,
-    number("min_ev", "Minimum expected value in percent.", -100.0, 1000.0, default=0.0),
-    number("max_ev", "Maximum expected value in percent.", -100.0, 1000.0),
-    number("min_market_width", "Minimum hold of the reference market in percent."),
-    number("max_market_width", "Maximum hold of the reference market in percent."),
-    number("max_hold", "Alias of max_market_width."),
-    number("min_kelly", "Minimum Kelly fraction, 0 to 1."),
-    number("max_kelly", "Maximum Kelly fraction, 0 to 1."),
-    number("min_confidence", "Minimum confidence score, 0 to 100."),
-    number("max_confidence", "Maximum confidence score, 0 to 100."),
-    words_param("selection", "Selections as written in the rows."),
-    text("devig_book", "Reference book for fair prices; default: all other books, at the close."),
-    choice(
-        "devig_method", "De-vig method; without `devig_book` it is that of the first sharp book's prices.",
-        (*DEVIG_METHODS, *DEVIG_ALIASES),
-    ),
-    filters.INCLUDE,
-    choice("sort", "Sort order; prefix with - for descending.", tuple(_EV.kind.sorts), signed=True, default="-ev"),
-    *odds.PAGES,
-)  # fmt: skip
+_METHOD = "De-vig method; without `devig_book` it is that of the first sharp book's prices."
+
+
+class EvQuery(_CommonQuery):
+    """Parameters of lists of +EV opportunities."""
+
+    is_main_line: filters.IsMainLine = None
+    min_ev: Annotated[float, Param("Minimum expected value in percent.", low=-100.0, high=1000.0)] = 0.0
+    max_ev: Annotated[float | None, Param("Maximum expected value in percent.", low=-100.0, high=1000.0)] = None
+    min_market_width: Annotated[float | None, Param("Minimum hold of the reference market in percent.")] = None
+    max_market_width: Annotated[float | None, Param("Maximum hold of the reference market in percent.")] = None
+    max_hold: Annotated[float | None, Param("Alias of max_market_width.")] = None
+    min_kelly: Annotated[float | None, Param("Minimum Kelly fraction, 0 to 1.")] = None
+    max_kelly: Annotated[float | None, Param("Maximum Kelly fraction, 0 to 1.")] = None
+    min_confidence: Annotated[float | None, Param("Minimum confidence score, 0 to 100.")] = None
+    max_confidence: Annotated[float | None, Param("Maximum confidence score, 0 to 100.")] = None
+    selection: Annotated[Words, Param("Selections as written in the rows.")] = None
+    devig_book: Annotated[
+        str | None, Param("Reference book for fair prices; default: all other books, at the close.")
+    ] = None
+    devig_method: Annotated[str | None, Param(_METHOD, choices=(*DEVIG_METHODS, *DEVIG_ALIASES))] = None
+    include: filters.Include = None
+    sort: Annotated[str, _sort(_EV, "Sort order; prefix with - for descending.")] = "-ev"
 
 
 # ---- arbitrages ----
@@ -271,20 +286,24 @@ def _arbitrage_meta(context: Context, listing: MatchingRows) -> dict[str, Any]:
 
 
 _ARBITRAGE = _ListKind(
-    KINDS["arbitrage"], lambda context, _: {"min_profit": step(context.query["min_profit"], PROFIT_STEPS)},
+    KINDS["arbitrage"], lambda context, _: {"min_profit": step(context.query.min_profit, PROFIT_STEPS)},
     "live min_profit", _arbitrage_meta,
 )  # fmt: skip
-_ARBITRAGE_PARAMS: tuple[Param, ...] = (
-    *_COMMON, filters.REFS,
-    number("min_profit", "Minimum profit in percent.", -99.0, 1000.0, default=0.5),
-    choice("format", "Response format.", ("json", "csv"), default="json"),
-    choice("group", "best: only the most profitable arbitrage of each event.", ("best",)),
-    choice(
-        "sort", "Sort order: profit descending, others ascending; prefix with - to reverse.",
-        tuple(_ARBITRAGE.kind.sorts), signed=True, default="profit",
-    ),
-    *odds.PAGES,
-)  # fmt: skip
+
+
+class ArbitrageQuery(_CommonQuery):
+    """Parameters of lists of arbitrages."""
+
+    is_main_line: filters.IsMainLine = None
+    include: filters.Refs = None
+    min_profit: Annotated[float, Param("Minimum profit in percent.", low=-99.0, high=1000.0)] = 0.5
+    format: Annotated[str, Param("Response format.", choices=("json", "csv"))] = "json"
+    group: Annotated[
+        str | None, Param("best: only the most profitable arbitrage of each event.", choices=("best",))
+    ] = None
+    sort: Annotated[
+        str, _sort(_ARBITRAGE, "Sort order: profit descending, others ascending; prefix with - to reverse.")
+    ] = "profit"
 
 
 # ---- low holds and middles ----
@@ -295,57 +314,55 @@ def _last_update(context: Context, _: MatchingRows) -> dict[str, Any]:
 
 
 def _hold_view(context: Context, _: dict[str, list[str]]) -> dict[str, Any]:
-    return {"max_hold": next(step for step in _HOLD_STEPS if step >= context.query["max_hold"])}
+    return {"max_hold": next(step for step in _HOLD_STEPS if step >= context.query.max_hold)}
 
 
 def _middle_view(context: Context, _: dict[str, list[str]]) -> dict[str, Any]:
-    least = context.query["min_ev"]
+    least = context.query.min_ev
     return {"min_middle_ev": next((step for step in MIDDLE_STEPS if step <= least + EPSILON), None)}
 
 
 _HOLD = _ListKind(KINDS["low_hold"], _hold_view, "live max_hold sort", _last_update)
-_HOLD_PARAMS: tuple[Param, ...] = (
-    *_COMMON, filters.REFS,
-    number("max_hold", "Maximum hold in percent.", 0.0, 100.0, default=2.0),
-    number("min_hold", "Minimum hold in percent.", 0.0, 100.0),
-    filters.STATE,
-    choice(
-        "sort", "Sort order, ascending; prefix with - to reverse.", tuple(_HOLD.kind.sorts), signed=True,
-        default="hold",
-    ),
-    *odds.PAGES,
-)  # fmt: skip
 MIDDLES = _ListKind(KINDS["middles"], _middle_view, "live min_ev min_size sort", _last_update)
-MIDDLE_PARAMS: tuple[Param, ...] = (
-    *(param for param in _COMMON if param is not _MAIN), filters.REFS,
-    number("min_ev", "Minimum expected value in percent.", -100.0, 1000.0, default=0.0),
-    number("max_ev", "Maximum expected value in percent.", -100.0, 1000.0),
-    number("min_size", "Minimum distance between the two lines.", 0.0),
-    filters.STATE,
-    choice(
-        "sort", "Descending; prefix with - to reverse.", tuple(MIDDLES.kind.sorts), signed=True, default="quality"
-    ),
-    *odds.PAGES,
-)  # fmt: skip
 
 
-def _endpoint(
-    path: str, own: _ListKind, summary: str, returns: Any, params: Sequence[Param], doc: str = ""
-) -> Endpoint:
+class LowHoldQuery(_CommonQuery):
+    """Parameters of lists of low-hold opportunities."""
+
+    is_main_line: filters.IsMainLine = None
+    include: filters.Refs = None
+    max_hold: Annotated[float, Param("Maximum hold in percent.", low=0.0, high=100.0)] = 2.0
+    min_hold: Annotated[float | None, Param("Minimum hold in percent.", low=0.0, high=100.0)] = None
+    state: filters.State = None
+    sort: Annotated[str, _sort(_HOLD, "Sort order, ascending; prefix with - to reverse.")] = "hold"
+
+
+class MiddlesQuery(_CommonQuery):
+    """Parameters of lists of middles."""
+
+    include: filters.Refs = None
+    min_ev: Annotated[float, Param("Minimum expected value in percent.", low=-100.0, high=1000.0)] = 0.0
+    max_ev: Annotated[float | None, Param("Maximum expected value in percent.", low=-100.0, high=1000.0)] = None
+    min_size: Annotated[float | None, Param("Minimum distance between the two lines.", low=0.0)] = None
+    state: filters.State = None
+    sort: Annotated[str, _sort(MIDDLES, "Descending; prefix with - to reverse.")] = "quality"
+
+
+def _endpoint(path: str, own: _ListKind, summary: str, returns: Any, query: type[Query], doc: str = "") -> Endpoint:
     feature = own.kind.name
     return Endpoint(
-        f"/opportunities/{path}", _answers(own), summary, TAG, returns, params, feature=feature, doc=doc,
+        f"/opportunities/{path}", _answers(own), summary, TAG, returns, query, feature=feature, doc=doc,
         job_kind=_job_kind(own),
     )  # fmt: skip
 
 
 endpoints = (
-    _endpoint("ev", _EV, "+EV opportunities", EvPage, _EV_PARAMS, "One row per book, best first."),
+    _endpoint("ev", _EV, "+EV opportunities", EvPage, EvQuery, "One row per book, best first."),
     _endpoint(
-        "arbitrage", _ARBITRAGE, "Arbitrage opportunities", ArbitragePage, _ARBITRAGE_PARAMS,
+        "arbitrage", _ARBITRAGE, "Arbitrage opportunities", ArbitragePage, ArbitrageQuery,
         "Arbitrages above 10 % are not listed. In CSV each row has two legs; an arbitrage of three takes two rows.",
     ),
-    _endpoint("middles", MIDDLES, "Middle opportunities", MiddlePage, MIDDLE_PARAMS),
-    _endpoint("low_hold", _HOLD, "Low-hold opportunities", LowHoldPage, _HOLD_PARAMS),
-    _endpoint("low-hold", _HOLD, "Low-hold opportunities", LowHoldPage, _HOLD_PARAMS),
+    _endpoint("middles", MIDDLES, "Middle opportunities", MiddlePage, MiddlesQuery),
+    _endpoint("low_hold", _HOLD, "Low-hold opportunities", LowHoldPage, LowHoldQuery),
+    _endpoint("low-hold", _HOLD, "Low-hold opportunities", LowHoldPage, LowHoldQuery),
 )  # fmt: skip

@@ -5,16 +5,16 @@ from typing import Any
 
 from oddsengine import catalog
 from oddsengine.columns import Longs
+from oddsengine_service import filters
 from oddsengine_service.board.views import OpportunityTable
-from oddsengine_service.filters import STATE
 from oddsengine_service.http.endpoints import Context, Endpoint, data
+from oddsengine_service.http.params import Query
 from oddsengine_service.http.problems import invalid, quoted, unknown
-from oddsengine_service.routes.odds import ADD_SPORTSBOOK, SPORTSBOOK
 from oddsengine_service.routes.opportunities.lists import (
-    MIDDLE_PARAMS,
     MIDDLE_STEPS,
     MIDDLES,
     TAG,
+    MiddlesQuery,
     largest,
     listed,
     mean,
@@ -82,14 +82,22 @@ def _summed(table: OpportunityTable | None, places: Longs) -> MiddlesSummary:
     )  # fmt: skip
 
 
+class MiddleQuery(Query):
+    """Parameters of one middle."""
+
+    sportsbook: filters.Sportsbook = None
+    add_sportsbook: filters.AddSportsbook = None
+    state: filters.State = None
+
+
 endpoints = (
     Endpoint(
-        "/opportunities/middles/summary", summary, "Summary of middles", TAG, Data[MiddlesSummary], MIDDLE_PARAMS,
+        "/opportunities/middles/summary", summary, "Summary of middles", TAG, Data[MiddlesSummary], MiddlesQuery,
         feature="middles",
     ),
     Endpoint(
         "/opportunities/middles/{id}", one_middle, "One middle", TAG, Data[Middle],
-        (SPORTSBOOK, ADD_SPORTSBOOK, STATE), feature="middles",
+        MiddleQuery, feature="middles",
         path_kinds={"id": {"pattern": f"^{_ID.pattern}$"}},
     ),
 )  # fmt: skip
