@@ -52,12 +52,12 @@ KINDS: Mapping[str, OpportunityKind] = {
             {
                 "ev": Sort("ev_percentage"), "odds": Sort("odds_decimal"), "confidence": _CONFIDENCE,
                 "confidence_score": _CONFIDENCE, "kelly": _KELLY, "kelly_percent": _KELLY, **_START,
-                "book_count": _BOOKS, "books": _BOOKS,
+                "book_count": _BOOKS, "books": _BOOKS, "still_there": Sort("still_there"),
             },
             (
                 ("ev_percentage", "min_ev", "max_ev"), ("market_width", "min_market_width", "max_market_width"),
                 ("market_width", "", "max_hold"), ("kelly_percent", "min_kelly", "max_kelly"),
-                ("confidence_score", "min_confidence", "max_confidence"),
+                ("confidence_score", "min_confidence", "max_confidence"), ("still_there", "min_still_there", ""),
             ),
             names=("event_name", "selection"),
         ),

@@ -85,9 +85,11 @@ TOOLS: tuple[Tool, ...] = (
     Tool("find_ev_opportunities", "/opportunities/ev",
          "Prices above the fair price, which is estimated for the close from all other books; best first.",
          ("sport", "league", "sportsbook", "market", "event", "live", "min_ev", "max_ev", "min_odds", "max_odds",
-          "max_odds_age", "date_range", "is_player_prop", "include", "sort"), shapes.positive, notes=(
+          "max_odds_age", "date_range", "is_player_prop", "min_still_there", "include", "sort"),
+         shapes.positive, notes=(
               _EDGE, "full_kelly_fraction is a share of the bankroll; uncertain_kelly_fraction allows for its error.",
               "ev_low_percent to ev_high_percent is the 90 % range of the EV at the close.",
+              "still_there_probability: that the price stands ten minutes on; null in play.",
               "`flags` say what makes an EV less certain: " + ", ".join(catalog.EV_FLAGS) + ".", _STALE,
               "`reference` is the source of the fair price; explain_opportunity, with id and event_id, has details.")),
     Tool("find_arbitrage", "/opportunities/arbitrage",

@@ -170,6 +170,8 @@ def test_units_say_what_they_are(service: Running) -> None:
 
 
 def test_an_opportunity_is_explained(service: Running) -> None:
+    rows = call(service, "pro", "find_ev_opportunities", min_ev=-5, limit=3, min_still_there=0)["rows"]
+    assert all(0.0 <= row["still_there_probability"] <= 1.0 for row in rows)
     rows = call(service, "pro", "find_ev_opportunities", min_ev=-5, limit=3)["rows"]
     row = rows[0]
     found = call(service, "pro", "explain_opportunity", id=row["id"], event_id=row["event_id"])

@@ -163,7 +163,7 @@ def books_asked(q: dict[str, Any], tier: str) -> frozenset[str] | None:
 COLUMNS = {
     "ev": ("ev_percentage", False), "odds": ("odds_decimal", False), "confidence": ("confidence_score", False),
     "kelly": ("kelly_percent", False), "start_time": ("event_start_time", False), "book_count": ("book_count", False),
-    "time": ("event_start_time", False), "books": ("book_count", False),
+    "time": ("event_start_time", False), "books": ("book_count", False), "still_there": ("still_there", False),
 }  # fmt: skip
 ARB_COLUMNS = {"profit": ("profit_percent", True), "start_time": ("event_start_time", False), "sport": ("sport", False)}
 MIDDLE_COLUMNS = {
@@ -217,11 +217,15 @@ def queries(more: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
             "max_kelly": st.sampled_from([0.0, 0.005, 0.02]),
             "min_confidence": st.sampled_from([10.0, 80.0, 95.0]),
             "max_confidence": st.sampled_from([10.0, 80.0, 95.0]),
+            "min_still_there": st.sampled_from([0.0, 0.3, 0.5, 0.6, 1.0]),
             "sort": st.sampled_from([f"{sign}{name}" for name in COLUMNS for sign in ("", "-")]),
         }
     ),
     st.sampled_from(["pro", "sharp"]),
 )
+@example(q={"min_still_there": 0.0}, tier="pro")
+@example(q={"min_still_there": 0.5, "sort": "-still_there"}, tier="pro")
+@example(q={"sort": "still_there", "limit": 200}, tier="pro")
 def test_ev_is_what_plain_loops_find(q: dict[str, Any], tier: str) -> None:
     kept = []
     for row in rows(truth(books_asked(q, tier)).ev):
@@ -232,6 +236,7 @@ def test_ev_is_what_plain_loops_find(q: dict[str, Any], tier: str) -> None:
             and between(row["market_width"], q, "-", "max_hold")
             and between(row["kelly_percent"], q, "min_kelly", "max_kelly")
             and between(row["confidence_score"], q, "min_confidence", "max_confidence")
+            and between(row["still_there"], q, "min_still_there", "-")
         ):
             kept.append(row)
     kept = ordered(kept, q.get("sort", "-ev"), COLUMNS)

@@ -265,13 +265,22 @@ class EvQuery(_CommonQuery):
     max_kelly: Annotated[float | None, Param("Maximum Kelly fraction, 0 to 1.")] = None
     min_confidence: Annotated[float | None, Param("Minimum confidence score, 0 to 100.")] = None
     max_confidence: Annotated[float | None, Param("Maximum confidence score, 0 to 100.")] = None
+    min_still_there: Annotated[
+        float | None,
+        Param(
+            "Minimum `still_there`: the probability that the price stands ten minutes on, 0 to 1. It is null in play, "
+            "which no minimum lets through.",
+            low=0.0,
+            high=1.0,
+        ),
+    ] = None
     selection: Annotated[Words, Param("Selections as written in the rows.")] = None
     devig_book: Annotated[
         str | None, Param("Reference book for fair prices; default: all other books, at the close.")
     ] = None
     devig_method: Annotated[str | None, Param(_METHOD, choices=(*DEVIG_METHODS, *DEVIG_ALIASES))] = None
     include: filters.Include = None
-    sort: Annotated[str, _sort(_EV, "Sort order; prefix with - for descending.")] = "-ev"
+    sort: Annotated[str, _sort(_EV, "Sort order; prefix with - for descending. Rows without a value are last.")] = "-ev"
 
 
 # ---- arbitrages ----
@@ -357,7 +366,11 @@ def _endpoint(path: str, own: _ListKind, summary: str, returns: Any, query: type
 
 
 endpoints = (
-    _endpoint("ev", _EV, "+EV opportunities", EvPage, EvQuery, "One row per book, best first."),
+    _endpoint(
+        "ev", _EV, "+EV opportunities", EvPage, EvQuery,
+        "One row per book, best first. `still_there` is the probability that the price stands ten minutes on; null in "
+        "play.",
+    ),
     _endpoint(
         "arbitrage", _ARBITRAGE, "Arbitrage opportunities", ArbitragePage, ArbitrageQuery,
         "Arbitrages above 10 % are not listed. In CSV each row has two legs; an arbitrage of three takes two rows.",
