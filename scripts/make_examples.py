@@ -128,8 +128,9 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
         StoredAlert(filter="soccer", id=bet.id, targets=[_TARGET], codes={_TARGET: "1f0c93ab"}),
     )
     (price,) = _answer(by_path["/events/{eventId}/odds"], plain, words)["data"]
-    middles = _answer(by_path["/opportunities/middles"], plain, words)["data"]
-    (ev,) = _answer(by_path["/opportunities/ev"], plain, words)["data"]
+    lists = [path for path in by_path if f"{path}/{{id}}" in by_path and path.startswith("/opportunities/")]
+    first = {f"{path}/{{id}}": next(iter(_answer(by_path[path], plain, words)["data"]), None) for path in lists}
+    ev: dict[str, Any] = first["/opportunities/ev/{id}"] or {}
     of_ev = {"opportunityId": ev["id"], "event_id": ev["game_id"]}
     words |= {
         "price": price["id"], "sportId": price["sport"], "leagueId": price["league"], "bookId": price["sportsbook"],
@@ -142,7 +143,8 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
         if endpoint.tag == "Streaming" or undescribed:
             continue
         key = gone if endpoint.method == "DELETE" else other
-        ident = key.record.id if endpoint.tag == "Account" else middles[0]["id"] if middles else "0" * 16
+        opportunity = first.get(endpoint.path)
+        ident = key.record.id if endpoint.tag == "Account" else opportunity["id"] if opportunity else "0" * 16
         try:
             more = of_ev if "{opportunityId}" in endpoint.path else {"id": ident}
             answer = _tool_result(plain) if endpoint.path == "/mcp" else _answer(endpoint, plain, words | more)

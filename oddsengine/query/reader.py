@@ -197,6 +197,13 @@ class BoardReader:
         active: Ints = slots[~suspended]
         return active
 
+    def prices_of(self, ids: Words) -> Ints:
+        """Return the rows on the board with some ids, without those of unknown ids."""
+        slots = self.board.rows.find_ids(ids)
+        slots = slots[slots >= 0]
+        on_board: Ints = slots[self.board.rows.state[slots] == ON]
+        return on_board
+
     def legs(self, ident: int, book: str | None = None, *, price: bool = True) -> list[LegPrice]:
         """Return the prices of an id of a price or of an open opportunity; empty if the id is unknown.
 

@@ -22,6 +22,7 @@ from oddsengine_service.accounts.keys import KeyStore
 from oddsengine_service.accounts.limits import Limits
 from oddsengine_service.accounts.records import Records, RecordWriter
 from oddsengine_service.accounts.tiers import TIERS, Tier
+from oddsengine_service.board.ended import EndedRows
 from oddsengine_service.board.futures import NodeFutures
 from oddsengine_service.board.games import GameBoard
 from oddsengine_service.board.splits import Splits
@@ -158,7 +159,8 @@ class Node(Writer):
         self.games, self.futures, self.splits = GameBoard(), NodeFutures(), Splits()
         self.splits_token = splits_token
         self.method = "power" if reference == "classical" else "close"  # method of views without a reference
-        self.views, self.stats = Views(method=self.method), StatsCache()
+        self.ended = EndedRows()
+        self.views, self.stats = Views(method=self.method, ended=self.ended), StatsCache()
         self.splits_to: Callable[[list[SplitsGiven]], int] | None = None  # set if another process stores splits
         self.past: Past | None = None
         self.feeds: Feeds | None = None

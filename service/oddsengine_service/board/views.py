@@ -23,6 +23,7 @@ from oddsengine.columns import NO_TIME, Floats, Longs
 from oddsengine.live.delayed import DelayedBoard, NotYetError
 from oddsengine.live.engine import Engine
 from oddsengine.query.values import league_id, sport_id
+from oddsengine_service.board.ended import EndedRows
 from oddsengine_service.http.problems import Problem
 from oddsengine_service.wire.columns import RowEncoding
 from oddsengine_service.wire.opportunities import stateless
@@ -61,10 +62,14 @@ class RowSelection(NamedTuple):
 
 
 class OpportunityTable:
-    """Opportunities of one kind: columns for filters and sort orders, and rows encoded on first use."""
+    """Opportunities of one kind: columns for filters and sort orders, and rows encoded on first use.
 
-    def __init__(self, frame: pl.DataFrame, encoding: RowEncoding) -> None:
+    `sent` gets every row that is encoded, by id.
+    """
+
+    def __init__(self, frame: pl.DataFrame, encoding: RowEncoding, sent: dict[str, msgspec.Raw] | None = None) -> None:
         self.frame = frame
+        self._sent = {} if sent is None else sent
         self.size = frame.height
         self._encoding = encoding
         self._made: dict[Hashable, Any] = {}
@@ -130,11 +135,17 @@ class OpportunityTable:
             rows = self._encoding.raw(self.frame[missing])
             self._stateless.update(place for place, row in zip(missing, rows, strict=True) if stateless(row))
             encoded.update(zip(missing, rows, strict=True))
+            self._sent.update(zip(self.frame["id"][missing].to_list(), rows, strict=True))
         return [encoded[row] for row in at]
 
     def stateless(self, at: Sequence[int]) -> set[int]:
         """Which of some encoded rows are `stateless`."""
         return self._stateless.intersection(at)
+
+    def place_of(self, ident: str) -> int | None:
+        """The index of the row with an id."""
+        places = self.cached("places", lambda: {each: at for at, each in enumerate(self.frame["id"].to_list())})
+        return places.get(ident)
 
     def computed(self, expression: pl.Expr) -> Floats:
         """Numbers computed by an expression over the columns."""
@@ -180,11 +191,37 @@ def _not_ready() -> Iterator[None]:
         raise Problem(503, "not_ready", str(error), retry_after=error.seconds) from None
 
 
+class _SentRows:
+    """The last rows of a view that were sent, of opportunities that were open when they were last read."""
+
+    def __init__(self, board: Board, ended: EndedRows) -> None:
+        self._board, self._ended = board, ended
+        self._rows: dict[str, dict[str, msgspec.Raw]] = {}  # by kind and id
+
+    def of(self, kind: str) -> dict[str, msgspec.Raw]:
+        return self._rows.setdefault(kind, {})
+
+    def row(self, board: object, kind: str, ident: str) -> msgspec.Raw | None:
+        return self.of(kind).get(ident) if board is self._board else None
+
+    def end(self, kind: str, still: pl.Series | None = None) -> None:
+        """Remember as ended what is not among some ids that are open still."""
+        rows = self.of(kind)
+        if gone := set(rows).difference(() if still is None or not rows else still.to_list()):
+            last = [(ident, raw) for ident in gone if (raw := rows.pop(ident, None)) is not None]
+            self._ended.add(self._board, kind, last)
+
+    def close(self) -> None:
+        """Remember everything: nobody sees when it ends."""
+        for kind in tuple(self._rows):
+            self.end(kind)
+
+
 class OpenRows:
     """The open opportunities of a view at one update."""
 
-    def __init__(self, number: int, now: datetime, view: View) -> None:
-        self.number, self.now, self._view = number, now, view
+    def __init__(self, number: int, now: datetime, view: View, sent: "_SentRows") -> None:
+        self.number, self.now, self._view, self._sent = number, now, view, sent
         self._lock = threading.Lock()
         self.tables: dict[str, OpportunityTable] = {}
 
@@ -197,15 +234,27 @@ class OpenRows:
                 if table is None:
                     with _not_ready():
                         frame = getattr(self._view.opportunities([kind], counted=False), kind)
-                    table = self.tables[kind] = OpportunityTable(_named(frame), encoding)
+                    self._sent.end(kind, frame["id"])
+                    table = self.tables[kind] = OpportunityTable(_named(frame), encoding, self._sent.of(kind))
         return table
+
+    def one(self, kind: str, encoding: RowEncoding, ident: str) -> tuple[OpportunityTable, int] | None:
+        """A table with an opportunity, and its index there; None if it is not open."""
+        table = self.tables.get(kind)
+        if table is None:  # one row costs less than all
+            word = np.array([int(ident[-16:], 16)], np.uint64)
+            with _not_ready():
+                frame = getattr(self._view.opportunities([kind], ids=word), kind)
+            table = OpportunityTable(_named(frame), encoding, self._sent.of(kind))
+        place = table.place_of(ident)
+        return None if place is None else (table, place)
 
 
 class _ReadView:
     """A view of a caller, and the last result read from it."""
 
-    def __init__(self, account: str) -> None:
-        self.account = account  # the account that reads it; empty for several
+    def __init__(self, account: str, sent: _SentRows) -> None:
+        self.account, self.sent = account, sent  # the account that reads it; empty for several
         self.read_at = time.monotonic()
         self.lock = threading.Lock()
         self.view: View | None = None
@@ -217,9 +266,12 @@ class Views:
     """The views of a node's callers: a limited number in total and per account."""
 
     def __init__(
-        self, most: int = MOST_VIEWS, share: int = SHARE, idle: float = IDLE_S, *, method: str = "close"
-    ) -> None:
+        self, most: int = MOST_VIEWS, share: int = SHARE, idle: float = IDLE_S, *, method: str = "close",
+        ended: EndedRows | None = None,
+    ) -> None:  # fmt: skip
         self._most, self._share, self._idle, self._method = most, share, idle, method
+        self.ended = EndedRows() if ended is None else ended
+        self.ended.enter(self)
         self.closed = 0  # how many were closed so far
         self._lock = threading.Lock()
         self._places: OrderedDict[Hashable, _ReadView] = OrderedDict()  # least recently read first
@@ -240,7 +292,7 @@ class Views:
                 place = self._places.get(key)
                 late = [] if place is not None else self._surplus(account)
                 if place is None:
-                    place = self._places[key] = _ReadView(account)
+                    place = self._places[key] = _ReadView(account, _SentRows(board, self.ended))
                 elif place.account != account:
                     place.account = ""
                 place.read_at = time.monotonic()
@@ -262,6 +314,13 @@ class Views:
         surplus += others[: max(0, len(others) + 1 - self._most)]
         return [self._places.pop(key) for key in surplus]
 
+    def sent_row(self, board: object, kind: str, ident: str) -> msgspec.Raw | None:
+        """The last row of an opportunity that was sent, and open when its view was last read."""
+        with self._lock:
+            places = tuple(self._places.values())
+        rows = (place.sent.row(board, kind, ident) for place in reversed(places))  # the last read first
+        return next((row for row in rows if row is not None), None)
+
     def sweep(self) -> int:
         """Close views without recent readers. Returns how many."""
         since = time.monotonic() - self._idle
@@ -281,13 +340,14 @@ class Views:
         if place.view is None:
             place.view = board.view(books, **wanted, wider=True)
         with _not_ready(), board.reading(place.view) as shown:
-            place.opened = OpenRows(shown.number, shown.now or datetime.fromtimestamp(0, UTC), place.view)
+            place.opened = OpenRows(shown.number, shown.now or datetime.fromtimestamp(0, UTC), place.view, place.sent)
         return place.opened
 
     def _close(self, place: _ReadView) -> None:
         self.closed += 1
         with place.lock:
             place.closed = True
+            place.sent.close()
             if place.view is not None and not place.view.kept:
                 place.view.close()
             place.opened = place.view = None

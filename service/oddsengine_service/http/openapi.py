@@ -48,6 +48,7 @@ class ErrorDetail(msgspec.Struct):
     request_id: str | UnsetType = UNSET
     retry_after: int | UnsetType = UNSET
     required_tier: str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET  # why something that was there is not any more
 
 
 class ErrorBody(msgspec.Struct):

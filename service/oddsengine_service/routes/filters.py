@@ -4,11 +4,11 @@ from urllib.parse import parse_qsl
 
 from oddsengine_service.accounts.alerts import query_of
 from oddsengine_service.http.problems import invalid
-from oddsengine_service.routes import opportunities
 from oddsengine_service.routes.named import named
+from oddsengine_service.routes.opportunities import lists
 from oddsengine_service.wire.filters import Filter, NewFilter
 
-LISTS = {one.path.rpartition("/")[2]: one for one in opportunities.endpoints}
+LISTS = {one.path.rpartition("/")[2]: one for one in lists.endpoints}
 """The endpoints of opportunities, by the name that a filter uses."""
 
 

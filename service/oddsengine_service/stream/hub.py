@@ -631,7 +631,8 @@ class StreamHub:
             self._jobs.put(lambda: self._unmade(making))
             return
         if watch is None:
-            watch = making.watch = Watch(self._node.engine, self._node.method, *making.view, account=account)
+            node = self._node
+            watch = making.watch = Watch(node.engine, node.method, *making.view, account=account, ended=node.ended)
             self._jobs.put(lambda: self._register(making, watch))
             making.snapshot = making.snapshot._replace(before=self._node.engine.number)
             making.unread = watch.ids()

@@ -21,6 +21,7 @@ import polars as pl
 from oddsengine import View
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
+from oddsengine_service.board.ended import EndedRows
 from oddsengine_service.board.kinds import KINDS
 
 OpportunityId = int  # id of an opportunity as the engine has it
@@ -56,14 +57,16 @@ class Watch:
 
     def __init__(
         self, engine: Engine, method: str, books: frozenset[str] | None, min_ev: float, min_profit: float,
-        include: tuple[str, ...] = (), account: str = "",
+        include: tuple[str, ...] = (), account: str = "", ended: EndedRows | None = None,
     ) -> None:  # fmt: skip
+        self._ended = EndedRows() if ended is None else ended
         self._engine, self.account, self.view = engine, account, (books, min_ev, min_profit, include)
         self._view: View | None = None
         if books is None or books:
             self._view = engine.view(
                 books, method=method, min_ev=min_ev, min_profit=min_profit, include=include, keep=True
             )  # fmt: skip
+            self._ended.enter(self)
         self.members = 0
         self._accounts: Counter[str] = Counter()  # of its subscribers
         self._closed = False
@@ -123,6 +126,7 @@ class Watch:
     def settle(self, outdated: set[OpportunityId], found: "ViewSnapshot") -> dict[OpportunityId, Opportunity | None]:
         """Apply a read. Returns new and changed opportunities, and None for expired ones."""
         out: dict[OpportunityId, Opportunity | None] = {}
+        gone: list[Opportunity] = []
         for word in outdated:
             find, before = found.open.get(word), self.open.get(word)
             if find is not None:
@@ -132,6 +136,8 @@ class Watch:
             elif before is not None:
                 out[word] = None
                 del self.open[word]
+                gone.append(before)
+        self._remember(gone)
         self._end_read(outdated, found)
         return out
 
@@ -142,11 +148,24 @@ class Watch:
         missed = any(first <= found.number and not (still and word in read) for word, first in self._outdated.items())
         self.number = 0 if missed else found.number if self._outdated else max(self._last_update, found.number)
 
+    def sent_row(self, board: object, kind: str, ident: str) -> msgspec.Raw | None:
+        """The row of an open opportunity."""
+        find = self.open.get(int(ident[-16:], 16)) if board is self._engine else None
+        return None if find is None or (find.kind, find.id) != (kind, ident) else find.raw
+
+    def _remember(self, gone: Collection[Opportunity]) -> None:
+        """Remember the rows of opportunities that ended, or whose end nobody sees."""
+        for kind in KINDS:
+            if rows := [(find.id, find.raw) for find in gone if find.kind == kind]:
+                self._ended.add(self._engine, kind, rows)
+
     def close(self) -> None:
         """Release the view. Closing again has no effect."""
         if self._view is not None and not self._closed:
             self._closed = True
             self._view.release()
+            self._ended.leave(self)
+            self._remember(tuple(self.open.values()))
 
     def ids(self) -> list[OpportunityId]:
         """The ids of all open opportunities; thread-safe."""

@@ -26,8 +26,8 @@ from oddsengine_service.wire.numbers import exact, format_time
 from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHoldPage, MiddlePage, decorated
 
 TAG = "Opportunities"
-_HOLD_STEPS = (2.0, 5.0, 10.0, 25.0, 100.0)
-MIDDLE_STEPS = (0.0, -2.0, -10.0)  # below the last: all
+HOLD_STEPS = (2.0, 5.0, 10.0, 25.0, 100.0)
+_MIDDLE_STEPS = (0.0, -2.0, -10.0)  # below the last: all
 
 
 class _CommonQuery(Pages, Prices):
@@ -235,12 +235,17 @@ def largest(numbers: Floats) -> float:
 # ---- +EV ----
 
 
-def _ev_view(context: Context, unknown: dict[str, list[str]]) -> dict[str, Any] | None:
-    query: EvQuery = context.query
+def ev_reference(context: Context, unknown: dict[str, list[str]]) -> dict[str, Any] | None:
+    """Parameters of the view of a +EV request except for the threshold; None if its reference does not exist."""
+    query = context.query
     exists, sharp = reference(context, unknown)
     include = tuple(name for name in query.include or () if name != "refs")
-    view = {"sharp": sharp, "method": query.devig_method, "include": include}
-    return view | {"min_ev": step(query.min_ev, EV_STEPS)} if exists else None
+    return {"sharp": sharp, "method": query.devig_method, "include": include} if exists else None
+
+
+def _ev_view(context: Context, unknown: dict[str, list[str]]) -> dict[str, Any] | None:
+    view = ev_reference(context, unknown)
+    return None if view is None else view | {"min_ev": step(context.query.min_ev, EV_STEPS)}
 
 
 def _ev_meta(_: Context, listing: MatchingRows) -> dict[str, Any]:
@@ -250,6 +255,8 @@ def _ev_meta(_: Context, listing: MatchingRows) -> dict[str, Any]:
 
 _EV = _ListKind(KINDS["ev"], _ev_view, "min_ev max_ev live sort include", _ev_meta)
 _METHOD = "De-vig method; without `devig_book` it is that of the first sharp book's prices."
+DevigBook = Annotated[str | None, Param("Reference book for fair prices; default: all other books, at the close.")]
+DevigMethod = Annotated[str | None, Param(_METHOD, choices=(*DEVIG_METHODS, *DEVIG_ALIASES))]
 
 
 class EvQuery(_CommonQuery):
@@ -275,10 +282,8 @@ class EvQuery(_CommonQuery):
         ),
     ] = None
     selection: Annotated[Words, Param("Selections as written in the rows.")] = None
-    devig_book: Annotated[
-        str | None, Param("Reference book for fair prices; default: all other books, at the close.")
-    ] = None
-    devig_method: Annotated[str | None, Param(_METHOD, choices=(*DEVIG_METHODS, *DEVIG_ALIASES))] = None
+    devig_book: DevigBook = None
+    devig_method: DevigMethod = None
     include: filters.Include = None
     sort: Annotated[str, _sort(_EV, "Sort order; prefix with - for descending. Rows without a value are last.")] = "-ev"
 
@@ -323,12 +328,12 @@ def _last_update(context: Context, _: MatchingRows) -> dict[str, Any]:
 
 
 def _hold_view(context: Context, _: dict[str, list[str]]) -> dict[str, Any]:
-    return {"max_hold": next(step for step in _HOLD_STEPS if step >= context.query.max_hold)}
+    return {"max_hold": next(step for step in HOLD_STEPS if step >= context.query.max_hold)}
 
 
 def _middle_view(context: Context, _: dict[str, list[str]]) -> dict[str, Any]:
     least = context.query.min_ev
-    return {"min_middle_ev": next((step for step in MIDDLE_STEPS if step <= least + EPSILON), None)}
+    return {"min_middle_ev": next((step for step in _MIDDLE_STEPS if step <= least + EPSILON), None)}
 
 
 _HOLD = _ListKind(KINDS["low_hold"], _hold_view, "live max_hold sort", _last_update)

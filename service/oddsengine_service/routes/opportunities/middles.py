@@ -1,47 +1,15 @@
-"""Single middles and the summary of all middles."""
+"""The summary of all middles."""
 
-import re
 from typing import Any
 
 from oddsengine import catalog
 from oddsengine.columns import Longs
-from oddsengine_service import filters
 from oddsengine_service.board.views import OpportunityTable
 from oddsengine_service.http.endpoints import Context, Endpoint, data
-from oddsengine_service.http.params import Query
-from oddsengine_service.http.problems import invalid, quoted, unknown
-from oddsengine_service.routes.opportunities.lists import (
-    MIDDLE_STEPS,
-    MIDDLES,
-    TAG,
-    MiddlesQuery,
-    largest,
-    listed,
-    mean,
-    opened,
-    rows_of,
-    selected,
-)
+from oddsengine_service.routes.opportunities.lists import MIDDLES, TAG, MiddlesQuery, largest, listed, mean
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import exact
-from oddsengine_service.wire.opportunities import BestEv, Middle, MiddlesSummary
-
-_ID = re.compile("[0-9a-f]{16}")
-_KIND = MIDDLES.kind
-
-
-def one_middle(context: Context) -> Any:
-    ident = context.path["id"]
-    if not _ID.fullmatch(ident):
-        raise invalid(f"middle id must be 16 hexadecimal digits, got {quoted(ident)}")
-    books, unknown_ids = selected(context)
-    if books is None or books:
-        for step in (MIDDLE_STEPS[0], None):
-            table = opened(context, _KIND, books, min_middle_ev=step).table(_KIND.name, _KIND.encoding)
-            place = table.cached("ids", lambda t=table: {i: at for at, i in enumerate(t.column("id").to_list())})  # type: ignore[misc]
-            if ident in place:
-                return data(context, rows_of(context, _KIND, table, [place[ident]])[0], unknown_ids)
-    raise unknown("middle", ident)
+from oddsengine_service.wire.opportunities import BestEv, MiddlesSummary
 
 
 def summary(context: Context) -> Any:
@@ -82,22 +50,9 @@ def _summed(table: OpportunityTable | None, places: Longs) -> MiddlesSummary:
     )  # fmt: skip
 
 
-class MiddleQuery(Query):
-    """Parameters of one middle."""
-
-    sportsbook: filters.Sportsbook = None
-    add_sportsbook: filters.AddSportsbook = None
-    state: filters.State = None
-
-
 endpoints = (
     Endpoint(
         "/opportunities/middles/summary", summary, "Summary of middles", TAG, Data[MiddlesSummary], MiddlesQuery,
         feature="middles",
-    ),
-    Endpoint(
-        "/opportunities/middles/{id}", one_middle, "One middle", TAG, Data[Middle],
-        MiddleQuery, feature="middles",
-        path_kinds={"id": {"pattern": f"^{_ID.pattern}$"}},
     ),
 )  # fmt: skip

@@ -1,0 +1,249 @@
+"""One opportunity looked up again by its id: its row as of now, or why it ended.
+
+It is looked for in the view that the list of the same query has. What is not there, but was a short while ago (see
+`board.ended`), and whose prices stand, is looked for once more at a lower threshold: fair prices move too.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from oddsengine.maths.odds import format_american
+from oddsengine_service import filters
+from oddsengine_service.board.kinds import EV_STEPS, KINDS, PROFIT_STEPS, OpportunityKind, step
+from oddsengine_service.http.endpoints import Context, Endpoint, data
+from oddsengine_service.http.params import Query
+from oddsengine_service.http.problems import Problem, invalid, quoted
+from oddsengine_service.routes.odds import index_of
+from oddsengine_service.routes.opportunities.lists import (
+    HOLD_STEPS,
+    TAG,
+    DevigBook,
+    DevigMethod,
+    ev_reference,
+    opened,
+    rows_of,
+    selected,
+)
+from oddsengine_service.wire.columns import book_id
+from oddsengine_service.wire.envelopes import Data
+from oddsengine_service.wire.odds import Odds, odds
+from oddsengine_service.wire.opportunities import Arbitrage, Ev, LowHold, Middle
+from oddsengine_service.wire.references import sides_of
+
+MIDDLE_ID = "[0-9a-f]{16}"
+_ID = re.compile(f"(?:.*:)?{MIDDLE_ID}", re.DOTALL)
+
+
+class LookupQuery(Query):
+    """Parameters of one opportunity: those of the list that decide which there are."""
+
+    sportsbook: filters.Sportsbook = None
+    add_sportsbook: filters.AddSportsbook = None
+    state: filters.State = None
+    include: filters.Refs = None
+
+
+class EvLookupQuery(LookupQuery):
+    """Parameters of one +EV opportunity."""
+
+    devig_book: DevigBook = None
+    devig_method: DevigMethod = None
+    include: filters.Include = None
+
+
+class _Lookup(NamedTuple):
+    """The parts of a lookup that differ by kind."""
+
+    kind: OpportunityKind
+    threshold: str  # parameter of `Engine.view`
+    usual: float
+    lower: Callable[[float], float | None]  # the next threshold for an opportunity of a value
+    reference: Callable[[Context, dict[str, list[str]]], dict[str, Any] | None] = lambda *_: {}
+    always: bool = False  # look for unknown ids at the lower threshold too
+    pattern: re.Pattern[str] = _ID
+
+
+class _Bet(NamedTuple):
+    """One bet of an opportunity at one book."""
+
+    book: str
+    price: int  # id
+    selection: str
+    decimal: float
+    american: float
+
+
+class _End(NamedTuple):
+    """Why an opportunity ended."""
+
+    reason: str
+    text: str
+
+
+def _answers(own: _Lookup) -> Callable[[Context], Any]:
+    def answer(context: Context) -> Any:
+        ident, kind = context.path["id"], own.kind
+        if not own.pattern.fullmatch(ident):
+            if own.pattern is not _ID:
+                raise invalid(f"{kind.name} id must be 16 hexadecimal digits, got {quoted(ident)}")
+            raise _unknown(ident)
+        books, unknown = selected(context)
+        reference = own.reference(context, unknown)
+        if reference is None or (books is not None and not books):
+            raise _unknown(ident)
+
+        def row_at(threshold: float | None) -> Any:
+            view = {**reference, own.threshold: threshold}
+            found = opened(context, kind, books, **view).one(kind.name, kind.encoding, ident)
+            return None if found is None else rows_of(context, kind, found[0], [found[1]])[0]
+
+        row = row_at(own.usual)
+        if row is None:
+            last = _last(context, kind, ident, books)
+            end = None if last is None else _end(context, last, books)
+            if end is None and (last is not None or own.always):
+                row = row_at(own.lower(own.usual if last is None else last[kind.value]))
+            if row is None and last is None:
+                raise _unknown(ident)
+            if row is None:
+                end = end or _End("below_threshold", _BELOW[kind.name])
+                message = f"opportunity {quoted(ident)} has ended: {end.text}"
+                raise Problem(404, "not_found", message, reason=end.reason)
+        return data(context, row, unknown)
+
+    return answer
+
+
+def _unknown(ident: str) -> Problem:
+    return Problem(
+        404, "not_found", f"no open opportunity {quoted(ident)}: unknown id, or ended more than ten minutes ago"
+    )
+
+
+# ---- why it ended ----
+
+
+def _last(
+    context: Context, kind: OpportunityKind, ident: str, books: frozenset[str] | None
+) -> Mapping[str, Any] | None:
+    """The last row of an opportunity that ended, if all its bets are at books of the request."""
+    raw = context.node.ended.find(context.board, kind.name, ident)
+    if raw is None:
+        return None
+    row: Mapping[str, Any] = msgspec.json.decode(raw)
+    return row if all(_visible(bets, books) for bets in _bets(row)) else None
+
+
+def _bets(row: Mapping[str, Any]) -> Iterator[list[_Bet]]:
+    """The bets of an opportunity; a side of a low hold may be bet at several books."""
+    for leg in row.get("legs") or sides_of(row) or [row]:
+        ids = leg.get("odds_ids") or {leg.get("sportsbook") or leg["book"]: leg["odds_id"]}
+        price = leg.get("odds") or {"decimal": leg.get("odds_decimal"), "american": leg.get("odds_american")}
+        yield [
+            _Bet(book_id(book), int(ident, 16), leg["selection"], price["decimal"], price["american"])
+            for book, ident in ids.items()
+            if ident is not None
+        ]
+
+
+def _visible(bets: list[_Bet], books: frozenset[str] | None) -> list[_Bet]:
+    return [bet for bet in bets if books is None or bet.book in books]
+
+
+def _end(context: Context, row: Mapping[str, Any], books: frozenset[str] | None) -> _End | None:
+    """What happened to the prices of a row; None if all of them stand."""
+    legs = [_visible(bets, books) for bets in _bets(row)]
+    prices = _prices(context, [bet.price for bets in legs for bet in bets])
+    now = context.board.now
+    begun = not row["is_live"] and (
+        any(price.is_live for price in prices.values())
+        or (row["start_time"] is not None and now is not None and datetime.fromisoformat(row["start_time"]) <= now)
+    )
+    if begun:
+        return _End("event_started", "the event has started")
+    for bets in legs:
+        ends = [_end_of(bet, prices.get(bet.price)) for bet in bets]
+        if None not in ends:
+            return ends[0]
+    return None
+
+
+def _prices(context: Context, ids: list[int]) -> dict[int, Odds]:
+    """Prices on the caller's board, by id."""
+    with index_of(context).reader(judged=True) as reader:
+        rows = odds(reader.take(reader.prices_of(np.array(ids, np.uint64))))
+    return {int(row.id, 16): row for row in rows}
+
+
+def _end_of(bet: _Bet, price: Odds | None) -> _End | None:
+    """What happened to a price; None if it stands."""
+    if price is None:
+        return _End("price_gone", f"{bet.book} does not offer {bet.selection} any more")
+    if not price.is_active:
+        return _End("price_suspended", f"{bet.book} has suspended {bet.selection}")
+    if abs(price.odds_decimal - bet.decimal) > 1e-6:
+        old, new = format_american(bet.american), format_american(price.odds_american)
+        return _End("price_moved", f"{bet.selection} at {bet.book} moved from {old} to {new}")
+    if price.rejection is not None and price.rejection.guard == "stale":
+        return _End("book_stale", f"{bet.selection} at {bet.book} was not seen for too long")
+    if price.rejection is not None:
+        return _End("price_rejected", f"{bet.selection} at {bet.book}: {price.rejection.reason}")
+    return None
+
+
+_OTHERS = "its prices stand, but its {} is beyond the list's limit, or other prices are better"
+_BELOW = {
+    "ev": "its price stands, but the fair price has moved, and the EV is too low",
+    "arbitrage": _OTHERS.format("profit"),
+    "low_hold": _OTHERS.format("hold"),
+    "middles": _OTHERS.format("expected value"),
+}
+
+# ---- endpoints ----
+
+
+def _endpoint(path: str, own: _Lookup, one: str, returns: Any, query: type[Query] = LookupQuery) -> Endpoint:
+    kinds = {} if own.pattern is _ID else {"id": {"pattern": f"^{own.pattern.pattern}$"}}
+    return Endpoint(
+        f"/opportunities/{path}/{{id}}", _answers(own), f"One {one}", TAG, Data[returns], query,
+        feature=own.kind.name, path_kinds=kinds, doc=_DOC,
+    )  # fmt: skip
+
+
+_DOC = (
+    "Its row as of now, over the books of the request. One that was open and fell below the list's usual threshold is "
+    "still answered, if it is not far below. For ten minutes a 404 says why it ended, if this process has sent it: "
+    "`reason` is price_moved, price_gone, price_suspended, price_rejected, book_stale, event_started or "
+    "below_threshold."
+)
+endpoints = (
+    _endpoint(
+        "ev", _Lookup(KINDS["ev"], "min_ev", 0.0, lambda ev: step(min(ev, -2.0), EV_STEPS), ev_reference),
+        "+EV opportunity", Ev, EvLookupQuery,
+    ),
+    _endpoint(
+        "arbitrage",
+        _Lookup(KINDS["arbitrage"], "min_profit", 0.5, lambda profit: step(min(profit, -2.0), PROFIT_STEPS)),
+        "arbitrage", Arbitrage,
+    ),
+    _endpoint(
+        "middles",
+        _Lookup(
+            KINDS["middles"], "min_middle_ev", 0.0, lambda _: None, always=True, pattern=re.compile(MIDDLE_ID)
+        ),
+        "middle", Middle,
+    ),
+    _endpoint(
+        "low_hold",
+        _Lookup(
+            KINDS["low_hold"], "max_hold", 2.0,
+            lambda hold: next(each for each in HOLD_STEPS if each >= min(max(hold, 5.0), 100.0)),
+        ),
+        "low hold", LowHold,
+    ),
+)  # fmt: skip
