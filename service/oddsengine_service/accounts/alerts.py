@@ -19,6 +19,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine.maths.odds import format_american
+from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.keys import KeysError, Record
 from oddsengine_service.accounts.limits import WINDOW_S, Bucket
 from oddsengine_service.accounts.records import Records
@@ -286,7 +287,7 @@ class Alerts:
     def _account_of(self, owner: str) -> str:
         try:
             return self._record(owner).account
-        except KeysError:  # reported when its alert is checked
+        except (KeysError, DatabaseError):  # reported when its alert is checked
             return owner
 
     def _record(self, owner: str) -> Record:
@@ -318,7 +319,7 @@ class Alerts:
             return 0
         try:
             kind, rows = self._share(account, lambda: self.matching_rows(owner, alert.filter), left)
-        except (Problem, KeysError) as error:
+        except (Problem, KeysError, DatabaseError) as error:
             self._failed(owner, alert, f"{_FILTER} {alert.filter!r}: {error}")
             return 0
         if alert.error is not None and alert.error.startswith(_FILTER):
