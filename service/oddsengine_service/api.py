@@ -62,10 +62,10 @@ class Api:
             return self._health(request)
 
         if endpoint.cache == "records" and endpoint.method == "GET":
-            await self.node.replication.records_current()
+            await self.node.replication.records.records_current()
         context, account = self.context(request, body), request.account
         if endpoint.cache == "records" and endpoint.method != "GET":
-            answer = await self.node.replication.forward(endpoint, context)
+            answer = await self.node.replication.records.forward(endpoint, context)
             if answer is not None:
                 return CachedResponse(answer, cacheable=False)
 

@@ -262,14 +262,14 @@ def open_node(
     failures = Failures(_log_failure)
     replication = _replication(settings, environ, shares_keys=not demonstration)
     ends.callback(replication.close)  # if the rest fails
-    store = ends.enter_context(closing(open_store(settings, demo=demonstration, replication=replication)))
+    store = ends.enter_context(closing(open_store(settings, demo=demonstration, replication=replication.keys)))
     if store.warning and settings.scale is None and not demonstration:  # else the keys come from the log
         log.event("keys", message=store.warning)
     usage = ends.enter_context(closing(Usage(
         folder / settings.keys.file, clock=clock.time, on_failure=partial(failures.report, "usage"),
-        replication=replication,
+        replication=replication.usage,
     )))  # fmt: skip
-    records = ends.enter_context(closing(Records(None if demonstration else folder / RECORDS, replication)))
+    records = ends.enter_context(closing(Records(None if demonstration else folder / RECORDS, replication.records)))
     ends.callback(replication.close)
     engine = Engine(fair=fair, threads=min(os.cpu_count() or 1, _MOST_SEARCHES))
     method = _method(settings.fair.reference)
@@ -293,7 +293,7 @@ def open_node(
         records=replication.leads, store=replication.closings,
     )))  # fmt: skip
     return Node(
-        engine, store, Limits(usage, clock.rough_time, lambda: clock.ahead, replication=replication),
+        engine, store, Limits(usage, clock.rough_time, lambda: clock.ahead, replication=replication.counts),
         demo=demonstration, clock=clock, reference=settings.fair.reference, failures=failures, records=records,
         past=past, replication=replication, splits_token=secret(settings, "service.splits_token_env", environ),
         stream_settings={

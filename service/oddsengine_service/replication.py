@@ -27,13 +27,13 @@ class RecordChange(msgspec.Struct, array_like=True, frozen=True):
 class Replication:
     """The replication of a node that is the only process: it decides everything itself and shares nothing.
 
-    `scale.roles.Member` is that of a process of a cluster. Where a change is reported, it is before it is made; an
-    error rejects it.
+    `scale.roles.Member` is that of a process of a cluster. A change is reported before it is made; an error rejects it.
+    Its parts replicate keys, records, counts of requests and streams, and usage.
     """
 
     leads = True  # whether it may decide what the board, games, futures and splits are
     writes = True  # whether it does so now
-    writes_records = True  # whether it changes what keys store
+    writes_records = True  # whether it changes records
     standing_by = False  # it writes the log, or may take over, and serves no API requests
     waits_for = ""  # what has to happen before the node is ready, besides loading the kernels
     began = 0.0  # start of the step count, the same for all processes; 0 is the start of the node
@@ -42,6 +42,12 @@ class Replication:
     feeds: Feeds | None = None  # the feeds of the process that has them
     most_quotes: int | None = None  # of a step; None is any number
     decisions: Mapping[tuple[str, str], Decision] = {}  # on games, of the process that had the feeds before
+
+    def __init__(self) -> None:
+        self.keys: Replication = self
+        self.records: Replication = self
+        self.counts: Replication = self
+        self.usage: Replication = self
 
     def run(self, service: Any, feed: Any) -> None:
         """Feed the board while this process decides; in a thread, until the node closes."""

@@ -197,7 +197,7 @@ class Service:
         while True:
             await asyncio.sleep(every)
             replication = self.node.replication
-            if not replication.writes_records or not (self.node.ready or replication.standing_by):
+            if not replication.records.writes_records or not (self.node.ready or replication.standing_by):
                 continue  # in a cluster, one process does it
             try:
                 await run_in_threadpool(job)

@@ -769,8 +769,7 @@ def test_a_file_of_the_first_form_is_brought_up_to_date(tmp_path: Path) -> None:
 
 
 def test_records_reach_another_process_whole() -> None:
-    sent, here = PendingClosings(), Closings()
-    sent.write()
+    sent, here = PendingClosings(lambda: True), Closings()
     desk = Desk()
     desk.recorder = ClosingRecorder(desk.engine, sent)
     desk.step(3600, *both(dict(zip(SIX, (2.15, 1.95, 1.96, 1.97, 1.94, 1.95), strict=True))))

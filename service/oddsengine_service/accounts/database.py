@@ -76,12 +76,11 @@ class Database:
     ) -> None:  # fmt: skip
         self.file = file
         self.lock = threading.RLock()
-        self._table, self._place, self._next = place, (0, 0), (0, 0)
+        self.followed = self._next = 0, 0  # birth of a log, and the last message applied; see `reached`
+        self._table = place
         with self._translated():
-            self.connection = _connected(file, wait)
+            self.connection = _connected(file, wait, "FULL" if durable else "NORMAL")
         try:
-            with self._translated():
-                self.connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             if schema:
                 with self.transaction() as base:
                     self._prepare(base, schema, version, upgrades)
@@ -90,27 +89,20 @@ class Database:
             raise
 
     def _prepare(
-        self,
-        base: sqlite3.Connection,
-        schema: Sequence[str],
-        version: int | None,
-        upgrades: Upgrades,
+        self, base: sqlite3.Connection, schema: Sequence[str], version: int | None, upgrades: Upgrades
     ) -> None:
         if version is not None:
             (found,) = base.execute("PRAGMA user_version").fetchone()
             if found > version:
-                raise DatabaseError(
-                    f"{self.file} was written by a newer version of oddsengine: format {found}, this version reads "
-                    f"{version}"
-                )
+                newer = f"was written by a newer version of oddsengine: format {found}, this version reads {version}"
+                raise DatabaseError(f"{self.file} {newer}")
             if found < version:
                 schema = (*upgrades.get(found, ()), *schema, f"PRAGMA user_version = {version}")
         for statement in schema:
             base.execute(statement)
         if self._table:
-            self._place = self._next = (
-                base.execute(f"SELECT born, sequence FROM {self._table}").fetchone() or self._place
-            )
+            place = base.execute(f"SELECT born, sequence FROM {self._table}").fetchone()
+            self.followed = self._next = place or self.followed
 
     def close(self) -> None:
         with self.lock:
@@ -133,9 +125,9 @@ class Database:
             try:
                 yield base
                 base.execute("COMMIT")
-                self._place = self._next
+                self.followed = self._next
             except BaseException:
-                self._next = self._place
+                self._next = self.followed
                 if base.in_transaction:
                     with suppress(sqlite3.Error):
                         base.execute("ROLLBACK")
@@ -143,14 +135,9 @@ class Database:
 
     # ---- a log of another process ----
 
-    @property
-    def log(self) -> int:
-        """The birth of the log that the database follows; 0 for none."""
-        return self._place[0]
-
     def place(self, born: int) -> int:
         """How far a log has been applied; 0 for another log. Does not block."""
-        log, sequence = self._place
+        log, sequence = self.followed
         return sequence if log == born else 0
 
     def reached(self, born: int, sequence: int) -> None:
@@ -174,7 +161,7 @@ class Database:
             raise DatabaseError(message) from error
 
 
-def _connected(file: Path | None, wait: float) -> sqlite3.Connection:
+def _connected(file: Path | None, wait: float, synchronous: str) -> sqlite3.Connection:
     if file is not None:
         try:
             _create(file)
@@ -192,6 +179,7 @@ def _connected(file: Path | None, wait: float) -> sqlite3.Connection:
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.01)
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA busy_timeout = {wait * 1000:.0f}")
     except BaseException:
         connection.close()

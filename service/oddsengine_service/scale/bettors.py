@@ -80,7 +80,6 @@ class SharedRecords(Replication):
     def __init__(self, link: LogConnection, background: Callable[[Coroutine[Any, Any, None]], Any]) -> None:
         self._link, self._background = link, background
         self._node: Node
-        self._gateway = False
         self._log = SharedLog(link, "bettors", latest=True)
         self._subject = f"ask.{link.scale.shard}.bettors"
         self._born = self._epoch = 0
@@ -102,15 +101,13 @@ class SharedRecords(Replication):
 
         await self._log.store(self._applied, apply, StoreError, partial(self._node.report, "records"))
 
-    async def open(self, node: Node, *, gateway: bool) -> None:
-        self._node, self._born, self._gateway = node, (await self._log.open()).born, gateway
+    async def open(self, node: Node) -> None:
+        self._node, self._born = node, (await self._log.open()).born
 
     # ---- a gateway ----
 
     async def records_current(self) -> None:
         """Wait for everything stored by now; without a connection, the copy here is used as it is."""
-        if not self._gateway:
-            return
         with suppress(LostError, *TROUBLE):
             if not self._link.disconnected_s:
                 end = await asyncio.wrap_future(self._link.start(self._log.bounds()))
@@ -121,13 +118,11 @@ class SharedRecords(Replication):
         while self._applied < sequence and time.monotonic() < until:
             await asyncio.sleep(0.002)
 
-    async def forward(self, endpoint: Endpoint, context: Context) -> Answer | None:
+    async def forward(self, endpoint: Endpoint, context: Context) -> Answer:
         """Have the writer execute a request; its changes are visible here afterwards.
 
         Raises `Problem`: the writer's, or 503 if it does not respond.
         """
-        if not self._gateway:
-            return None
         caller = context.caller
         forwarded = ForwardedRequest(
             endpoint.method, endpoint.path, context.path, msgspec.Raw(_encode(context.body)), list(context.ignored),
@@ -242,7 +237,7 @@ def follow(records: Records, born: int, sequence: int, change: RecordChange) -> 
     """Apply a change from a log, unless it was made here; another log starts with an empty table."""
     database = records.database
     with database.transaction() as base:
-        if database.log != born:
+        if database.followed[0] != born:
             base.execute("DELETE FROM records")
         if database.place(born) < sequence:
             records.apply(base, change)

@@ -32,12 +32,9 @@ class Changes(Replication):
     decisions: dict[tuple[str, str], Decision]
 
     def __init__(self) -> None:
+        super().__init__()
         self.outbox: Outbox | None = None
         self.feeds, self.decisions = RemoteFeeds(), {}
-
-    @property
-    def most_quotes(self) -> int | None:  # type: ignore[override]
-        return None if self.outbox is None else self.outbox.most_quotes
 
     def changed(self, kind: str, *what: object) -> None:
         if self.outbox is not None:

@@ -23,13 +23,9 @@ _KEPT = 1000  # on a stand-by process, in case the writer loses them
 class PendingClosings(PendingItems[bytes]):
     """Records until they are in the log; retains the last ones while another process writes."""
 
-    def __init__(self) -> None:
+    def __init__(self, writes: Callable[[], bool]) -> None:
         super().__init__()
-        self._writing = False
-
-    def write(self) -> None:
-        """Retain everything from now on, because this process writes."""
-        self._writing = True
+        self._writes = writes
 
     def show(self, bets: Bets) -> None:
         """Add +EV prices that were shown, for the first time or again."""
@@ -45,7 +41,7 @@ class PendingClosings(PendingItems[bytes]):
     def _put(self, kind: str, value: Any) -> None:
         with self._lock:
             self._items.append((zstandard.compress(msgspec.msgpack.encode([kind, value])), time.monotonic()))
-            while not self._writing and len(self._items) > _KEPT:
+            while not self._writes() and len(self._items) > _KEPT:
                 self._items.popleft()
 
     def first(self) -> bytes | None:

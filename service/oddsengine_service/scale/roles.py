@@ -20,11 +20,9 @@ import msgspec
 from nats.js.errors import APIError
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from oddsengine_service.http.endpoints import Answer, Context, Endpoint
 from oddsengine_service.http.problems import Problem
 from oddsengine_service.monitoring import log
 from oddsengine_service.node import VERSION, Node
-from oddsengine_service.replication import AccountDay, RecordChange
 from oddsengine_service.scale.bettors import Serving, SharedRecords
 from oddsengine_service.scale.changes import Changes
 from oddsengine_service.scale.closings import PendingClosings, stored
@@ -61,12 +59,15 @@ class Member(Changes):
         self.scale = self.link.scale
         self.leads = self.scale.role == "writer"
         self.board, self.past = SharedLog(self.link, "board"), SharedLog(self.link, "records")
-        self.closings: PendingClosings = PendingClosings()
+        self.closings: PendingClosings = PendingClosings(lambda: self.writes)
         self.name = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns() % 1_000_000}"
-        self._bettors = SharedRecords(self.link, self._background)
+        self.records = self._records = SharedRecords(self.link, self._background)
+        self.counts = self._counts = SharedCounts(self.link, self.name)
+        self.usage = self._usage = SharedUsage(self.link, self.name)
         self._keys = SharedKeys(self.link) if shares_keys else None
-        self._counts, self._usage = SharedCounts(self.link, self.name), SharedUsage(self.link, self.name)
-        self.born = 0
+        if self._keys is not None:
+            self.keys = self._keys
+        self.born, self.writes = 0, False
         self.lag_s = 0.0  # from the writer's step until it was applied here
         self._lease: Lease | None = None
         self._over: Callable[[str], None] = lambda _: None
@@ -78,44 +79,6 @@ class Member(Changes):
         self.waits_for = "standing by" if self.leads else "waits for the log"
 
     # ---- what is replicated ----
-
-    @property
-    def writes(self) -> bool:  # type: ignore[override]
-        return self.outbox is not None
-
-    @property
-    def writes_records(self) -> bool:  # type: ignore[override]
-        return self._bettors.writes_records
-
-    @property
-    def began(self) -> float:  # type: ignore[override]
-        return self.born / 1e6
-
-    @property
-    def origin(self) -> str:  # type: ignore[override]
-        return f"log {self.scale.shard} {self.born}"
-
-    def key_changed(self, row: dict[str, Any]) -> None:
-        if self._keys is not None:
-            self._keys.key_changed(row)
-
-    def record_changed(self, change: RecordChange) -> None:
-        self._bettors.record_changed(change)
-
-    async def records_current(self) -> None:
-        await self._bettors.records_current()
-
-    async def forward(self, endpoint: Endpoint, context: Context) -> Answer | None:
-        return await self._bettors.forward(endpoint, context)
-
-    def requests_left(self, who: str, minute: int, left: int, count: int = 0) -> int:
-        return self._counts.requests_left(who, minute, left, count)
-
-    def streams_elsewhere(self, who: str) -> int:
-        return self._counts.streams_elsewhere(who)
-
-    def add_usage(self, batch: int, counts: Mapping[AccountDay, int]) -> Mapping[AccountDay, int] | None:
-        return self._usage.add_usage(batch, counts)
 
     def put_splits(self, splits: Collection[SplitsGiven]) -> int | None:
         """Send records to the writer; they are in the log afterwards."""
@@ -179,7 +142,7 @@ class Member(Changes):
         if self.leads and self._wait(self._win()):
             node.write(self.follower.drop_views).result()
             node.wait_for("")
-            self._start(self._bettors.lead(self.follower.epoch, service))
+            self._start(self._records.lead(self.follower.epoch, service))
             log.event("leads", epoch=self.follower.epoch, step=node.engine.number)
             feed(service)
         node.closing.wait()
@@ -237,8 +200,8 @@ class Member(Changes):
                 self._background(self._usage.follow())
         await self.board.open(self.scale.log_hours, self.scale.log_bytes)
         await self.past.open(_RECORDS_HOURS, min(_RECORDS_BYTES, self.scale.log_bytes))
-        await self._bettors.open(self.node, gateway=not self.leads)
-        self._background(self._bettors.follow())
+        await self._records.open(self.node)
+        self._background(self._records.follow())
         while True:
             try:
                 bounds = await self.board.bounds()
@@ -246,7 +209,8 @@ class Member(Changes):
             except TROUBLE:
                 await asyncio.sleep(0.2)
                 continue
-            self.born = bounds.born
+            self.born, self.began = bounds.born, bounds.born / 1e6
+            self.origin = f"log {self.scale.shard} {self.born}"
             if snapshot is not None:
                 await self.node.written(self.follower.restore, snapshot)
             if snapshot is not None or bounds.first <= 1:
@@ -388,7 +352,7 @@ class Member(Changes):
         self.follower.resume(self._last, epoch)
         self._news = asyncio.Event()
         self.outbox = Outbox(self.node, self._wake, lambda: self.link.client.max_payload)
-        self.closings.write()
+        self.writes, self.most_quotes = True, self.outbox.most_quotes
         self._tasks += [self._start(self._publish()), self._start(self._publish_records())]
         await self.link.client.subscribe(f"ask.{self.scale.shard}.splits", cb=self._take_splits)
         return True

@@ -9,7 +9,7 @@ that all processes add to and copy.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -290,26 +290,15 @@ def _account_day(subject: str) -> AccountDay:
 
 def open_keys(settings: Settings, environ: Mapping[str, str]) -> tuple[KeyStore, Callable[[], None]]:
     """The shared keys for a command; call the returned function at the end."""
-    link = LogConnection(settings, environ, lambda *_: None)
-    shared = SharedKeys(link)
-    try:
-        store = open_store(settings, replication=shared)
-    except BaseException:
-        link.close()
-        raise
-
-    def close() -> None:
-        link.close()
-        store.close()
-
-    try:
-        link.call(link.connect(), 10.0)
-        link.call(shared.open(store), 10.0)
-    except TimeoutError:
-        close()
-        servers = ", ".join(link.scale.servers)
-        raise KeysError(f"{settings.file}: scale.servers do not answer: {servers}") from None
-    except BaseException:
-        close()
-        raise
-    return store, close
+    with ExitStack() as ends:
+        link = LogConnection(settings, environ, lambda *_: None)
+        ends.callback(link.close)
+        shared = SharedKeys(link)
+        store = ends.enter_context(closing(open_store(settings, replication=shared)))
+        try:
+            link.call(link.connect(), 10.0)
+            link.call(shared.open(store), 10.0)
+        except TimeoutError:
+            servers = ", ".join(link.scale.servers)
+            raise KeysError(f"{settings.file}: scale.servers do not answer: {servers}") from None
+        return store, ends.pop_all().close

@@ -114,7 +114,7 @@ class Copies:
         shared = SharedRecords(link, link.loop.create_task)
         records = Records(self._folder / f"{name}.sqlite", shared)
         node = Node(Engine(), None, None, records=records)  # type: ignore[arg-type]
-        link.call(shared.open(node, gateway=gateway), 20.0)
+        link.call(shared.open(node), 20.0)
         link.start(shared.follow())
         if not gateway:
             link.call(shared.lead(len(self.made) + 1, None), 20.0)  # type: ignore[arg-type]

@@ -113,8 +113,7 @@ def test_closing_lines_wait_for_room_on_a_full_disk(links: tuple[LogConnection, 
     """A process whose disk is full goes on, and has all of them once there is room."""
     log, told = SharedLog(links[0], "records"), list[str]()
     links[0].call(log.open(*DAY), 60.0)
-    recorded = PendingClosings()
-    recorded.write()
+    recorded = PendingClosings(lambda: True)
     at = datetime(2026, 2, 8, 18, tzinfo=UTC)
     past = Past(engine := Engine(), tmp_path / "writer", store=recorded, method="power")
     prices = ("pinnacle", "Celtics", 1.95), ("pinnacle", "Lakers", 1.95), ("fanduel", "Celtics", 2.15)
