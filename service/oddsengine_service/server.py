@@ -97,7 +97,6 @@ class Service:
         self.loop: asyncio.AbstractEventLoop  # the loop that serves requests
         self._has_run = False
         self.restart_reason = ""  # reason to rebuild the node
-        self.exit: Callable[[], None] = lambda: None  # stops the server
         self._run = run
         self.site = Site(self.api, self.metrics, self._metrics_token)
         origins = options.origins or (("*",) if node.demo else ())
@@ -162,7 +161,6 @@ class Service:
             self.restart_reason = reason
             self.node.wait_for(reason)
             log.event("restarts", reason=reason)
-            self.exit()
 
     async def _measure_lag(self) -> None:
         """Measure how late the event loop runs."""
@@ -392,7 +390,6 @@ class Server(uvicorn.Server):
     def __init__(self, service: Service, host: str, port: int, ready: Callable[[str], None]) -> None:
         super().__init__(configured(service, host, port))
         self._service, self._ready = service, ready
-        service.exit = lambda: setattr(self, "should_exit", True)
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
@@ -401,8 +398,11 @@ class Server(uvicorn.Server):
             self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
     async def on_tick(self, counter: int) -> bool:
-        """While the wall clock is wrong, `Date` is the node's time, by which ages of prices are measured."""
-        over = await super().on_tick(counter)
+        """End if another node is needed.
+
+        While the wall clock is wrong, `Date` is the node's time, by which ages of prices are measured.
+        """
+        over = await super().on_tick(counter) or bool(self._service.restart_reason)
         clock = self._service.node.clock
         if counter % 10 == 0 and clock.fault():
             self.server_state.default_headers = [(b"date", formatdate(clock.time(), usegmt=True).encode())]
