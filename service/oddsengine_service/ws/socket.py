@@ -60,7 +60,8 @@ class Socket(Subscriber):
         self._seq = seq
         return total
 
-    def _framing(self, size: int) -> bytes:
+    @staticmethod
+    def _framing(size: int) -> bytes:
         """What precedes a message of so many bytes: nothing, where the server makes frames."""
         return b""
 
@@ -106,7 +107,8 @@ class FrameSocket(Socket):
         super().__init__(send, *args)
         self._frames = send.__self__.write_frames  # type: ignore[attr-defined]
 
-    def _framing(self, size: int) -> bytes:
+    @staticmethod
+    def _framing(size: int) -> bytes:
         if size < 126:
             return bytes((_TEXT, size))
         return _LONG(_TEXT, 126, size) if size < 65_536 else _LONGEST(_TEXT, 127, size)
