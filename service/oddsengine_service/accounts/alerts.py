@@ -142,7 +142,7 @@ def shown(records: Records, caller: Caller, alert: StoredAlert, endpoints: Mappi
         try:
             usable(records, caller, alert.filter, endpoints)
         except Problem as problem:
-            error = f"{_FILTER} {alert.filter!r}: {problem}"
+            error = f"{_FILTER} {alert.filter!r}: {problem.message}"
     unconfirmed = [masked(target) for target in alert.targets if target in alert.codes]
     if error is None and unconfirmed:
         error = (
@@ -319,8 +319,9 @@ class Alerts:
             return 0
         try:
             kind, rows = self._share(account, lambda: self.matching_rows(owner, alert.filter), left)
-        except (Problem, KeysError, DatabaseError) as error:
-            self._failed(owner, alert, f"{_FILTER} {alert.filter!r}: {error}")
+        except (Problem, KeysError) as error:
+            why = error.message if isinstance(error, Problem) else str(error)  # without the name of a file
+            self._failed(owner, alert, f"{_FILTER} {alert.filter!r}: {why}")
             return 0
         if alert.error is not None and alert.error.startswith(_FILTER):
             self._changed(owner, alert.id, sent=0, error=None)
