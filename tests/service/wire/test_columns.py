@@ -27,7 +27,7 @@ from oddsengine_service.wire.opportunities import Ev, HoldSide, Leg, LowHold, Mi
 
 SCHEMAS = {"ev": EV_SCHEMA, "arbitrage": ARBITRAGE_SCHEMA, "low_hold": LOW_HOLD_SCHEMA, "middles": MIDDLES_SCHEMA}
 SIX = {"odds_decimal", "decimal", "fair_probability", "implied_probability", "probability", "middle_probability",
-       "kelly_percent", "push_probability", "prob_positive", "kelly_shrunk", "odds_decimal_net",
+       "kelly_percent", "push_probability", "prob_positive", "still_there", "kelly_shrunk", "odds_decimal_net",
        "key_number_probability"}  # fmt: skip
 AMERICAN = {"odds_american", "no_vig_odds", "american"}
 BOOKS = {"sportsbook", "book"}
