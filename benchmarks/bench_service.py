@@ -347,7 +347,7 @@ def in_process(number: int = 20_000) -> None:
         key = service.node.keys.create("bench", KeyTerms("enterprise", rate=MOST_RATE)).key.encode()
         trivial = Endpoint("/_trivial", lambda _: {"success": True}, "Nothing", "Health", dict)
         service.app.router.routes.insert(0, route(service.api, trivial))
-        service.node.ready = True
+        service.node.wait_for("")
         service.node._late = {60: service.node.engine.delayed(60)}
         scope = {
             "type": "http", "method": "GET", "path": "/api/v1/_trivial", "raw_path": b"/api/v1/_trivial",

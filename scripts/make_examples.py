@@ -79,14 +79,17 @@ _SECRET = re.compile(rb"(?<=oe_[0-9a-f]{12}\.)[\w-]{43}")  # of a key
 def examples(endpoints: Iterable[Endpoint] = ENDPOINTS) -> dict[str, Any]:
     """Example responses by operation, such as `GET /odds`, except streams and responses without a body."""
     endpoints = tuple(endpoints)
-    with TemporaryDirectory() as folder, closing(KeyStore(Path(folder) / "keys", Path(folder) / "pepper")) as keys:
-        node = Node(Engine(), keys, Limits())
-        with closing(Past(node.engine)) as past:
-            closed = _play(node, past)
-            node.past = past
-            add_splits(node.splits, node.engine, node.clock.now(), hours=1)
-            node.ready, node.changed_at = True, node.clock.time()
-            return _answers(endpoints, node, keys, closed)
+    with (
+        TemporaryDirectory() as folder,
+        closing(KeyStore(Path(folder) / "keys", Path(folder) / "pepper")) as keys,
+        closing(Past(engine := Engine())) as past,
+    ):
+        node = Node(engine, keys, Limits(), past=past)
+        closed = _play(node, past)
+        add_splits(node.splits, node.engine, node.clock.now(), hours=1)
+        node.wait_for("")
+        node.changed_at = node.clock.time()
+        return _answers(endpoints, node, keys, closed)
 
 
 def _play(node: Node, past: Past) -> str:

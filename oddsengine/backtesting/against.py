@@ -322,7 +322,7 @@ def compare(rows: pl.DataFrame, rivals: list[Rival]) -> tuple[pl.DataFrame, pl.D
                     {"model": name, "band": _band(k), "looks": at.size, "worth": value,
                      "shown": weighted_mean(ev[at], weight[at], game[at])[0], "worth_se": value_se}
                 )  # fmt: skip
-    return pl.DataFrame(table, schema=AGAINST), pl.DataFrame(bands, schema=RELIABILITY)
+    return pl.DataFrame(table, schema=AGAINST).fill_nan(None), pl.DataFrame(bands, schema=RELIABILITY).fill_nan(None)
 
 
 def side_by_side(table: pl.DataFrame, reliability: pl.DataFrame) -> list[str]:

@@ -32,7 +32,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.matching import ids, names
 from oddsengine.matching.index import Spelling, fit
 from oddsengine.matching.matcher import THRESHOLD
-from oddsengine.pricing.commission import net_odds
+from oddsengine.maths.odds import charged
 from oddsengine.staking.stakes import bet_table
 from oddsengine.tables.casts import CASTS, TIME, to_number
 from oddsengine.tables.column_names import AMERICAN, ANY_FORMAT, DECIMAL, price_format
@@ -235,7 +235,7 @@ def _net(table: pl.DataFrame) -> Floats:
     """Return prices after the commission of their books in the catalog."""
     books = [catalog.book(name) for name in table["sportsbook"].to_list()]
     odds = table["odds_decimal"].to_numpy()
-    return net_odds(odds, np.array([b.commission for b in books]), np.array([b.fee for b in books]))
+    return charged(odds, np.array([b.commission for b in books]), np.array([b.fee for b in books]))
 
 
 def _closing(frame: pl.DataFrame) -> Floats:

@@ -44,7 +44,7 @@ class FairPrice:
     >>> from oddsengine.tables.sample import SAMPLE_BOARD
     >>> odds = oe.read_odds(SAMPLE_BOARD)
     >>> oe.FairPrice().predict(odds).drop_nulls().select(pl.all().round(3)).row(0)  # without fit: the catalog's
-    (0.479, 0.037)
+    (0.479, 0.027)
     """
 
     table_: FairTable

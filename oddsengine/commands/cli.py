@@ -216,7 +216,7 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
 def _add_thresholds(parser: argparse.ArgumentParser) -> None:
     least = parser.add_argument_group("thresholds")
     for name, default, text in (
-        ("min-ev", 0.0, "minimum EV"),
+        ("min-ev", 1.0, "minimum EV"),
         ("max-ev", None, "maximum EV"),
         ("min-profit", 0.5, "minimum profit of arbitrages"),
         ("max-hold", 2.0, "maximum hold of low-hold markets"),

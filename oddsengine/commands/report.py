@@ -92,6 +92,10 @@ def _market(row: Row) -> str:
     return text if not period or period == "full_game" or period in text else f"{period} {text}"
 
 
+def _share(value: float | None) -> str:
+    return _percent(None if value is None else value * 100.0, 0)
+
+
 def _ev(row: Row) -> Cells:
     fair = row["fair_probability"]
     sisters = row["shared_feed"]
@@ -103,7 +107,7 @@ def _ev(row: Row) -> Cells:
             "" if fair is None else decimal(1.0 / fair),
             row["reference"] if row["reference"] in ("close", "model") else row["sharp_book"] or "",
             _percent(None if row["kelly_percent"] is None else row["kelly_percent"] * 100.0),
-            _percent(row["confidence_score"], 0), age(row["oldest_odds_age_seconds"]),
+            _percent(row["confidence_score"], 0), _share(row.get("still_there")), age(row["oldest_odds_age_seconds"]),
             _notes(row, f"same feed: {' '.join(sisters)}" if sisters else ""), row["id"],
         ]
     ]  # fmt: skip
@@ -202,7 +206,7 @@ EV = Report(
     [
         Column("EV %", right=True), Column("Book"), _event(), _MARKET, _BET, _US, _DEC,
         Column("Fair", right=True, drop=1), Column("By", drop=7), Column("Kelly %", right=True, drop=4),
-        Column("Conf", right=True, drop=8), _AGE, _NOTE, _ID,
+        Column("Conf", right=True, drop=8), Column("10 min %", right=True, drop=8), _AGE, _NOTE, _ID,
     ],
     _ev,
 )  # fmt: skip

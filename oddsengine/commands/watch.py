@@ -28,8 +28,8 @@ Lists = Mapping[Report, Sequence[Mapping[str, Any]]]
 _VALUES = dict(
     zip(KINDS.values(), ("ev_percentage", "profit_percent", "hold_percentage", "expected_value"), strict=True)
 )
-_LEAST: dict[str, Any] = dict(min_ev=0.0, min_profit=0.0, max_hold=2.0, min_middle_ev=0.0)
-_PATHS = {"ev": "ev?min_ev=0", "arb": "arbitrage?min_profit=0", "low-hold": "low_hold?max_hold=2",
+_LEAST: dict[str, Any] = dict(min_ev=1.0, min_profit=0.0, max_hold=2.0, min_middle_ev=0.0)
+_PATHS = {"ev": "ev?min_ev=1", "arb": "arbitrage?min_profit=0", "low-hold": "low_hold?max_hold=2",
           "middles": "middles?min_ev=0&sort=ev"}  # fmt: skip
 _CLEAR = "\x1b[H\x1b[2J"
 _MOST = 50  # rows of each table on a terminal

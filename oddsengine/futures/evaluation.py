@@ -48,7 +48,7 @@ from oddsengine.futures.sheets import Sheet
 from oddsengine.futures.winners import fair
 from oddsengine.identity.groups import Floats, Longs, mix
 from oddsengine.identity.traits import feeds
-from oddsengine.pricing.commission import net_odds
+from oddsengine.maths.odds import charged
 
 REASONS = ("", "unusable", "stale", "other_field", "book_sum", "outlier", "ev_cap")
 UNUSABLE, STALE, OTHER_FIELD, BOOK_SUM, OUTLIER, EV_CAP = range(1, 7)
@@ -120,7 +120,7 @@ def evaluate(
 
 def _after_commission(sheet: Sheet) -> Floats:
     books = [catalog.book(book) for book in sheet.books]
-    return net_odds(sheet.odds, [book.commission for book in books], [book.fee for book in books])
+    return charged(sheet.odds, [book.commission for book in books], [book.fee for book in books])
 
 
 def _rejected(sheet: Sheet, net: Floats, now: int, *, outliers: bool) -> tuple[npt.NDArray[np.int8], Bools]:

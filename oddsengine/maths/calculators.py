@@ -8,6 +8,11 @@ A commission c on the winnings of the other side, as exchanges charge, turns its
 
 and staking s / (h - 1) loses nothing if the other side wins, with the remaining profit if the first bet wins.
 
+**Lay.** To lay at l is to back the other outcomes at l / (l - 1), with the liability as the stake. So the other side h
+of a hedge may be a lay price, and its commission is charged in the same way.
+
+**Qualifying bet.** A bet of B at b, laid at l with the stake L = b B / (l - c), results in L (1 - c) - B either way.
+
 **Free bet.** Its stake F is not returned with the winnings (or is, with `returned`). Hedged with H = F (d - 1) / h, or
 F d / h, it earns F (d - 1) - H whatever happens; as a share of F, that is its conversion.
 
@@ -24,7 +29,8 @@ from collections.abc import Sequence
 from math import isfinite, prod
 from typing import NamedTuple
 
-from oddsengine.maths.odds import probabilities
+from oddsengine.maths.depth import against as backed
+from oddsengine.maths.odds import charged, probabilities
 
 MOST_BOOST = 3.0  # a larger share is one in percent
 
@@ -44,6 +50,14 @@ class FreeBet(NamedTuple):
     stake: float
     profit: float
     conversion: float  # profit as a share of the free bet
+
+
+class Qualifying(NamedTuple):
+    """The hedge of a bet that qualifies for an offer."""
+
+    stake: float  # on the other side; of a lay, the liability
+    lay_stake: float | None  # the backer's stake, if the other side is a lay
+    result: float  # profit or, mostly, loss, whichever side wins
 
 
 class Parlay(NamedTuple):
@@ -84,11 +98,13 @@ def _chance(prob: float, name: str = "prob") -> float:
     return prob
 
 
-def _charged(odds: float, commission: float) -> float:
-    """Odds after a commission on winnings."""
+def _net(odds: float, commission: float, fee: float = 0.0) -> float:
+    """Odds after a commission on winnings and a fee per contract."""
     if not 0.0 <= commission < 1.0:
         raise ValueError(f"commission must be from 0 to below 1, 0.02 for 2 %, got {commission:g}")
-    return 1.0 + (odds - 1.0) * (1.0 - commission) if commission else odds
+    if not (fee >= 0.0 and isfinite(fee)):
+        raise ValueError(f"fee must be a number of 0 or more, 0.07 for 0.07 p (1 - p) per contract, got {fee:g}")
+    return float(charged(odds, commission, fee)) if commission or fee else odds
 
 
 def hedge(stake: float, odds: float, against: float, *, commission: float = 0.0) -> Hedge:
@@ -125,12 +141,64 @@ def hedge(stake: float, odds: float, against: float, *, commission: float = 0.0)
     """
     _checked(odds=odds, against=against)
     _money(stake=stake)
-    net = _charged(against, commission)
+    net = _net(against, commission)
     other, least = stake * odds / net, stake / (net - 1.0)
     return Hedge(other, stake * odds - stake - other, least, stake * (odds - 1.0) - least)
 
 
-def free_bet(amount: float, odds: float, against: float, *, returned: bool = False, commission: float = 0.0) -> FreeBet:
+def _other(against: float | None, lay: float | None) -> float:
+    """Odds of the other side, given as such or as a lay price."""
+    if (against is None) == (lay is None):
+        raise ValueError("give either against, odds of the other side, or lay, odds at which the bet can be laid")
+    return backed(lay)[0] if lay is not None else float(against)  # type: ignore[arg-type]
+
+
+def qualifying(
+    stake: float, odds: float, against: float | None = None, *, lay: float | None = None, commission: float = 0.0,
+    fee: float = 0.0,
+) -> Qualifying:  # fmt: skip
+    """Hedge a bet that an offer requires: the same result whichever side wins, mostly a small loss.
+
+    Parameters
+    ----------
+    stake : float
+        Stake of the bet.
+    odds : float
+        Its decimal odds.
+    against : float, optional
+        Decimal odds of the other side; or `lay`.
+    lay : float, optional
+        Decimal odds at which the bet itself can be laid.
+    commission, fee : float
+        Of the book of the other side, as in `free_bet`.
+
+    Returns
+    -------
+    Qualifying
+        `stake` on the other side, the liability of a lay; `lay_stake`, the backer's stake; and `result`.
+
+    Raises
+    ------
+    ValueError
+        For odds that are not above 1, a stake below 0, a commission outside 0 to 1, or both `against` and `lay`.
+
+    Examples
+    --------
+    >>> [round(x, 4) for x in qualifying(10, 2.0, lay=2.1, commission=0.05)]
+    [10.7317, 9.7561, -0.7317]
+    """
+    other_odds = _other(against, lay)
+    _checked(odds=odds, against=other_odds)
+    _money(stake=stake)
+    net = _net(other_odds, commission, fee)
+    other = stake * odds / net
+    return Qualifying(other, None if lay is None else other / (lay - 1.0), other * (net - 1.0) - stake)
+
+
+def free_bet(
+    amount: float, odds: float, against: float | None = None, *, lay: float | None = None, returned: bool = False,
+    commission: float = 0.0, fee: float = 0.0,
+) -> FreeBet:  # fmt: skip
     """Hedge a free bet: what is kept of it whichever side wins.
 
     Parameters
@@ -139,12 +207,16 @@ def free_bet(amount: float, odds: float, against: float, *, returned: bool = Fal
         The free bet.
     odds : float
         Decimal odds at which it is placed. Long odds keep more of it.
-    against : float
-        Decimal odds of the other side.
+    against : float, optional
+        Decimal odds of the other side; or `lay`.
+    lay : float, optional
+        Decimal odds at which the bet itself can be laid; `stake` of the result is then the liability.
     returned : bool
         Whether its stake is paid back with the winnings. Mostly it is not.
     commission : float
         Share of winnings that the book of the other side keeps, 0.02 for 2 %.
+    fee : float
+        F of a fee of F p (1 - p) per contract there, 0.07 for Kalshi.
 
     Returns
     -------
@@ -155,16 +227,22 @@ def free_bet(amount: float, odds: float, against: float, *, returned: bool = Fal
     Raises
     ------
     ValueError
-        For odds that are not above 1, an amount below 0, or a commission outside 0 to 1.
+        For odds that are not above 1, an amount below 0, a commission outside 0 to 1, or both `against` and `lay`.
 
     Examples
     --------
     >>> free_bet(100, 5.0, 1.25)
     FreeBet(stake=320.0, profit=80.0, conversion=0.8)
+
+    Laid at an exchange with a commission of 5 %, the liability is 68.33:
+
+    >>> [round(x, 2) for x in free_bet(50, 3.0, lay=3.05, commission=0.05)]
+    [68.33, 31.67, 0.63]
     """
-    _checked(odds=odds, against=against)
+    other_odds = _other(against, lay)
+    _checked(odds=odds, against=other_odds)
     _money(amount=amount)
-    net = _charged(against, commission)
+    net = _net(other_odds, commission, fee)
     paid = amount * (odds if returned else odds - 1.0)
     other = paid / net
     profit = min(paid - other, other * (net - 1.0))

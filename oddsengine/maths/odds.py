@@ -290,6 +290,20 @@ def fractional_to_decimal(numerator: npt.ArrayLike, denominator: npt.ArrayLike =
     return _answer((n > 0.0) & (m > 0.0) & (m < np.inf) & (odds > 1.0), odds)
 
 
+def charged(odds: npt.ArrayLike, commission: npt.ArrayLike = 0.0, fee: npt.ArrayLike = 0.0) -> Floats:
+    """Return decimal odds after a commission on winnings, and a fee of F p (1 - p) per contract; arguments broadcast.
+
+    Examples
+    --------
+    >>> charged([2.0, 2.0, 2.0], [0.0, 0.02, 0.0], [0.0, 0.0, 0.07]).round(4).tolist()
+    [2.0, 1.98, 1.9324]
+    """
+    net = 1.0 + (np.asarray(odds, np.float64) - 1.0) * (1.0 - np.asarray(commission, np.float64))
+    p = 1.0 / net
+    after_fee = 1.0 / (p + np.asarray(fee, np.float64) * p * (1.0 - p))
+    return np.asarray(np.where(np.asarray(fee) > 0.0, after_fee, net))
+
+
 def decimal_to_fractional(odds: npt.ArrayLike, max_denominator: int = 100) -> tuple[Floats, Floats]:
     """Convert decimal odds to the closest fractional odds, in lowest terms.
 

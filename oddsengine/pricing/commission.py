@@ -7,7 +7,6 @@ are in the catalog (`books.toml`), and callers may replace the commission of a b
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from oddsengine._jit import kernel
 from oddsengine.identity.groups import Floats, Groups
@@ -31,20 +30,6 @@ def charge(odds, book, rate, fee, net):
                 p = 1.0 / x
                 x = 1.0 / (p + f * p * (1.0 - p))
         net[i] = x
-
-
-def net_odds(odds: ArrayLike, rate: ArrayLike, fee: ArrayLike) -> Floats:
-    """Return decimal odds after a commission on winnings and a fee per contract; the arguments broadcast.
-
-    Examples
-    --------
-    >>> net_odds([2.0, 2.0, 2.0], [0.0, 0.02, 0.0], [0.0, 0.0, 0.07]).round(4).tolist()
-    [2.0, 1.98, 1.9324]
-    """
-    prices, rates, fees = (np.array(x, np.float64) for x in np.broadcast_arrays(odds, rate, fee))
-    net = np.empty(prices.size)
-    charge(prices.ravel(), np.arange(prices.size), rates.ravel(), fees.ravel(), net)
-    return net.reshape(prices.shape)
 
 
 def after_commission(groups: Groups, traits: Traits) -> Floats:

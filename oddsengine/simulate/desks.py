@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.identity.groups import Floats, Longs
-from oddsengine.pricing.commission import net_odds
+from oddsengine.maths.odds import charged
 from oddsengine.simulate.leagues import FIRST_PROP, HOME_TOTAL, LADDERS, MONEYLINE, SPREAD
 
 DEFAULT_BOOKS = (
@@ -217,7 +217,7 @@ class Habits:
 
     def net(self, book: Longs, odds: Floats) -> Floats:
         """Return odds after the book's commission or fee."""
-        return net_odds(odds, self._commission[book], self._fee[book])
+        return charged(odds, self._commission[book], self._fee[book])
 
 
 def quoted(prob: Floats, market: Longs, margin: Floats) -> Floats:

@@ -61,18 +61,19 @@ class Api:
         if endpoint.path == HEALTH:  # not queued: the threads may be busy for seconds
             return self._health(request)
 
-        shared = self.node.shared_records if endpoint.cache == "records" else None
-        if shared is not None and endpoint.method == "GET":
-            await shared.current()
-        elif shared is not None:
-            return CachedResponse(await shared.forward(endpoint, self.context(request, body)), cacheable=False)
+        if endpoint.cache == "records" and endpoint.method == "GET":
+            await self.node.replication.records.records_current()
+        context, account = self.context(request, body), request.account
+        if endpoint.cache == "records" and endpoint.method != "GET":
+            answer = await self.node.replication.records.forward(endpoint, context)
+            if answer is not None:
+                return CachedResponse(answer, cacheable=False)
 
         def computed() -> CachedResponse:
             response = CachedResponse(endpoint.response(context), cacheable=endpoint.method == "GET")
             response.sent(request.etag, request.codings)  # compressed here, not on the event loop
             return response
 
-        context, account = self.context(request, body), request.account
         if endpoint.outgoing:
             return await self.outgoing.run(account, computed)
         if not endpoint.cacheable or body is not None:

@@ -5,22 +5,30 @@
 
 import asyncio
 import gc
+import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from oddsengine import load_kernels, query
+from oddsengine.catalog import FairTable
+from oddsengine.history.archive import ArchiveError
 from oddsengine.live.delayed import DelayedBoard
 from oddsengine.live.engine import Batch, Engine
 from oddsengine.live.update import Update
 from oddsengine.query import StatsCache
-from oddsengine_service.accounts.keys import KeyStore
-from oddsengine_service.accounts.limits import Limits
-from oddsengine_service.accounts.records import Records, RecordWriter
+from oddsengine_service.accounts.keys import KeyStore, open_store
+from oddsengine_service.accounts.limits import Limits, Usage
+from oddsengine_service.accounts.records import FILE as RECORDS
+from oddsengine_service.accounts.records import Records
 from oddsengine_service.accounts.tiers import TIERS, Tier
 from oddsengine_service.board.ended import EndedRows
 from oddsengine_service.board.futures import NodeFutures
@@ -29,11 +37,20 @@ from oddsengine_service.board.splits import Splits
 from oddsengine_service.board.views import Board, Views
 from oddsengine_service.clock import Clock
 from oddsengine_service.feeds.status import Feeds
+from oddsengine_service.history import recording
+from oddsengine_service.history.archiving import NodeArchive
 from oddsengine_service.history.past import Past
+from oddsengine_service.history.recording import NodeTape
+from oddsengine_service.monitoring import log
 from oddsengine_service.monitoring.metrics import Histogram
+from oddsengine_service.replication import ALONE, Replication
+from oddsengine_service.settings import Settings, SettingsError, secret
 from oddsengine_service.wire.splits import SplitsGiven
 
 VERSION = "v1"
+
+
+_MOST_SEARCHES = 4  # threads of a large step
 
 
 class StalledError(RuntimeError):
@@ -132,6 +149,10 @@ class Node(Writer):
         Where failures are reported.
     records
         What API keys store: filters, alerts, bets; None keeps them in memory.
+    past
+        The history; None keeps none.
+    replication
+        How the node shares its state with other processes.
     splits_token
         Token for posting splits; empty disables it.
     stream_settings
@@ -143,35 +164,36 @@ class Node(Writer):
     def __init__(
         self, engine: Engine, keys: KeyStore, limits: Limits, *, demo: bool = False, clock: Clock | None = None,
         reference: str = "close", failures: Failures | None = None, records: Records | None = None,
+        past: Past | None = None, replication: Replication = ALONE,
         splits_token: str = "", stream_settings: Mapping[str, Any] = MappingProxyType({}),
         on_compile: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(engine)
         self.keys, self.limits, self.demo = keys, limits, demo
-        self.ready = False
-        self.waits_for = ""  # what else has to happen before the node is ready
-        self.standing_by = False  # it writes the log, or may take over, and serves no API requests
+        self.replication = replication
+        self.ready, self.waits_for = False, replication.waits_for  # see `wait_for`
         self.clock = Clock() if clock is None else clock
         self.started = self.clock.time()
-        self.born = self.started  # start of the step count; the same for all processes of a cluster
         self.changed_at = 0.0  # when the board last changed
         self.failures = Failures() if failures is None else failures
-        self.games, self.futures, self.splits = GameBoard(), NodeFutures(), Splits()
+        self.games, self.futures = GameBoard(replication), NodeFutures((), replication)
+        self.splits = Splits(replication=replication)
         self.splits_token = splits_token
-        self.method = "power" if reference == "classical" else "close"  # method of views without a reference
+        self.method = _method(reference)  # of views without a reference
         self.ended = EndedRows()
         self.views, self.stats = Views(method=self.method, ended=self.ended), StatsCache()
-        self.splits_to: Callable[[list[SplitsGiven]], int] | None = None  # set if another process stores splits
-        self.past: Past | None = None
-        self.feeds: Feeds | None = None
+        self.past = past
+        self.feeds = replication.feeds
         self.records = Records() if records is None else records
-        self.shared_records: RecordWriter | None = None  # set if another process stores records
         self.stream_settings = stream_settings
         self.closing = threading.Event()
         self._on_compile = on_compile
         self._delays = sorted({tier.delay for tier in TIERS.values() if tier.delay})
         self._late: dict[int, DelayedBoard] = {}
         self._indexes: dict[Board, query.Index] = {}
+        if past is not None:
+            self.games.listen(past.play)
+        replication.attach(self)
 
     def warm(self) -> None:
         """Load the kernels and create the delayed boards; the node is ready afterwards."""
@@ -181,6 +203,14 @@ class Node(Writer):
         self.engine.keep_replica()
         _collect_rarely()
         self.ready = not self.waits_for
+
+    def wait_for(self, what: str) -> None:
+        """Serve no API requests until something has happened; an empty text makes the node ready."""
+        self.ready, self.waits_for = not what, what
+
+    def use_feeds(self, feeds: Feeds) -> None:
+        """Show the statuses of these feeds."""
+        self.feeds = feeds
 
     def board(self, tier: Tier) -> Board:
         return self._late[tier.delay] if tier.delay else self.engine
@@ -195,9 +225,9 @@ class Node(Writer):
 
     def put_splits(self, splits: Iterable[SplitsGiven], now: datetime) -> int:
         """Store records of betting splits. Returns how many were new."""
-        if self.splits_to is not None:
-            return self.splits_to(list(splits))
-        return sum(self.splits.put(record, now) for record in splits)
+        splits = list(splits)
+        stored = self.replication.put_splits(splits)
+        return sum(self.splits.put(record, now) for record in splits) if stored is None else stored
 
     def publish(self, update: Update) -> None:
         if self.past is not None:
@@ -216,6 +246,91 @@ class Node(Writer):
         """Finish the current job and cancel the others."""
         self.closing.set()
         super().close()
+
+
+def _method(reference: str) -> str:
+    return "power" if reference == "classical" else "close"
+
+
+def open_node(
+    settings: Settings, environ: Mapping[str, str], ends: ExitStack, *, fair: FairTable | None = None,
+    demonstration: bool = False, clock: Clock | None = None,
+) -> Node:  # fmt: skip
+    """Open the node that the settings specify. What has to be closed with it is in `ends`.
+
+    Raises `SettingsError` if a setting is not valid, and `DatabaseError` if a file of the data folder is not.
+    """
+    clock, options, folder = Clock() if clock is None else clock, settings.service, Path(settings.data.folder)
+    failures = Failures(_log_failure)
+    replication = _replication(settings, environ, shares_keys=not demonstration)
+    ends.callback(replication.close)  # if the rest fails
+    store = ends.enter_context(closing(open_store(settings, demo=demonstration, replication=replication.keys)))
+    if store.warning and settings.scale is None and not demonstration:  # else the keys come from the log
+        log.event("keys", message=store.warning)
+    usage = ends.enter_context(closing(Usage(
+        folder / settings.keys.file, clock=clock.time, on_failure=partial(failures.report, "usage"),
+        replication=replication.usage,
+    )))  # fmt: skip
+    records = ends.enter_context(closing(Records(None if demonstration else folder / RECORDS, replication.records)))
+    ends.callback(replication.close)
+    engine = Engine(fair=fair, threads=min(os.cpu_count() or 1, _MOST_SEARCHES))
+    method = _method(settings.fair.reference)
+    if settings.data.tape and not demonstration:
+        where = folder / recording.FOLDER
+        tape = NodeTape(engine, where, settings.data.tape_days, clock.now(), partial(failures.raised, "tape"))
+        ends.callback(tape.close)
+    archive: NodeArchive | None = None
+    if settings.archive.to:
+        started = f"node {clock.now():%Y-%m-%dT%H:%M:%S.%fZ}"
+        try:
+            archive = NodeArchive(
+                engine, folder, settings.archive, lambda: replication.origin or started,
+                partial(failures.report, "archive"), lambda: replication.writes,
+            )  # fmt: skip
+        except ArchiveError as error:
+            raise SettingsError(f"{settings.file}: archive.to: {error}") from None
+        ends.callback(archive.close)
+    past = ends.enter_context(closing(Past(
+        engine, None if demonstration else folder, archive, failed=partial(failures.raised, "closing"), method=method,
+        records=replication.leads, store=replication.closings,
+    )))  # fmt: skip
+    return Node(
+        engine, store, Limits(usage, clock.rough_time, lambda: clock.ahead, replication=replication.counts),
+        demo=demonstration, clock=clock, reference=settings.fair.reference, failures=failures, records=records,
+        past=past, replication=replication, splits_token=secret(settings, "service.splits_token_env", environ),
+        stream_settings={
+            "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
+        },
+        on_compile=lambda text: log.event("kernels", message=text),
+    )  # fmt: skip
+
+
+def _replication(settings: Settings, environ: Mapping[str, str], *, shares_keys: bool) -> Replication:
+    """The replication that the settings specify; only here is the NATS client imported.
+
+    Raises `SettingsError` if the client is not installed, or settings contradict each other.
+    """
+    if settings.scale is None:
+        return ALONE
+    if settings.data.tape:
+        raise SettingsError(
+            f"{settings.file}: data.tape cannot be combined with [scale], because the log already records every step"
+        )
+    try:
+        from oddsengine_service.scale.roles import Member  # noqa: PLC0415
+    except ImportError as error:
+        raise SettingsError(
+            f"{settings.file}: [scale] needs the package {error.name}; run pip install 'oddsengine[scale]'"
+        ) from None
+    return Member(settings, environ, shares_keys=shares_keys)
+
+
+def _log_failure(name: str, failure: str) -> None:
+    """Log that something begins to fail, or works again; `/health` only names it."""
+    if failure:
+        log.event("failing", logging.WARNING, what=name, error=failure)
+    else:
+        log.event("works again", what=name)
 
 
 def _collect_rarely() -> None:

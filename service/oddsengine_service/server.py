@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
-import os
 import socket
 import sys
 import time
@@ -15,21 +13,17 @@ from functools import partial
 from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 
-from oddsengine.history.archive import ArchiveError
-from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.sources.secrets import Secrets
 from oddsengine_service import demo
-from oddsengine_service.accounts import bets, keys, records
+from oddsengine_service.accounts import bets
 from oddsengine_service.accounts.alerts import Alerts, ShareError
-from oddsengine_service.accounts.limits import Limits, Usage
-from oddsengine_service.accounts.records import Records
 from oddsengine_service.accounts.targets import Sender
 from oddsengine_service.api import Api
 from oddsengine_service.app import application
@@ -39,10 +33,6 @@ from oddsengine_service.fair import EVERY_S, FairFile
 from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import quarantine, state_file
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.history import recording
-from oddsengine_service.history.archiving import NodeArchive
-from oddsengine_service.history.past import Past
-from oddsengine_service.history.recording import NodeTape
 from oddsengine_service.http.connections import CHECK_S, Connections
 from oddsengine_service.http.cors import Origins
 from oddsengine_service.http.middleware import Authenticate
@@ -56,17 +46,13 @@ from oddsengine_service.monitoring import log
 from oddsengine_service.monitoring.gauges import Gauges
 from oddsengine_service.monitoring.memory import share_arenas, trim
 from oddsengine_service.monitoring.metrics import Listener, Metrics
-from oddsengine_service.node import Failures, Node, StalledError
+from oddsengine_service.node import Node, StalledError, open_node
 from oddsengine_service.routes.filters import LISTS
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.settings import Settings, SettingsError, secret
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
 from oddsengine_service.ws.session import PATHS
 
-if TYPE_CHECKING:
-    from oddsengine_service.scale.roles import Member
-
-_MOST_SEARCHES = 4  # threads of a large step
 _SWITCH = 0.0005  # seconds; how soon a computing thread yields to the event loop
 _LAG_EVERY = 0.25  # seconds between two measurements of the event loop's lag
 _SWEEP_EVERY = 10.0  # s
@@ -85,8 +71,7 @@ class Service:
 
     def __init__(
         self, node: Node, settings: Settings, environ: Mapping[str, str], run: Callable[["Service"], Any],
-        authenticate: Authenticate | None = None, *, sender: Sender, member: "Member | None", fair: FairFile | None,
-        ends: contextlib.ExitStack,
+        authenticate: Authenticate | None = None, *, sender: Sender, fair: FairFile | None, ends: contextlib.ExitStack,
     ) -> None:  # fmt: skip
         self.node, self.settings, self.environ = node, settings, environ
         self.metrics = Metrics()
@@ -107,14 +92,11 @@ class Service:
                 "token: set service.metrics_token_env"
             )
         self.ends = ends  # closed at the end
-        self.member = member  # for a process of a cluster
         self.fair = fair  # if its changes are followed
-        if member is not None:
-            self.metrics.add(member)
+        self.metrics.add(node.replication)
         self.loop: asyncio.AbstractEventLoop  # the loop that serves requests
         self._has_run = False
         self.restart_reason = ""  # reason to rebuild the node
-        self.exit: Callable[[], None] = lambda: None  # stops the server
         self._run = run
         self.site = Site(self.api, self.metrics, self._metrics_token)
         origins = options.origins or (("*",) if node.demo else ())
@@ -177,9 +159,8 @@ class Service:
         """Discard this node and continue with a new one."""
         if not self.restart_reason and not self.node.closing.is_set():
             self.restart_reason = reason
-            self.node.ready, self.node.waits_for = False, reason
+            self.node.wait_for(reason)
             log.event("restarts", reason=reason)
-            self.exit()
 
     async def _measure_lag(self) -> None:
         """Measure how late the event loop runs."""
@@ -213,7 +194,8 @@ class Service:
         """Run a job every few seconds; an error is in `failures` until the job succeeds."""
         while True:
             await asyncio.sleep(every)
-            if not self.node.records.writable or not (self.node.ready or self.node.standing_by):
+            replication = self.node.replication
+            if not replication.records.writes_records or not (self.node.ready or replication.standing_by):
                 continue  # in a cluster, one process does it
             try:
                 await run_in_threadpool(job)
@@ -243,7 +225,7 @@ class Service:
             self.node.warm()
             if self.node.ready:  # a gateway logs it once it has caught up
                 log.event("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
-            self._run(self)
+            self.node.replication.run(self, self._run)
         except BaseException as error:
             self.node.report("feed", f"{type(error).__name__}: {error}")
             log.failure(b"-", "(start)", error)
@@ -283,16 +265,12 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
         node = service.node
         overrides = Path(settings.matching.overrides) if settings.matching.overrides else None
         node.futures.state(fields)
-        member = service.member
         hub = Hub(
             node, Matcher(), clock=node.clock.now, payloads=quarantine(settings, secrets), overrides=overrides,
-            games=node.games, futures=node.futures,
-            on_decision=None if member is None or member.outbox is None else member.outbox.add,
-            most_quotes=None if member is None or member.outbox is None else member.outbox.most_quotes,
+            games=node.games, futures=node.futures, replication=node.replication,
         )  # fmt: skip
-        if member is not None:
-            hub.adopt(member.follower.decisions.values())
-        node.feeds = hub
+        hub.adopt(node.replication.decisions.values())
+        node.use_feeds(hub)
         with secrets.out_of_logs():
             asyncio.run(_until(node, hub.run(made, state=state_file(settings))))
 
@@ -320,93 +298,18 @@ def build(
     clock.on_fault = lambda text: log.event("clock", message=text)
     follows = settings.scale is not None and settings.scale.role == "gateway"
     run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds and not follows else tick
-    folder = Path(settings.data.folder)
     with contextlib.ExitStack() as guard:
         stack = guard.enter_context(contextlib.ExitStack())  # closed in reverse order, also if the rest fails
         stack.enter_context(lock_folder(settings))
-        store = stack.enter_context(contextlib.closing(keys.open_store(settings, demo=demonstration)))
-        if store.warning and settings.scale is None and not demonstration:  # else the keys come from the log
-            log.event("keys", message=store.warning)
-        failures = Failures(_log_failure)
-        usage = Usage(folder / settings.keys.file, clock=clock.time, on_failure=partial(failures.report, "usage"))
-        stack.enter_context(contextlib.closing(usage))
-        limits = Limits(usage, clock=clock.rough_time, ahead=lambda: clock.ahead)
         fair = FairFile(settings)
-        stored = Records(None if demonstration else folder / records.FILE, writable=settings.scale is None)
-        stack.callback(stored.close)
-        options = settings.service
-        node = Node(
-            Engine(fair=fair.table, threads=min(os.cpu_count() or 1, _MOST_SEARCHES)), store, limits,
-            demo=demonstration, clock=clock, reference=settings.fair.reference, failures=failures, records=stored,
-            splits_token=secret(settings, "service.splits_token_env", environ),
-            stream_settings={
-                "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
-            },
-            on_compile=lambda text: log.event("kernels", message=text),
-        )  # fmt: skip
-        member = None
-        if settings.scale is not None:
-            member = _member(settings, environ, node)
-            stack.callback(member.close)
-            run = partial(member.run, feed=run)
-        if settings.data.tape and not demonstration:
-            where = folder / recording.FOLDER
-            tape = NodeTape(node.engine, where, settings.data.tape_days, clock.now(), partial(failures.raised, "tape"))
-            stack.callback(tape.close)
-        archive: NodeArchive | None = None
-        if settings.archive.to:
-            started = f"node {clock.now():%Y-%m-%dT%H:%M:%S.%fZ}"
-            try:
-                archive = NodeArchive(
-                    node.engine, folder, settings.archive, lambda: started if member is None else member.origin,
-                    partial(failures.report, "archive"), lambda: member is None or member.outbox is not None,
-                )  # fmt: skip
-            except ArchiveError as error:
-                raise SettingsError(f"{settings.file}: archive.to: {error}") from None
-            stack.callback(archive.close)
-        past = Past(
-            node.engine, None if demonstration else folder, archive,
-            failed=partial(failures.raised, "closing"), method=node.method,
-            records=member is None or member.leads, store=None if member is None else member.records,
-        )  # fmt: skip
-        stack.callback(past.close)
-        node.past = past
-        node.games.listen(past.play)
+        node = open_node(settings, environ, stack, fair=fair.table, demonstration=demonstration, clock=clock)
         sender = Sender(private=settings.alerts.private, mail=secret(settings, "alerts.mail_env", environ))
         if problem := sender.mail_problem():
             raise SettingsError(f"{settings.file}: alerts.mail_env {problem}")
         followed = None if demonstration else fair
-        service = Service(
-            node, settings, environ, run, authenticate, sender=sender, member=member, fair=followed, ends=stack
-        )
+        service = Service(node, settings, environ, run, authenticate, sender=sender, fair=followed, ends=stack)
         guard.pop_all()  # from here on, it is the service that closes the stack
     return service
-
-
-def _member(settings: Settings, environ: Mapping[str, str], node: Node) -> "Member":
-    """Make the node a member of a cluster; only here is the NATS client imported.
-
-    Raises `SettingsError` if the client is not installed, or settings contradict each other.
-    """
-    if settings.data.tape:
-        raise SettingsError(
-            f"{settings.file}: data.tape cannot be combined with [scale], because the log already records every step"
-        )
-    try:
-        from oddsengine_service.scale.roles import Member  # noqa: PLC0415
-    except ImportError as error:
-        raise SettingsError(
-            f"{settings.file}: [scale] needs the package {error.name}; run pip install 'oddsengine[scale]'"
-        ) from None
-    return Member(settings, environ, node)
-
-
-def _log_failure(name: str, failure: str) -> None:
-    """Log that something begins to fail, or works again; `/health` only names it."""
-    if failure:
-        log.event("failing", logging.WARNING, what=name, error=failure)
-    else:
-        log.event("works again", what=name)
 
 
 def configured(service: Service, host: str, port: int) -> uvicorn.Config:
@@ -487,7 +390,6 @@ class Server(uvicorn.Server):
     def __init__(self, service: Service, host: str, port: int, ready: Callable[[str], None]) -> None:
         super().__init__(configured(service, host, port))
         self._service, self._ready = service, ready
-        service.exit = lambda: setattr(self, "should_exit", True)
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
@@ -496,8 +398,11 @@ class Server(uvicorn.Server):
             self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
     async def on_tick(self, counter: int) -> bool:
-        """While the wall clock is wrong, `Date` is the node's time, by which ages of prices are measured."""
-        over = await super().on_tick(counter)
+        """End if another node is needed.
+
+        While the wall clock is wrong, `Date` is the node's time, by which ages of prices are measured.
+        """
+        over = await super().on_tick(counter) or bool(self._service.restart_reason)
         clock = self._service.node.clock
         if counter % 10 == 0 and clock.fault():
             self.server_state.default_headers = [(b"date", formatdate(clock.time(), usegmt=True).encode())]

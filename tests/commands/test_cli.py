@@ -238,7 +238,7 @@ def test_scan_shows_every_kind_and_what_was_set_aside(run: Run) -> None:
     assert re.search(r"1,955 rows read: 12 books, 10 events, as of 2026-10-24T15:00:00Z; \d+\.\d\d s", out)
     assert "4 invalid: bad_price 2, bad_value 1, missing_value 1" in out
     assert re.search(r"\d+ rejected: price_mismatch 1, side_conflict 1, .*ambiguous_moneyline 2\n", out)
-    assert "1 above the plausibility cap: profit_cap 1" in out
+    assert "2 above the plausibility cap: ev_cap 1, profit_cap 1" in out
     assert "\x1b" not in out
 
 
@@ -287,7 +287,7 @@ def test_piped_tables_are_whole(run: Run) -> None:
 def test_json_is_the_library_s_answer_rounded(run: Run) -> None:
     status, out, err = run("scan", "--sample", "--format", "json")
     document = json.loads(out)
-    found = find_all(read_odds(SAMPLE_BOARD))
+    found = find_all(read_odds(SAMPLE_BOARD), min_ev=1.0)
     assert status == 0
     assert "rows read" in err
     assert document["now"] == "2026-10-24T15:00:00Z"
@@ -328,7 +328,7 @@ def test_output_goes_to_a_file(run: Run, tmp_path: Path) -> None:
     for name in ("a.parquet", "a.csv", "a.json", "a.txt"):
         status, out, _ = run("scan", "--sample", "--kind", "ev", "--output", str(tmp_path / name))
         assert (status, out) == (0, ""), name
-    expected = find_all(read_odds(SAMPLE_BOARD)).ev
+    expected = find_all(read_odds(SAMPLE_BOARD), min_ev=1.0).ev
     assert pl.read_parquet(tmp_path / "a.parquet").equals(expected)
     assert pl.read_csv(tmp_path / "a.csv").height == expected.height
     assert len(json.loads((tmp_path / "a.json").read_text())["ev"]) == expected.height
@@ -374,7 +374,7 @@ def test_guards_none_is_an_empty_list(run: Run) -> None:
 def test_limit(run: Run) -> None:
     _, out, _ = run("scan", "--sample", "--kind", "ev", "--limit", "3")
     assert len(out.split("\n\n")[0].splitlines()) == 2 + 3 + 1
-    assert "... and 17 more; --limit 0 shows all" in out
+    assert "... and 10 more; --limit 0 shows all" in out
 
 
 def test_rejected(run: Run) -> None:

@@ -10,7 +10,7 @@ from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine_cli import main
 
 ODDS = oe.read_odds(SAMPLE_BOARD)
-FOUND = oe.find_all(ODDS)
+FOUND = oe.find_all(ODDS, min_ev=1.0)  # as the command does
 
 
 def test_it_is_the_table_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:

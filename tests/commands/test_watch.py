@@ -73,7 +73,7 @@ def board(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_drawn_again_when_it_changes(board: Path) -> None:
-    result = oe.find_all(oe.read_odds(board), min_profit=0.0, max_hold=2.0)
+    result = oe.find_all(oe.read_odds(board), min_ev=1.0, min_profit=0.0, max_hold=2.0)
     with watching(str(board), "--every", "0.05") as watch:
         until(lambda: watch.said.endswith("\n\n") and len(watch.drawn("middles")) == 1, "the first drawing")
         frames = {"ev": result.ev, "arb": result.arbitrage, "low-hold": result.low_hold, "middles": result.middles}

@@ -28,7 +28,8 @@ from oddsengine.simulate import World
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import TapeWriter
 from oddsengine_cli import main
-from oddsengine_service.history.closing import FILE, ClosingError, Closings, opened
+from oddsengine_service.accounts.database import DatabaseError
+from oddsengine_service.history.closing import FILE, Closings, opened
 from oddsengine_service.history.past import Past
 from oddsengine_service.scale.closings import PendingClosings, store
 from oddsengine_service.scale.log import LogMessage
@@ -165,7 +166,7 @@ class Desk:
         return self.closings.bets().to_dicts()
 
     def stored(self) -> list[Row]:
-        base = self.closings._base
+        base = self.closings.database.connection
         base.row_factory = sqlite3.Row
         try:
             return [dict(row) for row in base.execute("SELECT * FROM bets ORDER BY id")]
@@ -394,7 +395,7 @@ def test_both_kinds_are_bounded(tmp_path: Path) -> None:
 
 def test_a_file_that_is_none_is_refused_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("this is no database, only a long enough text to be looked at as one")
-    with pytest.raises(ClosingError, match="cannot be opened as a database of closing lines"):
+    with pytest.raises(DatabaseError, match=r"closing\.sqlite: file is not a database"):
         opened(tmp_path)
 
 
@@ -414,7 +415,7 @@ def test_a_write_that_fails_is_told_and_stops_nothing() -> None:
 def test_what_a_full_disk_refused_is_written_once_there_is_room(tmp_path: Path) -> None:
     told: list[Exception | None] = []
     past = Past(engine := Engine(), tmp_path, failed=told.append, method="power")
-    file = past.closings._base
+    file = past.closings.database.connection
     (pages,) = file.execute("PRAGMA page_count").fetchone()
     (most,) = file.execute("PRAGMA max_page_count").fetchone()
     file.execute(f"PRAGMA max_page_count = {pages}")
@@ -427,7 +428,7 @@ def test_what_a_full_disk_refused_is_written_once_there_is_room(tmp_path: Path) 
     past.follow(engine.step(rows, at))
     past.follow(engine.step([], START))
     past.settle()
-    assert {str(error) for error in told} == {"database or disk is full"}
+    assert {str(error) for error in told} == {f"{tmp_path / FILE}: database or disk is full"}
     assert past.closings.closing("e0") is None
     file.execute(f"PRAGMA max_page_count = {most}")
     past.play({"e0": {"home_score": 1, "away_score": 0, "is_live": False}})
@@ -768,8 +769,7 @@ def test_a_file_of_the_first_form_is_brought_up_to_date(tmp_path: Path) -> None:
 
 
 def test_records_reach_another_process_whole() -> None:
-    sent, here = PendingClosings(), Closings()
-    sent.writing = True
+    sent, here = PendingClosings(lambda: True), Closings()
     desk = Desk()
     desk.recorder = ClosingRecorder(desk.engine, sent)
     desk.step(3600, *both(dict(zip(SIX, (2.15, 1.95, 1.96, 1.97, 1.94, 1.95), strict=True))))

@@ -485,21 +485,23 @@ def test_what_cannot_be_recorded_is_not_sent(
 ) -> None:
     made(client, targets=[hook.url])
     records = server.node.records
-    (pages,) = records._base.execute("PRAGMA page_count").fetchone()
-    (owner,) = records._base.execute("SELECT owner FROM records WHERE kind = 'alert' ORDER BY at DESC").fetchone()
-    records._base.execute(f"PRAGMA max_page_count = {pages}")  # the disk is full
+    base = records.database.connection
+    (pages,) = base.execute("PRAGMA page_count").fetchone()
+    (owner,) = base.execute("SELECT owner FROM records WHERE kind = 'alert' ORDER BY at DESC").fetchone()
+    base.execute(f"PRAGMA max_page_count = {pages}")  # the disk is full
     try:
         for size in (1000, 100, 10, 0):  # so is the page that what was sent would be on: it follows these rows
             for i in range(300):
-                with contextlib.suppress(Problem), records.changing() as base:
+                with contextlib.suppress(Problem), records.database.transaction():
                     row = owner, "sens", f"{1000 - size:04}-{i:03}", b"x" * size
                     base.execute("INSERT INTO records VALUES (?, ?, ?, ?, NULL, 0)", row)
         assert client.put("/marks/one", json={"note": "x" * 100}).status_code == 507
-        with pytest.raises(Problem, match="no space"):
+        with pytest.raises(Problem, match="disk is full") as full:
             alerts.check()
+        assert "sqlite" not in full.value.message
         assert hook.bodies == []
     finally:
-        records._base.execute("PRAGMA max_page_count = 1073741823")
+        base.execute("PRAGMA max_page_count = 1073741823")
 
 
 def test_an_alert_that_is_deleted_while_it_is_sent_stays_deleted(
@@ -510,7 +512,7 @@ def test_an_alert_that_is_deleted_while_it_is_sent_stays_deleted(
     alerts.check()
     assert len(hook.bodies) == 1
     assert client.get("/alerts").json()["data"] == []
-    assert not server.node.records._base.execute(
+    assert not server.node.records.database.connection.execute(
         "SELECT name FROM records WHERE kind = 'sent' AND name = ?", (alert["id"],)
     ).fetchall()
 

@@ -20,8 +20,9 @@ from oddsengine.feeds.scores import ScoreReading
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.accounts import bets as rules
 from oddsengine_service.accounts import records as records_module
+from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.keys import KeyStore, KeyTerms
-from oddsengine_service.accounts.records import FILE, MOST, Records, RecordsError
+from oddsengine_service.accounts.records import FILE, MOST, Records
 from oddsengine_service.http.problems import Problem
 
 BET = {
@@ -308,7 +309,7 @@ def test_the_file_is_its_owners_alone_and_lasts(tmp_path: Path) -> None:
     assert records.all("k", "bet", rules.Bet) == [bet]
     records.close()
     (tmp_path / "broken").write_bytes(b"no database" * 100)
-    with pytest.raises(RecordsError, match="cannot be opened"):
+    with pytest.raises(DatabaseError, match="broken: file is not a database"):
         Records(tmp_path / "broken")
 
 
@@ -317,7 +318,7 @@ def test_a_locked_file_is_said_and_can_still_be_read(tmp_path: Path) -> None:
     records.put("k", "bet", "b", bet)
     with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(Problem, match="cannot be written at the moment"):
+        with pytest.raises(Problem, match="database is locked"):
             records.put("k", "bet", "c", bet)
         assert records.all("k", "bet", rules.Bet) == [bet]
     records.put("k", "bet", "c", bet)
@@ -325,7 +326,7 @@ def test_a_locked_file_is_said_and_can_still_be_read(tmp_path: Path) -> None:
     records.close()
     with closing(sqlite3.connect(tmp_path / FILE)) as other:
         other.execute("PRAGMA user_version = 7")
-    with pytest.raises(RecordsError, match="its version is 7"):
+    with pytest.raises(DatabaseError, match="newer version of oddsengine: format 7"):
         Records(tmp_path / FILE)
 
 

@@ -298,7 +298,7 @@ def test_health_says_that_usage_is_not_written(tmp_path: Path) -> None:
     with running(tmp_path, driven=Driven().clock, events=2) as server, server.client("enterprise") as client:
         _stepped(server, 1.9)
         limits: Any = server.node.limits
-        path = limits.usage._file.execute("PRAGMA database_list").fetchone()[2]
+        path = limits.usage._file.connection.execute("PRAGMA database_list").fetchone()[2]
         with contextlib.closing(sqlite3.connect(path)) as file:
             for name, other, expected in (
                 ("usage", "gone", ("degraded", "failing: usage")),

@@ -172,16 +172,16 @@ def test_health_says_which_table_is_in_force_and_how_it_did(tmp_path: Path) -> N
     file.write_text(OWN)
     engine = Engine(fair=table_in_force(settings(tmp_path)))
     engine.step((), datetime(2026, 2, 8, tzinfo=UTC))
-    node = Node(engine, NoKeys(), None, demo=True)  # type: ignore[arg-type]
-    node.past = Past(engine)
+    past = Past(engine)
+    node = Node(engine, NoKeys(), None, demo=True, past=past)  # type: ignore[arg-type]
     endpoint = found(module.endpoints, "/health")
     for _ in range(2):
         answer = endpoint.answer(ask(endpoint, node))
         assert isinstance(answer, Answer)
         said = msgspec.json.decode(answer.body)["fair"]
-        node.past.settle()
+        past.settle()
     assert said == {
         "reference": "close", "table": "mine", "date": "2026-09-01", "games": 88, "graded": 0, "avg_ev": None,
         "avg_clv": None, "avg_clv_error": None,
     }  # fmt: skip
-    node.past.close()
+    past.close()

@@ -26,13 +26,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from oddsengine_service.accounts import keys as module
+from oddsengine_service.accounts.database import Database, DatabaseError, StoreError
 from oddsengine_service.accounts.keys import (
     FEATURES,
     BeyondError,
     KeysError,
     KeyStore,
     KeyTerms,
-    StoreError,
     UnfitError,
     UnknownKeyError,
     open_store,
@@ -42,6 +42,7 @@ from oddsengine_service.accounts.tiers import TIERS, Caller
 from oddsengine_service.clock import Clock as NodeClock
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.problems import Problem
+from oddsengine_service.replication import Replication
 from oddsengine_service.routes import account as api
 from oddsengine_service.settings import load
 
@@ -273,12 +274,12 @@ def test_other_files_are_refused_with_a_sentence(folder: Path) -> None:
         assert file.execute("PRAGMA user_version").fetchone() == (1,), "or a newer format could not be told apart"
         file.execute("PRAGMA user_version = 99")
     file.close()
-    with pytest.raises(KeysError, match="newer version"):
+    with pytest.raises(DatabaseError, match="newer version"):
         opened(folder)
     for path in folder.iterdir():
         path.unlink()
     (folder / "keys.sqlite").write_bytes(b"no database at all " * 100)
-    with pytest.raises(KeysError, match="not a database"):
+    with pytest.raises(DatabaseError, match="not a database"):
         opened(folder)
 
 
@@ -369,7 +370,7 @@ def test_a_retiered_key_has_other_rights(store: KeyStore) -> None:
         (lambda s, i: s.rotate(i), lambda found: found is None),
         (lambda s, i: s.retier(i, tier="hobby"), lambda found: found.tier.id == "hobby"),
         (lambda s, i: s.retier(i, rate=3), lambda found: found.rate == 3),
-        (lambda s, i: s._writer.execute("DELETE FROM keys WHERE id = ?", (i,)), lambda found: found is None),
+        (lambda s, i: s._writer.connection.execute("DELETE FROM keys WHERE id = ?", (i,)), lambda found: found is None),
     ],
     ids=["revoke", "rotate", "retier", "rate", "by hand"],
 )
@@ -609,9 +610,13 @@ def test_keys_of_another_store_are_taken(store: KeyStore, folder: Path, tmp_path
     store.revoke(gone.record.id)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "keys.pepper").write_bytes((folder / "keys.pepper").read_bytes())
-    other = opened(tmp_path / "other")
     offered: list[dict[str, Any]] = []
-    other.offer = offered.append
+
+    class Offered(Replication):
+        def key_changed(self, row: dict[str, Any]) -> None:
+            offered.append(row)
+
+    other = opened(tmp_path / "other", replication=Offered())
     assert other.pepper_check == store.pepper_check
     assert other.merge_rows(store.export_rows()) == 2
     assert (caller(other, made.key), other.find(gone.key), offered) == (caller(store, made.key), None, [])
@@ -628,22 +633,26 @@ def test_keys_of_another_store_are_taken(store: KeyStore, folder: Path, tmp_path
 def test_a_closed_store_holds_no_file(folder: Path) -> None:
     store = opened(folder)
     store.close()
-    for file in (store._reader, store._writer):
+    for file in (store._reader.connection, store._writer.connection):
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
             file.execute("SELECT 1")
 
 
 def test_a_read_waits_less_for_a_lock_than_a_change(store: KeyStore) -> None:
-    waits = [file.execute("PRAGMA busy_timeout").fetchone()[0] for file in (store._reader, store._writer)]
+    waits = [
+        file.execute("PRAGMA busy_timeout").fetchone()[0]
+        for file in (store._reader.connection, store._writer.connection)
+    ]
     assert waits == [250, 5000]
 
 
-def test_a_folder_that_cannot_be_written_is_named(store: KeyStore, tmp_path: Path) -> None:
-    store._file = tmp_path / "gone" / "keys.sqlite"
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    base = Database(None)
+    base.file = tmp_path / "gone" / "keys.sqlite"
     for code, named in ((sqlite3.SQLITE_CANTOPEN, True), (sqlite3.SQLITE_BUSY, False)):
         error = sqlite3.OperationalError("unable to open database file")
         error.sqlite_errorcode = code
-        with pytest.raises(StoreError) as refused, store._translated():
+        with pytest.raises(StoreError) as refused, base.reading():
             raise error
         assert str(refused.value).endswith("/gone must be a folder that can be written") is named
 
@@ -656,16 +665,16 @@ def test_a_folder_that_cannot_be_written_is_named(store: KeyStore, tmp_path: Pat
         (sqlite3.SQLITE_PERM, 503), (sqlite3.SQLITE_FULL, 507), (sqlite3.SQLITE_CORRUPT, None), (None, None),
     ],
 )  # fmt: skip
-def test_what_a_caller_hears_of_a_broken_database(store: KeyStore, code: int | None, status: int | None) -> None:
+def test_what_a_caller_hears_of_a_broken_database(code: int | None, status: int | None) -> None:
     """A database that will work again has a status of its own; another error is one of ours."""
     error = sqlite3.DatabaseError("no")
     if code is not None:
         error.sqlite_errorcode = code
-    with pytest.raises(KeysError) as refused, store._translated():
+    with pytest.raises(DatabaseError) as refused, Database(None).reading():
         raise error
     assert isinstance(refused.value, StoreError) is (status is not None)
     if isinstance(refused.value, StoreError):
-        problem = refused.value.problem()
+        problem = refused.value
         name = "unavailable" if status == 503 else "insufficient_storage"
         assert (problem.status, problem.code, problem.extra.get("retry_after")) == (
             status, name, 1 if status == 503 else None,
@@ -951,6 +960,6 @@ def test_what_the_disk_did_is_not_the_callers_fault(store: KeyStore) -> None:
     who = caller(store, store.create("acme", KeyTerms("pro")).key)
     with store._writing() as writer:  # not between the statements of the stamp's own transaction
         writer.execute("ALTER TABLE keys RENAME TO gone")
-    with pytest.raises(KeysError, match="no such table") as failed:
+    with pytest.raises(DatabaseError, match="no such table") as failed:
         Node(store).ask(who, "POST", "/account/keys", {})
     assert not isinstance(failed.value, Problem)

@@ -8,6 +8,7 @@ import msgspec
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine_service.accounts.tiers import TIERS, Caller
+from oddsengine_service.history.past import Past
 from oddsengine_service.http.endpoints import Answer, Context, Endpoint
 from oddsengine_service.http.params import parse
 from oddsengine_service.node import Node
@@ -20,8 +21,8 @@ class NoKeys:
         return None
 
 
-def node(engine: Engine, *, demo: bool = True, reference: str = "close") -> Node:
-    return Node(engine, NoKeys(), None, demo=demo, reference=reference)  # type: ignore[arg-type]
+def node(engine: Engine, *, demo: bool = True, reference: str = "close", past: Past | None = None) -> Node:
+    return Node(engine, NoKeys(), None, demo=demo, reference=reference, past=past)  # type: ignore[arg-type]
 
 
 def caller(tier: str) -> Caller:

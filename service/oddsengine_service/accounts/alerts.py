@@ -19,6 +19,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine.maths.odds import format_american
+from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.keys import KeysError, Record
 from oddsengine_service.accounts.limits import WINDOW_S, Bucket
 from oddsengine_service.accounts.records import Records
@@ -142,7 +143,7 @@ def shown(records: Records, caller: Caller, alert: StoredAlert, endpoints: Mappi
         try:
             usable(records, caller, alert.filter, endpoints)
         except Problem as problem:
-            error = f"{_FILTER} {alert.filter!r}: {problem}"
+            error = f"{_FILTER} {alert.filter!r}: {problem.message}"
     unconfirmed = [masked(target) for target in alert.targets if target in alert.codes]
     if error is None and unconfirmed:
         error = (
@@ -286,7 +287,7 @@ class Alerts:
     def _account_of(self, owner: str) -> str:
         try:
             return self._record(owner).account
-        except KeysError:  # reported when its alert is checked
+        except (KeysError, DatabaseError):  # reported when its alert is checked
             return owner
 
     def _record(self, owner: str) -> Record:
@@ -319,7 +320,8 @@ class Alerts:
         try:
             kind, rows = self._share(account, lambda: self.matching_rows(owner, alert.filter), left)
         except (Problem, KeysError) as error:
-            self._failed(owner, alert, f"{_FILTER} {alert.filter!r}: {error}")
+            why = error.message if isinstance(error, Problem) else str(error)  # without the name of a file
+            self._failed(owner, alert, f"{_FILTER} {alert.filter!r}: {why}")
             return 0
         if alert.error is not None and alert.error.startswith(_FILTER):
             self._changed(owner, alert.id, sent=0, error=None)

@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import OddsError, catalog
 from oddsengine.history.clv import clv
-from oddsengine.pricing.commission import net_odds
+from oddsengine.maths.odds import charged
 from oddsengine.staking.outcomes import settled
 from oddsengine.staking.stakes import bet_table
 from oddsengine_service.accounts.records import Records
@@ -112,7 +112,7 @@ class BetSummary(msgspec.Struct):
 def figures(bet: Bet) -> Bet:
     """A bet with the figures computed from its price, stake, close and result."""
     book = catalog.book(bet.sportsbook)
-    net = float(net_odds(bet.odds_decimal, book.commission, book.fee))
+    net = float(charged(bet.odds_decimal, book.commission, book.fee))
 
     def value(p: float | None) -> float | None:
         return None if p is None else round(100.0 * float(clv(net, p)), 4)

@@ -19,7 +19,6 @@ import os
 import re
 import secrets
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,9 +28,10 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from oddsengine_service.accounts.database import WAIT_S, connect, transaction
+from oddsengine_service.accounts.database import RETRY_S, WAIT_S, Database, StoreError
 from oddsengine_service.accounts.tiers import ADD_ON_STREAMS, TIERS, Caller
-from oddsengine_service.http.problems import Problem, one_of, quoted
+from oddsengine_service.http.problems import one_of, quoted
+from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.settings import Settings
 
 DEMO = "demo_"
@@ -45,13 +45,6 @@ _MOST_KEY = 200  # maximum length of a key
 _LOOK_S = 0.25
 _REMEMBERED = 10_000
 _READ_WAIT_S = 0.25  # for another process's lock
-_RETRY_S = 1.0  # after a failed read; until then callers are rejected without another attempt
-_UNUSABLE = frozenset(
-    {
-        sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_FULL,
-    }
-)  # fmt: skip
 _PEPPER = 32  # bytes
 _VERSION = 1
 _SCHEMA = (
@@ -92,21 +85,6 @@ class BeyondError(KeysError):
     """More rights than the caller has."""
 
     status, code = 403, "tier_restricted"
-
-
-class StoreError(KeysError):
-    """The database is not usable now: it is locked, read-only, or on a full or failing disk. Nothing was changed."""
-
-    def __init__(self, message: str, *, full: bool = False) -> None:
-        super().__init__(message)
-        self.full = full
-
-    def problem(self) -> Problem:
-        """The problem as reported to callers, without the name of the file."""
-        if self.full:
-            return Problem(507, "insufficient_storage", "no space left to store keys; nothing was changed")
-        message = f"the key database is unavailable and nothing was changed; retry in {_RETRY_S:g} s"
-        return Problem(503, "unavailable", message, retry_after=int(_RETRY_S))
 
 
 # ---- rights of a key ----
@@ -226,23 +204,24 @@ def _columns(terms: KeyTerms) -> dict[str, Any]:
 class KeyStore:
     """Keys in an SQLite file. All methods are thread-safe; `find` is fast enough for the event loop."""
 
-    def __init__(self, file: Path, pepper: Path, *, demo: bool = False, clock: Callable[[], float] = time.time) -> None:
-        self._file, self._demo, self._clock = file, demo, clock
-        self._reading, self._writing_lock = threading.Lock(), threading.Lock()
-        self._writer, self._reader = self._opened(WAIT_S), self._opened(_READ_WAIT_S)
+    def __init__(
+        self, file: Path, pepper: Path, *, demo: bool = False, clock: Callable[[], float] = time.time,
+        replication: Replication = ALONE,
+    ) -> None:  # fmt: skip
+        self._demo, self._clock, self._replication = demo, clock, replication
+        self._writer = Database(file, _SCHEMA, _VERSION, wait=WAIT_S)
         try:
-            with self._writing() as writer:
-                self._pepper, self.warning = _prepared(writer, file, pepper)
-                self._keyed = hashlib.blake2b(key=self._pepper, digest_size=32)
+            with self._writer.transaction() as writer:  # its lock excludes other processes
+                self._pepper, self.warning = _read_pepper(writer, file, pepper)
+            self._reader = Database(file, wait=_READ_WAIT_S)
         except BaseException:
-            self._reader.close()
             self._writer.close()
             raise
+        self._keyed = hashlib.blake2b(key=self._pepper, digest_size=32)
         self._fixed = _fixed(datetime.fromtimestamp(int(clock()), UTC)) if demo else {}
         self._callers = {ident: record.caller for ident, record in self._fixed.items()}
         self._cached = dict(self._callers)
         self._decoy = secrets.token_bytes(32)  # compared for unknown ids
-        self.offer: Callable[[dict[str, Any]], None] | None = None  # may reject a change
         self._due = 0.0
         self._failure = ""  # of the last read
         self._seen: Any = None  # the file's version, the counter of changes, the day
@@ -250,9 +229,8 @@ class KeyStore:
 
     def close(self) -> None:
         self._stamps.shutdown()
-        with self._writing_lock, self._reading:
-            self._reader.close()
-            self._writer.close()
+        self._reader.close()
+        self._writer.close()
 
     # ---- authentication ----
 
@@ -270,14 +248,14 @@ class KeyStore:
 
     def _refresh(self) -> None:
         """Clear the cache if a key changed or a new day began."""
-        with self._reading, self._read_or_wait():
+        with self._read_or_wait() as reader:
             now = time.monotonic()
             if now < self._due:
                 return
-            ((version,),) = self._reader.execute("PRAGMA data_version").fetchall()
+            ((version,),) = reader.execute("PRAGMA data_version").fetchall()
             day = self._day()
             if self._seen is None or (version, day) != (self._seen[0], self._seen[2]):
-                ((changes,),) = self._reader.execute("SELECT value FROM facts WHERE name = 'changes'").fetchall()
+                ((changes,),) = reader.execute("SELECT value FROM facts WHERE name = 'changes'").fetchall()
                 if self._seen is None or (changes, day) != self._seen[1:]:
                     self._cached = dict(self._callers)
                 self._seen = version, changes, day
@@ -288,11 +266,11 @@ class KeyStore:
             return None
         cached = self._cached  # taken before reading the file: if a change comes in between, this one is discarded
         ident, digest = key.partition(".")[0], self._hash(key)
-        with self._reading, self._read_or_wait():
-            rows = self._reader.execute("SELECT hash FROM keys WHERE id = ?", (ident,)).fetchall()
+        with self._read_or_wait() as reader:
+            rows = reader.execute("SELECT hash FROM keys WHERE id = ?", (ident,)).fetchall()
             if not hmac.compare_digest(rows[0][0] if rows else self._decoy, digest):
                 return None
-            rows = self._reader.execute(
+            rows = reader.execute(
                 f"SELECT {_COLUMNS} FROM keys WHERE id = ? AND hash = ? AND active", (ident, digest)
             ).fetchall()
         if not rows:
@@ -320,13 +298,13 @@ class KeyStore:
         """All keys of an account (None: of all), including revoked ones, oldest first."""
         where, values = ("", ()) if account is None else ("WHERE account = ?", (account,))
         fixed = [record for record in self._fixed.values() if account in (None, record.account)]
-        with self._writing_lock, self._translated():
-            rows = self._writer.execute(f"SELECT {_COLUMNS} FROM keys {where} ORDER BY rowid", values).fetchall()
+        with self._writer.reading() as writer:
+            rows = writer.execute(f"SELECT {_COLUMNS} FROM keys {where} ORDER BY rowid", values).fetchall()
         return fixed + [_record(row) for row in rows]
 
     def record(self, ident: str, by: Caller | None = None) -> Record:
-        with self._writing_lock, self._translated():
-            return self._own(self._writer, ident, by)
+        with self._writer.reading() as writer:
+            return self._own(writer, ident, by)
 
     def create(self, account: str, terms: KeyTerms, name: str = "") -> CreatedKey:
         """Create a key with any terms; for the operator."""
@@ -378,8 +356,8 @@ class KeyStore:
 
     def export_rows(self) -> "Sequence[dict[str, Any]]":
         """All keys as plain data, with hashes instead of secrets."""
-        with self._writing_lock, self._translated():
-            rows = self._writer.execute(f"SELECT {_COLUMNS} FROM keys ORDER BY rowid").fetchall()
+        with self._writer.reading() as writer:
+            rows = writer.execute(f"SELECT {_COLUMNS} FROM keys ORDER BY rowid").fetchall()
         return [_row(row) for row in rows]
 
     def merge_rows(self, rows: "Iterable[Mapping[str, Any]]", *, offer: bool = False) -> int:
@@ -417,8 +395,8 @@ class KeyStore:
 
     def _changed(self, writer: sqlite3.Connection, ident: str) -> Record:
         """A changed key, offered for replication."""
-        if self.offer is not None:
-            self.offer(_row(writer.execute(f"SELECT {_COLUMNS} FROM keys WHERE id = ?", (ident,)).fetchone()))
+        row = writer.execute(f"SELECT {_COLUMNS} FROM keys WHERE id = ?", (ident,)).fetchone()
+        self._replication.key_changed(_row(row))
         return self._own(writer, ident, None)
 
     # ---- helpers ----
@@ -459,49 +437,29 @@ class KeyStore:
             raise UnfitError(f"demo key {record.id} cannot be changed")
         return record
 
-    def _opened(self, wait: float) -> sqlite3.Connection:
-        try:
-            with self._translated():
-                return connect(self._file, wait)
-        except OSError as error:
-            raise StoreError(f"{self._file} cannot be created: {(error.strerror or str(error)).lower()}") from None
-
     @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Convert a database error to one sentence."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            code, message = getattr(error, "sqlite_errorcode", 0) & 0xFF, f"{self._file}: {error}"
-            if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) and not os.access(self._file.parent, os.W_OK):
-                message += f"; {self._file.parent} must be a folder that can be written"
-            if code in _UNUSABLE:
-                raise StoreError(message, full=code == sqlite3.SQLITE_FULL) from None
-            raise KeysError(message) from None
-
-    @contextmanager
-    def _read_or_wait(self) -> Iterator[None]:
+    def _read_or_wait(self) -> Iterator[sqlite3.Connection]:
         """Read; after a failure, reading is suspended for a while, since waiting for a lock blocks callers."""
         try:
-            with self._translated():
-                yield
+            with self._reader.reading() as reader:
+                yield reader
         except StoreError as error:
-            self._failure, self._due = str(error), time.monotonic() + _RETRY_S
+            self._failure, self._due = str(error), time.monotonic() + RETRY_S
             raise
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction, durable at its end; the next `find` rereads."""
-        with self._writing_lock, self._translated():
-            with transaction(self._writer) as writer:
+        with self._writer.lock:
+            with self._writer.transaction() as writer:
                 yield writer
-            with self._reading:  # a refresh that began before the change sets the time of the next one first
+            with self._reader.lock:  # a refresh that began before the change sets the time of the next one first
                 self._due = 0.0
 
 
-def open_store(settings: Settings, *, demo: bool = False) -> KeyStore:
+def open_store(settings: Settings, *, demo: bool = False, replication: Replication = ALONE) -> KeyStore:
     folder = Path(settings.data.folder)
-    return KeyStore(folder / settings.keys.file, folder / settings.keys.pepper, demo=demo)
+    return KeyStore(folder / settings.keys.file, folder / settings.keys.pepper, demo=demo, replication=replication)
 
 
 def _new_key(ident: str) -> str:
@@ -537,20 +495,8 @@ def _fixed(now: datetime) -> dict[str, Record]:
     return out
 
 
-def _prepared(writer: sqlite3.Connection, file: Path, pepper: Path) -> tuple[bytes, str]:
-    """Create missing tables, and read the pepper; the writer's lock excludes other processes.
-
-    Returns the pepper, and a warning if it is of keys that may have been lost.
-    """
-    (version,) = writer.execute("PRAGMA user_version").fetchone()
-    if version > _VERSION:
-        raise KeysError(
-            f"{file} was written by a newer version of oddsengine: format {version}, this version reads {_VERSION}"
-        )
-    if version < _VERSION:
-        for statement in _SCHEMA:
-            writer.execute(statement)
-        writer.execute(f"PRAGMA user_version = {_VERSION}")
+def _read_pepper(writer: sqlite3.Connection, file: Path, pepper: Path) -> tuple[bytes, str]:
+    """The pepper, which is created with the file, and a warning if it is of keys that may have been lost."""
     rows = writer.execute("SELECT value FROM facts WHERE name = 'pepper'").fetchall()
     new = not rows and not pepper.exists()
     if new:

@@ -7,7 +7,6 @@ begins.
 import sqlite3
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -17,17 +16,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from oddsengine_service.accounts.database import connect, transaction
+from oddsengine_service.accounts.database import Database, DatabaseError
+from oddsengine_service.replication import ALONE, AccountDay, Replication
 
 WINDOW_S = 60
 MOST_COUNTERS = 200_000  # the least recently used are dropped beyond this
 USAGE_DAYS = 400  # days of usage that are stored
 _FLUSH_S = 5.0
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS usage (
+_SCHEMA = """CREATE TABLE IF NOT EXISTS usage (
     account TEXT NOT NULL, day INTEGER NOT NULL, requests INTEGER NOT NULL, PRIMARY KEY (account, day)
-) WITHOUT ROWID
-"""
+) WITHOUT ROWID"""
 _DAY_S = 86_400
 _EPOCH = date(1970, 1, 1)
 
@@ -65,31 +63,24 @@ class Bucket:
         return self._tokens
 
 
-AccountDay = tuple[str, int]  # account, UTC day since 1970
-
-
 class Usage:
     """Requests per account and UTC day: counted in memory, written to a file every few seconds.
 
-    With `share` the file has the totals of all processes: `share(batch, counts)` adds counts to them, once per batch
-    number however often it is called, and returns the new totals.
+    In a cluster the file has the totals of all processes.
     """
 
     def __init__(
         self, file: Path, every: float = _FLUSH_S, clock: Callable[[], float] = time.time,
-        on_failure: Callable[[str], None] = lambda _: None,
+        on_failure: Callable[[str], None] = lambda _: None, replication: Replication = ALONE,
     ) -> None:  # fmt: skip
         self.failure = ""  # why the last write failed; the counts are retained and written later
         self._on_failure = on_failure  # called when writing starts to fail, and when it works again
-        self._clock = clock
-        self.share: Callable[[int, Mapping[AccountDay, int]], Mapping[AccountDay, int]] | None = None
-        self._lock, self._writing, self._flushing = threading.Lock(), threading.Lock(), threading.Lock()
+        self._clock, self._replication = clock, replication
+        self._lock, self._flushing = threading.Lock(), threading.Lock()
         self._waiting: dict[AccountDay, int] = {}
         self._batch: dict[AccountDay, int] = {}  # being written
         self._batches = 0
-        self._file = connect(file)
-        self._file.execute("PRAGMA synchronous = NORMAL")  # a crash of the machine may lose the last seconds
-        self._file.execute(_SCHEMA)
+        self._file = Database(file, [_SCHEMA], durable=False)
         self._swept = 0  # day on which old days were last deleted
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(every,), name="usage", daemon=True)
@@ -102,8 +93,8 @@ class Usage:
 
     def used(self, account: str) -> UsageCounts:
         today, week, month = self._periods()
-        with self._writing:  # a batch that is being written is in neither place
-            rows = self._file.execute(
+        with self._file.reading() as base:  # a batch that is being written is in neither place
+            rows = base.execute(
                 "SELECT day, requests FROM usage WHERE account = ? AND day >= ?", (account, min(week, month))
             ).fetchall()
             with self._lock:
@@ -118,16 +109,14 @@ class Usage:
         return today, week, (period(self._clock())[0].date() - _EPOCH).days
 
     def totals(self) -> dict[AccountDay, int]:
-        with self._writing:
-            rows = self._file.execute(
-                "SELECT account, day, requests FROM usage WHERE day >= ?", (min(self._periods()),)
-            )
+        with self._file.reading() as base:
+            rows = base.execute("SELECT account, day, requests FROM usage WHERE day >= ?", (min(self._periods()),))
             return {(account, day): count for account, day, count in rows}
 
     def adopt_totals(self, totals: Mapping[AccountDay, int]) -> None:
         """Adopt the totals of all processes; totals never decrease."""
-        with self._writing:
-            self._write("max(requests, excluded.requests)", totals)
+        with self._file.transaction() as base:
+            self._write(base, "max(requests, excluded.requests)", totals)
 
     def flush(self) -> None:
         today = self._periods()[0]
@@ -139,27 +128,26 @@ class Usage:
             if not self._batch:
                 return
             try:
-                totals = None if self.share is None else self.share(self._batches, self._batch)
-                with self._writing:
-                    if totals is None:
-                        self._write("requests + excluded.requests", self._batch)
-                    else:
-                        self._write("max(requests, excluded.requests)", totals)
-                    self._batch = {}
-                    if self._swept != today:
-                        self._file.execute("DELETE FROM usage WHERE day < ?", (today - USAGE_DAYS,))
-                        self._swept = today
-            except (sqlite3.Error, OSError) as error:
+                totals = self._replication.add_usage(self._batches, self._batch)
+                with self._file.lock:
+                    with self._file.transaction() as base:
+                        if totals is None:
+                            self._write(base, "requests + excluded.requests", self._batch)
+                        else:
+                            self._write(base, "max(requests, excluded.requests)", totals)
+                        if self._swept != today:
+                            base.execute("DELETE FROM usage WHERE day < ?", (today - USAGE_DAYS,))
+                    self._batch, self._swept = {}, today
+            except (DatabaseError, OSError) as error:
                 self._fail(f"usage is not written: {error}")
             else:
                 self._fail("")
 
-    def _write(self, change: str, counts: Mapping[AccountDay, int]) -> None:
-        with transaction(self._file) as file:
-            file.executemany(
-                f"INSERT INTO usage VALUES (?, ?, ?) ON CONFLICT (account, day) DO UPDATE SET requests = {change}",
-                [(account, day, count) for (account, day), count in counts.items()],
-            )
+    def _write(self, base: sqlite3.Connection, change: str, counts: Mapping[AccountDay, int]) -> None:
+        base.executemany(
+            f"INSERT INTO usage VALUES (?, ?, ?) ON CONFLICT (account, day) DO UPDATE SET requests = {change}",
+            [(account, day, count) for (account, day), count in counts.items()],
+        )
 
     def _fail(self, failure: str) -> None:
         was, self.failure = self.failure, failure
@@ -170,8 +158,7 @@ class Usage:
         self._ended.set()
         self._thread.join()
         self.flush()
-        with self._writing:
-            self._file.close()
+        self._file.close()
 
     def _run(self, every: float) -> None:
         while not self._ended.wait(every):
@@ -189,17 +176,14 @@ class Limits:
 
     def __init__(
         self, usage: Usage | None = None, clock: Callable[[], float] = time.time,
-        ahead: Callable[[], float] = lambda: 0.0, most: int = MOST_COUNTERS,
+        ahead: Callable[[], float] = lambda: 0.0, most: int = MOST_COUNTERS, replication: Replication = ALONE,
     ) -> None:  # fmt: skip
+        self._replication = replication
         self.usage, self._clock, self._ahead, self._most = usage, clock, ahead, most
         self._lock = threading.Lock()
         self._now, self._reset = 0.0, 0
         self._minute, self._counts = 0, dict[str, int]()  # requests of this minute
         self._open: dict[str, int] = {}
-        # Of other processes in a cluster: requests of this minute, open streams.
-        self.elsewhere, self.open_elsewhere = Counter[str](), Counter[str]()
-        self.elsewhere_minute = 0
-        self.counted: Callable[[str, int, int], None] | None = None  # called with who, the own count and what is left
 
     def __len__(self) -> int:
         return len(self._counts)
@@ -219,10 +203,8 @@ class Limits:
             if len(self._counts) >= self._most:
                 del self._counts[next(iter(self._counts))]
             self._counts[key] = count
-        left = rate - count - (self.elsewhere[key] if self.elsewhere_minute == minute else 0)
+        left = self._replication.requests_left(key, minute, rate - count, count)
         allowed = left >= 0
-        if self.counted is not None:
-            self.counted(key, count, left)
         if allowed and account and self.usage is not None:
             self.usage.add(who, now)
         return Room(rate, left if allowed else 0, reset, allowed)
@@ -232,7 +214,7 @@ class Limits:
         minute = int(self._clock()) // WINDOW_S
         key = _counted(who)
         left = rate - (self._counts.get(key, 0) if minute == self._minute else 0)
-        left -= self.elsewhere[key] if self.elsewhere_minute == minute else 0
+        left = self._replication.requests_left(key, minute, left)
         return Room(rate, max(0, left), self._end(minute), left > 0)
 
     def _end(self, minute: int) -> int:
@@ -246,7 +228,7 @@ class Limits:
         """Take a stream slot if one is free; the caller must release it once."""
         with self._lock:
             taken = self._open.get(who, 0)
-            if taken + self.open_elsewhere[who] >= most:
+            if taken + self._replication.streams_elsewhere(who) >= most:
                 return False
             self._open[who] = taken + 1
             return True
@@ -264,7 +246,7 @@ class Limits:
 
     def streams(self, who: str) -> int:
         """Slots in use."""
-        return self._open.get(who, 0) + self.open_elsewhere[who]
+        return self._open.get(who, 0) + self._replication.streams_elsewhere(who)
 
     def counts_here(self) -> tuple[int, dict[str, int], dict[str, int]]:
         """Counts of this process: the minute, its requests, its open streams."""

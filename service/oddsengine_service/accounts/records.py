@@ -7,104 +7,48 @@ can read the file, because addresses of alerts may contain secrets.
 
 import os
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Iterator, Set
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Set
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from oddsengine_service.accounts.database import connect, transaction
-from oddsengine_service.http.problems import Problem, invalid, unknown
+from oddsengine_service.accounts.database import Database
+from oddsengine_service.http.problems import invalid, unknown
+from oddsengine_service.replication import ALONE, RecordChange, Replication
 
 FILE = "records.sqlite"
 MOST = {"bet": 20_000, "mark": 5_000, "filter": 100, "alert": 50, "sent": 50}  # per key
 MOST_BYTES = 24 << 20  # per key, without `sent`, which the node writes itself
 _VERSION = 2
 _WAIT_S = 1.0  # for another program's lock; it blocks an answer thread
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS records (
+_SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS records (
     owner TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, body BLOB NOT NULL, event TEXT, at REAL NOT NULL,
     PRIMARY KEY (owner, kind, name)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS records_open ON records (kind, event) WHERE event IS NOT NULL;
-CREATE INDEX IF NOT EXISTS records_size ON records (owner, kind, length(body));
-CREATE TABLE IF NOT EXISTS followed (one INTEGER PRIMARY KEY, born INTEGER NOT NULL, sequence INTEGER NOT NULL);
-"""
+) WITHOUT ROWID""",
+    "CREATE INDEX IF NOT EXISTS records_open ON records (kind, event) WHERE event IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS records_size ON records (owner, kind, length(body))",
+    "CREATE TABLE IF NOT EXISTS followed (one INTEGER PRIMARY KEY, born INTEGER NOT NULL, sequence INTEGER NOT NULL)",
+)
 Body = TypeVar("Body", bound=msgspec.Struct)
 _encode = msgspec.json.Encoder().encode
 
 
-class RecordsError(ValueError):
-    """The file cannot be used; the message is shown to the user."""
-
-
-class RecordChange(msgspec.Struct, array_like=True, frozen=True):
-    """The new value of a record; None as the body deletes it."""
-
-    owner: str
-    kind: str
-    name: str
-    body: bytes | None = None
-    event: str | None = None
-
-
-class RecordWriter(Protocol):
-    """Another process that stores the records."""
-
-    async def current(self) -> None:
-        """Wait for everything stored by now."""
-
-    async def forward(self, endpoint: Any, context: Any) -> Any:
-        """Have the writer execute a request; its changes are visible here afterwards."""
-
-
 class Records:
-    """The table of records; thread-safe. With None for `file` it is in memory.
+    """The table of records; thread-safe. With None for `file` it is in memory."""
 
-    In a cluster only the writer process changes records (`writable`). `share` appends each change to a log first, and
-    returns the id of the log and the position of the change in it. The other processes apply the log (`follow`).
-    """
-
-    def __init__(self, file: Path | None = None, *, writable: bool = True) -> None:
-        self.writable = writable
-        self.share: Callable[[RecordChange], tuple[int, int]] | None = None
-        self._lock = threading.RLock()
-        self.alone: AbstractContextManager[Any] = self._lock  # held from reading a record until writing it
-        try:
-            self._base = connect(file, _WAIT_S)
-            if file is not None:
-                os.chmod(file, 0o600)  # an older version may have created it
-            (version,) = self._base.execute("PRAGMA user_version").fetchone()
-            if version > _VERSION:
-                raise sqlite3.DatabaseError(f"its version is {version}; this program reads version {_VERSION}")
-            self._base.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
-            self._followed = self._read_followed()
-        except sqlite3.DatabaseError as error:
-            raise RecordsError(f"{file} cannot be opened as a database of records: {error}") from None
+    def __init__(self, file: Path | None = None, replication: Replication = ALONE) -> None:
+        self._replication = replication
+        self.database = Database(file, _SCHEMA, _VERSION, wait=_WAIT_S, place="followed")
+        self.alone = self.database.lock  # held from reading a record until writing it
+        if file is not None:
+            os.chmod(file, 0o600)  # an older version may have created it
 
     def close(self) -> None:
-        with self._lock:
-            self._base.close()
-
-    def _read_followed(self) -> tuple[int, int]:
-        return self._base.execute("SELECT born, sequence FROM followed").fetchone() or (0, 0)
-
-    @contextmanager
-    def changing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction; a Problem with status 507 or 503 if the file cannot be written."""
-        with self._lock:
-            try:
-                with transaction(self._base) as base:
-                    yield base
-                    followed = self._read_followed()
-                self._followed = followed
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
-                    raise Problem(507, "insufficient_storage", "no space left; nothing was changed") from error
-                raise Problem(503, "unavailable", "records cannot be written at the moment", retry_after=1) from error
+        self.database.close()
 
     def put(self, owner: str, kind: str, name: str, body: msgspec.Struct, event: str | None = None) -> None:
         """Store a record, replacing one of the same name; `event` marks one that waits for a result.
@@ -112,7 +56,7 @@ class Records:
         Raises `Problem` 400 if a limit of the key is reached.
         """
         encoded = _encode(body)
-        with self.changing() as base:
+        with self.database.transaction() as base:
             n, size = base.execute(
                 "SELECT count(*) FILTER (WHERE kind = ?2), coalesce(sum(length(body)) FILTER (WHERE kind != 'sent'), 0)"
                 " FROM records WHERE owner = ?1",
@@ -132,12 +76,11 @@ class Records:
             self._store(base, RecordChange(owner, kind, name, encoded, event))
 
     def _store(self, base: sqlite3.Connection, change: RecordChange) -> None:
-        if not self.writable:
-            raise Problem(503, "unavailable", "records cannot be changed at the moment", retry_after=1)
-        place = None if self.share is None else self.share(change)
-        self._apply(base, change, place)
+        self._replication.record_changed(change)
+        self.apply(base, change)
 
-    def _apply(self, base: sqlite3.Connection, change: RecordChange, place: tuple[int, int] | None) -> None:
+    def apply(self, base: sqlite3.Connection, change: RecordChange) -> None:
+        """Make a change without reporting it, within a transaction."""
         key = change.owner, change.kind, change.name
         if change.body is None:
             base.execute("DELETE FROM records WHERE owner = ? AND kind = ? AND name = ?", key)
@@ -146,8 +89,6 @@ class Records:
                 "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)",
                 (*key, change.body, change.event, time.time()),
             )
-        if place is not None:
-            base.execute("INSERT OR REPLACE INTO followed VALUES (1, ?, ?)", place)
 
     def get(self, owner: str, kind: str, name: str, as_: type[Body]) -> Body:
         """One record. Raises `Problem` 404 if the key has no record of that name."""
@@ -158,16 +99,16 @@ class Records:
 
     def find(self, owner: str, kind: str, name: str, as_: type[Body]) -> Body | None:
         """One record; None if the key has no record of that name."""
-        with self._lock:
-            row = self._base.execute(
+        with self.database.reading() as base:
+            row = base.execute(
                 "SELECT body FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
             ).fetchone()
         return None if row is None else msgspec.json.decode(row[0], type=as_)
 
     def all(self, owner: str, kind: str, as_: type[Body]) -> list[Body]:
         """All records of one kind and key, sorted by name."""
-        with self._lock:
-            rows = self._base.execute(
+        with self.database.reading() as base:
+            rows = base.execute(
                 "SELECT body FROM records WHERE owner = ? AND kind = ? ORDER BY name", (owner, kind)
             ).fetchall()
         return [msgspec.json.decode(body, type=as_) for (body,) in rows]
@@ -179,7 +120,7 @@ class Records:
 
     def forget(self, owner: str, kind: str, name: str) -> bool:
         """Delete a record if it exists. Returns whether it did."""
-        with self.changing() as base:
+        with self.database.transaction() as base:
             there = base.execute(
                 "SELECT 1 FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
             ).fetchone()
@@ -189,38 +130,15 @@ class Records:
 
     def drop(self, owners: Set[str]) -> None:
         for owner in owners:
-            with self._lock:
-                rows = self._base.execute("SELECT kind, name FROM records WHERE owner = ?", (owner,)).fetchall()
+            with self.database.reading() as base:
+                rows = base.execute("SELECT kind, name FROM records WHERE owner = ?", (owner,)).fetchall()
             for row in rows:
                 self.forget(owner, *row)
 
-    # ---- several processes ----
-
-    def place(self, born: int) -> int:
-        """How far a log has been applied; 0 for a new log. Does not block."""
-        log, sequence = self._followed
-        return sequence if log == born else 0
-
-    def follow(self, born: int, sequence: int, change: RecordChange) -> None:
-        """Apply a change from a log, unless it was made here; another log starts with an empty table."""
-        with self.changing() as base:
-            if self._followed[0] != born:
-                base.execute("DELETE FROM records")
-            if self.place(born) < sequence:
-                self._apply(base, change, (born, sequence))
-
-    def adopt(self, born: int) -> list[RecordChange]:
-        """Import all records into a new, empty log."""
-        with self.changing() as base:
-            base.execute("INSERT OR REPLACE INTO followed VALUES (1, ?, 0)", (born,))
-            return [RecordChange(*row) for row in base.execute("SELECT owner, kind, name, body, event FROM records")]
-
-    # ---- for the node ----
-
     def waiting(self, kind: str, as_: type[Body]) -> "list[tuple[str, Body]]":
         """Records of all keys that wait for a result, with their owners."""
-        with self._lock:
-            rows = self._base.execute(
+        with self.database.reading() as base:
+            rows = base.execute(
                 "SELECT owner, body FROM records WHERE kind = ? AND event IS NOT NULL", (kind,)
             ).fetchall()
         records = []

@@ -4,7 +4,7 @@ A board is immutable, so readers take `board` once and use it. After a change, t
 of the engine, so that responses cached by board version see it.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 from oddsengine.futures import Evaluation, FieldsError, FuturesBoard, FuturesField, evaluate, parse_fields
 from oddsengine.tables.timestamps import micros
+from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.settings import Settings, SettingsError
 
 METHOD = "power"
@@ -22,9 +23,9 @@ _Key = tuple[FuturesBoard | None, int]  # board, time of evaluation
 class NodeFutures:
     """The futures of a node; `apply` and `state` may be called only by the writer, the rest from any thread."""
 
-    def __init__(self, fields: Sequence[FuturesField] = ()) -> None:
+    def __init__(self, fields: Sequence[FuturesField] = (), replication: Replication = ALONE) -> None:
+        self._replication = replication
         self.board = FuturesBoard(fields)
-        self.on_change: Callable[..., None] = lambda *_: None  # called with each accepted change, for a log
         self._judged: tuple[_Key, dict[tuple[frozenset[str] | None, str], Evaluation]] = ((None, -1), {})
 
     def __len__(self) -> int:
@@ -35,7 +36,7 @@ class NodeFutures:
     ) -> None:
         """Add and remove prices; all of them or, on an error, none."""
         board = self.board.apply(quotes, now, source=source, removed=removed)
-        self.on_change("futures", [dict(quote) for quote in quotes], now, source, list(removed))
+        self._replication.changed("futures", [dict(quote) for quote in quotes], now, source, list(removed))
         self.board = board
 
     @contextmanager
@@ -51,11 +52,17 @@ class NodeFutures:
         except BaseException:
             if self.board is not before:
                 self.board = before
-                self.on_change("futures", None)  # undo what was published last
+                self._replication.changed("futures", None)  # undo what was published last
             raise
 
+    def dump(self) -> Any:
+        return self.board.dump()
+
+    def restore(self, state: Any) -> None:
+        self.board = FuturesBoard.restore(state)
+
     def state(self, fields: Sequence[FuturesField]) -> None:
-        self.on_change("fields", *fields)
+        self._replication.changed("fields", *fields)
         self.board = self.board.with_fields(fields)
 
     def judged(

@@ -16,6 +16,7 @@ import msgspec
 from oddsengine.feeds.scores import SECOND, Scoreboard, ScoreReading
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.accounts.tiers import TIERS
+from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.wire.envelopes import GameState
 from oddsengine_service.wire.games import Standing, Teams, standing, state_of
 
@@ -28,21 +29,21 @@ _NOWHERE = Teams("", "", "", "")
 class GameBoard:
     """The states of a node's games, by event."""
 
-    def __init__(self) -> None:
+    def __init__(self, replication: Replication = ALONE) -> None:
+        self._replication = replication
         self._board = Scoreboard()
         self._teams: dict[str, Teams] = {}
         self._rows: Rows = {}
         self._past: deque[tuple[int, Rows]] = deque([(-1, self._rows)])  # with the time from which they held
         self._listeners: list[Listener] = []
         self._lock = threading.Lock()
-        self.on_change: Callable[..., None] = lambda *_: None  # called with each accepted reading, for a log
 
     # ---- from the writer ----
 
     def put(self, readings: Iterable[ScoreReading], now: datetime, teams: Mapping[str, Teams] | None = None) -> None:
         """Apply readings of sources, and let time pass."""
         readings = list(readings)
-        self.on_change("scores", readings, now, dict(teams or {}))
+        self._replication.changed("scores", readings, now, dict(teams or {}))
         with self._lock:
             self._teams |= teams or {}
             change = self._board.step(readings, micros(now))
@@ -62,7 +63,7 @@ class GameBoard:
 
     def drop(self, source: str, event: str) -> None:
         """Drop a source's readings of an event, if it turned out to be another event."""
-        self.on_change("unscored", source, event)
+        self._replication.changed("unscored", source, event)
         with self._lock:
             self._board.drop(source, event)
 

@@ -5,7 +5,7 @@ import threading
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from oddsengine import catalog
 from oddsengine.columns import SECOND
 from oddsengine.live.update import iso
 from oddsengine.tables.timestamps import micros
+from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.wire.splits import (
     MoneylineSplit,
     OverUnder,
@@ -67,11 +68,10 @@ class Series:
 class Splits:
     """All series; thread-safe."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
+    def __init__(self, most: int = MOST, replication: Replication = ALONE) -> None:
+        self._most, self._replication = most, replication
         self._lock = threading.Lock()
         self._series: OrderedDict[tuple[str, str], Series] = OrderedDict()
-        self.on_change: Callable[..., None] = lambda *_: None  # called with each accepted record, for a log
 
     def __len__(self) -> int:
         return len(self._series)
@@ -86,7 +86,7 @@ class Splits:
             series = self._series.get(key)
             if series is not None and series.times and time <= series.times[-1]:
                 return False
-            self.on_change("splits", record, now)
+            self._replication.changed("splits", record, now)
             if series is None:
                 series = self._series[key] = Series(record)
             series.put(time, _numbers(record))

@@ -49,6 +49,7 @@ from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.rows import RowIds
 from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track, books_of, shortened
 from oddsengine_service.node import StalledError, Writer
+from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.wire.games import Teams
 
 _log = logging.getLogger("oddsengine.feeds")
@@ -133,21 +134,19 @@ class Hub:
         Receives scores.
     futures
         Receives futures.
-    on_decision
-        Called with decisions about games that another process needs in order to take over: `match` with new or changed
-        decisions, `unmatch` with games that were dropped.
-    most_quotes
-        Maximum size of a step, if the log limits it further; larger payloads become several steps, divided by event.
+    replication
+        Receives decisions about games, and may limit the size of a step; larger payloads become several steps, divided
+        by event.
     """
 
     def __init__(
         self, writer: Writer, matcher: Matcher, *, clock: Clock | None, payloads: PayloadQuarantine | None = None,
         overrides: Path | None = None, games: GameBoard | None = None, futures: NodeFutures | None = None,
-        on_decision: Callable[..., None] | None = None, most_quotes: int | None = None,
+        replication: Replication = ALONE,
     ) -> None:  # fmt: skip
         self.engine, self._writer = writer.engine, writer
-        self._most_quotes = MOST_QUOTES if most_quotes is None else min(most_quotes, MOST_QUOTES)
-        self._on_decision, self._decided = on_decision, dict[tuple[str, str], Decision]()
+        self._most_quotes = min(replication.most_quotes or MOST_QUOTES, MOST_QUOTES)
+        self._replication = replication
         self._matcher, self._clock, self._payloads = matcher, clock, payloads
         self._standing, self._futures = games, NodeFutures() if futures is None else futures
         self.tracks: dict[str, Track] = {}
@@ -162,12 +161,12 @@ class Hub:
 
     def adopt(self, decisions: Iterable[Decision]) -> None:
         """Continue from the matches and the board of another hub, before anything is delivered."""
-        self._decided = {one.key: one for one in decisions}
-        self._matcher.adopt(self._decided.values())
-        for key, one in self._decided.items():
+        decisions = list(decisions)
+        self._matcher.adopt(decisions)
+        for one in decisions:
             if one.match.event_id is not None:
-                self.games[key] = SourceGame(one.game, one.match.event_id)
-                self._mentioned.setdefault(key[0], {})[key[1]] = None
+                self.games[one.key] = SourceGame(one.game, one.match.event_id)
+                self._mentioned.setdefault(one.key[0], {})[one.key[1]] = None
         named = self.engine.table().select("event_id", "player_name").unique().drop_nulls()
         for event, player in named.iter_rows():
             self._players.add(event, player)
@@ -393,7 +392,7 @@ class Hub:
         if now - self._forgot > _FORGET_EVERY:
             self._forgot = now
             self._forget(now - _REMEMBERED)
-            self._undecide([key for key in self._decided if self._matcher.decision(*key) is None])
+            self._replication.decided(self._matcher)
         if self._standing is not None:
             self._standing.put((), now)
         self._step((), {})
@@ -428,17 +427,11 @@ class Hub:
             track.events.discard(event)
             track.doubtful.discard(event)
 
-    def _undecide(self, games: Sequence[tuple[str, str]]) -> None:
-        """Report games that the matcher dropped."""
-        gone = [key for key in games if self._decided.pop(key, None) is not None]
-        if gone and self._on_decision is not None:
-            self._on_decision("unmatch", *gone)
-
     def _reload(self, overrides: Overrides) -> None:
         """Apply new overrides; prices are removed from events they no longer belong to."""
         moved = []
         changed = self._matcher.reload(overrides)
-        self._report_decisions((source, event) for source, event, _ in changed)
+        self._replication.decided(self._matcher, ((source, event) for source, event, _ in changed))
         for source, event, match in changed:
             known = self.games.get((source, event))
             if known is not None and known.event is not None and known.event != match.event_id:
@@ -468,7 +461,7 @@ class Hub:
         for event in gone:
             self._drop(source, event)
             self._matcher.drop(source, event)
-        self._undecide([(source, event) for event in gone])
+        self._replication.decided(self._matcher, [(source, event) for event in gone])
 
     def _match_some(self, source: str, games: Sequence[Game]) -> Sequence[Game]:
         """Match games in one turn; return those that are left. The limit counts work, and is not a time."""
@@ -573,24 +566,13 @@ class Hub:
                 doubtful.add(event)
             else:
                 ours[event] = match.event_id
-        self._report_decisions((source, event) for event in games)
+        self._replication.decided(self._matcher, ((source, event) for event in games))
         return ours, doubtful
-
-    def _report_decisions(self, games: Iterable[tuple[str, str]]) -> None:
-        """Report new decisions on some games, before a step uses them."""
-        if self._on_decision is None:
-            return
-        decisions = {
-            key: one for key in games if (one := self._matcher.decision(*key)) and self._decided.get(key) != one
-        }
-        if decisions:
-            self._on_decision("match", *sorted(decisions.values(), key=lambda one: one.number))
-            self._decided |= decisions
 
     def _moved(self, source: str, named: Iterable[str], ours: Mapping[str, str]) -> list[tuple[str, str]]:
         """Books whose prices leave an event because a game was matched to another one; also of other sources."""
         changed = self._matcher.changes()
-        self._report_decisions((other, event) for other, event, _ in changed)
+        self._replication.decided(self._matcher, ((other, event) for other, event, _ in changed))
         matches = [((source, event), ours.get(event)) for event in named]
         matches += [((other, event), match.event_id) for other, event, match in changed]
         left: dict[tuple[str, str], str] = {}

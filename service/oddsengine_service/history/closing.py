@@ -11,10 +11,7 @@ Both tables are bounded by age and by number of rows; the oldest rows are delete
 
 import io
 import sqlite3
-import threading
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -24,7 +21,7 @@ from oddsengine import catalog
 from oddsengine.columns import NO_TIME
 from oddsengine.history.closing import PLACE, Bets, Close, gain, others_close
 from oddsengine.history.clv import BETS_SCHEMA, means
-from oddsengine_service.accounts.database import connect, transaction
+from oddsengine_service.accounts.database import Database
 
 FILE = "closing.sqlite"
 CLOSES_KEPT_D, BETS_KEPT_D = 30, 400  # days after the close, and after a bet was first shown
@@ -33,29 +30,30 @@ _EASTERN = ZoneInfo("America/New_York")
 _DAY = 86_400_000_000  # microseconds
 _PRUNED_EVERY = 64  # closes between two deletions
 _VERSION = 2
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS closes (
-    event_id TEXT PRIMARY KEY, sport TEXT NOT NULL, league TEXT NOT NULL, home_team TEXT NOT NULL,
-    away_team TEXT NOT NULL, start INTEGER, captured_at INTEGER NOT NULL, lines BLOB NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS closes_time ON closes (captured_at);
-CREATE TABLE IF NOT EXISTS bets (
-    id TEXT PRIMARY KEY, outcome INTEGER NOT NULL, event_id TEXT NOT NULL, sport TEXT NOT NULL, league TEXT NOT NULL,
-    market TEXT NOT NULL, selection TEXT NOT NULL, line REAL, sportsbook TEXT NOT NULL, live INTEGER NOT NULL,
-    start INTEGER, first_at INTEGER NOT NULL, odds REAL NOT NULL, price REAL NOT NULL, ev REAL NOT NULL,
-    fair REAL NOT NULL, best_at INTEGER NOT NULL, best_odds REAL NOT NULL, best_price REAL NOT NULL,
-    closed_at INTEGER, closing REAL{new}
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS bets_event ON bets (event_id);
-CREATE INDEX IF NOT EXISTS bets_time ON bets (first_at);
-CREATE TABLE IF NOT EXISTS log (born INTEGER NOT NULL, sequence INTEGER NOT NULL);
-"""
 _NEW = {  # columns added since the first format
     "ladder": "INTEGER", "threshold_": "INTEGER", "side": "INTEGER", "outcomes": "INTEGER", "slope": "REAL",
     "reach": "INTEGER", "family": "TEXT", "period": "TEXT", "subject": "INTEGER", "others": "REAL", "gain": "REAL",
 }  # fmt: skip
 _WHERE = tuple(_NEW)[:-2]
-_SCHEMA = _SCHEMA.format(new="".join(f", {name} {kind}" for name, kind in _NEW.items()))
+_UPGRADES = {1: [f"ALTER TABLE bets ADD COLUMN {name} {kind}" for name, kind in _NEW.items()]}
+_SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS closes (
+    event_id TEXT PRIMARY KEY, sport TEXT NOT NULL, league TEXT NOT NULL, home_team TEXT NOT NULL,
+    away_team TEXT NOT NULL, start INTEGER, captured_at INTEGER NOT NULL, lines BLOB NOT NULL
+) WITHOUT ROWID""",
+    "CREATE INDEX IF NOT EXISTS closes_time ON closes (captured_at)",
+    """CREATE TABLE IF NOT EXISTS bets (
+    id TEXT PRIMARY KEY, outcome INTEGER NOT NULL, event_id TEXT NOT NULL, sport TEXT NOT NULL, league TEXT NOT NULL,
+    market TEXT NOT NULL, selection TEXT NOT NULL, line REAL, sportsbook TEXT NOT NULL, live INTEGER NOT NULL,
+    start INTEGER, first_at INTEGER NOT NULL, odds REAL NOT NULL, price REAL NOT NULL, ev REAL NOT NULL,
+    fair REAL NOT NULL, best_at INTEGER NOT NULL, best_odds REAL NOT NULL, best_price REAL NOT NULL,
+    closed_at INTEGER, closing REAL, """
+    + ", ".join(f"{name} {kind}" for name, kind in _NEW.items())
+    + ") WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS bets_event ON bets (event_id)",
+    "CREATE INDEX IF NOT EXISTS bets_time ON bets (first_at)",
+    "CREATE TABLE IF NOT EXISTS log (born INTEGER NOT NULL, sequence INTEGER NOT NULL)",
+)
 _BET = (
     "id", "outcome", "event_id", "sport", "league", "market", "selection", "line", "sportsbook", "live", "start",
     "first_at", "odds", "price", "ev", "fair", "best_at", "best_odds", "best_price", *_WHERE,
@@ -74,62 +72,23 @@ WHERE excluded.best_price > bets.best_price AND bets.closed_at IS NULL
 """
 
 
-class ClosingError(ValueError):
-    """The file cannot be used; the message is shown to the user."""
-
-
 class Closings:
     """The database of closing lines; thread-safe."""
 
     def __init__(self, file: Path | None = None, *, closes: int = MOST_CLOSES, bets: int = MOST_BETS) -> None:
         self._most_closes, self._most_bets = closes, bets
-        self._lock = threading.Lock()
         self._puts = 0
-        self._reached: tuple[int, int] | None = None
-        try:
-            self._base = connect(file)
-            self._prepare()
-        except sqlite3.DatabaseError as error:
-            raise ClosingError(f"{file} cannot be opened as a database of closing lines: {error}") from None
-
-    def _prepare(self) -> None:
-        (version,) = self._base.execute("PRAGMA user_version").fetchone()
-        if not 0 <= version <= _VERSION:
-            raise sqlite3.DatabaseError(f"it has format {version}; this version reads format {_VERSION}")
-        self._base.execute("PRAGMA synchronous = NORMAL")
-        if version == 1:
-            adding = "".join(f"ALTER TABLE bets ADD COLUMN {name} {kind};" for name, kind in _NEW.items())
-            self._base.executescript(f"BEGIN; {adding} PRAGMA user_version = {_VERSION}; COMMIT;")
-        self._base.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+        self.database = Database(file, _SCHEMA, _VERSION, upgrades=_UPGRADES, durable=False, place="log")
 
     def close(self) -> None:
-        with self._lock:
-            self._base.close()
-
-    @contextmanager
-    def _writing(self) -> Any:
-        with self._lock, transaction(self._base) as base:
-            yield base
-            if self._reached is not None:
-                base.execute("DELETE FROM log")
-                base.execute("INSERT INTO log VALUES (?, ?)", self._reached)
+        self.database.close()
 
     # ---- writing ----
 
     @property
     def changes(self) -> int:
         """Number of rows that were written since the start."""
-        return self._base.total_changes
-
-    def reached(self, born: int, sequence: int) -> None:
-        """Set the log position that is stored with the next change."""
-        self._reached = born, sequence
-
-    def place(self, born: int) -> int:
-        """Return the last stored sequence of a log; 0 for another log."""
-        with self._lock:
-            row = self._base.execute("SELECT sequence FROM log WHERE born = ?", (born,)).fetchone()
-        return row[0] if row else 0
+        return self.database.connection.total_changes
 
     def show(self, bets: Bets) -> None:
         n = len(bets.id)
@@ -144,13 +103,13 @@ class Closings:
             at, odds, price, *(column.to_list() for column in where), bets.event_id, strict=True,
         )  # fmt: skip
         if n:
-            with self._writing() as base:
+            with self.database.transaction() as base:
                 base.executemany(_SHOW, rows)
 
     def put(self, close: Close) -> None:
         """Store an event's close and grade its bets; without lines, only end the wait of its bets."""
         if close.lines.is_empty():
-            with self._writing() as base:
+            with self.database.transaction() as base:
                 base.execute(
                     "UPDATE bets SET closed_at = ? WHERE event_id = ? AND closed_at IS NULL",
                     (close.captured_at, close.event_id),
@@ -160,7 +119,7 @@ class Closings:
         close.lines.clone().write_ipc_stream(buffer, compression="zstd")  # writing locks a frame
         start = None if close.start == NO_TIME else close.start
         fair = dict(zip(close.outcome.view(np.int64).tolist(), close.fair.tolist(), strict=True))
-        with self._writing() as base:
+        with self.database.transaction() as base:
             base.execute(
                 "INSERT OR REPLACE INTO closes VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (*close[:5], start, close.captured_at, buffer.getvalue()),
@@ -183,7 +142,7 @@ class Closings:
 
     def discard(self, event_id: str) -> None:
         """Discard the close of an event that was postponed."""
-        with self._writing() as base:
+        with self.database.transaction() as base:
             base.execute("DELETE FROM closes WHERE event_id = ?", (event_id,))
             base.execute(
                 "UPDATE bets SET closed_at = NULL, closing = NULL, others = NULL WHERE event_id = ?", (event_id,)
@@ -191,7 +150,7 @@ class Closings:
 
     def settle(self, event_id: str, home: int, away: int) -> None:
         """Settle the bets of an event by its final score."""
-        with self._writing() as base:
+        with self.database.transaction() as base:
             bets = base.execute(
                 "SELECT id, family, period, subject, threshold_, side, sport, league FROM bets "
                 "WHERE event_id = ? AND family IS NOT NULL",
@@ -218,8 +177,8 @@ class Closings:
 
     def closing(self, event_id: str) -> Close | None:
         """Return an event's close, without fair probabilities by outcome; None if it has none."""
-        with self._lock:
-            row = self._base.execute("SELECT * FROM closes WHERE event_id = ?", (event_id,)).fetchone()
+        with self.database.reading() as base:
+            row = base.execute("SELECT * FROM closes WHERE event_id = ?", (event_id,)).fetchone()
         if row is None:
             return None
         *about, start, captured, blob = row
@@ -230,8 +189,8 @@ class Closings:
 
     def closed_between(self, first: int, last: int) -> list[tuple[str, str, str]]:
         """Return id, sport and league of closed events that started in a half-open interval, by start."""
-        with self._lock:
-            return self._base.execute(
+        with self.database.reading() as base:
+            return base.execute(
                 "SELECT event_id, sport, league FROM closes WHERE coalesce(start, captured_at) >= ? "
                 "AND coalesce(start, captured_at) < ? ORDER BY coalesce(start, captured_at), event_id",
                 (first, last),
@@ -239,8 +198,8 @@ class Closings:
 
     def lately(self, days: float) -> tuple[int, float | None, float | None, float | None]:
         """Summarise recent bets graded by the other books' close: count, mean EV and CLV in percent, CLV's error."""
-        with self._lock:
-            rows = self._base.execute(
+        with self.database.reading() as base:
+            rows = base.execute(
                 "SELECT event_id, ev, price * others - 1 FROM bets WHERE others IS NOT NULL AND live = 0 AND "
                 "first_at >= (SELECT max(first_at) FROM bets) - ?",
                 (round(days * _DAY),),
@@ -263,8 +222,8 @@ class Closings:
                 lines = close.lines.filter(pl.Series(of, dtype=pl.Boolean) & pl.col("own_probability").is_not_null())
                 rows = lines.select("outcome", "own_probability").iter_rows()
                 fair |= {(event_id, outcome): p for outcome, p in rows}
-        with self._lock:
-            outcomes = dict(self._base.execute("SELECT id, outcome FROM bets").fetchall())
+        with self.database.reading() as base:
+            outcomes = dict(base.execute("SELECT id, outcome FROM bets").fetchall())
         mask = (1 << 64) - 1
         own = [fair.get((event, outcomes[id_] & mask)) for event, id_ in bets.select("event_id", "id").iter_rows()]
         closing = pl.Series("closing", own, dtype=pl.Float64)
@@ -275,8 +234,8 @@ class Closings:
     def bets(self, until: int | None = None) -> pl.DataFrame:
         """Return bets first shown up to a time, as `clv.BETS_SCHEMA`; those that closed later count as open."""
         until = np.iinfo(np.int64).max if until is None else until
-        with self._lock:
-            rows = self._base.execute(
+        with self.database.reading() as base:
+            rows = base.execute(
                 f"SELECT {', '.join(_READ)} FROM bets WHERE first_at <= ? ORDER BY first_at, id", (until,)
             ).fetchall()
         names = _READ

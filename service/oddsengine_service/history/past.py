@@ -1,6 +1,5 @@
 """History of a node: closing lines, the bets that were shown, and price movements."""
 
-import sqlite3
 import threading
 import time
 from collections import deque
@@ -15,6 +14,7 @@ from oddsengine.history.closing import ClosingRecorder, Store
 from oddsengine.history.lines import Ring
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
+from oddsengine_service.accounts.database import StoreError
 from oddsengine_service.history.archiving import NodeArchive
 from oddsengine_service.history.closing import opened
 
@@ -106,7 +106,7 @@ class Past:
         while self._unwritten:
             try:
                 self._unwritten[0]()
-            except sqlite3.OperationalError as error:
+            except StoreError as error:
                 self._failed(error)
                 return
             except Exception as error:

@@ -4,7 +4,6 @@ import hmac
 import time
 from functools import lru_cache
 
-from oddsengine_service.accounts.keys import StoreError
 from oddsengine_service.accounts.limits import Room
 from oddsengine_service.accounts.tiers import ANONYMOUS, Caller, feature_above
 from oddsengine_service.http.endpoints import Endpoint
@@ -37,7 +36,7 @@ class Access:
         caller = request.caller = self.caller(endpoint, request)
         if endpoint.path != HEALTH:
             self._count(caller, request)
-            if self._node.standing_by:
+            if self._node.replication.standing_by:
                 raise Problem(503, "not_ready", "this node only writes the log; call a gateway")
             if not self._node.ready:
                 raise Problem(503, "not_ready", "the node is starting; retry in a few seconds")
@@ -91,10 +90,7 @@ class Access:
             self._count(found, request)
 
     def _find(self, key: bytes) -> Caller | None:
-        try:
-            return self._node.keys.find(key.decode("latin-1"))
-        except StoreError as error:
-            raise error.problem() from error
+        return self._node.keys.find(key.decode("latin-1"))
 
     def _count(self, caller: Caller, request: Request) -> None:
         room = self._node.limits.count_request(caller.account or f"address {request.address}", caller.rate)

@@ -14,7 +14,6 @@ from oddsengine_service.accounts.keys import (
     NAME_PATTERN,
     BeyondError,
     Record,
-    StoreError,
     UnfitError,
     UnknownKeyError,
 )
@@ -183,8 +182,6 @@ def _managing(context: Context) -> Iterator[None]:
         yield
     except (UnfitError, UnknownKeyError, BeyondError) as error:
         raise Problem(error.status, error.code, str(error)) from None
-    except StoreError as error:
-        raise error.problem() from error
 
 
 # ---- endpoints ----

@@ -42,9 +42,10 @@ def _store(node: Node) -> tuple[str, str]:
 
 def _data(node: Node) -> tuple[str, str]:
     """Prices arrive and are applied."""
-    if not (node.ready or node.standing_by):
+    standing_by = node.replication.standing_by
+    if not (node.ready or standing_by):
         return "down", node.waits_for or "starting"
-    if node.standing_by and node.waits_for:
+    if standing_by and node.waits_for:
         return ("degraded" if node.failures else "ok"), node.waits_for
     if node.closing.is_set():
         return "down", "stopping"

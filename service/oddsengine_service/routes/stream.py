@@ -16,7 +16,8 @@ from typing import Annotated, Any
 
 from oddsengine.query import RowFilter
 from oddsengine_service import filters
-from oddsengine_service.accounts.keys import KeysError, KeyStore
+from oddsengine_service.accounts.database import DatabaseError
+from oddsengine_service.accounts.keys import KeyStore
 from oddsengine_service.accounts.tiers import Caller, books_of, feature_above
 from oddsengine_service.api import Api
 from oddsengine_service.board.kinds import KINDS
@@ -176,7 +177,7 @@ class Permit:
             return True
         try:
             now = self.keys.find(self.secret)
-        except KeysError:
+        except DatabaseError:
             return True
         return now is not None and (now.account, now.rights) == (self.account, self.rights) and now.streams > 0
 

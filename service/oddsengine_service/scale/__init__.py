@@ -4,5 +4,6 @@
                                        '--> stand-by: the same, until the lease is free
 
 `log` is the only module that uses the log, `link` has the connection, `messages` defines the contents of messages.
-`keys` and `limits` share what is not part of the board. Nothing here is imported without `[scale]` in the settings.
+A node knows only `oddsengine_service.replication`, which `roles` implements with `changes`, `sharing` and `bettors`.
+Nothing here is imported without `[scale]` in the settings.
 """

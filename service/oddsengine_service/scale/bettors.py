@@ -16,13 +16,15 @@ from typing import Any, Protocol
 import msgspec
 from nats.errors import NoRespondersError
 
-from oddsengine_service.accounts.records import RecordChange
+from oddsengine_service.accounts.database import StoreError
+from oddsengine_service.accounts.records import Records
 from oddsengine_service.accounts.tiers import TIERS, Caller
 from oddsengine_service.api import Api
 from oddsengine_service.http.endpoints import Answer, Context, Endpoint
 from oddsengine_service.http.problems import INTERNAL, Problem
 from oddsengine_service.monitoring import log
 from oddsengine_service.node import Node
+from oddsengine_service.replication import RecordChange, Replication
 from oddsengine_service.scale.link import TROUBLE, LogConnection
 from oddsengine_service.scale.log import LogMessage, LostError, RefusedError, SharedLog, UnstoredError
 
@@ -70,11 +72,14 @@ class Serving(Protocol):
         """Discard this node and continue with a new one."""
 
 
-class SharedRecords:
+class SharedRecords(Replication):
     """The records of one process of a cluster."""
 
-    def __init__(self, link: LogConnection, node: Node, background: Callable[[Coroutine[Any, Any, None]], Any]) -> None:
-        self._link, self._node, self._background = link, node, background
+    writes_records = False
+
+    def __init__(self, link: LogConnection, background: Callable[[Coroutine[Any, Any, None]], Any]) -> None:
+        self._link, self._background = link, background
+        self._node: Node
         self._log = SharedLog(link, "bettors", latest=True)
         self._subject = f"ask.{link.scale.shard}.bettors"
         self._born = self._epoch = 0
@@ -85,26 +90,23 @@ class SharedRecords:
     @property
     def _applied(self) -> int:
         """The last message applied to the table here."""
-        return self._node.records.place(self._born)
+        return self._node.records.database.place(self._born)
 
     async def follow(self) -> None:
         """Apply the records of the stream as they change."""
-        node = self._node
 
         def apply(message: LogMessage) -> None:
             change = msgspec.msgpack.decode(message.body, type=RecordChange)
-            node.records.follow(self._born, message.sequence, change)
+            follow(self._node.records, self._born, message.sequence, change)
 
-        await self._log.store(self._applied, apply, Problem, partial(node.report, "records"))
+        await self._log.store(self._applied, apply, StoreError, partial(self._node.report, "records"))
 
-    async def open(self, *, gateway: bool) -> None:
-        self._born = (await self._log.open()).born
-        if gateway:
-            self._node.shared_records = self
+    async def open(self, node: Node) -> None:
+        self._node, self._born = node, (await self._log.open()).born
 
     # ---- a gateway ----
 
-    async def current(self) -> None:
+    async def records_current(self) -> None:
         """Wait for everything stored by now; without a connection, the copy here is used as it is."""
         with suppress(LostError, *TROUBLE):
             if not self._link.disconnected_s:
@@ -159,7 +161,7 @@ class SharedRecords:
             try:
                 end = (await self._log.bounds()).last
                 if not end:
-                    own = await asyncio.to_thread(records.adopt, self._born)
+                    own = await asyncio.to_thread(adopt, records, self._born)
                 self._stored = await self._log.append(_encode(RecordChange("", "writer", "")), end, epoch, ".writer")
                 break
             except RefusedError:  # the previous writer stored another message
@@ -170,7 +172,7 @@ class SharedRecords:
             await self._append(change)
         while self._applied < self._stored:
             await asyncio.sleep(_AGAIN_S)
-        records.share, records.writable = self._store, True
+        self.writes_records = True
         await self._link.client.subscribe(self._subject, cb=self._take)
 
     async def _append(self, change: RecordChange) -> None:
@@ -179,13 +181,15 @@ class SharedRecords:
         below = f".{owner}.{change.kind}.{name}"
         self._stored = await self._log.append(_encode(change), self._stored, self._epoch, below)
 
-    def _store(self, change: RecordChange) -> tuple[int, int]:
-        """Append a change to the stream; called from a thread that holds the table's lock."""
+    def record_changed(self, change: RecordChange) -> None:
+        """Append a change to the stream; called within the transaction that makes it."""
+        if not self.writes_records:
+            raise Problem(503, "unavailable", "records cannot be changed at the moment", retry_after=1)
         try:
             self._link.call(self._wait_for(change), _STORE_S)
         except (LostError, RefusedError, UnstoredError, *TROUBLE) as error:
             raise _unavailable("the log takes no records now; check whether the change was made") from error
-        return self._born, self._stored
+        self._node.records.database.reached(self._born, self._stored)
 
     async def _wait_for(self, change: RecordChange) -> None:
         """Append, with a timeout. A message that takes longer is not cancelled; if stored, `follow` applies it."""
@@ -227,6 +231,24 @@ class SharedRecords:
         )  # fmt: skip
         threads = service.api.outgoing if endpoint.outgoing else service.api.pool
         return await threads.run(forwarded.account, lambda: endpoint.response(context))
+
+
+def follow(records: Records, born: int, sequence: int, change: RecordChange) -> None:
+    """Apply a change from a log, unless it was made here; another log starts with an empty table."""
+    database = records.database
+    with database.transaction() as base:
+        if database.followed[0] != born:
+            base.execute("DELETE FROM records")
+        if database.place(born) < sequence:
+            records.apply(base, change)
+            database.reached(born, sequence)
+
+
+def adopt(records: Records, born: int) -> list[RecordChange]:
+    """Import all records into a new, empty log."""
+    with records.database.transaction() as base:
+        records.database.reached(born, 0)
+        return [RecordChange(*row) for row in base.execute("SELECT owner, kind, name, body, event FROM records")]
 
 
 def _unavailable(message: str) -> Problem:

@@ -1,7 +1,6 @@
 """Replication of closing lines and bets: the writer appends them to a stream, and every process stores them."""
 
 import io
-import sqlite3
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +12,7 @@ import polars as pl
 import zstandard
 
 from oddsengine.history.closing import Bets, Close
+from oddsengine_service.accounts.database import StoreError
 from oddsengine_service.history.closing import Closings
 from oddsengine_service.scale.log import LogMessage, SharedLog
 from oddsengine_service.scale.outbox import PendingItems
@@ -23,7 +23,9 @@ _KEPT = 1000  # on a stand-by process, in case the writer loses them
 class PendingClosings(PendingItems[bytes]):
     """Records until they are in the log; retains the last ones while another process writes."""
 
-    writing = False
+    def __init__(self, writes: Callable[[], bool]) -> None:
+        super().__init__()
+        self._writes = writes
 
     def show(self, bets: Bets) -> None:
         """Add +EV prices that were shown, for the first time or again."""
@@ -39,7 +41,7 @@ class PendingClosings(PendingItems[bytes]):
     def _put(self, kind: str, value: Any) -> None:
         with self._lock:
             self._items.append((zstandard.compress(msgspec.msgpack.encode([kind, value])), time.monotonic()))
-            while not self.writing and len(self._items) > _KEPT:
+            while not self._writes() and len(self._items) > _KEPT:
                 self._items.popleft()
 
     def first(self) -> bytes | None:
@@ -50,19 +52,20 @@ class PendingClosings(PendingItems[bytes]):
 async def stored(log: SharedLog, closings: Closings, report: Callable[[str], None]) -> None:
     """Store every record of a stream."""
     born = (await log.bounds()).born
-    await log.store(closings.place(born), partial(store, closings, born), sqlite3.OperationalError, report)
+    await log.store(closings.database.place(born), partial(store, closings, born), StoreError, report)
 
 
 def store(closings: Closings, born: int, message: LogMessage) -> None:
     """Store one record together with its position in the stream."""
     kind, value = msgspec.msgpack.decode(zstandard.decompress(message.body))
-    closings.reached(born, message.sequence)
-    if kind == "show":
-        closings.show(Bets(**_restored(value)))
-    elif kind == "close":
-        closings.put(Close(**_restored(value)))
-    elif kind == "take_back":
-        closings.discard(value)
+    with closings.database.transaction():
+        closings.database.reached(born, message.sequence)
+        if kind == "show":
+            closings.show(Bets(**_restored(value)))
+        elif kind == "close":
+            closings.put(Close(**_restored(value)))
+        elif kind == "take_back":
+            closings.discard(value)
 
 
 def _plain(record: Bets | Close) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from oddsengine.matching import Decision
 from oddsengine_service.accounts.tiers import TIERS, books_of
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.node import Node
+from oddsengine_service.scale.changes import Changes
 from oddsengine_service.scale.log import LogMessage
 from oddsengine_service.scale.messages import (
     FORM,
@@ -41,29 +42,13 @@ class DivergedError(RuntimeError):
     """The state of this process differs from the writer's."""
 
 
-class RemoteFeeds:
-    """Sources and books with their states from the writer."""
-
-    def __init__(self) -> None:
-        self.sources: list[SourceStatus] = []
-        self.of_books: list[BookStatus] = []
-
-    def statuses(self) -> list[SourceStatus]:
-        return self.sources
-
-    def books(self) -> list[BookStatus]:
-        return self.of_books
-
-
 class Follower:
     """Applies messages to a node; every method must be called in the node's writer thread."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, changes: Changes) -> None:
         self.node = node
         self.sequence = self.epoch = 0
-        self.decisions: dict[tuple[str, str], Decision] = {}
-        self.feeds = RemoteFeeds()
-        node.feeds = self.feeds
+        self.decisions, self.feeds = changes.decisions, changes.feeds
         self._views: list[Any] = []
 
     def keep_views(self) -> None:
@@ -117,9 +102,9 @@ class Follower:
         elif kind == "splits":
             node.splits.put(value.given, value.now)
         elif kind == "sources":
-            self.feeds.sources, self.feeds.of_books = value.sources, value.books
+            self.feeds.replace(value.sources, value.books)
         elif kind == "match":
-            self.decisions |= {one.key: one for one in value}
+            self.decisions.update((one.key, one) for one in value)
         elif kind == "unmatch":
             for key in value:
                 self.decisions.pop(tuple(key), None)
@@ -130,8 +115,8 @@ class Follower:
         """The full state, and the metadata to select it by; `closed` serialises it."""
         node = self.node
         state: dict[str, Any] = {
-            "engine": dump(node.engine), "games": node.games.dump(), "futures": node.futures.board.dump(),
-            "splits": node.splits.dump(), "sources": [self.feeds.sources, self.feeds.of_books],
+            "engine": dump(node.engine), "games": node.games.dump(), "futures": node.futures.dump(),
+            "splits": node.splits.dump(), "sources": [self.feeds.statuses(), self.feeds.books()],
             "decisions": list(self.decisions.values()), "epoch": self.epoch,
         }  # fmt: skip
         about = {
@@ -146,12 +131,16 @@ class Follower:
         node = self.node
         restore(node.engine, state["engine"])
         node.games.restore(state["games"])
-        node.futures.board = type(node.futures.board).restore(state["futures"])
+        node.futures.restore(state["futures"])
         node.splits.restore(state["splits"])
-        self.feeds.sources = msgspec.convert(state["sources"][0], list[SourceStatus])
-        self.feeds.of_books = msgspec.convert(state["sources"][1], list[BookStatus])
-        self.decisions = {one.key: one for one in msgspec.convert(state["decisions"], list[Decision])}
-        self.epoch, self.sequence = state["epoch"], int(about["sequence"])
+        sources, books = state["sources"]
+        self.feeds.replace(msgspec.convert(sources, list[SourceStatus]), msgspec.convert(books, list[BookStatus]))
+        self.decisions.update((one.key, one) for one in msgspec.convert(state["decisions"], list[Decision]))
+        self.resume(int(about["sequence"]), state["epoch"])
+
+    def resume(self, sequence: int, epoch: int) -> None:
+        """Continue after a message of the log."""
+        self.sequence, self.epoch = sequence, epoch
 
 
 def closed(data: bytes) -> bytes:

@@ -52,8 +52,6 @@ class Outbox(PendingItems[Entry], Recorder):
         self._engine: Engine = node.engine
         self._wake, self._max_payload = wake, max_payload
         self._engine.record(self)
-        for part in (node.games, node.futures, node.splits):
-            part.on_change = self.add
 
     # ---- from the writer's thread ----
 

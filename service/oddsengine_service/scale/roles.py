@@ -10,7 +10,7 @@ import math
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -19,13 +19,12 @@ from typing import Any
 import msgspec
 from nats.js.errors import APIError
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
-from oddsengine_service.accounts.keys import KeyStore
 from oddsengine_service.http.problems import Problem
 from oddsengine_service.monitoring import log
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.scale.bettors import Serving, SharedRecords
+from oddsengine_service.scale.changes import Changes
 from oddsengine_service.scale.closings import PendingClosings, stored
 from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, Snapshot, closed, fits, opened
 from oddsengine_service.scale.link import TROUBLE, LogConnection
@@ -48,30 +47,49 @@ _DOUBTFUL = (DivergedError, LostError, RefusedError, UnstoredError)
 _MAX_PAYLOAD = 8_000_000  # recommended max_payload of the servers
 
 
-class Member(Collector):
+class Member(Changes):
     """One process of a cluster: its link and logs, and the tasks that follow them. `role` is the configured one."""
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str], node: Node) -> None:
+    node: Node
+    follower: Follower
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str], *, shares_keys: bool) -> None:
+        super().__init__()
         self.link = LogConnection(settings, environ, lambda event, message: log.event(event, message=message))
-        self.scale, self.node = self.link.scale, node
+        self.scale = self.link.scale
         self.leads = self.scale.role == "writer"
         self.board, self.past = SharedLog(self.link, "board"), SharedLog(self.link, "records")
-        self.follower = Follower(node)
-        self.records = PendingClosings()
-        self._bettors = SharedRecords(self.link, node, self._background)
-        self._keys = None if node.demo or not isinstance(node.keys, KeyStore) else SharedKeys(self.link, node.keys)
+        self.closings: PendingClosings = PendingClosings(lambda: self.writes)
         self.name = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns() % 1_000_000}"
-        self.born = 0
+        self.records = self._records = SharedRecords(self.link, self._background)
+        self.counts = self._counts = SharedCounts(self.link, self.name)
+        self.usage = self._usage = SharedUsage(self.link, self.name)
+        self._keys = SharedKeys(self.link) if shares_keys else None
+        if self._keys is not None:
+            self.keys = self._keys
+        self.born, self.writes = 0, False
         self.lag_s = 0.0  # from the writer's step until it was applied here
-        self.outbox: Outbox | None = None
         self._lease: Lease | None = None
         self._over: Callable[[str], None] = lambda _: None
         self._tasks: list[Future[Any]] = []
         self._helpers: set[asyncio.Task[None]] = set()
         self._streams_of: Serving | None = None  # until its streams remember updates
         self._outdated = False  # the log has messages of a newer version, so this process must not lead
-        node.standing_by = self.leads
-        node.waits_for = "standing by" if self.leads else "waits for the log"
+        self.standing_by = self.leads
+        self.waits_for = "standing by" if self.leads else "waits for the log"
+
+    # ---- what is replicated ----
+
+    def put_splits(self, splits: Collection[SplitsGiven]) -> int | None:
+        """Send records to the writer; they are in the log afterwards."""
+        if self.leads:
+            return None
+        subject = f"ask.{self.scale.shard}.splits"
+        try:
+            reply = self.link.call(self.link.client.request(subject, msgspec.json.encode(splits), _ASK_S), _ASK_S + 1)
+        except TROUBLE as error:
+            raise Problem(503, "unavailable", "the writer does not respond; retry in 5 s", retry_after=5) from error
+        return int(reply.data)
 
     def collect(self) -> Iterable[Metric]:
         """Metrics of this process's position in the log."""
@@ -98,12 +116,10 @@ class Member(Collector):
         """Number of snapshots to retain, so that one is older than any delay."""
         return 3 + math.ceil(1.25 * LEAST_AGE_S / self.scale.snapshot_s)
 
-    @property
-    def origin(self) -> str:
-        """Identifies the step numbers of this shard, for an archive."""
-        return f"log {self.scale.shard} {self.born}"
-
     # ---- life cycle ----
+
+    def attach(self, node: Node) -> None:
+        self.node, self.follower = node, Follower(node, self)
 
     def run(self, service: Serving, feed: Callable[[Any], None]) -> None:
         """Follow, and feed the board while this process leads; in a thread, until the node closes."""
@@ -117,8 +133,6 @@ class Member(Collector):
 
     def _live(self, service: Serving, feed: Callable[[Any], None]) -> None:
         node = self.node
-        if not self.leads:
-            node.splits_to = self._ask_splits
         node.write(self.follower.keep_views).result()
         self._wait(self._enter())
         assert node.past is not None
@@ -127,15 +141,16 @@ class Member(Collector):
         self._tasks = [self._start(each) for each in work]
         if self.leads and self._wait(self._win()):
             node.write(self.follower.drop_views).result()
-            node.waits_for = ""
-            self._start(self._bettors.lead(self.follower.epoch, service))
+            node.wait_for("")
+            self._start(self._records.lead(self.follower.epoch, service))
             log.event("leads", epoch=self.follower.epoch, step=node.engine.number)
             feed(service)
         node.closing.wait()
 
     def close(self) -> None:
-        if self.node.limits.usage is not None:
-            self.node.limits.usage.flush()
+        if self.link.closing:
+            return
+        self._usage.flush()
         if self._lease is not None:
             with suppress(*TROUBLE):
                 self.link.call(self._finish(), 3.0)
@@ -176,18 +191,17 @@ class Member(Collector):
         if (most := self.link.client.max_payload) < _MAX_PAYLOAD:
             log.event("max_payload is small", bytes=most, wanted=_MAX_PAYLOAD)
         if self._keys is not None:
-            await self._until_answered(self._keys.attach)
+            await self._until_answered(partial(self._keys.open, self.node.keys))
             self._background(self._keys.watch())
         if not self.leads:
-            self._background(SharedCounts(self.link, self.node.limits, self.name).run())
+            self._background(self._counts.share(self.node.limits))
             if (usage := self.node.limits.usage) is not None:
-                shared = SharedUsage(self.link, usage, self.name)
-                await self._until_answered(shared.attach)
-                self._background(shared.follow())
+                await self._until_answered(partial(self._usage.open, usage))
+                self._background(self._usage.follow())
         await self.board.open(self.scale.log_hours, self.scale.log_bytes)
         await self.past.open(_RECORDS_HOURS, min(_RECORDS_BYTES, self.scale.log_bytes))
-        await self._bettors.open(gateway=not self.leads)
-        self._background(self._bettors.follow())
+        await self._records.open(self.node)
+        self._background(self._records.follow())
         while True:
             try:
                 bounds = await self.board.bounds()
@@ -195,17 +209,17 @@ class Member(Collector):
             except TROUBLE:
                 await asyncio.sleep(0.2)
                 continue
-            self.born = bounds.born
+            self.born, self.began = bounds.born, bounds.born / 1e6
+            self.origin = f"log {self.scale.shard} {self.born}"
             if snapshot is not None:
                 await self.node.written(self.follower.restore, snapshot)
             if snapshot is not None or bounds.first <= 1:
                 break
-            self.node.waits_for = (
+            self.node.wait_for(
                 f"waits for a snapshot: the log begins at message {bounds.first}; where no process makes one, delete "
                 f"stream {self.board.name}, and the writer begins a new one"
             )
             await asyncio.sleep(1.0)
-        self.node.born = self.born / 1e6
         self._target = bounds.last
 
     async def _snapshot(self, born: int, first: int) -> Snapshot | None:
@@ -232,7 +246,8 @@ class Member(Collector):
                     continue
                 await self._take(message)
         except FormError as error:
-            self.node.ready, self.node.waits_for, self._outdated = False, str(error), True
+            self._outdated = True
+            self.node.wait_for(str(error))
 
     async def _take(self, message: LogMessage) -> None:
         await self.node.written(self.follower.apply, message)
@@ -254,7 +269,7 @@ class Member(Collector):
     def _caught_up(self, sequence: int) -> None:
         """A gateway is ready once it has applied the messages that existed at its start."""
         if not self.leads and self.node.waits_for and sequence >= self._target:
-            self.node.waits_for, self.node.ready = "", True
+            self.node.wait_for("")
             log.event("ready", step=self.node.engine.number, seconds=round(time.time() - self.node.started, 2))
 
     async def _watch(self) -> None:
@@ -267,7 +282,7 @@ class Member(Collector):
                 node.report("log", f"no connection for {gone:.0f} s")
             elif waiting > _SLOW_S:
                 node.report("log", f"steps have waited for {waiting:.0f} s: {self.board.trouble or 'no answer'}")
-            elif self.records.waiting_s > _SLOW_S and self.outbox is not None:
+            elif self.closings.waiting_s > _SLOW_S and self.outbox is not None:
                 node.report("log", f"closing lines are waiting to be stored: {self.past.trouble or 'no answer'}")
             else:
                 node.report("log", "")
@@ -275,10 +290,11 @@ class Member(Collector):
                 stalled = waiting > STALLED_S
                 if stalled and node.ready:
                     log.event("steps not stored", message=node.failures["log"])
-                node.standing_by, node.ready = not stalled, not stalled
-                node.waits_for = "the log takes no steps" if stalled else ""
+                self.standing_by = not stalled
+                node.wait_for("the log takes no steps" if stalled else "")
             elif gone > GONE_S and node.ready:
-                node.ready, node.waits_for, self._target = False, "no connection to the log", 0
+                self._target = 0
+                node.wait_for("no connection to the log")
 
     async def _save_snapshots(self) -> None:
         """Save snapshots regularly: a stand-by writer does, else a gateway, never the leading writer."""
@@ -333,10 +349,10 @@ class Member(Collector):
                     self._last = await self.board.append(begin, self.follower.sequence, epoch)
                     break
             self._tasks[0] = self._start(self._follow())
-        self.follower.sequence, self.follower.epoch = self._last, epoch
+        self.follower.resume(self._last, epoch)
         self._news = asyncio.Event()
         self.outbox = Outbox(self.node, self._wake, lambda: self.link.client.max_payload)
-        self.records.writing = True
+        self.writes, self.most_quotes = True, self.outbox.most_quotes
         self._tasks += [self._start(self._publish()), self._start(self._publish_records())]
         await self.link.client.subscribe(f"ask.{self.scale.shard}.splits", cb=self._take_splits)
         return True
@@ -401,12 +417,12 @@ class Member(Collector):
             if more:
                 body = await asyncio.to_thread(packed, [*entries, *more])
             self._last = await self.board.append(body, self._last, epoch)
-            self.follower.sequence = self._last
+            self.follower.resume(self._last, epoch)
             outbox.stored(len(entries))
 
     def _sources(self) -> Sources | None:
         feeds = self.node.feeds
-        return None if feeds is None or feeds is self.follower.feeds else Sources(feeds.statuses(), feeds.books())
+        return None if feeds is None or feeds is self.feeds else Sources(feeds.statuses(), feeds.books())
 
     def _check(self, entries: list[Entry]) -> StateCheck | None:
         """The state hash after the last step of a message; None if more steps were made meanwhile."""
@@ -420,12 +436,12 @@ class Member(Collector):
         epoch = self.follower.epoch
         after = (await self._until_answered(self.past.bounds)).last
         while True:
-            body = self.records.first()
+            body = self.closings.first()
             if body is None:
                 await asyncio.sleep(0.02)
                 continue
             after = await self.past.append(body, after, epoch)
-            self.records.stored()
+            self.closings.stored()
 
     async def _finish(self) -> None:
         """Store pending entries, and release the lease."""
@@ -438,15 +454,6 @@ class Member(Collector):
                 await self._lease.release()
 
     # ---- requests from gateways ----
-
-    def _ask_splits(self, splits: list[SplitsGiven]) -> int:
-        """Send records to the writer; they are in the log afterwards."""
-        subject = f"ask.{self.scale.shard}.splits"
-        try:
-            reply = self.link.call(self.link.client.request(subject, msgspec.json.encode(splits), _ASK_S), _ASK_S + 1)
-        except TROUBLE as error:
-            raise Problem(503, "unavailable", "the writer does not respond; retry in 5 s", retry_after=5) from error
-        return int(reply.data)
 
     async def _take_splits(self, message: Any) -> None:
         splits = msgspec.json.decode(message.data, type=list[SplitsGiven])

@@ -9,7 +9,7 @@ that all processes add to and copy.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,8 +19,10 @@ from nats.js.api import ConsumerConfig, DeliverPolicy, KeyValueConfig, StorageTy
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
-from oddsengine_service.accounts.keys import KeysError, KeyStore, StoreError, open_store
-from oddsengine_service.accounts.limits import USAGE_DAYS, WINDOW_S, AccountDay, Limits, Usage
+from oddsengine_service.accounts.database import StoreError
+from oddsengine_service.accounts.keys import KeysError, KeyStore, open_store
+from oddsengine_service.accounts.limits import USAGE_DAYS, WINDOW_S, Limits, Usage
+from oddsengine_service.replication import AccountDay, Replication
 from oddsengine_service.scale.link import TROUBLE, LogConnection
 from oddsengine_service.scale.log import bucket_of
 from oddsengine_service.settings import Settings
@@ -33,24 +35,24 @@ _USAGE_SEEN_D = 38  # days of totals that are copied: a month and the week in wh
 _IDLE_S = 30.0  # without a new total; then the consumer is recreated, in case it was lost
 
 
-class SharedKeys:
-    """Keeps a key store in sync with the shard's other processes."""
+class SharedKeys(Replication):
+    """Keeps a key store, which was opened with it, in sync with the shard's other processes."""
 
-    def __init__(self, link: LogConnection, store: KeyStore) -> None:
-        self._link, self._store = link, store
+    def __init__(self, link: LogConnection) -> None:
+        self._link = link
+        self._store: KeyStore
         self._revisions: dict[str, int] = {}
         self._bucket: KeyValue | None = None
         self._changes: Any = None  # the bucket's watcher
-        store.offer = self._offer
 
-    async def attach(self) -> None:
+    async def open(self, store: KeyStore) -> None:
         """Copy all keys; `watch` follows changes from there.
 
         Raises `KeysError` if the pepper here differs from the one used for those keys.
         """
         config = KeyValueConfig("keys", history=5, storage=StorageType.FILE, replicas=self._link.scale.replicas)
         self._bucket = await bucket_of(self._link.client.jetstream(), config)
-        check = self._store.pepper_check.encode()
+        self._store, check = store, store.pepper_check.encode()
         try:
             there = (await self._bucket.get(_PEPPER)).value
         except KeyNotFoundError:
@@ -80,7 +82,7 @@ class SharedKeys:
         self._revisions[entry.key] = entry.revision
         return [msgspec.json.decode(entry.value)]
 
-    def _offer(self, row: dict[str, Any]) -> None:
+    def key_changed(self, row: dict[str, Any]) -> None:
         """Change a key for all processes, or reject the change; called in the thread that writes the store."""
         try:
             self._revisions[row["id"]] = self._link.call(self._put(row["id"], msgspec.json.encode(row)))
@@ -107,11 +109,14 @@ class Counts(msgspec.Struct, array_like=True):
     streams: dict[str, int]
 
 
-class SharedCounts:
+class SharedCounts(Replication):
     """Broadcasts the counts of this process, and adds those of the others."""
 
-    def __init__(self, link: LogConnection, limits: Limits, name: str) -> None:
-        self._link, self._limits, self._name = link, limits, name
+    def __init__(self, link: LogConnection, name: str) -> None:
+        self._link, self._name = link, name
+        self._limits: Limits
+        self._requests, self._open = Counter[str](), Counter[str]()  # of other processes: of this minute, now
+        self._minute = 0
         self._subject = f"counts.{link.scale.shard}"
         self._sent: tuple[int, dict[str, int]] = (0, {})
         self._streams: dict[str, int] = {}
@@ -119,16 +124,22 @@ class SharedCounts:
         self._streams_of: dict[str, tuple[float, dict[str, int]]] = {}
         self._due = asyncio.Event()
         self._at = 0.0
-        limits.counted = self._counted
 
-    def _counted(self, key: str, count: int, left: int) -> None:
-        """Broadcast at once if the unsent count is a large part of what is left; thread-safe."""
-        unsent = count - self._sent[1].get(key, 0)
-        if left >= 0 and unsent * 4 * (len(self._others) + 1) > left and not self._due.is_set():
+    def requests_left(self, who: str, minute: int, left: int, count: int = 0) -> int:
+        """Broadcasts at once if the unsent count is a large part of what is left; thread-safe."""
+        if self._minute == minute:
+            left -= self._requests[who]
+        unsent = count - self._sent[1].get(who, 0)
+        if count and left >= 0 and unsent * 4 * (len(self._others) + 1) > left and not self._due.is_set():
             with suppress(RuntimeError):  # the loop is closed
                 self._link.loop.call_soon_threadsafe(self._due.set)
+        return left
 
-    async def run(self) -> None:
+    def streams_elsewhere(self, who: str) -> int:
+        return self._open[who]
+
+    async def share(self, limits: Limits) -> None:
+        self._limits = limits
         await self._link.client.subscribe(self._subject, cb=self._receive)
         first = True
         while True:
@@ -156,18 +167,16 @@ class SharedCounts:
         received = msgspec.msgpack.decode(message.data, type=Counts)
         if received.who == self._name:
             return
-        limits = self._limits
         if received.who not in self._others:
             self._sent = (0, {})  # a new process knows nothing
             self._due.set()
-        if received.minute > limits.elsewhere_minute:
-            limits.elsewhere = Counter()
-            limits.elsewhere_minute = received.minute
+        if received.minute > self._minute:
+            self._requests, self._minute = Counter(), received.minute
         minute, counts = self._others.get(received.who, (0, {}))
         counts = counts if minute == received.minute else {}
-        if received.minute == limits.elsewhere_minute:
+        if received.minute == self._minute:
             for key, count in received.counts.items():
-                limits.elsewhere[key] += count - counts.get(key, 0)
+                self._requests[key] += count - counts.get(key, 0)
         self._others[received.who] = received.minute, counts | received.counts
         self._streams_of[received.who] = self._link.loop.time(), received.streams
         self._add_streams()
@@ -185,16 +194,17 @@ class SharedCounts:
                 self._others.pop(who, None)
 
     def _add_streams(self) -> None:
-        self._limits.open_elsewhere = sum((Counter(streams) for _, streams in self._streams_of.values()), Counter())
+        self._open = sum((Counter(streams) for _, streams in self._streams_of.values()), Counter())
 
 
-class SharedUsage:
-    """Adds the requests counted here to shared counters, and copies the totals to `usage`."""
+class SharedUsage(Replication):
+    """Adds the requests counted here to shared counters, and copies the totals to the database."""
 
-    def __init__(self, link: LogConnection, usage: Usage, name: str) -> None:
-        self._link, self._usage, self._name = link, usage, name
+    def __init__(self, link: LogConnection, name: str) -> None:
+        self._link, self._name = link, name
+        self._usage: Usage | None = None
 
-    async def attach(self) -> None:
+    async def open(self, usage: Usage) -> None:
         """Create the stream of counters; a new one starts with the counts of this process."""
         config = StreamConfig(
             name=_USAGE, subjects=[f"{_USAGE}.>"], allow_msg_counter=True, max_msgs_per_subject=1,
@@ -202,9 +212,14 @@ class SharedUsage:
             storage=StorageType.FILE,
         )  # fmt: skip
         stream = await self._link.client.jetstream().add_stream(config)
-        if not stream.state.last_seq and (totals := await asyncio.to_thread(self._usage.totals)):
+        if not stream.state.last_seq and (totals := await asyncio.to_thread(usage.totals)):
             await self._add("first", totals)
-        self._usage.share = self._share
+        self._usage = usage
+
+    def flush(self) -> None:
+        """Share what is counted so far."""
+        if self._usage is not None:
+            self._usage.flush()
 
     async def follow(self) -> None:
         after: int | None = None
@@ -233,6 +248,7 @@ class SharedUsage:
                 while messages.pending_msgs:
                     new.append(await messages.next_msg(timeout=1.0))
                 totals = {_account_day(one.subject): int(msgspec.json.decode(one.data)["val"]) for one in new}
+                assert self._usage is not None
                 await asyncio.to_thread(self._usage.adopt_totals, totals)
                 after = new[-1].metadata.sequence.stream
                 if by_time:
@@ -243,7 +259,9 @@ class SharedUsage:
             with suppress(*TROUBLE):
                 await messages.unsubscribe()
 
-    def _share(self, batch: int, counts: Mapping[AccountDay, int]) -> dict[AccountDay, int]:
+    def add_usage(self, batch: int, counts: Mapping[AccountDay, int]) -> Mapping[AccountDay, int] | None:
+        if self._usage is None:
+            return None
         if self._link.closing:
             raise OSError("the connection was closed")
         try:
@@ -272,21 +290,15 @@ def _account_day(subject: str) -> AccountDay:
 
 def open_keys(settings: Settings, environ: Mapping[str, str]) -> tuple[KeyStore, Callable[[], None]]:
     """The shared keys for a command; call the returned function at the end."""
-    store = open_store(settings)
-    link = LogConnection(settings, environ, lambda *_: None)
-
-    def close() -> None:
-        link.close()
-        store.close()
-
-    try:
-        link.call(link.connect(), 10.0)
-        link.call(SharedKeys(link, store).attach(), 10.0)
-    except TimeoutError:
-        close()
-        servers = ", ".join(link.scale.servers)
-        raise KeysError(f"{settings.file}: scale.servers do not answer: {servers}") from None
-    except BaseException:
-        close()
-        raise
-    return store, close
+    with ExitStack() as ends:
+        link = LogConnection(settings, environ, lambda *_: None)
+        ends.callback(link.close)
+        shared = SharedKeys(link)
+        store = ends.enter_context(closing(open_store(settings, replication=shared)))
+        try:
+            link.call(link.connect(), 10.0)
+            link.call(shared.open(store), 10.0)
+        except TimeoutError:
+            servers = ", ".join(link.scale.servers)
+            raise KeysError(f"{settings.file}: scale.servers do not answer: {servers}") from None
+        return store, ends.pop_all().close

@@ -63,7 +63,8 @@ class Subscribers:
         self._heartbeat, self._bounds = heartbeat, ReaderLimits(**bounds)
         self._loop = asyncio.get_running_loop()
         self.number = 0  # of the latest update
-        self._first = int(node.born * 1000.0)  # start of `global_seq`, which does not repeat after a restart
+        # The start of `global_seq`, which does not repeat after a restart.
+        self._first = int((node.replication.began or node.started) * 1000.0)
         self._sequence, self._turns = itertools.count(1), itertools.count()
         self._subscribers: dict[Subscriber, None] = {}
         self._cohorts: dict[frozenset[Group], _Cohort] = {}

@@ -10,6 +10,7 @@ NORMAL, TOO_LARGE, BAD_KEY, NO_STREAMING, TOO_MANY = 1000, 1009, 4001, 4003, 402
 """Codes with which a connection is closed."""
 _PING = b"\x89\x00"
 _TEXT = 0x81  # one complete message
+_LONG, _LONGEST = struct.Struct("!BBH").pack, struct.Struct("!BBQ").pack  # heads of frames from 126 and 65,536 bytes
 
 
 def kind_for(send: Callable[[Any], Any]) -> "type[Socket]":
@@ -47,15 +48,22 @@ class Socket(Subscriber):
         self.size += size
 
     def _queue(self, messages: Iterable[bytes], number: int) -> int:
-        total, pending = 0, self._pending
+        total, seq, pending, framing = 0, self._seq, self._pending, self._framing
         place = b'"global_seq":%d,' % number if number else b""
         for body in messages:
-            self._seq += 1
-            head = b'{"seq":%d,%b' % (self._seq, place)
+            seq += 1
+            head = b'{"seq":%d,%b' % (seq, place)
+            head = framing(len(head) + len(body)) + head
             pending.append(head)
             pending.append(body)
             total += len(head) + len(body)
+        self._seq = seq
         return total
+
+    @staticmethod
+    def _framing(size: int) -> bytes:
+        """What precedes a message of so many bytes: nothing, where the server makes frames."""
+        return b""
 
     def idle(self) -> None:
         """Nothing: pings are up to the server, and no message may precede the snapshot."""
@@ -99,24 +107,11 @@ class FrameSocket(Socket):
         super().__init__(send, *args)
         self._frames = send.__self__.write_frames  # type: ignore[attr-defined]
 
-    def _queue(self, messages: Iterable[bytes], number: int) -> int:
-        total, pending = 0, self._pending
-        place = b'"global_seq":%d,' % number if number else b""
-        for body in messages:
-            self._seq += 1
-            head = b'{"seq":%d,%b' % (self._seq, place)
-            size = len(head) + len(body)
-            if size < 126:
-                front = bytes((_TEXT, size))
-            elif size < 65_536:
-                front = struct.pack("!BBH", _TEXT, 126, size)
-            else:
-                front = struct.pack("!BBQ", _TEXT, 127, size)
-            head = front + head
-            pending.append(head)
-            pending.append(body)
-            total += len(head) + len(body)
-        return total
+    @staticmethod
+    def _framing(size: int) -> bytes:
+        if size < 126:
+            return bytes((_TEXT, size))
+        return _LONG(_TEXT, 126, size) if size < 65_536 else _LONGEST(_TEXT, 127, size)
 
     def idle(self) -> None:
         """Send a ping; no message may precede the snapshot."""

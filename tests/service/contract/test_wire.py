@@ -15,7 +15,8 @@ import httpx2
 import pytest
 from support.service_running import PATIENCE_S, TIER_IDS, Running, running
 
-from oddsengine_service.accounts.keys import KeyStore, KeyTerms, StoreError
+from oddsengine_service.accounts.database import StoreError
+from oddsengine_service.accounts.keys import KeyStore, KeyTerms
 
 MISSING_KEY = "API key required: send it as X-API-Key or Authorization: Bearer"
 BASIC = "Basic " + base64.b64encode(b"reader:of-the-proxy").decode()
@@ -230,13 +231,13 @@ def test_a_database_that_cannot_be_read_is_left_alone_for_a_while(
             error.sqlite_errorcode = sqlite3.SQLITE_BUSY
             raise error
 
-    reader = store._reader
-    monkeypatch.setattr(store, "_reader", Locked())
+    reader = store._reader.connection
+    monkeypatch.setattr(store._reader, "connection", Locked())
     for _ in range(50):
         with pytest.raises(StoreError, match="locked"):
             store.find(key)
     assert len(tries) == 1
-    monkeypatch.setattr(store, "_reader", reader)
+    monkeypatch.setattr(store._reader, "connection", reader)
     monkeypatch.setattr("time.monotonic", lambda: 1e12)
     found = store.find(key)
     assert found is not None

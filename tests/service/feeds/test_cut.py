@@ -14,6 +14,15 @@ from oddsengine.live.update import Update
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.node import Writer
+from oddsengine_service.replication import Replication
+
+
+class Limited(Replication):
+    """Of a log that takes no larger steps."""
+
+    def __init__(self, most: int | None) -> None:
+        self.most_quotes = most
+
 
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
 GAMES = [
@@ -27,7 +36,7 @@ COLUMNS = ["event_id", "sportsbook", "odds_decimal"]
 def test_a_payload_in_parts(most: int | None, whole: bool) -> None:
     async def check() -> tuple[pl.DataFrame, list[int]]:
         heard: list[Update] = []
-        hub = Hub(writer := Writer(Engine()), Matcher(), clock=lambda: NOW, most_quotes=most)
+        hub = Hub(writer := Writer(Engine()), Matcher(), clock=lambda: NOW, replication=Limited(most))
         writer.followers.append(heard.append)
         hub.add(declared("one"))
         first = [quote(game, book) for game in GAMES for book in ("draftkings", "fanduel")]

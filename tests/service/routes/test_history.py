@@ -69,8 +69,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
         if engine.number == 20:
             archive.write()
     past.settle()
-    here, there = node(engine), node(engine)
-    here.past, there.past = past, Past(engine, archive=archive)
+    here, there = node(engine, past=past), node(engine, past=Past(engine, archive=archive))
     return Stage(here, there, moves, about, world)
 
 
@@ -175,8 +174,7 @@ def test_history_goes_back_over_starts(tmp_path: Path) -> None:
             engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
             note(engine, moves, about)
         archive.close()
-    here = node(engine)
-    here.past = Past(engine, archive=archive)
+    here = node(engine, past=Past(engine, archive=archive))
     for fixture in world.fixtures:
         entries = {entry["id"]: points(entry) for entry in walk(here, {"event": fixture.id})}
         expected = {i: shown(m) for (i, _), m in moves.items() if about[i]["event_id"] == fixture.id}
@@ -188,8 +186,7 @@ def test_an_archive_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "odds" / "_delta_log").mkdir(parents=True)
     (tmp_path / "odds" / "_delta_log" / f"{0:020}.json").write_text("damaged")
     archive = NodeArchive(engine, tmp_path, ArchiveSettings(to=str(tmp_path / "odds")), lambda: "me", failed.append)
-    here = node(engine)
-    here.past = Past(engine, archive=archive)
+    here = node(engine, past=Past(engine, archive=archive))
     at = datetime(2026, 2, 8, 18, tzinfo=UTC)
     engine.step([price(1.9, at)], at)
     with pytest.raises(Problem, match="archive cannot be read") as caught:
@@ -375,8 +372,7 @@ def test_a_late_board_shows_no_younger_moves() -> None:
     for n in range(0, 130, 10):
         past.follow(engine.step([price(1.5 + n / 100, begin + timedelta(seconds=n))], begin + timedelta(seconds=n)))
     past.settle()
-    here = node(engine)
-    here.past = past
+    here = node(engine, past=past)
     found = HISTORY.answer(_ask(here, late, {"event": "e"}))["data"]
     assert found[0].points.odds_decimal[-1] == pytest.approx(1.5 + 0.6)
     assert HISTORY.answer(_ask(here, engine, {"event": "e"}))["data"][0].points.odds_decimal[-1] == pytest.approx(2.7)
@@ -439,8 +435,7 @@ def closed() -> tuple[Node, str]:
         past.follow(engine.step(rows, at))
     past.follow(engine.step([], begin + timedelta(seconds=1)))
     past.settle()
-    here = node(engine)
-    here.past = past
+    here = node(engine, past=past)
     return here, "e"
 
 
@@ -512,8 +507,7 @@ def test_what_has_no_closing_lines(closed: tuple[Node, str], stage: Stage) -> No
     begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
     for seen, why in ((60, "it was first seen after its start"), (-900, "none of its prices was on offer in the last")):
         engine = Engine()
-        past, known = Past(engine), node(engine)
-        known.past = past
+        known = node(engine, past=(past := Past(engine)))
         at = begin + timedelta(seconds=seen)
         row = {"event_id": "e", "sport": "basketball", "sportsbook": "pinnacle", "market_type": "total_points",
                "selection": "Over", "line": 220.5, "odds_decimal": 1.9, "event_start_time": begin}  # fmt: skip

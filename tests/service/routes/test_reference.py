@@ -205,7 +205,7 @@ def test_a_book_is_as_its_source_says() -> None:
     engine = Engine()
     engine.step([one_price(now), one_price(now, sportsbook="fanduel")], now)
     node_ = node(engine)
-    node_.feeds = Hub()  # type: ignore[assignment]
+    node_.use_feeds(Hub())  # type: ignore[arg-type]
     assert {row["id"]: row["status"] for row in answer(BOOKS, node_)["data"]} == {
         "draftkings": "down", "fanduel": "active",
     }  # fmt: skip
@@ -385,7 +385,7 @@ def test_health() -> None:
     node_ = node(here().engine)
     assert _health(node_)[0] == 503
     assert _health(node_)[1]["checks"]["data"]["message"] == "starting"
-    node_.ready = True
+    node_.wait_for("")
     status, body = _health(node_)
     assert (status, body["status"], body["checks"]["data"]["message"]) == (200, "degraded", "no price yet")
     node_.changed_at = datetime.now(UTC).timestamp()
@@ -411,7 +411,8 @@ def test_health() -> None:
 
 def test_health_tells_a_dead_writer_and_a_broken_store() -> None:
     node_ = node(Engine())
-    node_.ready, node_.changed_at = True, datetime.now(UTC).timestamp()
+    node_.wait_for("")
+    node_.changed_at = datetime.now(UTC).timestamp()
     node_.write(lambda: None).result()
     assert _health(node_)[0] == 200
     node_._jobs.shutdown()

@@ -161,7 +161,7 @@ def test_the_store_is_bounded() -> None:
 def moved() -> tuple[Node, datetime]:
     """A node with eleven hours of splits of two books."""
     node_ = here()
-    splits = node_.splits = Splits()
+    splits = node_.splits
     now = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=10)
     for at in range(132, -1, -1):
         then = now - timedelta(minutes=5 * at)

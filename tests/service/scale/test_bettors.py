@@ -16,12 +16,13 @@ from support.nats_running import Servers, servers, wait_for
 from support.scale_running import CLIENT, Process, run
 
 from oddsengine.live.engine import Engine
-from oddsengine_service.accounts.records import RecordChange, Records
+from oddsengine_service.accounts.records import Records
 from oddsengine_service.http.problems import Problem
 from oddsengine_service.node import Node
+from oddsengine_service.replication import RecordChange
 from oddsengine_service.routes.marks import Mark
 from oddsengine_service.scale import bettors
-from oddsengine_service.scale.bettors import SharedRecords
+from oddsengine_service.scale.bettors import SharedRecords, adopt, follow
 from oddsengine_service.scale.link import LogConnection
 
 ALERTS = {"ODDSENGINE_ALERTS_EVERY": "0.2", "ODDSENGINE_ALERTS_PRIVATE": "true"}
@@ -109,10 +110,11 @@ class Copies:
         self._found, self._folder = found, folder
 
     def add(self, name: str, *, gateway: bool) -> Node:
-        link, node = link_to(self._found), Node(Engine(), None, None)  # type: ignore[arg-type]
-        node.records, node.records.writable = Records(self._folder / f"{name}.sqlite"), False
-        shared = SharedRecords(link, node, link.loop.create_task)
-        link.call(shared.open(gateway=gateway), 20.0)
+        link = link_to(self._found)
+        shared = SharedRecords(link, link.loop.create_task)
+        records = Records(self._folder / f"{name}.sqlite", shared)
+        node = Node(Engine(), None, None, records=records)  # type: ignore[arg-type]
+        link.call(shared.open(node), 20.0)
         link.start(shared.follow())
         if not gateway:
             link.call(shared.lead(len(self.made) + 1, None), 20.0)  # type: ignore[arg-type]
@@ -186,15 +188,15 @@ def test_records_from_before_are_shared_and_a_change_that_hangs_is_not_lost(
 def test_another_stream_begins_with_what_the_writer_has(tmp_path: Path) -> None:
     records = Records(tmp_path / "records.sqlite")
     mark = RecordChange("k", "mark", "a", b'{"id":"a"}')
-    records.follow(1, 5, mark)
-    assert (records.place(1), records.place(2)) == (5, 0)
-    records.follow(1, 4, RecordChange("k", "mark", "a"))  # known already
-    assert records.adopt(2) == [mark]
-    records.follow(2, 1, RecordChange("k", "mark", "b", b'{"id":"b"}'))
+    follow(records, 1, 5, mark)
+    assert (records.database.place(1), records.database.place(2)) == (5, 0)
+    follow(records, 1, 4, RecordChange("k", "mark", "a"))  # known already
+    assert adopt(records, 2) == [mark]
+    follow(records, 2, 1, RecordChange("k", "mark", "b", b'{"id":"b"}'))
     assert [one.id for one in records.all("k", "mark", Mark)] == ["a", "b"]
-    records.follow(3, 9, mark)  # another writer's
+    follow(records, 3, 9, mark)  # another writer's
     assert [one.id for one in records.all("k", "mark", Mark)] == ["a"]
     records.close()
     again = Records(tmp_path / "records.sqlite")
-    assert again.place(3) == 9
+    assert again.database.place(3) == 9
     again.close()

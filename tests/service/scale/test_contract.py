@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,14 @@ from support.effort import ALL
 from support.nats_running import Servers, servers, wait_for
 from support.service_running import PATIENCE_S, Running
 
+from oddsengine_service.scale.roles import Member
 from oddsengine_service.stream import hub
+
+
+def member_of(running: Running) -> Member:
+    replication = running.node.replication
+    assert isinstance(replication, Member)
+    return replication
 
 
 class Gateway(Running):
@@ -23,9 +29,8 @@ class Gateway(Running):
 
     def __init__(self, folder: Path, settings: dict[str, str]) -> None:
         super().__init__(folder, settings=settings)
-        assert self.service.member is not None
-        self.member = self.service.member
-        self.service._run = partial(self.member.run, feed=lambda _: None)
+        self.member = member_of(self)
+        self.service._run = lambda _: None
         self.played.set()
 
 
@@ -35,9 +40,7 @@ class Behind(Running):
     def __init__(self, folder: Path, found: Servers) -> None:
         scale = {"ODDSENGINE_SCALE_SERVERS": ",".join(found.urls), "ODDSENGINE_SCALE_LOG_BYTES": str(64 << 20)}
         super().__init__(folder / "writer", settings={**scale, "ODDSENGINE_SCALE_ROLE": "writer"})
-        assert self.service.member is not None
-        self.member = self.service.member
-        self.service._run = partial(self.member.run, feed=self._play)
+        self.member = member_of(self)
         self.gateway_settings = {**scale, "ODDSENGINE_SCALE_ROLE": "gateway"}
         self.gateway = Gateway(folder / "gateway", self.gateway_settings)
 
@@ -59,11 +62,11 @@ class Behind(Running):
         wait_for(lambda: self.gateway.node.engine.number == self.node.engine.number, "all steps")
         if self.node.past is not None:
             self.node.past.settle()
-        wait_for(lambda: self.member.records.first() is None, "closing lines in the log")
+        wait_for(lambda: self.member.closings.first() is None, "closing lines in the log")
         last = self.member.link.call(self.member.past.bounds(), 20.0)
         past = self.gateway.node.past
         assert past is not None
-        wait_for(lambda: past.closings.place(last.born) >= last.last, "closing lines at the gateway")
+        wait_for(lambda: past.closings.database.place(last.born) >= last.last, "closing lines at the gateway")
 
     def client(self, tier: str | None = "enterprise", **more: Any) -> Any:
         made = super().client(tier, **more)

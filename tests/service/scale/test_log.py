@@ -21,6 +21,7 @@ from oddsengine_service.history.closing import Closings
 from oddsengine_service.history.past import Past
 from oddsengine_service.node import Node
 from oddsengine_service.scale import log as log_module
+from oddsengine_service.scale.changes import Changes
 from oddsengine_service.scale.closings import PendingClosings, stored
 from oddsengine_service.scale.follower import Follower, opened
 from oddsengine_service.scale.link import LogConnection
@@ -112,8 +113,7 @@ def test_closing_lines_wait_for_room_on_a_full_disk(links: tuple[LogConnection, 
     """A process whose disk is full goes on, and has all of them once there is room."""
     log, told = SharedLog(links[0], "records"), list[str]()
     links[0].call(log.open(*DAY), 60.0)
-    recorded = PendingClosings()
-    recorded.writing = True
+    recorded = PendingClosings(lambda: True)
     at = datetime(2026, 2, 8, 18, tzinfo=UTC)
     past = Past(engine := Engine(), tmp_path / "writer", store=recorded, method="power")
     prices = ("pinnacle", "Celtics", 1.95), ("pinnacle", "Lakers", 1.95), ("fanduel", "Celtics", 2.15)
@@ -135,12 +135,12 @@ def test_closing_lines_wait_for_room_on_a_full_disk(links: tuple[LogConnection, 
         recorded.stored()
     assert sequence >= 31
     closings = Closings(tmp_path / "closing.sqlite")
-    file = closings._base
+    file = closings.database.connection
     (pages,) = file.execute("PRAGMA page_count").fetchone()
     (most,) = file.execute("PRAGMA max_page_count").fetchone()
     file.execute(f"PRAGMA max_page_count = {pages}")
     storing = links[0].start(stored(log, closings, told.append))
-    wait_for(lambda: "database or disk is full" in told or storing.done(), "the full disk")
+    wait_for(lambda: any("database or disk is full" in text for text in told) or storing.done(), "the full disk")
     assert not storing.done()
     file.execute(f"PRAGMA max_page_count = {most}")
     wait_for(lambda: all(closings.closing(f"e{n}") is not None for n in range(30)), "closing lines")
@@ -288,10 +288,12 @@ def test_a_take_over_keeps_every_event_id() -> None:
     def nodes() -> Node:
         return Node(Engine(), None, None)  # type: ignore[arg-type]
 
-    first, second, alone = nodes(), nodes(), nodes()
+    changes = Changes()
+    first, second, alone = Node(Engine(), None, None, replication=changes), nodes(), nodes()  # type: ignore[arg-type]
     try:
-        outbox, follower = Outbox(first, lambda: None, lambda: 8_000_000), Follower(second)
-        before = asyncio.run(deliver(Hub(first, Matcher(), clock=lambda: now, on_decision=outbox.add), "one", "two"))
+        outbox = changes.outbox = Outbox(first, lambda: None, lambda: 8_000_000)
+        follower = Follower(second, Changes())
+        before = asyncio.run(deliver(Hub(first, Matcher(), clock=lambda: now, replication=changes), "one", "two"))
         assert len(before) == 4
         assert len(set(before.values())) == 2
         sequence = 0

@@ -17,7 +17,8 @@ from service.scale.test_log import link_to
 from support.nats_running import Servers, servers, wait_for
 
 from oddsengine_cli import main
-from oddsengine_service.accounts.keys import KeysError, KeyStore, KeyTerms, StoreError
+from oddsengine_service.accounts.database import StoreError
+from oddsengine_service.accounts.keys import KeysError, KeyStore, KeyTerms
 from oddsengine_service.accounts.limits import Limits, Usage, UsageCounts
 from oddsengine_service.scale.link import LogConnection
 from oddsengine_service.scale.sharing import SharedCounts, SharedKeys, SharedUsage
@@ -115,11 +116,10 @@ def stores(found: Servers, folder: Path, n: int, pepper: str = "pepper") -> Iter
     made: list[tuple[LogConnection, KeyStore]] = []
     try:
         for at in range(n):
-            store = KeyStore(folder / f"keys{at}.sqlite", found[0].folder / pepper)
-            link = link_to(found)
+            shared = SharedKeys(link := link_to(found))
+            store = KeyStore(folder / f"keys{at}.sqlite", found[0].folder / pepper, replication=shared)
             made.append((link, store))
-            shared = SharedKeys(link, store)
-            link.call(shared.attach(), 10.0)
+            link.call(shared.open(store), 10.0)
             link.start(shared.watch())
         yield [store for _, store in made]
     finally:
@@ -175,9 +175,11 @@ def test_another_pepper_is_refused(one: Servers, tmp_path: Path) -> None:
 def test_a_limit_is_one_over_all_processes(one: Servers, rate: int) -> None:
     links = [link_to(one, ODDSENGINE_SCALE_SHARD=f"rate{rate}") for _ in range(3)]
     try:
-        limits = [Limits(clock=lambda: 1_700_000_000.0) for _ in links]
-        for at, (link, own) in enumerate(zip(links, limits, strict=True)):
-            link.start(SharedCounts(link, own, f"process{at}").run())
+        limits = []
+        for at, link in enumerate(links):
+            shared = SharedCounts(link, f"process{at}")
+            limits.append(Limits(clock=lambda: 1_700_000_000.0, replication=shared))
+            link.start(shared.share(limits[-1]))
         for own in limits:
             own.open("probe", 9)
         wait_for(lambda: all(own.streams("probe") == 3 for own in limits), "each has heard the others", 10.0)
@@ -208,9 +210,10 @@ def test_a_limit_is_one_over_all_processes(one: Servers, rate: int) -> None:
 def test_stream_slots_of_a_process_that_is_gone_are_free_again(one: Servers) -> None:
     links = [link_to(one, ODDSENGINE_SCALE_SHARD="slots") for _ in range(2)]
     try:
-        first, second = Limits(), Limits()
-        for link, own in zip(links, (first, second), strict=True):
-            link.start(SharedCounts(link, own, repr(own)).run())
+        counts = [SharedCounts(link, f"process{at}") for at, link in enumerate(links)]
+        first, second = (Limits(replication=each) for each in counts)
+        for link, each, own in zip(links, counts, (first, second), strict=True):
+            link.start(each.share(own))
         assert first.open("acme", 1)
         wait_for(lambda: second.streams("acme") == 1, "the slot is taken", 10.0)
         assert not second.open("acme", 1)
@@ -230,11 +233,10 @@ def counters(found: Servers, folder: Path, *names: str) -> Iterator[list[Usage]]
     made: list[tuple[LogConnection, Usage]] = []
     try:
         for name in names:
-            usage = Usage(folder / f"{name}.sqlite", 60.0, lambda: NOON)
-            link = link_to(found)
+            shared = SharedUsage(link := link_to(found), f"{name} {len(made)}")
+            usage = Usage(folder / f"{name}.sqlite", 60.0, lambda: NOON, replication=shared)
             made.append((link, usage))
-            shared = SharedUsage(link, usage, f"{name} {len(made)}")
-            link.call(shared.attach(), 30.0)
+            link.call(shared.open(usage), 30.0)
             link.start(shared.follow())
         yield [usage for _, usage in made]
     finally:

@@ -1,0 +1,213 @@
+"""Prices with depth: ladders of levels, what a stake gets from one, and the largest arbitrage between several.
+
+A level is decimal odds d and the stake s that they take. Bought are units of payout: a unit costs q = 1 / d, and the
+level has s d of them. A commission c on winnings makes q = 1 / (1 + (d - 1) (1 - c)); a fee of F p (1 - p) per
+contract, with the price p = 1 / d, makes q = p + F p (1 - p), while the level still has s d contracts.
+
+**A stake** is filled from the best level on. Its odds are payout / stake.
+
+**The largest arbitrage** of outcomes that cover everything buys the same payout of each. While the best remaining
+levels cost less than 1 together, the smallest of them is bought whole. Every ladder is sorted, so no other choice
+earns more: this solves the linear program
+
+    maximise  P - sum of q u      subject to  sum of u = P for each outcome,  0 <= u <= units of the level
+
+**Lay.** To lay X at d, with a backer's stake s, is to back not-X with the liability s (d - 1) at d / (d - 1): it wins s
+on the liability. A commission on winnings applies to these odds as to any other.
+"""
+
+from collections.abc import Sequence
+from math import ceil, isfinite, nan
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oddsengine.maths.odds import charged
+
+Floats = NDArray[np.float64]
+
+_NO_PROFIT = 1e-12
+
+
+class Fill(NamedTuple):
+    """What a stake gets."""
+
+    stake: float  # what is placed: less than asked if the levels take less
+    payout: float  # if the bet wins, with the stake
+    odds: float  # payout / stake, after commission or fee; nan if nothing is placed
+
+
+class LargestArbitrage(NamedTuple):
+    """The largest arbitrage between some ladders."""
+
+    stakes: tuple[float, ...]  # by ladder
+    payout: float  # whichever outcome wins
+    profit: float
+
+
+def _levels(levels: ArrayLike, commission: float, fee: float) -> tuple[Floats, Floats]:
+    """Cost per unit of payout and number of units of each level, best first."""
+    table = np.asarray(levels, np.float64).reshape(-1, 2)
+    odds, stake = table.T
+    wrong = ~(np.isfinite(odds) & (odds > 1.0) & np.isfinite(stake) & (stake >= 0.0))
+    if wrong.any():
+        at = int(wrong.argmax())
+        came = tuple(table[at].tolist())
+        raise ValueError(f"a level must be decimal odds above 1 and a stake of 0 or more, got {came}")
+    if not 0.0 <= commission < 1.0:
+        raise ValueError(f"commission must be from 0 to below 1, 0.02 for 2 %, got {commission!r}")
+    if not (isfinite(fee) and fee >= 0.0):
+        raise ValueError(f"fee must be a number of 0 or more, 0.07 for 0.07 p (1 - p) per contract, got {fee!r}")
+    net = charged(odds, commission, fee)
+    units = stake * (odds if fee else net)
+    order = np.argsort(-net, kind="stable")
+    return 1.0 / net[order], units[order]
+
+
+def fill(levels: ArrayLike, stake: float, *, commission: float = 0.0, fee: float = 0.0) -> Fill:
+    """Return what a stake gets from a ladder, from the best level on.
+
+    Parameters
+    ----------
+    levels : array_like
+        Pairs of decimal odds and the stake that they take, in any order.
+    stake : float
+        The stake, with the fee if there is one.
+    commission : float
+        Share of the winnings that is kept, 0.02 for 2 %.
+    fee : float
+        F of a fee of F p (1 - p) per contract, 0.07 for Kalshi.
+
+    Returns
+    -------
+    Fill
+        `stake`, `payout` and `odds`; the odds are never better than the best level's.
+
+    Raises
+    ------
+    ValueError
+        For a level, stake, commission or fee that is none.
+
+    Examples
+    --------
+    >>> fill([(2.0, 100.0), (1.9, 200.0)], 150.0)
+    Fill(stake=150.0, payout=295.0, odds=1.9666666666666666)
+    """
+    if not (isfinite(stake) and stake >= 0.0):
+        raise ValueError(f"stake must be a finite amount of 0 or more, got {stake!r}")
+    cost, units = _levels(levels, commission, fee)
+    room = cost * units
+    placed = np.clip(stake - (np.cumsum(room) - room), 0.0, room)
+    payout, total = float((placed / cost).sum()), float(placed.sum())
+    return Fill(total, payout, payout / total if total > 0.0 else nan)
+
+
+def largest_arbitrage(
+    ladders: Sequence[ArrayLike], *, commissions: Sequence[float] = (), fees: Sequence[float] = ()
+) -> LargestArbitrage:
+    """Return the largest arbitrage over all levels of the outcomes of a market.
+
+    Parameters
+    ----------
+    ladders
+        One ladder for each outcome, as in `fill`.
+    commissions, fees
+        By ladder; as in `fill`. Commissions apply to each bet by itself.
+
+    Returns
+    -------
+    LargestArbitrage
+        `stakes`, `payout` and `profit`; all 0 if the best prices are no arbitrage.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two ladders, or a level, commission or fee that is none.
+
+    Examples
+    --------
+    >>> over, under = [(2.20, 100), (2.16, 200), (2.10, 500)], [(1.90, 80), (1.88, 150), (1.85, 400)]
+    >>> found = largest_arbitrage([over, under])
+    >>> round(found.payout), [round(stake, 2) for stake in found.stakes], round(found.profit, 2)
+    (434, [199.07, 230.0], 4.93)
+    """
+    if len(ladders) < 2:
+        raise ValueError(f"an arbitrage needs at least two ladders, got {len(ladders)}")
+    n = len(ladders)
+    charges = [_by_ladder("commissions", commissions, n), _by_ladder("fees", fees, n)]
+    sides = [_levels(ladder, c, f) for ladder, c, f in zip(ladders, *charges, strict=True)]
+    at, left = [0] * n, [units.copy() for _, units in sides]
+    stakes, payout, profit = [0.0] * n, 0.0, 0.0
+    while True:
+        for k in range(n):
+            while at[k] < left[k].size and left[k][at[k]] <= 0.0:
+                at[k] += 1
+        if any(at[k] >= left[k].size for k in range(n)):
+            break
+        costs = [float(sides[k][0][at[k]]) for k in range(n)]
+        if sum(costs) >= 1.0 - _NO_PROFIT:
+            break
+        bought = min(float(left[k][at[k]]) for k in range(n))
+        for k in range(n):
+            left[k][at[k]] -= bought
+            stakes[k] += costs[k] * bought
+        payout += bought
+        profit += bought * (1.0 - sum(costs))
+    return LargestArbitrage(tuple(stakes), payout, profit)
+
+
+def _by_ladder(name: str, values: Sequence[float], n: int) -> Sequence[float]:
+    if not len(values):
+        return [0.0] * n
+    if len(values) != n:
+        raise ValueError(f"{name} must have one number for each of the {n} ladders, got {len(values)}")
+    return values
+
+
+def contract_odds(contracts: int, price: float, fee: float, *, step: float = 0.01) -> float:
+    """Return the decimal odds of contracts bought in one order, whose fee is rounded up, as at Kalshi.
+
+    Parameters
+    ----------
+    contracts : int
+        Their number; each pays 1.
+    price : float
+        Price of one, from 0 to 1.
+    fee : float
+        F of the fee, F p (1 - p) per contract.
+    step : float
+        Amount to whose multiples the fee of the order is rounded up.
+
+    Examples
+    --------
+    >>> round(contract_odds(1, 0.5, 0.07), 4), round(contract_odds(100, 0.5, 0.07), 4)
+    (1.9231, 1.9324)
+    """
+    if not (contracts > 0 and 0.0 < price < 1.0 and fee >= 0.0 and step > 0.0):
+        raise ValueError(
+            f"contracts must be above 0, price between 0 and 1, fee at least 0 and step above 0, "
+            f"got {contracts!r}, {price!r}, {fee!r}, {step!r}"
+        )
+    charged_fee = ceil(fee * contracts * price * (1.0 - price) / step - 1e-9) * step
+    return contracts / (contracts * price + charged_fee)
+
+
+def against(lay: float, stake: float = 1.0) -> tuple[float, float]:
+    """Return what a lay bet is as a bet on the other outcomes: its decimal odds, and its stake, the liability.
+
+    Parameters
+    ----------
+    lay : float
+        Decimal odds at which an outcome is laid.
+    stake : float
+        The backer's stake.
+
+    Examples
+    --------
+    >>> against(3.0, 10.0)
+    (1.5, 20.0)
+    """
+    if not (isfinite(lay) and lay > 1.0):
+        raise ValueError(f"lay must be decimal odds above 1, got {lay!r}")
+    return lay / (lay - 1.0), stake * (lay - 1.0)
