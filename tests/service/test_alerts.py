@@ -25,6 +25,7 @@ from oddsengine_service.accounts.alerts import Sent, quiet, unsent
 from oddsengine_service.accounts.keys import KeyStore, KeyTerms
 from oddsengine_service.accounts.targets import AlertMessage, Sender, checked, masked
 from oddsengine_service.http.problems import Problem
+from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.wire.filters import Filter
 
 
@@ -346,6 +347,52 @@ def test_a_text_has_the_address_of_the_rest_if_the_node_has_one(
         more = f"and {body['total'] - rules.MOST_LINES} more"
         assert body["text"].splitlines()[-1] == (f"{more}: {origin}{path}" if origin else more)
         assert body["url"] == origin + path
+
+
+def test_a_message_says_how_old_it_is_and_looks_each_opportunity_up_again(
+    client: httpx2.Client, alerts: rules.Alerts, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "min_ev=0&sort=ev&devig_book=pinnacle"
+    for origin in ("", str(client.base_url).partition("/api")[0]):
+        monkeypatch.setattr(alerts, "origin", origin)
+        name = "linked" if origin else "plain"
+        client.put(f"/filters/{name}", json={"list": "ev", "query": query})
+        made(client, filter=name, targets=[hook.url], improve=500.0)
+        assert alerts.check() == 1
+        body = hook.bodies[-1]
+        sent_at = datetime.fromisoformat(body["sent_at"])
+        assert sent_at == pytest.approx(datetime.fromtimestamp(alerts._clock(), UTC), abs=timedelta(seconds=1))
+        for row, line in zip(body["opportunities"], body["text"].splitlines(), strict=False):
+            age = (sent_at - datetime.fromisoformat(row["detected_at"])).total_seconds()
+            assert row["seconds_since_detected"] == pytest.approx(age, abs=0.1)
+            assert row["url"] == f"{origin}/api/v1/opportunities/ev/{row['id']}?devig_book=pinnacle"
+            assert row["page_url"] == f"{origin}/?list=ev&open={row['id']}&devig_book=pinnacle"
+            if not line.startswith("and "):
+                assert re.search(r"\), found \d+ (s|min|h) ago(: |$)", line)
+                assert line.endswith(f": {row['page_url']}") == bool(origin)
+            today = client.get(row["url"] if origin else row["url"].removeprefix("/api/v1")).json()["data"]
+            sent = {name: row[name] for name in today}
+            assert today == sent
+    assert body["opportunities"]
+    lookup = next(each for each in ENDPOINTS if each.path == "/opportunities/ev/{id}")
+    assert set(rules.VIEW_PARAMETERS) == set(lookup.query.declared)
+
+
+def test_alerts_of_a_filter_without_a_minimum_begin_at_one_percent(
+    client: httpx2.Client, alerts: rules.Alerts, hook: Hook
+) -> None:
+    def values(query: str) -> list[float]:
+        client.put(f"/filters/{query}", json={"list": "ev", "query": query}).raise_for_status()
+        made(client, filter=query, targets=[hook.url], improve=500.0)
+        assert alerts.check() == 1
+        asked = client.get(hook.bodies[-1]["url"].removeprefix("/api/v1")).json()["meta"]["total"]
+        assert asked == hook.bodies[-1]["total"]
+        return [row["ev_percentage"] for row in hook.bodies[-1]["opportunities"]]
+
+    assert min(values("sort=ev")) >= 1.0
+    assert hook.bodies[-1]["url"] == "/api/v1/opportunities/ev?sort=ev&min_ev=1"
+    assert 0.0 <= min(values("min_ev=0&sort=ev")) < 1.0
+    assert client.get("/opportunities/ev?sort=ev&limit=1").json()["data"][0]["ev_percentage"] < 1.0
 
 
 def test_failures_are_shown_and_tried_again_later(

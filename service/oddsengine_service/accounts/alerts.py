@@ -1,6 +1,7 @@
 """Alerts: opportunities that match a saved filter are sent once, and again when they improve.
 
 A check queries the list's own endpoint with the rights of the key, so tiers, books and delays are those of a request.
+A +EV filter without a minimum begins at `LEAST_EV`: below it, what is sent is mostly gone or noise when it is read.
 New matches of one check are sent as one message to the targets of the alert (`targets`) whose owner has confirmed them:
 a test message has a code, and until that is returned, nothing but test messages goes there.
 
@@ -13,6 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from datetime import UTC, datetime
 from typing import Annotated, Any
+from urllib.parse import parse_qsl, quote, urlencode
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -33,6 +35,7 @@ from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.node import Node
 from oddsengine_service.wire.envelopes import Body
 from oddsengine_service.wire.filters import Filter, NewFilter
+from oddsengine_service.wire.numbers import exact, format_time
 from oddsengine_service.wire.references import sides_of
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
@@ -40,6 +43,9 @@ SENT_ROWS = 20  # in one message; it links to the rest
 ACCOUNTS, SHARE_S = 256, 15.0  # accounts served at once; seconds per account and check
 MESSAGES, BYTES = 60, 2 << 20  # sent per account and minute; each target counts
 LEAST_IMPROVE = 0.1
+LEAST_EV = 1.0  # percent, of filters without `min_ev`
+VIEW_PARAMETERS = ("sportsbook", "add_sportsbook", "state", "include", "devig_book", "devig_method")
+"""Parameters of a list that also apply to one of its opportunities, looked up again by its id."""
 REMEMBERED_S = 6 * 3600.0  # for this long after an opportunity was last open
 _FILTER = "filter"  # begins an error that is not a target's
 FIRST_RETRY_S, LAST_RETRY_S = 30.0, 3600.0
@@ -224,6 +230,31 @@ def described(kind: str, row: Mapping[str, Any]) -> str:
     return f"{value:.2f} % {bet} ({game}, {row.get('market') or row.get('market_type')})"
 
 
+def _with_least(kind: str, query: str) -> str:
+    """The query string of a filter with the minimum that a check uses."""
+    if kind != "ev" or any(name == "min_ev" for name, _ in parse_qsl(query)):
+        return query
+    return f"{query}{'&' if query else ''}min_ev={LEAST_EV:g}"
+
+
+def _age(row: Mapping[str, Any], at: datetime) -> dict[str, float]:
+    """How long before a message its opportunity was found."""
+    seconds = (at - datetime.fromisoformat(row["detected_at"])).total_seconds()
+    return {"seconds_since_detected": exact(max(0.0, seconds), 1)}
+
+
+def _duration(seconds: float) -> str:
+    """A duration in one unit.
+
+    Examples
+    --------
+    >>> [_duration(seconds) for seconds in (3.2, 119.0, 600.0, 7200.0)]
+    ['3 s', '119 s', '10 min', '2 h']
+    """
+    size, unit = next(each for each in ((3600, "h"), (60, "min"), (0, "s")) if seconds >= 2 * each[0])
+    return f"{seconds / (size or 1):.0f} {unit}"
+
+
 class Alerts:
     """Checks the alerts of all keys, and sends the matches."""
 
@@ -352,13 +383,27 @@ class Alerts:
 
     def _message(self, owner: str, name: str, kind: str, rows: list[Any]) -> AlertMessage:
         """What is sent about new matches of a filter; beyond `SENT_ROWS` it has the address of the list."""
-        lines = [described(kind, row) for row in rows[:MOST_LINES]]
         saved = self._records.get(owner, "filter", name, Filter)
-        address = f"{self.origin}/api/v1{self._endpoints[kind].path}{'?' if saved.query else ''}{saved.query}"
+        at = datetime.fromtimestamp(self._clock(), UTC)
+        rows = [row | self._links(kind, row, saved.query) | _age(row, at) for row in rows]
+        lines = []
+        for row in rows[:MOST_LINES]:
+            link = f": {row['page_url']}" if self.origin else ""
+            lines.append(f"{described(kind, row)}, found {_duration(row['seconds_since_detected'])} ago{link}")
+        query = _with_least(kind, saved.query)
+        address = f"{self.origin}/api/v1{self._endpoints[kind].path}{'?' if query else ''}{query}"
         if len(rows) > MOST_LINES:
             lines.append(f"and {len(rows) - MOST_LINES} more" + (f": {address}" if self.origin else ""))
         title = f"{name}: {len(rows)} {'opportunity' if len(rows) == 1 else 'opportunities'}"
-        return AlertMessage(title, lines, opportunities=rows[:SENT_ROWS], total=len(rows), url=address)
+        more = {"total": len(rows), "url": address, "sent_at": format_time(at)}
+        return AlertMessage(title, lines, opportunities=rows[:SENT_ROWS], **more)
+
+    def _links(self, kind: str, row: Mapping[str, Any], query: str) -> dict[str, str]:
+        """Addresses that look an opportunity up again, of the API and of the page, over the books of a filter."""
+        view = [pair for pair in parse_qsl(query) if pair[0] in VIEW_PARAMETERS]
+        path = f"{self.origin}/api/v1{self._endpoints[kind].path}/{quote(row['id'], safe=':')}"
+        page = urlencode([("list", kind), ("open", row["id"]), *view])
+        return {"url": f"{path}?{urlencode(view)}" if view else path, "page_url": f"{self.origin}/?{page}"}
 
     def _may_send(self, account: str, messages: int, size: int) -> bool:
         """Whether an account may send so much now; if so, it is counted."""
@@ -385,6 +430,8 @@ class Alerts:
         endpoint = self._endpoints[one.list]
         query = query_of(one, endpoint)
         query.limit, query.format = MOST_LIMIT, "json"
+        if one.list == "ev" and "min_ev" not in vars(query):
+            query.min_ev = LEAST_EV
         rows: list[Any] = []
         for offset in range(0, MOST_ROWS, MOST_LIMIT):
             query.offset = offset
