@@ -90,7 +90,8 @@ def _facts() -> dict[str, Any]:
     """Data built into the page.
 
     Categories of markets, market types that settle alike, devig methods, commissions and fees of books, desks that
-    several books share, ages at which a price is stale, the tier each list needs, tiers from low to high.
+    several books share, ages at which a price is stale, and at which a row's oldest price is doubtful, the tier each
+    list needs, tiers from low to high.
     """
     limits = catalog.thresholds()
     kinds = map(catalog.market_type, catalog.market_type_names())
@@ -107,6 +108,7 @@ def _facts() -> dict[str, Any]:
         },
         "desks": {book.id: book.feed for book in catalog.books().values() if book.feed},
         "stale": {"live": limits.stale_live_s, "before": limits.stale_prematch_s},
+        "doubtful": {"live": limits.stale_very_live_s, "before": limits.stale_flag_prematch_s},
         "methods": list(DEVIG_METHODS),
         "needs": {kind: required(kind).id for kind in ("ev", "arbitrage", "low_hold", "middles")},
         "tiers": list(TIERS),

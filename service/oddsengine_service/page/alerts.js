@@ -64,7 +64,7 @@ class PageAlerts {
       const filter = saved.find((each) => each.name === alert.filter);
       if (!alert.active || !filter || lists.waiting || this.#quiet(alert)) continue;
       const query = new URLSearchParams(filter.query);
-      const [wanted, least] = [filterOf(query), numberOf(query, THRESHOLDS[filter.list])];
+      const [wanted, least] = [filterOf(query), leastOf(query, filter.list)];
       const before = this.#told.get(alert.id);
       const now = new Map(before);
       const fresh = [];

@@ -88,6 +88,7 @@ on("find", "input", () => {
 });
 for (const id of ["low", "high"]) on(id, "change", () => filtered(id, americanOf($(id).value)));
 on("hours", "input", () => filtered("hours", Number.isNaN($("hours").valueAsNumber) ? "" : $("hours").valueAsNumber));
+on("stands", "input", () => filtered("stands", Number.isNaN($("stands").valueAsNumber) ? "" : $("stands").valueAsNumber / 100));
 for (const id of ["sharp", "method"]) {
   on(id, "change", () => {
     filtered(id, $(id).value);

@@ -58,6 +58,17 @@ class Details {
   #moves = [];
   #outcome = 0;
   #opener = null;
+  #ended = ""; // why it is not open any more
+
+  // The row of a link, if it is open.
+  async find(kind, id) {
+    const answer = await call("GET", pathOf(kind, id));
+    if (answer.data) return this.open(item(kind, answer.data));
+    write($("alert-now"), `The opportunity of this link: ${reasonOf(answer.error)}`);
+    $("alert-now").hidden = false;
+    speak("alert", $("alert-now").textContent, 0);
+    writeAddress();
+  }
 
   async open(it) {
     this.it = it;
@@ -66,16 +77,20 @@ class Details {
     this.#rows = new Map();
     this.#moves = [];
     this.#outcome = 0;
+    this.#ended = "";
+    this.gone = false;
     write($("details-said"), "");
     $("details").showModal();
     this.render();
+    writeAddress();
     await this.refresh();
-    if (this.it === it) this.#calculator();
+    if (this.it?.id === it.id) this.#calculator();
   }
 
   close() {
     this.it = null;
     if ($("details").open) $("details").close();
+    writeAddress();
     if (this.#opener?.isConnected) this.#opener.focus();
     else $("panel-list").focus({ preventScroll: true });
   }
@@ -84,19 +99,21 @@ class Details {
     const it = this.it;
     if (!it) return;
     const [event, market] = [encodeURIComponent(it.eventId), encodeURIComponent(it.market)];
-    const { sharp, method } = lists.filter;
-    const how = it.kind === "ev" && own() ? `${sharp && `&devig_book=${encodeURIComponent(sharp)}`}${method && `&devig_method=${encodeURIComponent(method)}`}` : "";
-    const [said, prices, moves] = await Promise.all([
+    const how = it.kind === "ev" ? reference() : "";
+    const [again, said, prices, moves] = await Promise.all([
+      call("GET", pathOf(it.kind, it.id)),
       ask(`/opportunities/explain/${encodeURIComponent(it.id)}?event_id=${event}${how}`),
       ask(`/odds/comparison?event=${event}&market=${market}`),
       ask(`/odds/history?event=${event}&market=${market}&limit=200`),
     ]);
-    if (this.it !== it) return;
+    if (this.it?.id !== it.id) return;
+    if (again.data) this.it = item(it.kind, again.data);
+    this.#ended = again.status === 404 ? reasonOf(again.error) : "";
     this.#said = said?.data ?? this.#said;
     this.#rows = new Map(Object.values(prices?.data ?? {}).flat().map((row) => [row.id, row]));
     for (const row of this.#rows.values()) if (row.max_bet) limits.set(row.id, row.max_bet);
     this.#moves = moves?.data ?? this.#moves;
-    this.gone = !said;
+    this.gone = !again.data && (!said || again.status === 404);
     this.render();
   }
 
@@ -129,7 +146,8 @@ class Details {
     if (!it) return;
     write($("details-title"), it.kind === "ev" ? it.legs[0].selection : `${KINDS[it.kind].tab}: ${called("markets", it.market)}`);
     $("details-game").replaceChildren(`${it.game} · ${called("markets", it.market)} · ${called("leagues", it.row.league)} · `, time(it.row.start_time), this.gone ? el("span", { class: "chip" }, "No longer open") : "");
-    $("details-value").replaceChildren(el("b", { class: `value ${it.value > 0 === KINDS[it.kind].rises ? "positive" : ""}` }, percent(it.value)), ` ${KINDS[it.kind].measure}`);
+    $("details-value").replaceChildren(el("b", { class: `value ${it.value > 0 === KINDS[it.kind].rises ? "positive" : ""}` }, percent(it.value)), ` ${KINDS[it.kind].measure}`, it.kind === "ev" && typeof it.row.still_there === "number" ? el("span", { class: "under", title: STANDS }, `${stands(it.row)} to stand 10 min`) : "");
+    write($("details-ended"), this.#ended);
     this.#tickets();
     this.#chart();
     this.#prices();
@@ -301,6 +319,15 @@ class Details {
     changed();
   }
 }
+
+// Where one opportunity is looked up again, over the books and by the reference of the lists.
+function pathOf(kind, id) {
+  const { books } = lists.filter;
+  const query = `${books ? `&sportsbook=${encodeURIComponent([...books].join(",") || "none")}` : ""}${kind === "ev" ? reference() : ""}`;
+  return `/opportunities/${kind}/${encodeURIComponent(id)}${query.replace("&", "?")}`;
+}
+// What a refusal says, without the id.
+const reasonOf = (text) => text.replace(/^Opportunity .* has ended: /s, "No longer open: ").replace(/^No open opportunity .*: (?=unknown)/s, "Not open: ");
 
 async function readMarks() {
   const mine = key;

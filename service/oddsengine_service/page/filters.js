@@ -1,7 +1,8 @@
 // Filters: which rows a list shows. They are the parameters of the lists' endpoints, stand in the address, and can be saved.
 
 const THRESHOLDS = { ev: "min_ev", arbitrage: "min_profit", low_hold: "max_hold", middles: "min_ev" };
-const FIELDS = { sport: "sport", league: "league", market: "market", when: "live", find: "q", low: "min_odds", high: "max_odds", hours: "starts_within", sharp: "devig_book", method: "devig_method" };
+const LEAST = { ev: 1 }; // where a list begins, if nothing is said: below, most is gone or noise before it is bet
+const FIELDS = { sport: "sport", league: "league", market: "market", when: "live", find: "q", low: "min_odds", high: "max_odds", hours: "starts_within", stands: "min_still_there", sharp: "devig_book", method: "devig_method" };
 const LIVE = { pre: "false", live: "true" };
 let saved = []; // of this key, from the service
 
@@ -10,7 +11,7 @@ const alike = (one, other) => one === other || (families[one] !== undefined && f
 const ofMarket = (wanted, type) => wanted === type || (categories[wanted] ?? []).some((each) => alike(each, type) || (each === "player_*" && isProp(type)));
 
 function fits(it, filter, least) {
-  const { sport, league, market, when, words, low, high, hours, books } = filter;
+  const { sport, league, market, when, words, low, high, hours, stands, books } = filter;
   if (!filter.hidden && marks.get(it.id)?.hidden) return false;
   if (sport && it.row.sport !== sport) return false;
   if (league && it.row.league !== league) return false;
@@ -20,6 +21,7 @@ function fits(it, filter, least) {
   if (low !== "" && it.legs.some((leg) => leg.american < low)) return false;
   if (high !== "" && it.legs.some((leg) => leg.american > high)) return false;
   if (hours !== "" && (it.start === null || it.start > clock() + hours * 3_600_000)) return false;
+  if (stands !== "" && it.kind === "ev" && !(it.row.still_there >= stands)) return false;
   if (books && !it.legs.every((leg) => leg.books.some((book) => books.has(book)))) return false;
   return words.every((word) => it.text.includes(word));
 }
@@ -42,16 +44,17 @@ function queryOf() {
     if (value !== "" && value !== undefined) query.set(param, value);
   }
   if (filter.books) query.set("sportsbook", [...filter.books].join(",") || "none");
-  const least = lists.least[lists.kind];
+  const least = lists.least[lists.kind] === "" && lists.kind in LEAST ? 0 : lists.least[lists.kind];
   if (least !== "") query.set(THRESHOLDS[lists.kind], least);
   return query;
 }
 
+const leastOf = (query, kind) => (query.has(THRESHOLDS[kind]) ? numberOf(query, THRESHOLDS[kind]) : LEAST[kind] ?? "");
 const numberOf = (query, name) => (query.get(name) === null || Number.isNaN(Number(query.get(name))) ? "" : Number(query.get(name)));
 
 function filterOf(query) {
   const filter = {};
-  for (const [name, param] of Object.entries(FIELDS)) filter[name] = ["low", "high", "hours"].includes(name) ? numberOf(query, param) : query.get(param) ?? "";
+  for (const [name, param] of Object.entries(FIELDS)) filter[name] = ["low", "high", "hours", "stands"].includes(name) ? numberOf(query, param) : query.get(param) ?? "";
   filter.when = Object.keys(LIVE).find((each) => LIVE[each] === filter.when) ?? "";
   filter.words = filter.find.toLowerCase().split(/\s+/).filter(Boolean);
   const books = query.get("sportsbook");
@@ -62,19 +65,23 @@ function filterOf(query) {
 function takeQuery(query, kind) {
   Object.assign(lists.filter, filterOf(query));
   board.books = lists.filter.books;
-  lists.least[kind] = numberOf(query, THRESHOLDS[kind]);
+  lists.least[kind] = leastOf(query, kind);
 }
 
 // The address says what is shown, so that it can be sent to somebody; the key is not in it.
 function writeAddress() {
   const query = queryOf();
   query.delete("list");
+  if (lists.least[lists.kind] === LEAST[lists.kind]) query.delete(THRESHOLDS[lists.kind]);
   if (tab !== "ev") query.set("list", tab);
   if (tab === "board" && board.event) query.set("event", board.event);
   if (!lists.filter.group) query.set("group", "none");
+  if (details.it?.kind === tab) query.set("open", details.it.id);
   const address = query.size ? `?${query}` : location.pathname;
   if (address !== (location.search || location.pathname)) history.replaceState(null, "", address);
 }
+
+let linked = ""; // id of the row that the address opens
 
 function readAddress() {
   const query = new URLSearchParams(location.search);
@@ -84,6 +91,7 @@ function readAddress() {
   if (tab === "board" && query.get("event")) board.choose(query.get("event"));
   lists.filter.group = query.get("group") !== "none";
   takeQuery(query, lists.kind);
+  linked = query.get("open") ?? "";
 }
 
 // ---- on the page ----
@@ -100,12 +108,12 @@ function drawFilters() {
   const books = [...names.sportsbooks].sort((a, b) => collator.compare(a[1], b[1]));
   choose($("sharp"), [["", [["", "Automatic"], ...books]]], filter.sharp);
   choose($("method"), [["", [["", "Automatic"], ...methods.map((each) => [each, spelled(each)])]]], filter.method);
-  for (const [id, value] of [["when", filter.when], ["find", filter.find], ["low", filter.low], ["high", filter.high], ["hours", filter.hours], ["least", lists.least[lists.kind]]]) {
+  for (const [id, value] of [["when", filter.when], ["find", filter.find], ["low", filter.low], ["high", filter.high], ["hours", filter.hours], ["stands", filter.stands === "" ? "" : Math.round(100 * filter.stands)], ["least", lists.least[lists.kind]]]) {
     if (document.activeElement !== $(id) && $(id).value !== String(value)) $(id).value = value;
   }
   $("group").checked = filter.group;
   write($("books"), filter.books === null ? "All" : filter.books.size === 1 ? called("sportsbooks", [...filter.books][0]) : `${filter.books.size} books`);
-  const count = ["low", "high", "hours", "sharp", "method"].filter((name) => filter[name] !== "").length;
+  const count = ["low", "high", "hours", "stands", "sharp", "method"].filter((name) => filter[name] !== "").length;
   write($("more-filters"), count ? `More (${count})` : "More");
   choose($("saved"), [["", [["", saved.length ? "Choose" : "None"], ...saved.map((each) => [each.name, each.name])]]], $("saved").value);
   $("forget").disabled = $("saved").value === "";

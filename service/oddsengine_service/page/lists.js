@@ -60,12 +60,23 @@ function item(kind, row) {
     id: row.id, kind, row, value: value(row), legs: legs(row),
     game: game ? game(row) : row.event_name, market: market ? market(row) : row.market_type,
     eventId: eventId ? eventId(row) : row.event_id,
-    seen: clock() - 1000 * (row.oldest_odds_age_seconds ?? row.odds_age_seconds ?? 0),
+    told: clock(), seen: clock() - 1000 * (row.oldest_odds_age_seconds ?? row.odds_age_seconds ?? 0),
     start: Date.parse(row.start_time ?? "") || null, found: Date.parse(row.detected_at) || null,
   };
   made.text = [made.game, called("markets", made.market), row.player_name, row.league, ...made.legs.map((leg) => leg.selection)]
     .join(" ").replaceAll("−", "-").toLowerCase();
   return made;
+}
+
+// For how long nobody has seen a price of a row, as of the last answer; 0 if that is not long.
+function unconfirmed({ row, told, seen }) {
+  const age = (told - seen) / 1000;
+  return age >= doubtful[row.is_live ? "live" : "before"] ? age : 0;
+}
+function doubt(node, it) {
+  const age = it.gone ? 0 : unconfirmed(it);
+  node.classList.toggle("doubtful", age > 0);
+  node.title = age ? `A price of this row was not seen for ${span(age)}: check it at the book` : "";
 }
 
 // ---- columns ----
@@ -124,6 +135,8 @@ function agreement(row) {
   const title = [agreeing(row) && `${agreeing(row)} that the bet has a positive EV, by their own prices`, `${row.book_count} books quote the market`].filter(Boolean).join("; ");
   return row.book_count ? el("span", { class: "under", title }, row.independent_books ? `${row.agreeing_books} of ${row.independent_books} agree` : `${row.book_count} books`) : null;
 }
+const STANDS = "Probability that this price still stands ten minutes from now; unknown in play";
+const stands = ({ still_there: chance }) => (chance === null || chance === undefined ? "–" : percent(100 * chance, 0));
 const GAME = { id: "game", name: "Event", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, called("markets", it.market)), " ", el("span", { class: "league" }, league(it)), ...chips(it), gameLine(it)], whole: true };
 const LEGS = (name) => ({ id: "legs", name, fill: legRows, whole: true });
 const STARTS = { id: "start", name: "Starts", label: "Starts", key: (it) => it.start, fill: (it) => [it.row.start_time ? time(it.row.start_time) : ""] };
@@ -141,6 +154,7 @@ KINDS.ev.columns = [
   { id: "fair", name: "Fair", label: "Fair", number: true, key: (it) => decimalOf(it.row.no_vig_odds), fill: (it) => [odds(it.row.no_vig_odds, decimalOf(it.row.no_vig_odds)), ...basis(it)] },
   { id: "kelly", name: "Stake", label: "Stake", number: true, key: (it) => kellyOf(it.row)?.share ?? null, fill: (it) => stakeCell(it) },
   { id: "trust", name: "Confidence", label: "Confidence", number: true, key: (it) => it.row.confidence_score, fill: (it) => [it.row.confidence_score.toFixed(0), agreement(it.row)] },
+  { id: "stands", name: "10 min", label: "10 min", number: true, title: STANDS, key: (it) => it.row.still_there ?? null, fill: (it) => [el("span", { title: STANDS }, stands(it.row))] },
   STARTS, { ...FOUND, fill: (it) => [past(it.row.detected_at)] },
 ];
 KINDS.arbitrage.columns = [VALUE("Profit", good), GAME, LEGS("Legs: bet, book, odds, stake"), STARTS, FOUND];
@@ -164,9 +178,9 @@ class Lists {
   settled = false;
   paused = false;
   orders = Object.fromEntries(Object.entries(KINDS).map(([kind, { rises }]) => [kind, { column: "value", down: rises }]));
-  least = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, ""]));
+  least = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, LEAST[kind] ?? ""]));
   pages = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, 0]));
-  filter = { sport: "", league: "", market: "", when: "", find: "", words: [], low: "", high: "", hours: "", sharp: "", method: "", books: null, group: true, hidden: false };
+  filter = { sport: "", league: "", market: "", when: "", find: "", words: [], low: "", high: "", hours: "", stands: "", sharp: "", method: "", books: null, group: true, hidden: false };
   folded = 0; // rows of sister books that stand in another's
   kind = "ev";
   still = false; // somebody points at a row: none moves away below the hand
@@ -219,8 +233,11 @@ class Lists {
     for (const row of found?.data ?? []) {
       const it = this.held[kind].get(row.id);
       if (!it) continue;
-      it.seen = item(kind, row).seen;
-      this.#nodes.get(row.id)?.querySelector(".seen")?.setAttribute("data-seen", it.seen);
+      const { seen, told } = item(kind, row);
+      Object.assign(it, { seen, told });
+      const node = this.#nodes.get(row.id);
+      node?.querySelector(".seen")?.setAttribute("data-seen", seen);
+      if (node) doubt(node, it);
     }
   }
 
@@ -355,7 +372,7 @@ class Lists {
       table.tBodies[0].replaceChildren();
       table.tHead.replaceChildren(el("tr", { role: "row" }, ...columns.map((each) => el(
         "th", { scope: "col", role: "columnheader", class: `${each.number ? "number " : ""}c-${each.id}`, "data-column": each.id },
-        each.key ? el("button", { type: "button" }, each.name) : each.name,
+        each.key ? el("button", { type: "button", title: each.title }, each.name) : each.name,
       ))));
     }
     for (const th of table.tHead.rows[0].cells) {
@@ -380,6 +397,7 @@ class Lists {
     else node.append(...cells);
     if (before && before.value !== it.value) flash(node, it.value > before.value === KINDS[it.kind].rises);
     node.classList.toggle("follows", Boolean(it.follows));
+    doubt(node, it);
     Object.assign(node, { item: it, mark, score });
     return node;
   }

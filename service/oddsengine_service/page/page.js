@@ -6,7 +6,7 @@ const EVENTS_MS = 60_000;
 const AGES_MS = 10_000; // between two looks at how old prices are
 const KEY = "oddsengine.key";
 const SETTLED_MS = 1500; // a state that lasts so long is said aloud
-const { categories, charges, desks, families, methods, needs, stale, tiers } = JSON.parse($("facts").textContent);
+const { categories, charges, desks, doubtful, families, methods, needs, stale, tiers } = JSON.parse($("facts").textContent);
 
 let known = 0; // moves when names arrive
 let key = "";
@@ -54,6 +54,7 @@ const fair = new Poller((name, payload) => {
   later();
 }, showState);
 const own = () => Boolean(lists.filter.sharp || lists.filter.method);
+const reference = () => [["devig_book", lists.filter.sharp], ["devig_method", lists.filter.method]].map(([name, value]) => value && `&${name}=${encodeURIComponent(value)}`).join("");
 const may = (feature) => !rights.features || Boolean(rights.features[feature]);
 
 // ---- drawing: once a frame, and no more often than is needed ----
@@ -159,6 +160,8 @@ async function enter(given) {
   learn();
   show(tab);
   showState(opportunities);
+  if (linked && tab in KINDS) details.find(tab, linked);
+  linked = "";
 }
 
 function leave(why = "") {
@@ -219,10 +222,8 @@ async function recheck() {
 function listen() {
   const books = lists.filter.books ? [...lists.filter.books].join(",") || "none" : "";
   const chosen = books ? `&sportsbook=${encodeURIComponent(books)}` : "";
-  const { sharp, method } = lists.filter;
   if (own() && may("ev")) {
-    const how = `${sharp && `&devig_book=${encodeURIComponent(sharp)}`}${method && `&devig_method=${encodeURIComponent(method)}`}`;
-    fair.open([[`${BASE}/opportunities/ev?min_ev=0${chosen}${how}`, (rows) => ["ev:detected", rows]]], key);
+    fair.open([[`${BASE}/opportunities/ev?min_ev=0${chosen}${reference()}`, (rows) => ["ev:detected", rows]]], key);
   } else fair.close();
   if (rights.streams !== false) return opportunities.open(`${BASE}/stream/opportunities?min_ev=0${chosen}`, key);
   const parts = Object.entries(KINDS).filter(([kind]) => may(kind) && !(kind === "ev" && own()))
@@ -235,7 +236,7 @@ async function call(method, path, body) {
   try {
     const headers = { "X-API-Key": key, ...(body && { "Content-Type": "application/json" }) };
     const answer = await fetch(BASE + path, { method, headers, body: body && JSON.stringify(body) });
-    if (!answer.ok) return { error: (await refusal(answer)).text };
+    if (!answer.ok) return { error: (await refusal(answer)).text, status: answer.status };
     return answer.status === 204 ? {} : await answer.json();
   } catch {
     return { error: "The server cannot be reached." };

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import httpx2
+import polars as pl
 import pytest
 from playwright.sync_api import (
     Browser,
@@ -236,10 +237,10 @@ def test_opportunities_appear_and_update(visit: Visiting, server: Running) -> No
     with server.client() as client:
         for _ in range(2):
             server.advance(3)
-            for kind, path in (("ev", "ev?min_ev=0"), ("arbitrage", "arbitrage?")):
+            for kind, path in (("ev", "ev?min_ev=1"), ("arbitrage", "arbitrage?")):
                 total = client.get(f"/opportunities/{path}&limit=1").json()["meta"]["total"]
                 expect(page.locator(f"#tab-{kind} .count")).to_have_text(str(total), timeout=PATIENCE_MS)
-        rows = client.get("/opportunities/ev?min_ev=0&limit=1").json()["data"]
+        rows = client.get("/opportunities/ev?min_ev=1&limit=1").json()["data"]
     v.tab("ev")
     expect(page.locator(f"{ROWS}:first-child .value")).to_have_text(f"{rows[0]['ev_percentage']:.2f} %")
     assert page.evaluate("sessionStorage.getItem('oddsengine.key')") == KEY
@@ -406,9 +407,89 @@ def test_filters_stand_in_the_address_and_can_be_saved(visit: Visiting) -> None:
     assert KEY not in page.url
 
 
+def test_the_list_begins_at_an_ev_of_one(visit: Visiting) -> None:
+    v = visit()
+    rows = [found_ev(at, ev_percentage=ev, game_id=f"g{at}") for at, ev in ((1, 0.4), (2, 1.0), (3, 2.0))]
+    v.stream("opportunities", *beginning(("ev:detected", rows)))
+    page = v.enter()
+    expect(page.locator(ROWS)).to_have_count(2)
+    expect(page.locator("#tab-ev .count")).to_have_text("2")
+    expect(page.locator("#least")).to_have_value("1")
+    assert "min_ev" not in page.url
+    for minimum in ("0", ""):
+        page.fill("#least", minimum)
+        expect(page.locator(ROWS)).to_have_count(3)
+        assert page.url.endswith("/?min_ev=0")
+    page.reload()
+    expect(page.locator(ROWS)).to_have_count(3)
+    expect(page.locator("#least")).to_have_value("0")
+    page.goto(f"{v.origin}/?min_ev=1.5")
+    expect(page.locator(ROWS)).to_have_count(1)
+
+
+def test_rows_say_whether_their_price_stands(visit: Visiting) -> None:
+    v = visit()
+    rows = [
+        found_ev(1, still_there=0.62, ev_percentage=3.0, oldest_odds_age_seconds=20.0, is_live=False),
+        found_ev(2, still_there=0.3, ev_percentage=2.0, oldest_odds_age_seconds=90.0, game_id="g2", is_live=False),
+        found_ev(3, still_there=None, ev_percentage=1.5, oldest_odds_age_seconds=20.0, game_id="g3", is_live=True),
+    ]
+    v.stream("opportunities", *beginning(("ev:detected", rows)))
+    page = v.enter()
+    expect(page.locator(ROWS)).to_have_count(3)
+    assert column(page, 8) == ["62 %", "30 %", "–"]
+    expect(page.locator(f"{ROWS}.doubtful")).to_have_count(2)  # in play sooner
+    old = page.locator("[data-id=ev000002]")
+    expect(old).to_have_attribute("title", "A price of this row was not seen for 1 min: check it at the book")
+    colour = "(row) => getComputedStyle(row.cells[1].querySelector('.bet')).color"
+    assert old.evaluate(colour) != page.locator("[data-id=ev000001]").evaluate(colour)
+    page.click("th[data-column=stands] button")
+    page.click("th[data-column=stands] button")
+    expect(page.locator(ROWS).first).to_have_attribute("data-id", "ev000002")
+    expect(page.locator("th[data-column=stands] button")).to_have_attribute("title", re.compile("ten minutes from now"))
+    page.click("#more-filters")
+    page.fill("#stands", "50")
+    expect(page.locator(ROWS)).to_have_count(1)
+    assert page.url.endswith("?min_still_there=0.5")
+    page.reload()
+    expect(page.locator(ROWS)).to_have_count(1)
+    page.click("#more-filters")
+    expect(page.locator("#stands")).to_have_value("50")
+
+
+def test_an_address_opens_a_row_which_is_looked_up_again(visit: Visiting, server: Running) -> None:
+    v = visit()
+    v.accepted = "404"
+    page = v.enter()
+    ident = opened(page)
+    assert page.url.endswith(f"/?open={ident}")
+    expect(page.locator("#details-ended")).to_be_hidden()
+    page.reload()
+    expect(page.locator("#details")).to_be_visible()
+    with server.client() as client:
+        row = client.get(f"/opportunities/ev/{ident}").json()["data"]
+    expect(page.locator("#details-value")).to_contain_text(f"{row['ev_percentage']:.2f} % EV")
+    if row["still_there"] is not None:
+        expect(page.locator("#details-value")).to_contain_text(f"{100 * row['still_there']:.0f} % to stand 10 min")
+    now, table = server.node.engine.now, server.node.engine.table()
+    event = table.filter(event_id=row["game_id"], sportsbook=row["sportsbook"]).drop("row_id")
+    suspended = event.with_columns(is_active=pl.lit(False), last_seen_at=pl.lit(now))
+    server.node.write(server.node.step, suspended, now).result()
+    ended = f"No longer open: {row['sportsbook']} has suspended"
+    expect(page.locator("#details-ended")).to_contain_text(ended, timeout=PATIENCE_MS)
+    expect(page.locator("#details-game .chip")).to_have_text("No longer open")
+    page.click("#details-close")
+    assert "open=" not in page.url
+    page.goto(f"{v.origin}/?list=ev&open={ident}")
+    expect(page.locator("#alert-now")).to_contain_text(f"The opportunity of this link: {ended}")
+    assert "open=" not in page.url
+    server.advance()
+
+
 def test_a_reference_and_a_method_of_ones_own(visit: Visiting) -> None:
     v = visit()
     page = v.enter()
+    page.fill("#least", "0")
     page.click("#more-filters")
     page.wait_for_selector("#sharp option[value=fanduel]", state="attached")
     page.select_option("#sharp", "fanduel")
@@ -860,7 +941,7 @@ def test_a_broken_stream_is_shown_and_comes_back(visit: Visiting, tmp_path: Path
     try:
         expect(page.locator("#state")).to_have_text("Live", timeout=60_000)
         with second.client() as client:
-            total = client.get("/opportunities/ev?min_ev=0&limit=1").json()["meta"]["total"]
+            total = client.get("/opportunities/ev?min_ev=1&limit=1").json()["meta"]["total"]
         expect(page.locator("#tab-ev .count")).to_have_text(str(total), timeout=PATIENCE_MS)
         again = [request.headers for request in v.requests if "/stream/" in request.url][-1]
         assert again["last-event-id"].startswith("evt_")
@@ -987,6 +1068,7 @@ def test_a_key_without_the_right_sees_no_scores(visit: Visiting) -> None:
 def test_rows_stay_where_they_are_pointed_at(visit: Visiting, server: Running) -> None:
     page = visit().enter()
     order = f"[...document.querySelectorAll('{ROWS}')].map((row) => row.dataset.id)"
+    page.fill("#least", "0")  # more rows, of which some end
     page.wait_for_timeout(500)
     page.locator(f"{ROWS} .value").nth(1).hover()
     page.wait_for_timeout(400)
@@ -1046,7 +1128,7 @@ def test_a_hidden_page_rests_and_wakes(visit: Visiting, server: Running) -> None
     page.evaluate(hide, False)
     expect(page.locator("#state")).to_have_text("Live")
     with server.client() as client:
-        total = client.get("/opportunities/ev?min_ev=0&limit=1").json()["meta"]["total"]
+        total = client.get("/opportunities/ev?min_ev=1&limit=1").json()["meta"]["total"]
     expect(page.locator("#tab-ev .count")).to_have_text(str(total), timeout=PATIENCE_MS)
 
 
@@ -1295,12 +1377,13 @@ def test_what_was_just_found_is_not_in_the_future(visit: Visiting) -> None:
     soon = (datetime.now(UTC) + timedelta(seconds=1.5)).isoformat()
     v.stream("opportunities", *beginning(("ev:detected", [found_ev(1, detected_at=soon)])))
     v.enter(KEY)
-    assert re.fullmatch(r"now|\d+ s ago", column(v.page, 9)[0])
+    assert re.fullmatch(r"now|\d+ s ago", column(v.page, 10)[0])
 
 
 @pytest.mark.parametrize(("ev", "shown"), [(-0.001, "0.00 % EV"), (0.3, "0.30 % EV"), (-0.3, "−0.30 % EV")])
 def test_a_row_that_is_open_says_what_its_figure_is(visit: Visiting, ev: float, shown: str) -> None:
     v = visit()
+    v.origin += "/?min_ev=-1"
     v.accepted = "404"
     page = opened_on(v, ("ev:detected", [found_ev(1, ev_percentage=ev)]))
     expect(page.locator("#details-value")).to_have_text(shown)
