@@ -475,7 +475,7 @@ def test_an_address_opens_a_row_which_is_looked_up_again(visit: Visiting, server
     event = table.filter(event_id=row["game_id"], sportsbook=row["sportsbook"]).drop("row_id")
     suspended = event.with_columns(is_active=pl.lit(False), last_seen_at=pl.lit(now))
     server.node.write(server.node.step, suspended, now).result()
-    ended = f"No longer open: {row['sportsbook']} has suspended"
+    ended = f"No longer open: {catalog.book(row['sportsbook']).display_name} has suspended"
     expect(page.locator("#details-ended")).to_contain_text(ended, timeout=PATIENCE_MS)
     expect(page.locator("#details-game .chip")).to_have_text("No longer open")
     page.click("#details-close")

@@ -153,11 +153,11 @@ def beaten(game: Game) -> None:
 @pytest.mark.parametrize(
     ("happens", "reason", "text"),
     [
-        (moved, "price_moved", "Boston Celtics at fanduel moved from +110 to +100"),
-        (suspended, "price_suspended", "fanduel has suspended Boston Celtics"),
-        (gone, "price_gone", "fanduel does not offer Boston Celtics any more"),
+        (moved, "price_moved", "Boston Celtics at FanDuel Sportsbook moved from +110 to +100"),
+        (suspended, "price_suspended", "FanDuel Sportsbook has suspended Boston Celtics"),
+        (gone, "price_gone", "FanDuel Sportsbook does not offer Boston Celtics any more"),
         (started, "event_started", "the event has started"),
-        (not_seen, "book_stale", "Boston Celtics at fanduel was not seen for too long"),
+        (not_seen, "book_stale", "Boston Celtics at FanDuel Sportsbook was not seen for too long"),
         (beaten, "below_threshold", "its price stands, but the fair price has moved, and the EV is too low"),
     ],
 )
@@ -174,7 +174,7 @@ def test_arbitrages_say_which_leg_ended(client: httpx2.Client, game: Game) -> No
     game.change({"fanduel": (2.0, 1.85)})
     reason, text = reason_of(look_up(client, row["id"], "arbitrage"))
     assert reason == "price_moved"
-    assert text.endswith("has ended: Boston Celtics at fanduel moved from +110 to +100")
+    assert text.endswith("has ended: Boston Celtics at FanDuel Sportsbook moved from +110 to +100")
 
 
 def test_what_fell_below_the_lists_threshold_is_answered_with_its_figures(client: httpx2.Client, game: Game) -> None:

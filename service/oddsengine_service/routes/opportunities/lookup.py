@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from oddsengine import catalog
 from oddsengine.maths.odds import format_american
 from oddsengine_service import filters
 from oddsengine_service.board.kinds import EV_STEPS, KINDS, PROFIT_STEPS, OpportunityKind, step
@@ -182,17 +183,18 @@ def _prices(context: Context, ids: list[int]) -> dict[int, Odds]:
 
 def _end_of(bet: _Bet, price: Odds | None) -> _End | None:
     """What happened to a price; None if it stands."""
+    book = catalog.book(bet.book).display_name
     if price is None:
-        return _End("price_gone", f"{bet.book} does not offer {bet.selection} any more")
+        return _End("price_gone", f"{book} does not offer {bet.selection} any more")
     if not price.is_active:
-        return _End("price_suspended", f"{bet.book} has suspended {bet.selection}")
+        return _End("price_suspended", f"{book} has suspended {bet.selection}")
     if abs(price.odds_decimal - bet.decimal) > 1e-6:
         old, new = format_american(bet.american), format_american(price.odds_american)
-        return _End("price_moved", f"{bet.selection} at {bet.book} moved from {old} to {new}")
+        return _End("price_moved", f"{bet.selection} at {book} moved from {old} to {new}")
     if price.rejection is not None and price.rejection.guard == "stale":
-        return _End("book_stale", f"{bet.selection} at {bet.book} was not seen for too long")
+        return _End("book_stale", f"{bet.selection} at {book} was not seen for too long")
     if price.rejection is not None:
-        return _End("price_rejected", f"{bet.selection} at {bet.book}: {price.rejection.reason}")
+        return _End("price_rejected", f"{bet.selection} at {book}: {price.rejection.reason}")
     return None
 
 
