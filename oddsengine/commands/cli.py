@@ -206,8 +206,8 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     ask.add_argument(
         "--method",
         metavar="NAME",
-        help="fair price for +EV: close (default), estimated for the close from at least two other "
-        "books, or the reference with its margin removed by one of "
+        help="fair price for +EV: close (default), estimated for the close from two other books or a sharp one, "
+        "or the reference with its margin removed by one of "
         f"{_METHODS} (power with --sharp)",
     )
     ask.add_argument("--commission", type=_rates, metavar="BOOK=RATE", help="share of winnings, 0.02 for 2 %%")
