@@ -160,7 +160,7 @@ class MatchedQuery(Query):
             low=1.0001,
             high=1e6,
             check=_unsigned,
-        ),  # fmt: skip
+        ),
     ] = None
     commission: _Commission = 0.0
 
