@@ -12,7 +12,7 @@ from oddsengine import _moved
 from oddsengine._installation import __version__
 from oddsengine.catalog.reasons import GUARDS
 from oddsengine.maths.arbitrage import arbitrage_stakes, hold, round_stakes
-from oddsengine.maths.calculators import boost, free_bet, hedge, parlay
+from oddsengine.maths.calculators import boost, free_bet, hedge, parlay, qualifying
 from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, devig, devig_groups
 from oddsengine.maths.kelly import kelly, kelly_exclusive
 from oddsengine.maths.odds import (
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
         rejected,
         why,
     )
+    from oddsengine.detection.ladders import largest_arbitrages
+    from oddsengine.detection.promos import PROMO_SCHEMA, find_promos
     from oddsengine.detection.question import prepare
     from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
     from oddsengine.detection.windows import middle_probability
@@ -88,6 +90,7 @@ __all__ = [
     "ODDS_SCHEMA",
     "PLAN_SCHEMA",
     "PRICE_HISTORY_SCHEMA",
+    "PROMO_SCHEMA",
     "SCAN_SCHEMA",
     "TRADES_SCHEMA",
     "Backtest",
@@ -138,6 +141,7 @@ __all__ = [
     "find_futures",
     "find_low_hold",
     "find_middles",
+    "find_promos",
     "flatten",
     "format_fractional",
     "fractional_to_decimal",
@@ -148,6 +152,7 @@ __all__ = [
     "kelly",
     "kelly_exclusive",
     "kelly_portfolio",
+    "largest_arbitrages",
     "load_kernels",
     "markets",
     "middle_probability",
@@ -157,6 +162,7 @@ __all__ = [
     "prepare",
     "price_history",
     "probability_to_decimal",
+    "qualifying",
     "read_odds",
     "rejected",
     "replay",
@@ -187,6 +193,8 @@ _MODULES = {
     "detection.finders": (
         "Opportunities fair find_all find_arbitrage find_ev find_low_hold find_middles markets rejected why"
     ),
+    "detection.ladders": "largest_arbitrages",
+    "detection.promos": "PROMO_SCHEMA find_promos",
     "detection.question": "prepare",
     "detection.results": "ARBITRAGE_SCHEMA EV_SCHEMA LOW_HOLD_SCHEMA MIDDLES_SCHEMA",
     "detection.windows": "middle_probability",

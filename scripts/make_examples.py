@@ -45,6 +45,10 @@ _QUERY = {
     "fields": "",
     "since": "2026-02-07T18:00:00Z",
 }
+_ONE_OF: Mapping[str, Mapping[str, str]] = {  # endpoints that need one of two optional parameters
+    "/calculators/free-bet": {"against": _QUERY["against"]},
+    "/calculators/qualifying": {"lay": "2.15"},
+}
 _BODIES: Mapping[str, Any] = {
     "/odds/batch": {"event_ids": ["{event}"]},
     "/deeplinks/batch": {"ids": ["{price}"]},
@@ -162,6 +166,7 @@ def _answer(endpoint: Endpoint, context: Context, words: Mapping[str, str]) -> A
     """One response as a client reads it; None if it is not JSON."""
     fields = endpoint.query.declared
     required = {name: _QUERY.get(name) or words[name] for name, field in fields.items() if field.required}
+    required |= _ONE_OF.get(endpoint.path, {})
     if "limit" in fields:
         required["limit"] = _QUERY["limit"]
     query, _ = parse("&".join(f"{name}={value}" for name, value in required.items()).encode(), endpoint.query)

@@ -33,6 +33,7 @@ from oddsengine.tables.frames import to_polars
 from oddsengine.tables.schema import named
 
 OURS = "ours"
+_BETWEEN = 60_000_000  # microseconds
 _WHERE = ("ladder", "threshold_", "side")
 _NEEDED = ("event_id", "market_type", "selection", "probability")
 _SIDES = ("home", "draw", "away", "over", "under")
@@ -131,13 +132,17 @@ def _times(name: str, at: pl.Series) -> pl.Series:
 
 
 class PriceLooks:
-    """Collects every pre-match price at every snapshot of its event, with our fair probability."""
+    """Collects every pre-match price at every snapshot of its event, with our fair probability.
+
+    Of snapshots within a minute, as in tapes of streams, the first counts.
+    """
 
     def __init__(self, engine: Engine, hours: float, most_odds: float) -> None:
         self._engine, self._hours, self._most_odds = engine, hours, most_odds
         self._facts: list[pl.DataFrame] = []
         self._looks: list[pl.DataFrame] = []
         self._met: set[int] = set()
+        self._looked_at: dict[int, int] = {}  # by unit
 
     def follow(self, now: int, update: Update) -> None:
         """Process a step."""
@@ -146,6 +151,9 @@ class PriceLooks:
             slots = np.concatenate((update.facts.slot[update.rows], rows.find(update.again_key)))
             units = np.unique(rows.unit[slots[slots >= 0]]).astype(np.int64)
             units = units[(names.unit_live.values[units] == 0) & (board.units.size[units] > 0)]
+            before = np.array([self._looked_at.get(unit, NO_TIME) for unit in units.tolist()], np.int64)
+            units = units[(before == NO_TIME) | (now - before >= _BETWEEN)]
+            self._looked_at |= dict.fromkeys(units.tolist(), now)
             if not units.size:
                 return
             gathered = board.gather(units)

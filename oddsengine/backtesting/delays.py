@@ -1,7 +1,8 @@
 """Prices of an audit taken later: whether a price still stands after a delay, and whether it is still shown.
 
 A price is looked at again in the first snapshot of its event that is at least the delay later. If there is none within
-three times the delay, or 40 minutes, the answer is unknown. In a tape every step is a look at all events.
+three times the delay, or 40 minutes, the answer is unknown. In a tape every step is a look at all events. A price that
+is in play by then is gone.
 """
 
 import re
@@ -20,7 +21,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
-_EARLY_S = 20  # a look may be this much early, since the snapshots of a source are not exactly regular
+_EARLY, _EARLY_S = 0.1, 20  # a look may be this share of the delay early: the snapshots of a source are not regular
 _WITHIN, _AT_LEAST_S = 3, 2400  # times the delay, and at least
 _SAME = 1e-6  # odds
 
@@ -93,7 +94,8 @@ class Later:
     def follow(self, now: int, update: Update, shown: dict[int, float]) -> None:
         """Process a step; `shown` has the EV of all that is shown after it."""
         for delay, waiting, due, found in zip(self._delays, self._next, self._due, self._found, strict=True):
-            while waiting and waiting[0].shown + (delay.seconds - _EARLY_S) * SECOND <= now:
+            least = delay.seconds - min(_EARLY * delay.seconds, _EARLY_S)
+            while waiting and waiting[0].shown + round(least * SECOND) <= now:
                 due.setdefault(waiting[0].event, []).append(waiting.popleft())
             if not due:
                 continue

@@ -24,7 +24,7 @@ from oddsengine import catalog
 from oddsengine.backtesting.cells import cell, clustered_variance
 from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.replay import engine_of, source, steps
-from oddsengine.catalog.fair import FairTable
+from oddsengine.catalog.fair import OTHER, FairTable
 from oddsengine.columns import Floats
 from oddsengine.history.closing_consensus import closing_logits, located, votes_at
 from oddsengine.live.engine import Engine
@@ -228,7 +228,7 @@ def fit(rows: pl.DataFrame, table: FairTable) -> tuple[FairTable, dict[str, floa
 
 
 def _sigmas(rows: pl.DataFrame, table: FairTable) -> dict[str, tuple[float, ...]]:
-    """Fit the errors at the close by league and hours left; a league without games keeps those of the table."""
+    """Fit the errors at the close by league and hours left; without games they are those of the table."""
     hours = np.maximum(rows["hours"].to_numpy(), table.constants.close_least_h)
     error = rows["close"].to_numpy() - _predicted(rows, table)
     bounds = np.sqrt(np.array(table.hours[:-1]) * np.array(table.hours[1:]))  # halfway between, in logarithms
@@ -243,9 +243,11 @@ def _sigmas(rows: pl.DataFrame, table: FairTable) -> dict[str, tuple[float, ...]
     found = {(league, at): (n, z) for league, at, n, z in by_game.iter_rows()}
     out = {}
     for league in sorted({league for league, _ in found}):
-        cells = [found.get((league, at), (0, 0.0)) for at in range(len(table.hours))]
+        before = table.sigma.get(league, table.sigma[OTHER])
         out[league] = tuple(
-            round(float(np.sqrt((_SIGMA_GAMES * _SIGMA**2 + z) / (_SIGMA_GAMES + n))), 4) for n, z in cells
+            round(float(np.sqrt((_SIGMA_GAMES * _SIGMA**2 + z) / (_SIGMA_GAMES + n))), 4) if n else before[at]
+            for at in range(len(table.hours))
+            for n, z in [found.get((league, at), (0, 0.0))]
         )
     return out
 

@@ -206,8 +206,8 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     ask.add_argument(
         "--method",
         metavar="NAME",
-        help="fair price for +EV: close (default), estimated for the close from at least two other "
-        "books, or the reference with its margin removed by one of "
+        help="fair price for +EV: close (default), estimated for the close from two other books or a sharp one, "
+        "or the reference with its margin removed by one of "
         f"{_METHODS} (power with --sharp)",
     )
     ask.add_argument("--commission", type=_rates, metavar="BOOK=RATE", help="share of winnings, 0.02 for 2 %%")
@@ -232,6 +232,13 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
 def _add_scan(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=scan.scan_command)
     _add_source(parser)
+    live = parser.add_argument_group("live prices, instead of FILE (extra feeds; docs/fetch.md has the sources)")
+    live.add_argument("--live", type=_names, metavar="A,B", help="read these sources once, such as kalshi,polymarket")
+    live.add_argument("--sport", metavar="LEAGUE", help="the league to read, such as nfl")
+    live.add_argument(
+        "--set", action="append", default=[], metavar="SOURCE.NAME=VALUE",
+        help="a setting of a source, such as the_odds_api.regions=eu; repeat for others",
+    )  # fmt: skip
     parser.add_argument("--kind", choices=_KINDS, default="all", help="default: all")
     parser.add_argument("--rejected", action="store_true", help="list rejected rows with the reasons")
     _add_question(parser)

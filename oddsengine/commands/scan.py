@@ -9,12 +9,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 import polars as pl
 
 from oddsengine.catalog.reasons import GUARDS, NAMES
-from oddsengine.commands.output import bold, echo, notice, terminal, wrapped, write
+from oddsengine.commands.output import bold, counted, echo, notice, terminal, wrapped, write
 from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, format_time, records, table_text
 from oddsengine.detection.books import absent, refused
 from oddsengine.detection.empty import no_valid_row
@@ -46,6 +46,52 @@ def read(arguments: argparse.Namespace) -> OddsTable:
     if invalid := no_valid_row(table):
         raise ValueError(f"{path}: {invalid}")
     return table
+
+
+def _fetched(arguments: argparse.Namespace) -> OddsTable:
+    """Read the sources of --live once."""
+    if arguments.file or arguments.sample or arguments.columns:
+        raise ValueError("give either --live or FILE, --sample and --columns, got both")
+    settings: dict[str, dict[str, Any]] = {name: {} for name in arguments.live}
+    for text in arguments.set:
+        where, equals, value = text.partition("=")
+        source, dot, name = where.partition(".")
+        if not (equals and dot and name) or source not in settings:
+            raise ValueError(f"--set takes SOURCE.NAME=VALUE with a source of --live, got {text!r}")
+        settings[source][name] = value
+    if arguments.sport:
+        for own in settings.values():
+            own.setdefault("sport", arguments.sport)
+    try:
+        from oddsengine.sources import KINDS  # noqa: PLC0415  needs the extra `feeds`
+        from oddsengine.sources.failure import FetchError  # noqa: PLC0415
+        from oddsengine.sources.fetching import fetch  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ValueError(str(error)) from None
+    for source, own in settings.items():
+        kinds = get_type_hints(KINDS[source].settings) if source in KINDS else {}
+        settings[source] = {name: _setting(value, kinds.get(name)) for name, value in own.items()}
+    try:
+        table = fetch(settings) if len(settings) > 1 else fetch(*settings, **next(iter(settings.values())))
+    except FetchError as error:
+        raise ValueError(str(error)) from None
+    for name, report in table.sources.items():
+        print(f"{name}: {counted(report.quotes, 'price')}", file=sys.stderr)
+    if invalid := no_valid_row(table):
+        raise ValueError(f"{', '.join(settings)}: {invalid}")
+    return table
+
+
+def _setting(text: str, kind: Any) -> Any:
+    """Parse a setting of a type; what cannot be parsed is refused where settings are read."""
+    if kind is bool and text in ("true", "false"):
+        return text == "true"
+    if kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            return text
+    return text.split(",") if get_origin(kind) in (list, tuple) else text
 
 
 def _guards(arguments: argparse.Namespace) -> list[str] | None:
@@ -87,7 +133,7 @@ def scan_command(arguments: argparse.Namespace) -> None:
     if form in ("csv", "parquet") and arguments.kind == "all" and not arguments.rejected:
         raise ValueError(f"{form} can hold only one table; choose one with --kind ev, arb, low-hold or middles")
     began = time.perf_counter()
-    table = read(arguments)
+    table = _fetched(arguments) if arguments.live else read(arguments)
     with notice("finding opportunities", _SLOW):
         if arguments.rejected:
             frame = rejected(table, **_question(arguments, table, ("sharp", "method", "commission")))

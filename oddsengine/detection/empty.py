@@ -85,8 +85,8 @@ def no_fair_price(question: Question, sharp: object, option: str = "sharp") -> s
         return f"no fair price: the model has a probability for none of the usable prices here{also}"
     if v.method == CLOSE:
         return (
-            "no fair price: +EV compares a price with at least two other books that quote the whole market, and no "
-            f"usable price here has them; {option} names a reference instead{also}"
+            "no fair price: +EV compares a price with two other books that quote the whole market, or with one sharp "
+            f"book, and no usable price here has them; {option} names a reference instead{also}"
         )
     wide = f", with a hold of at most {100.0 * v.limits.reference_wide:g} %"
     if sharp is not None:

@@ -6,7 +6,7 @@ Every finder takes a frame of prices (see `ODDS_SCHEMA`) and these parameters:
 - `sharp`: the reference: a book, books in order of preference, or weights of a consensus
   (`{"pinnacle": 3, "circa": 1}`). None is the catalog's order. References need not be in `books`.
 - `method`: what +EV is measured against: "close" (see `oddsengine.pricing.close`), the default without `sharp`, which
-  needs at least two other books; or one of `DEVIG_METHODS`, with which the reference is de-vigged.
+  needs two other books or a sharp one; or one of `DEVIG_METHODS`, with which the reference is de-vigged.
 - `commission`: rates on winnings by book, replacing the catalog's.
 - `guards`: which guards run; None is all of `GUARDS`, an empty list none; a mapping changes thresholds
   (`{"stale": 300}`) or disables single guards (`{"flap": False}`). Guards see all books.
@@ -33,6 +33,7 @@ from oddsengine.catalog.reasons import NAMES, Guards, sentence
 from oddsengine.detection import arbitrage, empty, ev, low_hold, middles
 from oddsengine.detection import fair as fair_rows
 from oddsengine.detection import question as board
+from oddsengine.detection.ladders import for_stake
 from oddsengine.detection.model_input import IntoModel, modelled
 from oddsengine.detection.question import PreparedTable, Question, Sharp, prepare, set_aside
 from oddsengine.detection.results import MARKETS_SCHEMA, REJECTED_SCHEMA
@@ -79,6 +80,7 @@ def find_ev(
     min_ev: float = 0.0,
     max_ev: float | None = None,
     model: IntoModel | str | None = None,
+    stake: float | None = None,
     commission: Commission = None,
     guards: Guards = None,
     include: Iterable[str] = (),
@@ -86,7 +88,8 @@ def find_ev(
 ) -> pl.DataFrame:
     """Find +EV prices: those that pay more than the fair price, which by default is estimated from the other books.
 
-    At least two of them, from different feeds, must quote the whole market: a table of two books needs `sharp`.
+    Two of them, from different feeds, or one sharp book such as Pinnacle must quote the whole market; a table of two
+    other books needs `sharp`.
 
     Parameters
     ----------
@@ -102,6 +105,8 @@ def find_ev(
         "close", the default without `sharp`, or one of `DEVIG_METHODS`, with which the reference is de-vigged.
     model
         Your own probabilities: a column of `odds`, a table of outcomes, or matrices of scores (docs/model.md).
+    stake
+        Prices with `levels` are those for this stake (`oddsengine.detection.ladders`); None is the best level.
     commission
         Rates on winnings by book, such as 0.02, instead of the catalog's.
     guards
@@ -131,7 +136,7 @@ def find_ev(
     """
     check_number("min_ev", min_ev)
     check_number("max_ev", max_ev, optional=True)
-    prepared = prepare(odds, guards, now)
+    prepared = prepare(for_stake(odds, stake, commission), guards, now)
     wants = Wants.from_thresholds(min_ev=min_ev, max_profit=100.0 * catalog.thresholds().arbitrage_cap)
     question = board.ask(
         prepared, books, sharp, method, commission, wants, include=include, model=modelled(model, prepared)
@@ -149,6 +154,7 @@ def find_arbitrage(
     method: Method | None = None,
     min_profit: float = 0.5,
     max_profit: float | None = 10.0,
+    stake: float | None = None,
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,
@@ -163,7 +169,7 @@ def find_arbitrage(
         Range of the profit in percent of the total stake; 0.5 and 10 by default. With a minimum of 0, prices that break
         even are not arbitrages but low holds; below 0, losing combinations are listed as well. None as `max_profit` is
         no limit.
-    books, sharp, method, commission, guards, now
+    books, sharp, method, stake, commission, guards, now
         As in `find_ev`. `sharp` and `method` are for `ev_available` only.
 
     Returns
@@ -188,7 +194,7 @@ def find_arbitrage(
     """
     check_number("min_profit", min_profit, -99.0)
     check_number("max_profit", max_profit, optional=True)
-    prepared = prepare(odds, guards, now)
+    prepared = prepare(for_stake(odds, stake, commission), guards, now)
     wants = Wants.from_thresholds(min_profit=min_profit, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants)
     found = arbitrage.build_rows(question, arbitrage.find_hits(question))
@@ -203,6 +209,7 @@ def find_low_hold(
     sharp: Sharp = None,
     method: Method | None = None,
     max_hold: float = 2.0,
+    stake: float | None = None,
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,
@@ -215,7 +222,7 @@ def find_low_hold(
         Prices, one per row; see `ODDS_SCHEMA`.
     max_hold
         Maximum hold in percent; 2 by default.
-    books, sharp, method, commission, guards, now
+    books, sharp, method, stake, commission, guards, now
         As in `find_ev`. `sharp` and `method` are for the sides' fair probabilities only.
 
     Returns
@@ -239,7 +246,7 @@ def find_low_hold(
     [(220.5, 0.51)]
     """
     check_number("max_hold", max_hold, 0.0)
-    prepared = prepare(odds, guards, now)
+    prepared = prepare(for_stake(odds, stake, commission), guards, now)
     question = board.ask(prepared, books, sharp, method, commission, Wants.from_thresholds(max_hold=max_hold))
     found = low_hold.build_rows(question, low_hold.find_hits(question))
     _warn(found.height, question)
@@ -255,6 +262,7 @@ def find_middles(
     min_size: float = 0.0,
     min_ev: float | None = None,
     max_profit: float | None = 10.0,
+    stake: float | None = None,
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,
@@ -271,7 +279,7 @@ def find_middles(
         Minimum expected value in percent of the total stake; None, the default, is no limit.
     max_profit
         Maximum profit in the worst case in percent, 10 by default; None is no limit.
-    books, sharp, method, commission, guards, now
+    books, sharp, method, stake, commission, guards, now
         As in `find_ev`.
 
     Returns
@@ -298,7 +306,7 @@ def find_middles(
     check_number("min_size", min_size, 0.0)
     check_number("min_ev", min_ev, optional=True)
     check_number("max_profit", max_profit, optional=True)
-    prepared = prepare(odds, guards, now)
+    prepared = prepare(for_stake(odds, stake, commission), guards, now)
     least = -np.inf if min_ev is None else min_ev
     wants = Wants.from_thresholds(min_middle_ev=least, min_size=min_size, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants)
@@ -321,6 +329,7 @@ def find_all(
     min_middle_ev: float | None = 0.0,
     max_profit: float | None = 10.0,
     model: IntoModel | str | None = None,
+    stake: float | None = None,
     commission: Commission = None,
     guards: Guards = None,
     include: Iterable[str] = (),
@@ -343,7 +352,7 @@ def find_all(
         Minimum distance of a middle's lines, in points; 0 by default.
     min_middle_ev
         Minimum expected value of middles in percent, 0 by default; None is no limit.
-    books, sharp, method, model, commission, guards, include, now
+    books, sharp, method, model, stake, commission, guards, include, now
         As in `find_ev`.
 
     Returns
@@ -374,7 +383,9 @@ def find_all(
     check_number("min_size", min_size, 0.0)
     check_number("min_middle_ev", min_middle_ev, optional=True)
     check_number("max_profit", max_profit, optional=True)
-    prepared = odds if isinstance(odds, PreparedTable) else prepare(odds, guards, now)
+    if isinstance(odds, PreparedTable) and stake is not None:
+        raise ValueError("stake needs a table of odds: prices are made for it before they are prepared")
+    prepared = odds if isinstance(odds, PreparedTable) else prepare(for_stake(odds, stake, commission), guards, now)
     wants = Wants.from_thresholds(
         min_ev=min_ev, min_profit=min_profit, max_profit=max_profit, max_hold=max_hold,
         min_middle_ev=-np.inf if min_middle_ev is None else min_middle_ev, min_size=min_size,
@@ -471,7 +482,7 @@ def why(
     ... )
     >>> why(odds, sharp="pinnacle").split("; ")[:2]
     ['4 of 4 rows are usable', 'the best price has an EV of 0.00 %']
-    >>> why(odds).partition(":")[0]
+    >>> why(odds.filter(sportsbook="fanduel")).partition(":")[0]
     'no fair price'
     """
     prepared, wants = prepare(odds, guards, now), Wants.from_thresholds()

@@ -1,8 +1,10 @@
 """Betfair's exchange stream: market change messages from the socket or from historical files, line by line.
 
 Messages are changes, so `BetfairMarkets` holds every market: `img` replaces a market, a size of 0 removes a price, and
-a definition replaces the previous one. The best back price becomes the quote, and its size the maximum bet; lay prices
-are never quotes. Prices of a suspended market are suspended; a runner without an offer is removed.
+a definition replaces the previous one. The best back price becomes the quote, and its size the maximum bet. In a market
+of two runners, to lay one is to back the other: the better of both is the quote, a lay with its liability as the
+maximum bet. Lay prices of other markets are no quotes. Prices of a suspended market are suspended; a runner without an
+offer is removed.
 
 The live stream has no names of teams or runners: they come from the market catalogue (`add_catalogue`). Markets without
 names are listed in `unnamed`. Prices count as seen while the stream is alive, see `tracking`.
@@ -10,7 +12,7 @@ names are listed in `unnamed`. Prices count as seen while the stream is alive, s
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import lru_cache
 from math import inf
@@ -23,11 +25,14 @@ from oddsengine.feeds.decoding import Name, Text, Time, decode, moment
 from oddsengine.feeds.names import MarketName, league, market, side_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import StreamRows
+from oddsengine.maths.depth import against
 
 BOOK = "betfair_exchange"
 _SOURCE = "the Betfair stream"
 _DRAW = 58805  # selection id of every draw
-_LADDERS = ("batb", "bdatb", "atb")  # best by level, the same with virtual prices, all by price
+_BACK = ("batb", "bdatb", "atb")  # best by level, the same with virtual prices, all by price
+_LAY = ("batl", "bdatl", "atl")
+_PAIR = 2
 # Event types: https://docs.developer.betfair.com, listEventTypes.
 _SPORTS = {
     "1": "soccer", "2": "tennis", "3": "golf", "4": "cricket", "5": "rugby_union", "6": "boxing",
@@ -74,6 +79,9 @@ class _RunnerChange(msgspec.Struct):
     batb: list[tuple[float, float, float]] | None = None
     bdatb: list[tuple[float, float, float]] | None = None
     atb: list[tuple[float, float]] | None = None
+    batl: list[tuple[float, float, float]] | None = None
+    bdatl: list[tuple[float, float, float]] | None = None
+    atl: list[tuple[float, float]] | None = None
 
 
 class _MarketChange(msgspec.Struct):
@@ -271,6 +279,8 @@ class BetfairMarkets:
                 key = (runner.id, runner.hc or 0.0)
                 keys.add(key)
                 ladders[key] = _changed(ladders.get(key, {}), runner)
+                if definition is not None and any(getattr(runner, name) is not None for name in _LAY):
+                    keys |= {other for one, other in _opponents(definition).items() if one == key}
                 if runner.tv is not None:
                     matched[key] = runner.tv
             staged[market_id] = _MarketState(definition, ladders, matched)
@@ -397,6 +407,7 @@ class BetfairMarkets:
             "is_live": definition.inPlay, "market_id": market_id, "external_event_id": game.id,
         }  # fmt: skip
         names = self._names.get(market_id, {})
+        other = _opponents(definition)
         out: dict[str, dict[str, Any] | None] = {}
         waiting = 0
         for runner in definition.runners:
@@ -404,7 +415,7 @@ class BetfairMarkets:
             if keys is not None and key not in keys:
                 continue
             row_id = f"{market_id}/{runner.id}/{key[1]:g}"
-            best = _best(state.ladders.get(key, {}))
+            best = _offer(state.ladders, key, other.get(key))
             if best is None or runner.status != "ACTIVE":
                 out[row_id] = None
                 continue
@@ -434,7 +445,7 @@ def _word(name: str) -> str | None:
 def _changed(ladders: dict[str, Ladder], runner: _RunnerChange) -> dict[str, Ladder]:
     """Return a runner's ladders after a change; the old ones are not modified."""
     out = dict(ladders)
-    for name in _LADDERS:
+    for name in (*_BACK, *_LAY):
         change = getattr(runner, name)
         if change is None:
             continue
@@ -449,16 +460,36 @@ def _changed(ladders: dict[str, Ladder], runner: _RunnerChange) -> dict[str, Lad
     return out
 
 
-def _best(ladders: dict[str, Ladder]) -> tuple[float, float] | None:
-    """Return the best back price and its size."""
-    for name in ("batb", "bdatb"):
-        ladder = ladders.get(name)
-        if ladder:
-            best = ladder[min(ladder)]
-            break
+def _opponents(definition: _Definition) -> dict[RunnerKey, RunnerKey]:
+    """Return the other runner of each, in a market of two."""
+    if len(definition.runners) != _PAIR or any(runner.status != "ACTIVE" for runner in definition.runners):
+        return {}
+    first, second = ((runner.id, runner.hc or 0.0) for runner in definition.runners)
+    return {first: second, second: first}
+
+
+def _offer(
+    ladders: dict[RunnerKey, dict[str, Ladder]], key: RunnerKey, other: RunnerKey | None
+) -> tuple[float, float] | None:
+    """Return the best price of a runner and what it takes: its own, or a lay of the other runner."""
+    own = _best(ladders.get(key, {}), _BACK, max)
+    laid = None if other is None else _best(ladders.get(other, {}), _LAY, min)
+    if laid is None:
+        return own
+    crossed = against(*laid)
+    return crossed if own is None or crossed[0] > own[0] else own
+
+
+def _best(
+    ladders: dict[str, Ladder], names: tuple[str, str, str], nearest: Callable[[Ladder], float]
+) -> tuple[float, float] | None:
+    """Return the best price of some ladders and its size; `nearest` is the best of prices."""
+    *by_level, by_price = names
+    ladder = next((ladders[name] for name in by_level if ladders.get(name)), None)
+    if ladder:
+        best = ladder[min(ladder)]
+    elif ladders.get(by_price):
+        best = ladders[by_price][nearest(ladders[by_price])]
     else:
-        ladder = ladders.get("atb")
-        if not ladder:
-            return None
-        best = ladder[max(ladder)]
+        return None
     return best if 1.0 < best[0] < inf and best[1] < inf else None

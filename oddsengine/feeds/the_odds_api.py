@@ -22,9 +22,12 @@ from oddsengine.feeds.names import MarketName, book, market, side_of, sport_and_
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.scores import ARRIVAL, ScoreReading
 from oddsengine.feeds.tracking import ListedIds, Pair
+from oddsengine.maths.depth import against
+from oddsengine.maths.odds import american_to_decimal, decimal_to_american
 
 _SOURCE = "The Odds API"
 _MISSED = 2  # lists without a game before it is over
+_BACK, _LAY, _PAIR = "h2h", "h2h_lay", 2
 _OUTRIGHTS = ("outrights", "outrights_lay")  # of events that are not games of two
 _WORDS = {"Draw": "draw", "Over": "over", "Under": "under", "Yes": "yes", "No": "no"}
 
@@ -322,7 +325,7 @@ class _ResponseReader:
             if isinstance(maker.sid, str):
                 of_book["external_event_id"] = maker.sid
             updated = moment(maker.last_update) or self._made
-            for offer in maker.markets:
+            for offer in self._with_lays(maker.markets):
                 if offer.key in _OUTRIGHTS:
                     self._outright(event, maker, offer, listed)
                     continue
@@ -341,6 +344,29 @@ class _ResponseReader:
                 if not kind.in_catalog:
                     self.unmapped[maker.key, offer.key] += len(offer.outcomes)
                 self._outcomes(offer, row, sides, kind, listed, (maker.key, offer.key))
+
+    def _with_lays(self, offers: list[_Market]) -> list[_Market]:
+        """Merge lay prices into the back prices of a market of two outcomes: to lay one is to back the other."""
+        by_key = {offer.key: offer for offer in offers}
+        back, lay = by_key.get(_BACK), by_key.get(_LAY)
+        if back is None or lay is None or len(back.outcomes) != _PAIR or len(lay.outcomes) != _PAIR:
+            return offers
+        laid = {outcome.name: self._decimal(outcome.price) for outcome in lay.outcomes}
+        first, second = back.outcomes
+        if {first.name, second.name} != laid.keys():
+            return offers
+        merged = []
+        for outcome, other in ((first, second), (second, first)):
+            price = laid[other.name]
+            if 1.0 < price < inf and (crossed := against(price)[0]) > self._decimal(outcome.price):
+                quoted = float(decimal_to_american(crossed)) if self._american else crossed
+                outcome = msgspec.structs.replace(outcome, price=quoted, bet_limit=None)  # noqa: PLW2901
+            merged.append(outcome)
+        rest = [offer for offer in offers if offer.key not in (_BACK, _LAY)]
+        return [msgspec.structs.replace(back, outcomes=merged), *rest]
+
+    def _decimal(self, price: float) -> float:
+        return float(american_to_decimal(price)) if self._american else price
 
     def _outcomes(
         self, offer: _Market, shared: dict[str, Any], sides: Mapping[str, str], kind: MarketName,

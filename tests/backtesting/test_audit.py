@@ -5,6 +5,7 @@ import math
 import random
 import tomllib
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import oddsengine as oe
 import oddsengine_cli as cli
 from oddsengine import catalog
 from oddsengine.backtesting.cells import cell, clustered_mean, clustered_slope
-from oddsengine.backtesting.fitting import collect, fit
+from oddsengine.backtesting.fitting import _predicted, collect, fit
 from oddsengine.backtesting.formats import read_history
 from oddsengine.commands.audit import toml
 
@@ -536,6 +537,34 @@ def test_a_fit_is_drawn_to_the_table_and_never_by_itself_in_force() -> None:
     table = catalog.amended_fair_table(tomllib.loads(toml(found.changes)))
     assert table == found.table
     assert (table.name, table.date, table.note["games"]) == ("calibrated", "2026-08-20", 51)
+
+
+def test_errors_at_the_close_are_fitted_by_league_and_hours() -> None:
+    """By their formula, in plain Python; a league without games keeps its own."""
+    past = history(60, looks=LOOKS)
+    table = catalog.fair_table()
+    rows = collect(past, table, 72.0)
+    fitted, _ = fit(rows, table)
+    assert set(fitted.sigma) == set(table.sigma)
+    assert fitted.sigma["nfl"] == table.sigma["nfl"]
+    plain = rows.with_columns(z=pl.Series(rows["close"].to_numpy() - _predicted(rows, fitted)))
+    sums: dict[int, dict[str, list[tuple[float, float]]]] = {}
+    for hours, event, weight, error in plain.select("hours", "event", "weight", "z").iter_rows():
+        at = sum(hours > math.sqrt(a * b) for a, b in pairwise(table.hours))
+        z = error**2 / max(hours, 0.1) ** (2.0 / 3.0)
+        sums.setdefault(at, {}).setdefault(event, []).append((z, weight))
+    for at, games in sums.items():
+        mean = [sum(z * w for z, w in of) / sum(w for _, w in of) for of in games.values()]
+        expected = math.sqrt((50.0 * 0.05**2 + sum(mean)) / (50.0 + len(mean)))
+        assert fitted.sigma["mlb"][at] == pytest.approx(expected, abs=6e-5)
+    empty = set(range(len(table.hours))) - set(sums)
+    assert empty
+    assert all(fitted.sigma["mlb"][at] == table.sigma["mlb"][at] for at in empty)
+
+
+def test_props_can_be_fitted_if_they_have_closes() -> None:
+    with pytest.raises(ValueError, match="at least 50 games with a close, got 1"):
+        oe.calibrate(props())
 
 
 def test_a_fit_of_few_looks_keeps_the_constants_that_they_do_not_determine() -> None:

@@ -225,6 +225,29 @@ def test_odds_api_regions_of_one_book_do_not_mix() -> None:
     assert read.refused == {"another region of a book": 1}
 
 
+def test_odds_api_lays_of_two_outcomes_are_bets_on_the_other() -> None:
+    back = [
+        outcome("Boston Celtics", 1.5) | {"bet_limit": 90.0},
+        outcome("Los Angeles Lakers", 2.9) | {"bet_limit": 80.0},
+    ]
+    lay = [outcome("Boston Celtics", 1.51), outcome("Los Angeles Lakers", 2.96)]
+    read = api([game(maker("betfair_ex_uk", h2h=back, h2h_lay=lay, spreads=[]))])
+    rows = {row["selection"]: row for row in read.quotes}
+    assert {row["market_type"] for row in read.quotes} == {"moneyline"}
+    assert (rows["Boston Celtics"]["odds_decimal"], rows["Boston Celtics"].get("max_bet")) == (
+        pytest.approx(2.96 / 1.96), None,
+    )  # fmt: skip
+    assert rows["Los Angeles Lakers"]["odds_decimal"] == pytest.approx(max(2.9, 1.51 / 0.51))
+    assert read.refused == {}
+    # Three outcomes, or only one of them: lays stay what they are, of no market that is compared.
+    three = [*back, outcome("Draw", 13.0)]
+    for backs, lays in ((three, [*lay, outcome("Draw", 14.0)]), (back, lay[:1])):
+        read = api([game(maker("betfair_ex_uk", h2h=backs, h2h_lay=lays))])
+        assert {row["odds_decimal"] for row in read.quotes if row["market_type"] != "h2h_lay"} == {
+            each["price"] for each in backs
+        }
+
+
 def test_odds_api_unknown_markets_keep_their_name() -> None:
     odd = [game(maker("draftkings", most_dunks=[outcome("Yes", 3.0)], h2h_lay=[outcome("Boston Celtics", 1.6)]))]
     read = api(odd)
@@ -532,6 +555,30 @@ def test_betfair_back_prices_sizes_clocks() -> None:
     assert read[4].moment == datetime(2026, 2, 8, 17, 59, 55, tzinfo=UTC)
     assert read[2].games[0][:5] == ("33", "basketball", "", "Boston Celtics", "Los Angeles Lakers")
     assert reader.commission == {"1.2001": 0.05}
+
+
+def test_betfair_lays_of_one_runner_are_bets_on_the_other() -> None:
+    two = runners((11, "Boston Celtics", 0.0), (12, "Los Angeles Lakers", 0.0))
+    back = {"id": 11, "batb": [[0, 1.9, 50]]}, {"id": 12, "batb": [[0, 2.0, 40]], "batl": [[0, 2.05, 100], [1, 2.1, 9]]}
+    reader, (image,) = lines(one("MATCH_ODDS", *back, runners=two))
+    rows = {row["selection"]: row for row in image.quotes}
+    assert (rows["Boston Celtics"]["odds_decimal"], rows["Boston Celtics"]["max_bet"]) == pytest.approx(
+        (2.05 / 1.05, 105.0)
+    )
+    assert (rows["Los Angeles Lakers"]["odds_decimal"], rows["Los Angeles Lakers"]["max_bet"]) == (2.0, 40.0)
+    # A change of the one is a change of the other's price; with another size of ladder the best lay is the lowest.
+    worse = reader.read(encoded(mcm({"id": "1.1", "rc": [{"id": 12, "batl": [[0, 2.3, 100]]}]})))
+    assert {row["selection"]: row["odds_decimal"] for row in worse.quotes} == {
+        "Boston Celtics": 1.9, "Los Angeles Lakers": 2.0,
+    }  # fmt: skip
+    full = {"id": 11, "atb": [[1.9, 5]]}, {"id": 12, "atb": [[2.0, 4]], "atl": [[2.2, 7], [2.05, 100], [2.1, 9]]}
+    _, (image,) = lines(one("MATCH_ODDS", *full, runners=two))
+    assert sorted(row["odds_decimal"] for row in image.quotes) == pytest.approx([2.05 / 1.05, 2.0])
+    # Not with a third outcome, or a runner that is out.
+    three = [*two, *runners((58805, "The Draw", 0.0))]
+    for others in (three, [two[0], two[1] | {"status": "REMOVED"}]):
+        _, (image,) = lines(one("MATCH_ODDS", *back, runners=others))
+        assert [row["odds_decimal"] for row in image.quotes if row["selection"] == "Boston Celtics"] == [1.9]
 
 
 def test_betfair_size_zero_deletes() -> None:

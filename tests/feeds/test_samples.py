@@ -181,7 +181,7 @@ def definition(market_type: str = "MATCH_ODDS", **more: Any) -> Json:
 
 def ladder(runner: int, *levels: tuple[float, float], hc: float | None = None) -> Json:
     change: Json = {"id": runner, "batb": [[at, price, size] for at, (price, size) in enumerate(levels)]}
-    return change | {"batl": [[0, 3.0, 5.0]]} | ({} if hc is None else {"hc": hc})
+    return change | {"batl": [[0, 3.0, 0]]} | ({} if hc is None else {"hc": hc})
 
 
 def mcm(*changes: Json, **more: Any) -> Json:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 from oddsengine.maths.calculators import free_bet, qualifying
 from oddsengine.maths.depth import against, contract_odds, fill, largest_arbitrage
@@ -42,7 +41,7 @@ def test_stakes_at_a_prediction_market(
 
 
 ladders = st.lists(st.tuples(st.floats(1.01, 50.0), st.floats(0.0, 1e4)), min_size=1, max_size=6)
-charges = st.one_of(
+charges: st.SearchStrategy[dict[str, float]] = st.one_of(
     st.just({}), st.floats(0.0, 0.2).map(lambda c: {"commission": c}), st.floats(0.0, 0.1).map(lambda f: {"fee": f})
 )
 
@@ -70,6 +69,20 @@ def test_a_fill_is_the_sum_of_its_parts(ladder: Any, stake: float, charge: Any) 
         assert more.payout >= found.payout * (1.0 - 1e-9)
 
 
+def best_payout(sides: list[list[tuple[float, float]]]) -> float:
+    """The largest profit at any payout: what it costs in each ladder, cheapest levels first."""
+
+    def cost(side: list[tuple[float, float]], payout: float) -> float:
+        total = 0.0
+        for odds, size in sorted(side, reverse=True):
+            part = min(payout, odds * size)
+            payout, total = payout - part, total + part / odds
+        return total if payout < 1e-9 else math.inf
+
+    ends = [sum(o * s for o, s in sorted(side, reverse=True)[: n + 1]) for side in sides for n in range(len(side))]
+    return max(0.0, *(end - sum(cost(side, end) for side in sides) for end in ends))
+
+
 def program(sides: list[list[tuple[float, float]]]) -> float:
     """The largest profit by linear programming."""
     cost = [1.0 / odds for side in sides for odds, _ in side]
@@ -79,12 +92,22 @@ def program(sides: list[list[tuple[float, float]]]) -> float:
     for k, side in enumerate(sides):
         equal[k, at : at + len(side)], equal[k, -1] = 1.0, -1.0
         at += len(side)
+    linprog = pytest.importorskip("scipy.optimize").linprog
     found = linprog([*cost, -1.0], A_eq=equal, b_eq=np.zeros(len(sides)), bounds=[*room, (0.0, None)])
     return float(-found.fun)
 
 
-@given(st.lists(st.lists(st.tuples(st.floats(1.5, 4.5), st.floats(1.0, 500.0)), min_size=1, max_size=5), min_size=2,
-                max_size=3))  # fmt: skip
+several = st.lists(
+    st.lists(st.tuples(st.floats(1.5, 4.5), st.floats(1.0, 500.0)), min_size=1, max_size=5), min_size=2, max_size=3
+)
+
+
+@given(several)
+def test_the_largest_arbitrage_is_the_best_of_all_payouts(sides: Any) -> None:
+    assert largest_arbitrage(sides).profit == pytest.approx(best_payout(sides), rel=1e-9, abs=1e-6)
+
+
+@given(several)
 def test_the_largest_arbitrage_is_that_of_a_linear_program(sides: Any) -> None:
     found = largest_arbitrage(sides)
     assert found.profit == pytest.approx(program(sides), rel=1e-6, abs=1e-6)
@@ -130,7 +153,8 @@ def test_a_lay_has_the_size_of_its_liability() -> None:
 
 @pytest.mark.parametrize(
     ("contracts", "price", "fee", "total"),
-    [(1, 0.5, 0.07, 0.02), (1, 0.5, 0.0175, 0.01), (100, 0.5, 0.07, 1.75), (100, 0.6, 0.07, 1.68), (1000, 0.1, 0.07, 6.30),
+    [(1, 0.5, 0.07, 0.02), (1, 0.5, 0.0175, 0.01), (100, 0.5, 0.07, 1.75), (100, 0.6, 0.07, 1.68),
+     (1000, 0.1, 0.07, 6.30),
      (100, 0.5, 0.0175, 0.44)],
 )  # fmt: skip
 def test_fees_of_an_order_are_rounded_up_to_cents(contracts: int, price: float, fee: float, total: float) -> None:

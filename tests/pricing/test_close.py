@@ -18,7 +18,7 @@ from naive import close as naive
 import oddsengine
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
-from oddsengine.detection import ids, tails
+from oddsengine.detection import ev, ids, tails
 from oddsengine.detection.question import PreparedTable, ask, prepare
 from oddsengine.detection.sweep import Wants
 from oddsengine.identity.groups import NO_TIME
@@ -593,6 +593,58 @@ def test_figures_of_a_row_follow_from_its_fair_probability() -> None:
         assert low + high == pytest.approx(2.0 * logit(p))
         assert 0.0 <= row["kelly_shrunk"] <= row["kelly_percent"]
         assert (row["prob_positive"] > 0.5) == (row["ev_percentage"] > 0.0)
+
+
+@given(
+    st.floats(-20.0, 20.0), st.floats(0.0, 1e6), st.floats(0.01, 80.0), st.floats(-0.5, 0.5),
+)  # fmt: skip
+def test_still_there_is_its_twin_and_falls_with_ev(ev: float, stood: float, hours: float, moved: float) -> None:
+    table = catalog.fair_table()
+
+    def said(ev: float, stood: float = stood) -> float:
+        column = fair_close.still_there(np.array([ev]), np.array([stood]), np.array([hours]), np.array([moved]), table)
+        return float(column[0])
+
+    assert said(ev) == pytest.approx(naive.still_there(ev, stood, hours, moved, PARAMS))
+    assert 0.0 < said(ev) < 1.0
+    assert said(ev + 1.0) <= said(ev)
+    assert said(ev, stood + 60.0) > said(ev)
+
+
+def test_still_there_reads_momentum_towards_the_bet() -> None:
+    """Of two outcomes the second has the first one's with the other sign, of three each has its own."""
+    two_way = moneylines(dict(zip(SOME, (0.0, 0.1, -0.1, 0.05, 0.5), strict=True)))
+    three = [row for b in SOME for row in price(b, "match_result", None, (2.9, 3.1, 2.6), event="f")]
+    moved = {"e": [0.04, 0.0, 0.0], "f": [0.04, -0.06, 0.02]}
+    for rows, by_side in ((two_way, {"home": 0.04, "away": -0.04}),
+                          (three, dict(zip(("home", "draw", "away"), moved["f"], strict=True)))):  # fmt: skip
+        board = Board(rows, moved)
+        question = ask(board.prepared, None, None, None, None, Wants.from_thresholds(min_ev=-100.0))
+        v = dataclasses.replace(
+            question.view, close=board.fair,
+            board=fair_close.CloseInput(board.estimator, board.input[5], board.fair.momentum, board.ballot),
+        )  # fmt: skip
+        found = ev.build_rows(dataclasses.replace(question, view=v), ev.find_hits(question), None)
+        assert set(found["selection_type"]) == set(by_side)
+        for row in found.iter_rows(named=True):
+            minute = minute_of(row["event_id"]).timestamp()
+            hours = (NOW.timestamp() + 8 * 3600.0 - minute) / 3600.0
+            stood = max(minute - (NOW.timestamp() - 600.0), 0.0)
+            expected = naive.still_there(row["ev_percentage"], stood, hours, by_side[row["selection_type"]], PARAMS)
+            assert row["still_there"] == pytest.approx(expected)
+    live = oddsengine.find_ev(pl.DataFrame(moneylines(dict.fromkeys(SOME, 0.0), live=True)), min_ev=-50.0, now=NOW)
+    assert live.height
+    assert live["still_there"].is_null().all()
+
+
+def test_two_books_of_which_one_is_sharp_give_a_list() -> None:
+    odds = pl.DataFrame(moneylines({"fanduel": 0.0, "pinnacle": 0.2}))
+    assert oddsengine.find_ev(odds, now=NOW).select("sportsbook", "selection_type", "flags").rows() == [
+        ("fanduel", "home", ["one_reference"])
+    ]
+    soft = pl.DataFrame(moneylines({"fanduel": 0.0, "draftkings": 0.2}))
+    with pytest.warns(oddsengine.OddsWarning, match="two other books"):
+        assert not oddsengine.find_ev(soft, now=NOW).height
 
 
 def test_an_exchange_before_its_commission_is_no_opportunity_and_a_suspect_only_if_asked() -> None:

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from oddsengine.feeds.names import sport_and_league
 from oddsengine.sources.fetching import FetchedOdds
 from oddsengine.sources.settings import SettingsError
 from oddsengine.sources.the_odds_api import SPORT_KEYS
+from oddsengine_cli import main
 
 KEY = "0123456789abcdefsecret"
 QUICK: dict[str, Any] = {"timeout": 5.0, "backoff": 0.01, "backoff_cap": 0.05}
@@ -350,3 +352,56 @@ def test_secrets_are_not_in_logs(caplog: pytest.LogCaptureFixture) -> None:
         fetched(Provider(well), markets="h2h")
     assert "apiKey=***" in caplog.text
     assert KEY not in caplog.text
+
+
+# ---- the command ----
+
+
+def scanned(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    status = main(["scan", *words])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_scan_reads_sources_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The four lists over the games of several sources, and what each delivered."""
+    mine, start = tmp_path / "mine.csv", iso(now() + timedelta(hours=3))
+    mine.write_text(
+        "sportsbook,event_id,sport,league,home_team,away_team,event_start_time,market_type,selection,odds_decimal\n"
+        + "".join(
+            f"corner shop,x,basketball,nba,Boston Celtics,Los Angeles Lakers,{start},moneyline,{team},2.6\n"
+            for team in ("Boston Celtics", "Los Angeles Lakers")
+        )
+    )
+    with served(Provider(well)) as url:
+        words = ["--live", "the_odds_api", "--sport", "nba", "--set", f"the_odds_api.url={url}",
+                 "--set", f"the_odds_api.key={KEY}", "--set", "the_odds_api.regions=us,eu", "--set",
+                 "the_odds_api.timeout=5", "--format", "json"]  # fmt: skip
+        status, out, err = scanned(capsys, *words)
+        assert status == 0
+        assert json.loads(out).keys() >= {"ev", "arbitrage", "low_hold", "middles"}
+        assert "the_odds_api: 4 prices\n" in err
+        assert json.loads(out)["rows_read"] == 4
+    status, _, err = scanned(capsys, "--live", "table", "--set", f"table.path={mine}")
+    assert (status, "table: 2 prices" in err) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--live", "nothing"], "'nothing' is not a kind of source; allowed: "),
+        (["--live", "table", "--sample"], "give either --live or FILE, --sample and --columns, got both"),
+        (["--live", "table", "--set", "other.path=x"], "SOURCE.NAME=VALUE with a source of --live, got 'other"),
+        (["--live", "table", "--set", "path=x"], "--set takes SOURCE.NAME=VALUE"),
+        (["--live", "the_odds_api", "--sport", "nba", "--set", "the_odds_api.key=1", "--set",
+          "the_odds_api.interval=a"],
+         "interval must be a number of seconds above 0, got 'a'"),
+        (["--live", "the_odds_api", "--sport", "nba", "--set", "the_odds_api.key=1", "--set",
+          "the_odds_api.url=http://127.0.0.1:9", "--set", "the_odds_api.timeout=1"],
+         "the_odds_api: 127.0.0.1 cannot be reached"),
+    ],
+)  # fmt: skip
+def test_scan_says_what_is_wrong_with_sources(words: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = scanned(capsys, *words)
+    assert status == 2
+    assert why in err

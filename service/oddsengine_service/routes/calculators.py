@@ -71,13 +71,26 @@ def arbitrage(context: Context) -> Any:
 
 def hedge(context: Context) -> Any:
     q: HedgeQuery = context.query
-    return _figures(context, calculators.hedge(q.stake, q.odds, q.against)._asdict())
+    result = calculators.hedge(q.stake, q.odds, q.against, commission=q.commission / 100.0)
+    return _figures(context, result._asdict())
 
 
 def free_bet(context: Context) -> Any:
     q: FreeBetQuery = context.query
-    result = calculators.free_bet(q.stake, q.odds, q.against, returned=bool(q.returned))
+    result = calculators.free_bet(q.stake, q.odds, **_other_side(q), returned=bool(q.returned))
     return _figures(context, result._asdict())
+
+
+def qualifying(context: Context) -> Any:
+    q: MatchedQuery = context.query
+    return _figures(context, calculators.qualifying(q.stake, q.odds, **_other_side(q))._asdict())
+
+
+def _other_side(q: "MatchedQuery") -> dict[str, Any]:
+    """The other side of a bet: its odds, or a lay price; and the commission there."""
+    if (q.against is None) == (q.lay is None):
+        raise invalid("give either against, odds of the other side, or lay, odds at which the bet can be laid")
+    return {"against": q.against, "lay": q.lay, "commission": q.commission / 100.0}
 
 
 def boost(context: Context) -> Any:
@@ -109,6 +122,7 @@ _ODD = rf"(1\.{_FRACTION}|([2-9]|[1-9][0-9]{{1,5}})(\.[0-9]{{0,9}})?)"
 _Odds = Annotated[str, _list("Decimal odds of all legs", _ODD, check=_unsigned)]
 _Price = Annotated[float, Param("Decimal odds of the bet.", low=1.0001, high=1e6, check=_unsigned)]
 _Against = Annotated[float, Param("Decimal odds of the other side.", low=1.0001, high=1e6, check=_unsigned)]
+_Commission = Annotated[float, Param("Commission on the winnings of the other side, in percent.", low=0.0, high=99.0)]
 _Total = Annotated[float, Param("Amount to divide.", low=0.0, high=1e12)]
 _Stake = Annotated[float, Param("Stake of the bet.", low=0.0, high=1e12)]
 
@@ -128,6 +142,27 @@ class HedgeQuery(Query):
     stake: _Stake = 100.0
     odds: _Price
     against: _Against
+    commission: _Commission = 0.0
+
+
+class MatchedQuery(Query):
+    """Parameters of a bet that is hedged for an offer."""
+
+    stake: _Stake = 100.0
+    odds: _Price
+    against: Annotated[
+        float | None, Param("Decimal odds of the other side; or `lay`.", low=1.0001, high=1e6, check=_unsigned)
+    ] = None
+    lay: Annotated[
+        float | None,
+        Param(
+            "Decimal odds at which the bet can be laid; `stake` of the answer is then the liability.",
+            low=1.0001,
+            high=1e6,
+            check=_unsigned,
+        ),
+    ] = None
+    commission: _Commission = 0.0
 
 
 class MiddleStakesQuery(Query):
@@ -152,7 +187,7 @@ class BoostQuery(Query):
     ] = None
 
 
-class FreeBetQuery(HedgeQuery):
+class FreeBetQuery(MatchedQuery):
     """Parameters of a free bet."""
 
     returned: Annotated[bool, Param("True if the stake is paid back with the winnings.")] = False
@@ -175,5 +210,6 @@ endpoints = (
     _calculator("middle", middle, "Stakes for a middle", MiddleStakesQuery),
     _calculator("boost", boost, "EV of a boosted price", BoostQuery),
     _calculator("free-bet", free_bet, "Value of a free bet", FreeBetQuery),
+    _calculator("qualifying", qualifying, "Cost of a bet that an offer requires", MatchedQuery),
     _calculator("parlay", parlay, "Combine bets into a parlay", ParlayQuery),
 )

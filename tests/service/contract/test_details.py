@@ -271,6 +271,8 @@ SIX_DIGITS = ("odds", "probability", "kelly", "conversion", "break_even")
         "middle?total=100&odds=1.87&against=1.91&probability=0.07",
         "boost?odds=2.7&boost=33&probability=0.29",
         "free-bet?stake=77&odds=3.3&against=1.41",
+        "free-bet?stake=77&odds=3.3&lay=3.41&commission=2",
+        "qualifying?stake=77&odds=3.3&lay=3.41&commission=2",
         "parlay?odds=1.87,2.31,1.91&probabilities=0.53,0.41,0.52",
         "arbitrage?odds=2.17,2.03&total=101&step=0",
     ],
@@ -281,6 +283,23 @@ def test_figures_are_rounded(service: Running, path: str) -> None:
     for name, value in figures.items():
         for number in value if isinstance(value, list) else [value]:
             assert number == round(number, 6 if name in SIX_DIGITS else 4), name
+
+
+def test_matched_bets(service: Running) -> None:
+    """Against a lay price with a commission; the figures are those of the library's worked examples."""
+    with service.client() as client:
+
+        def ask(path: str) -> Any:
+            return client.get(f"/calculators/{path}").json()
+
+        assert ask("qualifying?stake=10&odds=2&lay=2.1&commission=5")["data"] == {
+            "stake": 10.7317, "lay_stake": 9.7561, "result": -0.7317,
+        }  # fmt: skip
+        assert ask("qualifying?stake=10&odds=2&against=1.909091")["data"]["lay_stake"] is None
+        assert ask("free-bet?stake=50&odds=3&lay=3.05&commission=5")["data"]["profit"] == 31.6667
+        assert ask("hedge?stake=100&odds=3&against=2&commission=10")["data"]["stake"] == 157.8947
+        for path in ("qualifying?odds=2", "free-bet?odds=2&against=2&lay=2"):
+            assert "give either against" in ask(path)["error"]["message"]
 
 
 # ---- MCP ----

@@ -1,0 +1,201 @@
+"""Offers on a board: the bets that keep most of a free bet, or lose least of a bet that an offer requires.
+
+A bet of the promotion at one book is hedged by the best prices of all other outcomes at other books, so that the same
+is kept whichever wins. With net odds d of the bet and h of the others,
+
+    free bet F, stake not returned   kept = F (d - 1) (1 - sum of 1 / h)
+    free bet F, stake returned       kept = F d (1 - sum of 1 / h)
+    qualifying bet B                 kept = B d (1 - sum of 1 / h) - B
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine.catalog.reasons import ACCEPTED, Guards
+from oddsengine.columns import Floats, Ints
+from oddsengine.detection import question as board
+from oddsengine.detection.finders import Commission
+from oddsengine.detection.question import Question, ask, prepare
+from oddsengine.detection.sweep import Wants
+from oddsengine.tables.frames import IntoFrame
+
+PromoKind = Literal["free_bet", "free_bet_returned", "qualifying"]
+KINDS: tuple[PromoKind, ...] = ("free_bet", "free_bet_returned", "qualifying")
+
+_HEDGE = pl.Struct(
+    {
+        "sportsbook": pl.String, "selection": pl.String, "line": pl.Float64, "odds_american": pl.Float64,
+        "odds_decimal": pl.Float64, "net_odds": pl.Float64, "stake": pl.Float64, "max_bet": pl.Float64,
+        "row": pl.UInt32,
+    }
+)  # fmt: skip
+PROMO_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "event_name": pl.String,
+    "market_type": pl.String,
+    "selection": pl.String,
+    "line": pl.Float64,
+    "player_name": pl.String,
+    "sportsbook": pl.String,
+    "odds_american": pl.Float64,
+    "odds_decimal": pl.Float64,
+    "net_odds": pl.Float64,
+    "kept": pl.Float64,  # money, whichever outcome wins
+    "conversion": pl.Float64,  # of the amount
+    "hedges": pl.List(_HEDGE),
+    "limited": pl.Boolean,  # a stake is larger than the maximum bet that is known
+    "event_start_time": pl.Datetime("us", "UTC"),
+    "sport": pl.String,
+    "league": pl.String,
+    "event_id": pl.String,
+    "row": pl.UInt32,
+}
+"""Columns of the result of `find_promos`."""
+
+
+def find_promos(
+    odds: IntoFrame,
+    kind: PromoKind,
+    amount: float,
+    *,
+    books: Iterable[str] | None = None,
+    hedge_books: Iterable[str] | None = None,
+    min_odds: float = 1.0,
+    commission: Commission = None,
+    guards: Guards = None,
+    now: datetime | None = None,
+) -> pl.DataFrame:
+    """Find the bets of a promotion that keep most: each hedged at other books, the same kept whichever outcome wins.
+
+    Parameters
+    ----------
+    odds
+        Prices, one per row; see `ODDS_SCHEMA`. Live prices are left out.
+    kind
+        "free_bet", whose stake is not returned; "free_bet_returned", whose stake is; or "qualifying", a bet that an
+        offer requires.
+    amount
+        The free bet, or the stake.
+    books, hedge_books
+        Where the promotion is, and where hedges can be placed; None is all.
+    min_odds
+        Minimum decimal odds of the bet, as offers require.
+    commission, guards, now
+        As in `find_ev`.
+
+    Returns
+    -------
+    polars.DataFrame
+        `PROMO_SCHEMA`, most kept first: one row for each price of a market whose other outcomes can be hedged.
+
+    Raises
+    ------
+    OddsError, ValueError
+        If `odds` cannot be read, or a parameter is invalid.
+
+    Examples
+    --------
+    >>> rows = [("a", "Over", 5.0), ("a", "Under", 1.2), ("b", "Over", 4.6), ("b", "Under", 1.25)]
+    >>> odds = pl.DataFrame(rows, ["sportsbook", "selection", "odds_decimal"], orient="row")
+    >>> odds = odds.with_columns(event_id=pl.lit("e1"), market_type=pl.lit("total_points"), line=pl.lit(220.5))
+    >>> found = find_promos(odds, "free_bet", 100)
+    >>> found.select("sportsbook", "selection", pl.col("kept").round(2)).row(0)
+    ('a', 'Over', 80.0)
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    for name, value, least in (("amount", amount, 0.0), ("min_odds", min_odds, 1.0)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < np.inf:
+            raise ValueError(f"{name} must be a finite number of at least {least:g}, got {value!r}")
+    if amount == 0.0:
+        raise ValueError("amount must be above 0")
+    prepared = prepare(odds, guards, now)
+    question = ask(prepared, None, None, None, commission, Wants.from_thresholds())
+    return _rows(question, kind, float(amount), books, hedge_books, min_odds)
+
+
+def _wanted(question: Question, names: Iterable[str] | None) -> Any:
+    """Which books of a board are meant."""
+    books = question.prepared.identity.books
+    if names is None:
+        return np.ones(len(books), bool)
+    if isinstance(names, str):
+        raise ValueError(f"books must be a list of book ids, got {names!r}")
+    ids = {catalog.book(name).id for name in names}
+    known = {catalog.book(name).id for name in books}
+    if missing := sorted(ids - known):
+        raise ValueError(f"no prices of {', '.join(missing)}; the books are {', '.join(sorted(known))}")
+    return np.array([catalog.book(name).id in ids for name in books])
+
+
+def _rows(
+    question: Question, kind: PromoKind, amount: float, books: Iterable[str] | None, hedge_books: Iterable[str] | None,
+    min_odds: float,
+) -> pl.DataFrame:  # fmt: skip
+    v, g = question.view, question.view.groups
+    at = np.flatnonzero((v.reason == ACCEPTED) & (v.live[g.market] == 0)).astype(np.int32)
+    if not at.size:
+        return board.empty(PROMO_SCHEMA)
+    prices = pl.DataFrame(
+        {"at": at, "market": g.market[at], "side": g.side[at].astype(np.int64), "book": g.book[at], "net": v.net[at]}
+    )
+    where = ["market", "side"]
+    hedging = prices.filter(pl.Series(_wanted(question, hedge_books)[g.book[at]]))
+    best = hedging.sort("net", "at", descending=[True, False]).unique(
+        [*where, "book"], keep="first", maintain_order=True
+    )
+    top = best.group_by(where, maintain_order=True).head(2).with_columns(place=pl.int_range(pl.len()).over(where))
+    offers = prices.filter(pl.Series(_wanted(question, books)[g.book[at]] & (g.odds[at] >= min_odds)))
+    offers = offers.sort("net", "at", descending=[True, False]).unique(
+        [*where, "book"], keep="first", maintain_order=True
+    )
+    n = int(g.outcomes[g.market[at]].max())
+    outcomes = g.outcomes[offers["market"].to_numpy()]
+    hedge, cost, ok = np.full((offers.height, n), -1, np.int32), np.zeros(offers.height), np.ones(offers.height, bool)
+    for k in range(n):
+        others = offers.with_row_index("offer").filter(pl.col("side") != k)
+        pairs = others.join(top.filter(side=k), on="market", how="inner", suffix="_hedge", maintain_order="left")
+        pairs = pairs.filter(pl.col("book") != pl.col("book_hedge")).sort("offer", "place")
+        first = pairs.unique("offer", keep="first", maintain_order=True)
+        place = first["offer"].to_numpy()
+        hedge[place, k] = first["at_hedge"].to_numpy()
+        cost[place] += 1.0 / first["net_hedge"].to_numpy()
+        needed = (offers["side"].to_numpy() != k) & (k < outcomes)
+        ok &= ~needed | (hedge[:, k] >= 0)
+    net = offers["net"].to_numpy()
+    paid = amount * (net - 1.0 if kind == "free_bet" else net)
+    kept = paid * (1.0 - cost) - (amount if kind == "qualifying" else 0.0)
+    order = np.flatnonzero(ok)
+    order = order[np.argsort(-kept[order], kind="stable")]
+    if not order.size:
+        return board.empty(PROMO_SCHEMA)
+    return _frame(question, offers["at"].to_numpy()[order], hedge[order], paid[order], kept[order], amount)
+
+
+def _frame(question: Question, at: Ints, hedge: Ints, paid: Floats, kept: Floats, amount: float) -> pl.DataFrame:
+    v = question.view
+    base = question.facts(at)
+    case, _ = np.nonzero(hedge >= 0)
+    row = hedge[hedge >= 0]
+    facts = question.facts(row)
+    stake = paid[case] / v.net[row]
+    limits = facts["max_bet"].fill_null(np.inf).to_numpy()
+    hedges = board.structs(
+        {"line": board.row_lines(question, row), "net_odds": v.net[row], "stake": stake}, _HEDGE, facts
+    )
+    of_bet = base["max_bet"].fill_null(np.inf).to_numpy()
+    limited = np.bincount(case, stake > limits, minlength=at.size) > 0
+    columns = {
+        "net_odds": v.net[at],
+        "kept": kept,
+        "conversion": kept / amount,
+        "hedges": board.lists(case, hedges, at.size),
+        "limited": limited | (amount > of_bet),
+        "line": board.row_lines(question, at),
+        **board.market_facts(question, at, base),
+    }
+    return board.frame(columns, PROMO_SCHEMA, base)

@@ -1,0 +1,196 @@
+"""Tables with levels: prices for a stake against the walk of each ladder, and the largest size of arbitrages."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oddsengine as oe
+from oddsengine import catalog
+from oddsengine.detection.ladders import for_stake
+from oddsengine.maths.depth import fill, largest_arbitrage
+from oddsengine.maths.odds import charged
+
+BOOKS = ("fanduel", "betfair_exchange", "kalshi", "corner_shop")
+ladders = st.lists(st.tuples(st.floats(1.05, 20.0), st.floats(1.0, 2000.0)), max_size=5)
+Levels = list[tuple[float, float]]
+
+
+def table(sides: dict[tuple[str, str], Levels | None], **more: Any) -> pl.DataFrame:
+    """Rows of a total, by book and selection."""
+    level = pl.List(pl.Struct({"odds_decimal": pl.Float64, "stake": pl.Float64}))
+    rows = [
+        {"event_id": "e1", "market_type": "total_points", "line": 220.5, "sportsbook": book, "selection": side,
+         "odds_decimal": max([d for d, _ in levels or []], default=2.0), "max_bet": 7.0,
+         "levels": None if levels is None else [{"odds_decimal": d, "stake": s} for d, s in levels]} | more
+        for (book, side), levels in sides.items()
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema_overrides={"levels": level})
+
+
+@given(st.dictionaries(st.tuples(st.sampled_from(BOOKS), st.sampled_from(["Over", "Under"])), st.none() | ladders,
+                       min_size=1), st.floats(0.5, 5000.0))  # fmt: skip
+def test_a_price_for_a_stake_is_what_its_ladder_pays(sides: dict[tuple[str, str], Levels | None], stake: float) -> None:
+    odds = table(sides)
+    priced = for_stake(odds, stake)
+    assert isinstance(priced, pl.DataFrame)
+    for before, after in zip(odds.to_dicts(), priced.to_dicts(), strict=True):
+        levels = sides[before["sportsbook"], before["selection"]]
+        if not levels:
+            assert after == before
+            continue
+        book = catalog.book(before["sportsbook"])
+        paid = fill(levels, stake, commission=book.commission, fee=book.fee)
+        net = float(charged(after["odds_decimal"], book.commission, book.fee))
+        assert net == pytest.approx(paid.odds, rel=1e-9)
+        assert after["odds_decimal"] <= before["odds_decimal"] * (1.0 + 1e-9)
+        most = fill(levels, 1e12, commission=book.commission, fee=book.fee).stake
+        assert after["max_bet"] == pytest.approx(most)
+
+
+def test_finders_take_a_stake() -> None:
+    over, under = [(2.20, 100.0), (2.16, 200.0), (2.10, 500.0)], [(1.90, 80.0), (1.88, 150.0), (1.85, 400.0)]
+    odds = table({("x1", "Over"): over, ("x2", "Under"): under}).with_columns(odds_american=pl.lit(None, pl.Float64))
+    best = oe.find_arbitrage(odds)
+    assert best["profit_percent"].to_list() == pytest.approx([100.0 * (1.0 / (1 / 2.2 + 1 / 1.9) - 1.0)])
+    for stake in (80.0, 150.0, 300.0):
+        implied = sum(1.0 / fill(side, stake).odds for side in (over, under))
+        found = oe.find_all(odds, stake=stake, min_profit=-5.0).arbitrage
+        assert found["profit_percent"].to_list() == pytest.approx([100.0 * (1.0 / implied - 1.0)])
+    assert oe.find_arbitrage(odds, stake=None).equals(best)
+    assert oe.find_low_hold(odds, stake=2000.0, max_hold=5.0).height == 1
+    with pytest.raises(ValueError, match="stake needs a table of odds"):
+        oe.find_all(oe.prepare(odds), stake=5.0)
+
+
+def test_a_commission_of_the_caller_is_in_the_price_for_a_stake() -> None:
+    side = [(2.0, 100.0), (1.9, 100.0)]
+    odds = table({("fanduel", "Over"): side})
+    priced = for_stake(odds, 150.0, {"FanDuel": 0.05})
+    assert isinstance(priced, pl.DataFrame)
+    net = float(charged(priced["odds_decimal"][0], 0.05))
+    assert net == pytest.approx(fill(side, 150.0, commission=0.05).odds)
+
+
+@pytest.mark.parametrize("stake", [0, -1.0, float("nan"), float("inf"), True, "10"])
+def test_a_stake_that_is_none(stake: Any) -> None:
+    with pytest.raises(ValueError, match="stake must be None or a finite amount above 0"):
+        oe.find_ev(table({("fanduel", "Over"): [(2.0, 1.0)]}), stake=stake)
+
+
+def test_levels_that_are_none() -> None:
+    good = table({("fanduel", "Over"): [(2.0, 1.0)], ("betmgm", "Over"): [(2.1, 1.0), (1.0, 5.0)]})
+    with pytest.raises(
+        oe.OddsError, match="levels of row 2: odds_decimal must be above 1 and stake at least 0, got 1 and 5"
+    ):
+        for_stake(good, 5.0)
+    with pytest.raises(oe.OddsError, match="levels must be lists of structs with odds_decimal and stake, got List"):
+        for_stake(good.with_columns(levels=pl.Series([[2.0], [2.1]])), 5.0)
+    fields = good.with_columns(pl.col("levels").list.eval(pl.element().struct.rename_fields(["odds_decimal", "size"])))
+    with pytest.raises(oe.OddsError, match="must have the fields odds_decimal and stake; stake is missing"):
+        for_stake(fields, 5.0)
+
+
+def test_the_largest_size_is_that_of_the_ladders() -> None:
+    over, under = [(2.20, 100.0), (2.16, 200.0), (2.10, 500.0)], [(1.90, 80.0), (1.88, 150.0), (1.85, 400.0)]
+    odds = table({("betfair_exchange", "Over"): over, ("fanduel", "Under"): under})
+    row = oe.largest_arbitrages(oe.find_arbitrage(odds), odds).row(0, named=True)
+    rates = [catalog.book("betfair_exchange").commission, 0.0]
+    if [leg["selection"] for leg in row["legs"]] != ["Over", "Under"]:
+        rates.reverse()
+    best = largest_arbitrage([over, under] if rates[0] else [under, over], commissions=rates)
+    assert row["largest_stakes"] == pytest.approx(list(best.stakes))
+    assert (row["largest_payout"], row["largest_profit"]) == pytest.approx((best.payout, best.profit))
+    # Without levels the maximum bet is the only level; without either the size is unknown.
+    single = odds.drop("levels")
+    row = oe.largest_arbitrages(oe.find_arbitrage(single), single).row(0, named=True)
+    assert max(row["largest_stakes"]) == pytest.approx(7.0)
+    unknown = single.drop("max_bet")
+    row = oe.largest_arbitrages(oe.find_arbitrage(unknown), unknown).row(0, named=True)
+    assert (row["largest_stakes"], row["largest_profit"]) == (None, None)
+    none = oe.find_arbitrage(odds, min_profit=50.0, max_profit=None)
+    assert oe.largest_arbitrages(none, odds).height == 0
+
+
+# ---- offers ----
+
+
+def offers(rng: np.random.Generator, three: bool) -> pl.DataFrame:
+    """Prices of a market of two or three outcomes at five books, one of them an exchange."""
+    sides = ("Home", "Draw", "Away") if three else ("Over", "Under")
+    books = [book for book in (*BOOKS[:2], "betmgm", "bovada", "caesars") if rng.random() < 0.8]
+    rows = [
+        {"event_id": "e1", "sport": "soccer", "league": "Serie A", "home_team": "Home", "away_team": "Away",
+         "market_type": "moneyline" if three else "total_goals", "line": None if three else 2.5, "sportsbook": book,
+         "selection": side, "odds_decimal": round(float(rng.uniform(1.5, 4.0)), 2),
+         "max_bet": float(rng.uniform(5, 90))}
+        for book in books for side in sides
+        if three or rng.random() < 0.85  # a book without a draw would have a market of two outcomes
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema_overrides={"line": pl.Float64})
+
+
+@given(st.integers(0, 10_000), st.booleans(), st.sampled_from(["free_bet", "free_bet_returned", "qualifying"]))
+def test_promos_are_what_plain_loops_find(seed: int, three: bool, kind: Any) -> None:
+    odds = offers(np.random.default_rng(seed), three)
+    if not odds.height:
+        return
+    sides = ("Home", "Draw", "Away") if three else ("Over", "Under")
+    rows = odds.to_dicts()
+    for row in rows:
+        row["net"] = float(charged(row["odds_decimal"], catalog.book(row["sportsbook"]).commission))
+    expected = {}
+    for row in rows:
+        others = [
+            max((r["net"] for r in rows if r["selection"] == side and r["sportsbook"] != row["sportsbook"]),
+                default=None)
+            for side in sides if side != row["selection"]
+        ]  # fmt: skip
+        if None in others:
+            continue
+        paid = 50.0 * (row["net"] - (kind == "free_bet"))
+        kept = paid - sum(paid / h for h in others if h) - (50.0 if kind == "qualifying" else 0.0)
+        expected[row["sportsbook"], row["selection"]] = kept
+    found = oe.find_promos(odds, kind, 50, guards=[])
+    assert dict(zip(found.select("sportsbook", "selection").rows(), found["kept"].to_list(), strict=True)) == (
+        pytest.approx(expected)
+    )
+    assert found["kept"].to_list() == sorted(found["kept"].to_list(), reverse=True)
+    for row in found.iter_rows(named=True):
+        # Whichever outcome wins, the same is kept.
+        staked = sum(leg["stake"] for leg in row["hedges"])
+        lost = 50.0 if kind == "qualifying" else 0.0
+        first = 50.0 * (row["net_odds"] - (kind == "free_bet")) - staked - lost
+        assert [first, *(leg["stake"] * leg["net_odds"] - staked - lost for leg in row["hedges"])] == pytest.approx(
+            [row["kept"]] * (len(row["hedges"]) + 1)
+        )
+        assert row["sportsbook"] not in [leg["sportsbook"] for leg in row["hedges"]]
+        known = next(r for r in rows if (r["sportsbook"], r["selection"]) == (row["sportsbook"], row["selection"]))
+        assert row["limited"] == (
+            known["max_bet"] < 50.0 or any(leg["stake"] > leg["max_bet"] for leg in row["hedges"])
+        )
+
+
+def test_promos_at_chosen_books() -> None:
+    rngs = map(np.random.default_rng, range(100))
+    odds = next(
+        some for rng in rngs if (some := offers(rng, three=False)).height and some["sportsbook"].n_unique() == 5
+    )
+    found = oe.find_promos(odds, "free_bet", 10, books=["FanDuel"], hedge_books=["betmgm"], min_odds=2.0, guards=[])
+    assert set(found["sportsbook"]) <= {"fanduel"}
+    assert {leg["sportsbook"] for legs in found["hedges"].to_list() for leg in legs} <= {"betmgm"}
+    assert (found["odds_decimal"] >= 2.0).all()
+    live = odds.with_columns(is_live=pl.lit(value=True))
+    assert oe.find_promos(live, "free_bet", 10, guards=[]).height == 0
+    for words, why in (
+        ({"kind": "boost", "amount": 1}, "kind must be one of free_bet, free_bet_returned, qualifying, got 'boost'"),
+        ({"kind": "free_bet", "amount": 0}, "amount must be above 0"),
+        ({"kind": "free_bet", "amount": -1}, "amount must be a finite number of at least 0, got -1"),
+        ({"kind": "free_bet", "amount": 1, "min_odds": 0.5}, "min_odds must be a finite number of at least 1"),
+        ({"kind": "free_bet", "amount": 1, "books": ["fandule"]}, "no prices of fandule; the books are "),
+    ):
+        with pytest.raises(ValueError, match=why):
+            oe.find_promos(odds, **words)  # type: ignore[arg-type]
