@@ -163,14 +163,11 @@ class PolymarketSource:
         """Subscribe to new tokens, both of a market on the same socket, and leave those that are gone."""
         pairs = self._reader.tokens.values()
         wanted = {token for pair in pairs for token in pair}
-        for socket in list(self._sockets):
-            gone = [token for token in socket.tokens if token not in wanted]
-            for token in gone:
+        gone: dict[_Socket, list[str]] = {}
+        for token, socket in list(self._socket_of.items()):
+            if token not in wanted:
                 del socket.tokens[token], self._socket_of[token]
-            if not socket.tokens and socket.connection is not None:
-                await socket.connection.close()
-            elif gone:
-                await socket.send({"assets_ids": gone, "operation": "unsubscribe"})
+                gone.setdefault(socket, []).append(token)
         added: dict[_Socket, list[str]] = {}
         room = list(self._sockets)
         for pair in pairs:
@@ -184,6 +181,11 @@ class PolymarketSource:
             for token in pair:
                 room[0].tokens[token], self._socket_of[token] = None, room[0]
                 added.setdefault(room[0], []).append(token)
+        for socket, tokens in gone.items():
+            if socket.tokens:
+                await socket.send({"assets_ids": tokens, "operation": "unsubscribe"})
+            elif socket.connection is not None:
+                await socket.connection.close()
         for socket, tokens in added.items():
             if socket in self._sockets:
                 self._expect_books(tokens)
