@@ -102,15 +102,15 @@ def test_the_spread_of_a_soccer_match_may_be_a_question() -> None:
 
 def test_totals_team_totals_and_yes_no_markets() -> None:
     over = ("Over", "Under")
-    main, given = match(*three_way()), dict(ident="201", slug="epl-ful-che-2026-08-24-more-markets", gameId=None)
+    main, slug = match(*three_way()), "epl-ful-che-2026-08-24-more-markets"
     hull = "Fulham FC vs. Chelsea FC: Chelsea FC O/U 1.5"
     more = match(
         offer("totals", over, "0x1", ("a", "b"), line=2.5),
         offer("soccer_team_totals", over, "0x2", ("c", "d"), line=1.5, question=hull),
         offer("both_teams_to_score", ("Yes", "No"), "0x3", ("e", "f")),
         offer("first_half_totals", ("Under", "Over"), "0x4", ("g", "h"), line="1.5"),
-        **given,
-    )
+        ident="201", slug=slug, gameId=None,
+    )  # fmt: skip
     assert bets(main, more, league=EPL)[3:] == [
         ("a", "total_points", "Over", "over", 2.5), ("b", "total_points", "Under", "under", 2.5),
         ("c", "team_total", "Chelsea FC Over", "over", 1.5), ("d", "team_total", "Chelsea FC Under", "under", 1.5),
@@ -488,7 +488,7 @@ def test_prices_are_renewed_while_the_stream_is_alive() -> None:
 
 
 def test_fees_above_the_catalog_s_are_counted() -> None:
-    dear = {"feeSchedule": {"rate": "0.05"}}
+    dear: Row = {"feeSchedule": {"rate": "0.05"}}
     free: Row = {"feesEnabled": False} | dear
     given = [offer("moneyline", **dear), offer("spreads", ident="0x2", tokens=("a", "b"), line=1, **free)]
     assert listed(event(*given))[0].dearer == 1
