@@ -15,6 +15,7 @@ Time is an argument. Prices count as seen while the stream is alive, see `tracki
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import heappop, heappush
 from typing import Any
@@ -74,17 +75,15 @@ class _Message(msgspec.Struct):
 _messages = msgspec.json.Decoder(list[_Message] | _Message)
 
 
+@dataclass(slots=True)
 class _Book:
     """The book of a token."""
 
-    __slots__ = ("asks", "best", "bids", "stamp", "trusted")
-
-    def __init__(self) -> None:
-        self.bids: dict[float, float] = {}  # price -> size
-        self.asks: dict[float, float] = {}
-        self.stamp = 0  # of the last message about it, milliseconds
-        self.best: tuple[float, float] | None = None  # bid and ask in the last message that had them
-        self.trusted = False
+    bids: dict[float, float] = field(default_factory=dict)  # price -> size
+    asks: dict[float, float] = field(default_factory=dict)
+    stamp: int = 0  # of the last message about it, milliseconds
+    best: tuple[float, float] | None = None  # bid and ask in the last message that had them
+    trusted: bool = False
 
 
 class PolymarketMarkets:
@@ -444,8 +443,8 @@ def _same(named: tuple[float, float] | None, own: tuple[float, float]) -> bool:
 
 
 def _price(value: Number) -> float | None:
-    price = number(value)
-    return round(price, _DIGITS) if price is not None and 0.0 < price < 1.0 else None
+    price = round(number(value) or 0.0, _DIGITS)
+    return price if 0.0 < price < 1.0 else None
 
 
 def _stamp(message: _Message) -> int:

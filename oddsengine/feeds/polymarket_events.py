@@ -335,9 +335,9 @@ def _moment(text: str | None) -> datetime | None:
     """Parse `2026-04-05 15:10:00+00` and ISO 8601."""
     try:
         parsed = datetime.fromisoformat(text or "")
-    except ValueError:
+        return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         return None
-    return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def _list(value: str | list[str] | None) -> list[str]:
