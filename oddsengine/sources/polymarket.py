@@ -8,7 +8,7 @@ says how they change. Requests follow one another with pauses, far below the lim
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,6 @@ from oddsengine.feeds import Payload
 from oddsengine.feeds.polymarket import PolymarketMarkets
 from oddsengine.feeds.polymarket_events import LEAGUES, EventsPage, League, read_leagues, read_page
 from oddsengine.sources.failure import TIMEOUT, UNREACHABLE, Failure
-from oddsengine.sources.freshness import too_slow
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, alongside, keep_trying, parsed
 from oddsengine.sources.secrets import Secrets
@@ -188,13 +187,9 @@ class PolymarketSource:
                 await socket.connection.close()
         for socket, tokens in added.items():
             if socket in self._sockets:
-                self._expect_books(tokens)
                 await socket.send({"assets_ids": tokens, "operation": "subscribe"})
             else:
                 self._sockets[socket] = group.create_task(self._follow(socket, receiver))
-
-    def _expect_books(self, tokens: Iterable[str]) -> None:
-        self._ask_at |= dict.fromkeys(tokens, asyncio.get_running_loop().time() + _FIRST_BOOK_S)
 
     async def _follow(self, socket: _Socket, receiver: Receiver) -> None:
         """Keep a socket open while it has tokens."""
@@ -229,7 +224,8 @@ class PolymarketSource:
         """Subscribe, and apply messages until the connection fails; its prices are suspended then."""
         feed = self.feed
         try:
-            self._expect_books(socket.tokens)
+            first = asyncio.get_running_loop().time() + _FIRST_BOOK_S
+            self._ask_at |= dict.fromkeys(socket.tokens, first)
             await socket.send({"assets_ids": list(socket.tokens), "type": "market", "custom_feature_enabled": True})
             while True:
                 async with asyncio.timeout(feed.silence):
@@ -280,7 +276,6 @@ class PolymarketSource:
         """Request all books."""
         feed = self.feed
         receiver.expect(feed.name, _BOOKS, feed.interval + feed.timeout)
-        receiver.conflict(feed.name, too_slow(feed))
         tokens = [token for pair in self._reader.tokens.values() for token in pair]
         began = receiver.now()
         for at in range(0, len(tokens), _BATCH):
