@@ -126,13 +126,18 @@ class _Event(msgspec.Struct):
     markets: list[_Market] = []
 
 
+class _Page(msgspec.Struct):
+    events: list[_Event]
+    next_cursor: str | None = None
+
+
 class _Sport(msgspec.Struct):
     sport: str = ""
     series: str | int | None = None
     ordering: str | None = None
 
 
-_events = msgspec.json.Decoder(list[_Event])
+_pages = msgspec.json.Decoder(list[_Event] | _Page)
 _sports = msgspec.json.Decoder(list[_Sport])
 _texts = msgspec.json.Decoder(list[str])
 _LEVEL = Level(_Event, "an event", "markets", Level(_Market, "a market"))
@@ -151,6 +156,7 @@ class EventsPage(NamedTuple):
 
     events: Mapping[str, _Event]
     refused: Counter[str]
+    cursor: str = ""  # of the next page
 
 
 class ListedMarket(NamedTuple):
@@ -198,15 +204,22 @@ def read_leagues(data: bytes) -> dict[str, League]:
 
 
 def read_page(data: bytes) -> EventsPage:
-    """Parse a page of events (`/events`). Raises `FeedError` if it is not a list of events."""
+    """Parse a page of events: a list (`/events`), or one with a cursor (`/events/keyset`).
+
+    Raises `FeedError` if it is neither.
+    """
     refused: Counter[str] = Counter()
-    events = decode_strictly(_events, data, SOURCE)
-    if events is None:
-        items = plain(data, SOURCE)
-        if isinstance(items, dict):
-            items = items.get("events", items.get("data"))
-        events, _ = valid_items(items, _LEVEL, refused, SOURCE, f"not a list of events of {SOURCE}")
-    return EventsPage({str(event.id): event for event in events}, refused)
+    page = decode_strictly(_pages, data, SOURCE)
+    if page is None:
+        items: Any = plain(data, SOURCE)
+        given = items if isinstance(items, dict) else {"events": items}
+        fault = f"not a list of events of {SOURCE}"
+        events, _ = valid_items(given.get("events"), _LEVEL, refused, SOURCE, fault)
+        cursor = given.get("next_cursor")
+        page = _Page(events, cursor if isinstance(cursor, str) else None)
+    elif isinstance(page, list):
+        page = _Page(page)
+    return EventsPage({str(event.id): event for event in page.events}, refused, page.next_cursor or "")
 
 
 def read_events(pages: Sequence[EventsPage], league: League, kinds: frozenset[str] = frozenset()) -> Listing:

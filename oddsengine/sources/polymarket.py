@@ -1,10 +1,11 @@
 """Polymarket: lists of events over REST, and the order books of their markets from its WebSocket.
 
-Every `events_interval` all events of the leagues are listed, page by page; pages overlap, since an event that ends
-moves those after it forward. The tokens of the markets are divided among sockets of up to `socket_tokens`. A socket
-that fails, or hears nothing for `silence` seconds, suspends its prices; it is opened again, and books begin anew. Books
-that do not arrive, and those in doubt, are requested over REST, but only while their socket is open, since nothing else
-says how they change. Requests follow one another with pauses, far below the limits of the exchange.
+Every `events_interval` all events of the leagues are listed, page by page. Pages by offset, the older way, overlap,
+since an event that closes moves those after it forward. The tokens of the markets are divided among sockets of up to
+`socket_tokens`. A socket that fails, or hears nothing for `silence` seconds, suspends its prices; it is opened again,
+and books begin anew. Books that do not arrive, and those in doubt, are requested over REST, but only while their socket
+is open, since nothing else says how they change. Requests follow one another with pauses, far below the limits of the
+exchange.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from oddsengine.feeds import Payload
 from oddsengine.feeds.polymarket import PolymarketMarkets
 from oddsengine.feeds.polymarket_events import LEAGUES, EventsPage, League, read_leagues, read_page
-from oddsengine.sources.failure import TIMEOUT, UNREACHABLE, Failure
+from oddsengine.sources.failure import REFUSED, TIMEOUT, UNREACHABLE, Failure
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, alongside, keep_trying, parsed
 from oddsengine.sources.secrets import Secrets
@@ -129,28 +130,40 @@ class PolymarketSource:
         return found._replace(code=code)
 
     async def _pages(self, web: Web, receiver: Receiver, league: League) -> list[EventsPage]:
-        """Fetch all pages of a league's events."""
-        feed = self.feed
+        """Fetch all pages of a league's events, by cursor, or by offset if the exchange refuses that."""
         chosen = {"series_id": league.series} if league.series else {"tag_slug": league.code}
+        query: dict[str, str | int] = {**chosen, "active": "true", "closed": "false", "limit": _PAGE}
+        pages: list[EventsPage] = []
+        place: dict[str, str | int] = {}
+        while True:
+            try:
+                page = await self._page(web, receiver, "/events/keyset", query | place)
+            except Failure as failure:
+                if pages or failure.kind != REFUSED:
+                    raise
+                return await self._pages_by_offset(web, receiver, query)
+            pages.append(page)
+            if not page.cursor or not page.events:
+                return pages
+            place = {"after_cursor": page.cursor}
+
+    async def _pages_by_offset(self, web: Web, receiver: Receiver, query: dict[str, str | int]) -> list[EventsPage]:
         pages: list[EventsPage] = []
         seen: set[str] = set()
         offset = 0
         while True:
-            query: dict[str, str | int] = {
-                **chosen,
-                "active": "true",
-                "closed": "false",
-                "limit": _PAGE,
-                "offset": offset,
-            }
-            body = (await web.get(f"{feed.url.rstrip('/')}/events", query)).body
-            page = await parsed(feed, receiver, body, read_page, body)
+            page = await self._page(web, receiver, "/events", query | {"offset": offset})
             if page.events.keys() <= seen:
                 return pages
             pages.append(page)
             seen |= page.events.keys()
             offset += max(1, len(page.events) - _OVERLAP)
-            await asyncio.sleep(_PAUSE_S)
+
+    async def _page(self, web: Web, receiver: Receiver, path: str, query: dict[str, str | int]) -> EventsPage:
+        body = (await web.get(self.feed.url.rstrip("/") + path, query)).body
+        page = await parsed(self.feed, receiver, body, read_page, body)
+        await asyncio.sleep(_PAUSE_S)
+        return page
 
     def _report(self, receiver: Receiver) -> None:
         if self._listed and not self._reader.unread:

@@ -266,6 +266,14 @@ def test_an_event_without_a_number_joins_a_game_only_if_there_is_one() -> None:
     assert read.refused == {"an event of one of several games": 1}
 
 
+def test_pages_with_a_cursor() -> None:
+    given = {"events": [event(offer("moneyline"))], "next_cursor": "abc"}
+    assert read_page(encoded(given)).cursor == "abc"
+    page = read_page(encoded({**given, "events": [*given["events"], {"slug": "x"}]}))
+    assert (list(page.events), page.cursor, page.refused) == (["100"], "abc", {"an event that is not valid": 1})
+    assert read_page(encoded({"events": [], "next_cursor": None})).cursor == ""
+
+
 def test_leagues() -> None:
     leagues = read_leagues(b'[{"sport":"NFL","tags":"1,450","series":"10187","ordering":"away"},{"sport":"x"}]')
     assert leagues["nfl"] == ("nfl", "10187", "away")

@@ -55,6 +55,7 @@ class Exchange:
         self.sends = True  # initial books
         self.silent = False
         self.refuses = False  # connections
+        self.keyset = True
         self.answers = asyncio.Event()  # requests for books
         self.answers.set()
         self.act: Act | None = None
@@ -70,6 +71,11 @@ class Exchange:
         self.requests.append(request)
         if request.path == "/sports":
             await answering.answer(SPORTS)
+        elif request.path == "/events/keyset" and self.keyset:
+            after = int(request.query.get("after_cursor", ["0"])[0])
+            page = self.events[after : after + int(request.query["limit"][0])]
+            more = {"next_cursor": str(after + len(page))} if after + len(page) < len(self.events) else {}
+            await answering.answer({"events": page, **more})
         elif request.path == "/events":
             await answering.answer(self.lists(request))
         elif request.path == "/books" and request.method == "POST":
@@ -165,9 +171,9 @@ def test_one_line_reads_a_league() -> None:
         ("polymarket", "Carolina Panthers", pytest.approx(55.0)),
     ]
     assert odds["event_id"].unique().to_list() == ["77"]
-    listing = next(request for request in exchange.requests if request.path == "/events")
+    (listing,) = (request for request in exchange.requests if request.path == "/events/keyset")
     assert {name: values[0] for name, values in listing.query.items()} == {
-        "series_id": "10187", "active": "true", "closed": "false", "limit": "100", "offset": "0",
+        "series_id": "10187", "active": "true", "closed": "false", "limit": "100",
     }  # fmt: skip
     assert exchange.told[0] == [{"assets_ids": ["t1", "t2"], "type": "market", "custom_feature_enabled": True}]
     assert exchange.asked == [], "the stream has sent both books"
@@ -185,13 +191,17 @@ def test_our_ids_of_leagues_are_its_codes() -> None:
 def test_a_league_may_have_another_code_or_only_a_tag() -> None:
     exchange = Exchange()
     asyncio.run(fetched(exchange, sport=["ncaab", "ufc"]))
-    asked = [request.query for request in exchange.requests if request.path == "/events"]
+    asked = [request.query for request in exchange.requests if request.path == "/events/keyset"]
     assert {"39"} == {values for query in asked for values in query.get("series_id", [])}
     assert {"ufc"} == {values for query in asked for values in query.get("tag_slug", [])}
+    exchange = Exchange()
+    asyncio.run(fetched(exchange, sport="tennis"))
+    assert {values for request in exchange.requests for values in request.query.get("tag_slug", [])} == {"atp", "wta"}
 
 
-def test_pages_overlap_and_end_where_nothing_is_new() -> None:
-    """An event that ends moves the others forward; the overlap keeps them from being left out."""
+@pytest.mark.parametrize("keyset", [True, False])
+def test_all_pages_are_read(keyset: bool) -> None:
+    """By offset, an event that closes moves the others forward; the overlap keeps them from being left out."""
     soon = starts(2)
     many = [
         event(offer("moneyline", ident=f"0x{n}", tokens=(f"a{n}", f"b{n}"), gameStartTime=soon), ident=str(n), gameId=n)
@@ -207,10 +217,10 @@ def test_pages_overlap_and_end_where_nothing_is_new() -> None:
             del exchange.events[:3]
         return page
 
-    exchange.lists = shrinking
+    exchange.lists, exchange.keyset = shrinking, keyset
     exchange.books = {f"{side}{n}": dict(asks=[(0.6, 5)]) for n in range(1, 231) for side in "ab"}
     odds = asyncio.run(fetched(exchange, sport="nfl"))
-    assert calls == [0, 95, 190, 222]
+    assert calls == ([] if keyset else [0, 95, 190, 222])
     assert odds["event_id"].n_unique() == 230
     assert [len(told[0]["assets_ids"]) for told in exchange.told] == [200, 200, 60]
 
@@ -238,11 +248,11 @@ def test_polling_is_there_where_a_stream_is_not() -> None:
     assert exchange.told == []
 
 
-@pytest.mark.parametrize(("what", "kind"), [("/sports", "failed"), ("/events", "refused")])
+@pytest.mark.parametrize(("what", "kind"), [("/sports", "failed"), ("/events/keyset", "refused")])
 def test_lists_that_fail(what: str, kind: str) -> None:
     class Broken(Exchange):
         async def answer(self, request: Request, answering: Answering) -> None:
-            if request.path == what:
+            if request.path in (what, "/events"):
                 await answering.answer({"error": "x"}, status=403 if kind == "refused" else 200)
             else:
                 await super().answer(request, answering)
