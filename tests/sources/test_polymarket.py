@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 import oddsengine as oe
+from oddsengine.feeds import tracking
 from oddsengine.feeds.polymarket_events import LEAGUES
 from oddsengine.sources import polymarket
 from oddsengine.sources.fetching import FetchedOdds
@@ -152,6 +153,12 @@ def active(hub: Hub) -> list[float]:
     """Probabilities of the prices that are not suspended."""
     table = hub.engine.table()
     return sorted(round(1 / odds, 4) for odds in table.filter(table["is_active"])["odds_decimal"])
+
+
+def last_seen(hub: Hub) -> datetime:
+    value = hub.engine.table()["last_seen_at"].min()
+    assert isinstance(value, datetime)
+    return value
 
 
 async def fetched(exchange: Exchange, **words: Any) -> FetchedOdds:
@@ -318,6 +325,50 @@ def test_a_connection_that_breaks_is_taken_up_again() -> None:
             exchange.refuses = False
             await until(lambda: active(hub) == [0.42, 0.6], "prices of the next connection")
         assert len(exchange.told) == 2
+
+    asyncio.run(check())
+
+
+def test_first_books_are_waited_for_before_they_are_requested() -> None:
+    async def act(connection: ServerConnection, number: int) -> None:
+        await asyncio.sleep(0.1)
+        await connection.send(json.dumps([exchange.book(token) for token in ("t1", "t2")]))
+
+    exchange = Exchange()
+    exchange.sends, exchange.act = False, act
+
+    async def check() -> None:
+        hub = new_hub()
+        async with served(exchange) as where, running(hub, source(where)):
+            await until(lambda: active(hub) == [0.47, 0.55], "both prices")
+            exchange.refuses = True
+            await exchange.open[0].close()
+            await asyncio.sleep(0.3)
+            exchange.refuses = False
+            await until(
+                lambda: len(exchange.told) == 2 and active(hub) == [0.47, 0.55], "prices of the next connection"
+            )
+            assert exchange.asked == []
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_prices_hold_while_the_exchange_answers(stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracking, "ALL_S", 0.1)
+
+    async def check() -> None:
+        hub, exchange = new_hub(), Exchange()
+        async with served(exchange) as where, running(hub, source(where, stream=stream, interval=0.05)):
+            await until(lambda: active(hub) == [0.47, 0.55], "both prices")
+            before = last_seen(hub) + timedelta(seconds=0.1)
+            await until(lambda: last_seen(hub) > before, "later times")
+            if stream:
+                exchange.silent = True
+                await asyncio.sleep(0.2)
+                silent = last_seen(hub)
+                await asyncio.sleep(0.3)
+                assert last_seen(hub) == silent, "as of the last message"
 
     asyncio.run(check())
 
