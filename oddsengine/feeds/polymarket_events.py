@@ -377,6 +377,7 @@ def _listed(
     kind, bets = _bets(event, offer, outcomes, game.sport, teams)
     closed = bool(offer.closed)
     tradable = bool(offer.active and not closed and offer.acceptingOrders and offer.enableOrderBook)
+    tradable &= game.status != "ended"  # its markets stay open until their results are accepted
     if not kind.in_catalog and tradable:
         unmapped[BOOK, kind.name] += 1
     shared = {

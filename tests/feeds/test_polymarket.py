@@ -440,6 +440,14 @@ def test_a_market_that_takes_no_orders_is_suspended(status: Row) -> None:
     assert list(reader.doubtful) == ["t1", "t2"], "it was not followed meanwhile"
 
 
+def test_a_game_that_has_ended_is_suspended() -> None:
+    """Its markets stay open until somebody says who has won."""
+    reader = moneyline()
+    _, read = listed(event(offer("moneyline"), ended=True), reader=reader)
+    assert suspended(read) == {"t1", "t2"}
+    assert (read.games[0].status, reader.tokens) == ("ended", {})
+
+
 def test_a_closed_market_is_gone_although_it_accepts_orders() -> None:
     reader = moneyline()
     _, read = listed(event(offer("moneyline", closed=True, acceptingOrders=True)), reader=reader)
