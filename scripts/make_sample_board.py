@@ -69,7 +69,7 @@ BOOKS = {
         Book("betrivers", 0.064, 0.007, american=False),
         Book("unibet", 0.064, 0.007, american=False),
         Book("bovada", 0.051, 0.008, american=True, lines=True),
-        Book("polymarket", 0.0, 0.006, american=False, digits=4),
+        Book("polymarket_mid", 0.0, 0.006, american=False, digits=4),
     )
 }
 SISTERS = {"unibet": "betrivers"}
@@ -418,7 +418,7 @@ def offers(rng: random.Random, event: Event, market: Market) -> list[str]:
     if market.player:
         sharp, share = ["pinnacle"], 0.85
     elif main:
-        sharp, share = [*SHARP, *(["polymarket"] if market.key == "ml" else [])], 1.0
+        sharp, share = [*SHARP, *(["polymarket_mid"] if market.key == "ml" else [])], 1.0
     else:
         sharp, share = ["pinnacle", *(["circa"] if rng.random() < 0.6 else [])], 0.9
     chosen = [b for b in SOFT if b in planned or rng.random() < share]
@@ -469,7 +469,7 @@ def quote(rng: random.Random, event: Event, market: Market, book: Book, opinions
             text = folded(text)
         spelt = (text.isascii() and not selection.isascii()) or (home, away) != (event.home, event.away)
         odd = "neighbour:turned" if turned else "neighbour:spelling" if spelt else ""
-        if book.id == "polymarket":
+        if book.id == "polymarket_mid":
             odd = "hazard:mid_price_source"
         label = plans[at][0] if at in plans else odd
         rows.append(
@@ -541,7 +541,7 @@ def _one_row(board: Board) -> None:
     board.spoil(row, "side_conflict", 2.35, selection="Over")
     row = board.find("nfl_cowboys", "point_spread", "draftkings", 6.5, "home")[0]
     board.spoil(row, "no_line", 2.20, line=None)
-    for row in board.find("nhl_rangers", "moneyline", "polymarket"):
+    for row in board.find("nhl_rangers", "moneyline", "polymarket_mid"):
         name = row["selection"]
         board.spoil(row, "unknown_outcome", selection=f"{name} Yes")
         board.add(row, "unknown_outcome", selection=f"{name} No")

@@ -66,6 +66,18 @@ def book(name: str) -> str:
     return catalog.book(name).id or name
 
 
+def aggregated_book(name: str) -> str:
+    """Return the id of a book as an aggregator has it: what it publishes as Polymarket are mid prices.
+
+    Examples
+    --------
+    >>> aggregated_book("DraftKings"), aggregated_book("Polymarket")
+    ('draftkings', 'polymarket_mid')
+    """
+    id_ = book(name)
+    return "polymarket_mid" if id_ == "polymarket" else id_
+
+
 def league(name: str, sport: str) -> str:
     """Return the id of a league, or an empty string."""
     return catalog.league(name, sport).id if name else ""

@@ -14,7 +14,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, moment, plain, valid_items
-from oddsengine.feeds.names import book, league, market, side_of
+from oddsengine.feeds.names import aggregated_book, league, market, side_of
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import ListedIds, Pair, StreamRows
 
@@ -127,7 +127,7 @@ class OpticOdds:
         """
         refused: Counter[str] = Counter()
         fixtures, partly = _fixtures(data, refused)
-        requested = frozenset(book(name) for name in books)
+        requested = frozenset(aggregated_book(name) for name in books)
         kinds = None if markets is None else frozenset(markets)
         unmapped: Counter[tuple[str, str]] = Counter()
         games = {fixture.id: _game(fixture) for fixture in fixtures}
@@ -138,7 +138,7 @@ class OpticOdds:
                 quote = self._quote(row, games[fixture.id], fixture.is_live, refused, unmapped)
                 if quote is not None:
                     quotes.append(quote)
-                    listed[fixture.id][row.id] = (book(row.sportsbook), row.market)
+                    listed[fixture.id][row.id] = (aggregated_book(row.sportsbook), row.market)
         removed: list[str] = []
         for game, now in listed.items():
             scope = frozenset() if game in partly else requested
@@ -193,7 +193,7 @@ class OpticOdds:
         self._held.put(rows)
         for row in frame.data:
             if row.id in quotes and row.fixture_id:
-                self._listed.add(row.fixture_id, {row.id: (book(row.sportsbook), row.market)})
+                self._listed.add(row.fixture_id, {row.id: (aggregated_book(row.sportsbook), row.market)})
         if len(self.unknown) < _MOST_UNKNOWN:
             self.unknown |= missing
         self.last_entry = frame.entry_id or self.last_entry
@@ -219,7 +219,11 @@ class OpticOdds:
         unmapped: Counter[tuple[str, str]], *, locked: bool = False,
     ) -> dict[str, Any] | None:  # fmt: skip
         """Convert a row to a quote; None if it has no price, and no locked earlier one."""
-        quote: dict[str, Any] = {"id": row.id, "sportsbook": book(row.sportsbook), "sportsbook_name": row.sportsbook}
+        quote: dict[str, Any] = {
+            "id": row.id,
+            "sportsbook": aggregated_book(row.sportsbook),
+            "sportsbook_name": row.sportsbook,
+        }
         price = self._price(row.price)
         if price is not None:
             quote["odds_american" if self._american else "odds_decimal"] = price

@@ -18,7 +18,7 @@ import msgspec
 
 from oddsengine.catalog.futures import split
 from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, moment, plain, valid_items
-from oddsengine.feeds.names import MarketName, book, market, side_of, sport_and_league
+from oddsengine.feeds.names import MarketName, aggregated_book, market, side_of, sport_and_league
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.scores import ARRIVAL, ScoreReading
 from oddsengine.feeds.tracking import ListedIds, Pair
@@ -150,7 +150,10 @@ class TheOddsApi:
         complete: list[tuple[str, str | None]] = []
         if self._every is not None and scope.markets >= self._every:
             complete = [
-                (book(key), event) for event in reading.listed if event in covered for key in reading.books[event]
+                (aggregated_book(key), event)
+                for event in reading.listed
+                if event in covered
+                for key in reading.books[event]
             ]
         for event in covered:
             self._listed.replace(event, reading.listed.get(event, {}), scope.markets, scope.books)
@@ -321,7 +324,7 @@ class _ResponseReader:
         self.books[event.id] = list(chosen)
         sides = _WORDS | ({home: "home", away: "away"} if home and away and home != away else {})
         for maker in chosen.values():
-            of_book = shared | {"sportsbook": book(maker.key), "sportsbook_name": maker.title}
+            of_book = shared | {"sportsbook": aggregated_book(maker.key), "sportsbook_name": maker.title}
             if isinstance(maker.sid, str):
                 of_book["external_event_id"] = maker.sid
             updated = moment(maker.last_update) or self._made
@@ -412,8 +415,8 @@ class _ResponseReader:
             return
         sport, league, market_name = split(event.sport_key)
         shared = {
-            "sportsbook": book(maker.key), "sport": sport, "league": league, "market": market_name or offer.key,
-            "event_start_time": moment(event.commence_time),
+            "sportsbook": aggregated_book(maker.key), "sport": sport, "league": league,
+            "market": market_name or offer.key, "event_start_time": moment(event.commence_time),
             "last_seen_at": moment(offer.last_update) or moment(maker.last_update) or self._made,
         }  # fmt: skip
         for outcome in offer.outcomes:
@@ -450,6 +453,6 @@ def _chosen(makers: list[_Bookmaker]) -> dict[str, _Bookmaker]:
     first: dict[str, str] = {}
     by_key = {maker.key: maker for maker in reversed(makers)}
     for key in by_key:
-        book_id = book(key)
+        book_id = aggregated_book(key)
         first[book_id] = min(first.get(book_id, key), key)
     return {key: by_key[key] for key in first.values()}

@@ -132,7 +132,7 @@ class World:
         named = HAZARDS if hazards is True else tuple(hazards or ())
         self.books = tuple(books or DEFAULT_BOOKS)
         if books is None and "mid_price" in named:
-            self.books += ("polymarket",)
+            self.books += ("polymarket_mid",)
         desks = [desk(name).straying(dissent, exchange_hold, slow) for name in self.books]
         if main_lines:
             desks = [each._replace(depth=tuple(min(lines, 0) for lines in each.depth)) for each in desks]

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 try:
     import httpx2  # noqa: F401
+    import websockets  # noqa: F401
 except ImportError as error:
     raise ModuleNotFoundError(
-        "sources of odds need an HTTP client: pip install 'oddsengine[feeds]'", name=error.name
+        "sources of odds need httpx2 and websockets: pip install 'oddsengine[feeds]'", name=error.name
     ) from error
 
-from oddsengine.sources import betfair, documents, node, optic, settings, the_odds_api
+from oddsengine.sources import betfair, documents, node, optic, polymarket, settings, the_odds_api
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.receiver import Receiver, Source
 from oddsengine.sources.secrets import Secrets
@@ -66,6 +67,9 @@ KINDS = {
             "password_env": "BETFAIR_PASSWORD",
         },
     ),
+    "polymarket": SourceKind(
+        settings.PolymarketSettings, polymarket.PolymarketSource, leagues=polymarket.LEAGUE_CODES
+    ),
     "betfair_history": SourceKind(settings.BetfairHistorySettings, betfair.BetfairFiles, historical=True),
     "football_data": SourceKind(settings.FootballDataSettings, documents.football_data, historical=True),
     "table": SourceKind(settings.TableSettings, documents.table),
@@ -88,7 +92,7 @@ def read_feed(section: SettingsTable, name: str) -> FeedSettings:
             check_columns(feed.columns, ODDS_SCHEMA)
         except ValueError as error:
             raise section.error(f"has a wrong name: {error}") from None
-    for key in ("url", "login_url", "catalogue_url"):
+    for key in ("url", "login_url", "catalogue_url", "books_url"):
         if (url := getattr(feed, key, "")) and not settings.has_address(url, ("http", "https", "tls", "tcp")):
             raise section.refused(key, url, "a URL that starts with http:// or https://, with a port up to 65535")
     if isinstance(feed, BetfairSettings) and not feed.session_env and not (feed.user_env and feed.password_env):

@@ -25,6 +25,9 @@ Variable = Annotated[
 ]
 Required = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$", description="the name of an environment variable")]
 Url = Annotated[str, Meta(pattern="^https?://[^/]", description="a URL that starts with http:// or https://")]
+WebSocketUrl = Annotated[
+    str, Meta(pattern=r"^wss?://[^/:]+(:\d{1,5})?(/.*)?$", description="a URL that starts with ws:// or wss://")
+]
 Socket = Annotated[str, Meta(pattern=r"^(tls|tcp)://[^/:]+:\d+$", description="tls://HOST:PORT or tcp://HOST:PORT")]
 
 
@@ -110,6 +113,22 @@ class BetfairHistorySettings(FeedSettings, frozen=True, kw_only=True):
     """Recorded lines of the Betfair stream: .bz2, .gz or plain; a file or a folder of them."""
 
     path: Text
+
+
+class PolymarketSettings(FeedSettings, frozen=True, kw_only=True):
+    """The books of Polymarket: its list of events, and their order books from its WebSocket."""
+
+    sports: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its league codes")]
+    url: Url = "https://gamma-api.polymarket.com"  # events
+    books_url: Url = "https://clob.polymarket.com"
+    stream_url: WebSocketUrl = "wss://ws-subscriptions-clob.polymarket.com/ws/market"
+    markets: Texts = ()  # its market types
+    within: Seconds = 604_800.0  # until the start of a game
+    stream: Switch = True  # else the books are polled
+    interval: Seconds = 5.0  # between two polls
+    events_interval: Seconds = 60.0  # between two lists of events
+    silence: Seconds = 15.0
+    socket_tokens: Annotated[int, Meta(ge=2, le=500, description="a whole number from 2 to 500")] = 200
 
 
 class DocumentSettings(FeedSettings, frozen=True, kw_only=True):

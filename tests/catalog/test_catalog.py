@@ -74,7 +74,8 @@ def test_books_resolve() -> None:
     assert sharp[:2] == ["pinnacle", "circa"]
     assert catalog.book("betfair_ex_uk") is catalog.books()["betfair_exchange"]
     assert catalog.book("betrivers").feed == catalog.book("unibet").feed != ""
-    assert catalog.book("polymarket").mid_price
+    assert catalog.book("polymarket_mid").mid_price
+    assert (catalog.book("polymarket").mid_price, catalog.book("polymarket").fee) == (False, 0.03)
     parlays = [b.id for b in catalog.books().values() if b.parlay_only]
     assert {"underdog", "prizepicks", "sleeper", "betr_picks", "parlayplay", "dabble", "pick6"} < set(parlays)
     assert catalog.book("Dabble").parlay_only

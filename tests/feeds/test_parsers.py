@@ -248,6 +248,20 @@ def test_odds_api_lays_of_two_outcomes_are_bets_on_the_other() -> None:
         }
 
 
+def test_what_aggregators_publish_as_polymarket_are_mid_prices() -> None:
+    listed = msgspec.json.decode(encoded(FEATURED))
+    listed[0]["bookmakers"] = [{**listed[0]["bookmakers"][0], "key": "polymarket", "title": "Polymarket"}]
+    rows = api(listed).quotes
+    assert {(row["sportsbook"], row["sportsbook_name"]) for row in rows} == {("polymarket_mid", "Polymarket")}
+    fixtures = msgspec.json.decode(encoded(FIXTURES))
+    for row in fixtures["data"][0]["odds"]:
+        row["sportsbook"] = "Polymarket"
+    reader = OpticOdds()
+    assert {row["sportsbook"] for row in reader.read(encoded(fixtures), ["Polymarket"]).quotes} == {"polymarket_mid"}
+    fixtures["data"][0]["odds"] = []
+    assert reader.read(encoded(fixtures), ["Polymarket"]).removed, "what is asked for as Polymarket is gone"
+
+
 def test_odds_api_unknown_markets_keep_their_name() -> None:
     odd = [game(maker("draftkings", most_dunks=[outcome("Yes", 3.0)], h2h_lay=[outcome("Boston Celtics", 1.6)]))]
     read = api(odd)

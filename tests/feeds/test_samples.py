@@ -1,19 +1,26 @@
 """Real-shaped payloads of every source, small and written by hand, and that each of them reads whole."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from support.polymarket import book, change, match, offer, three_way
+from support.polymarket import event as game_event
 
 from oddsengine.feeds import Payload, football_data, table
 from oddsengine.feeds.betfair import BetfairMarkets
 from oddsengine.feeds.node import InterfaceStream, read_page
 from oddsengine.feeds.optic import OpticOdds
+from oddsengine.feeds.polymarket import PolymarketMarkets
+from oddsengine.feeds.polymarket_events import League
+from oddsengine.feeds.polymarket_events import read_page as read_events_page
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 
 Json = dict[str, Any]
 MARKETS = ("h2h", "spreads", "totals")
+POLYMARKET_NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
 ASKED = RequestScope.of(MARKETS, sport="basketball_nba")
 
 
@@ -277,7 +284,43 @@ def _betfair(*before: Json) -> Callable[[], Bound]:
     return make
 
 
+POLYMARKET = [
+    game_event(
+        offer("moneyline"),
+        offer("spreads", ident="0x2", tokens=("s1", "s2"), line=-2.5),
+        offer("points", ("Yes", "No"), "0x3", ("p1", "p2"), line="9.5", groupItemTitle="A. Guard: Points O/U 9.5"),
+    ),
+    match(*three_way()),
+]
+BOOKS = [book("t1", [(0.53, 40)], [(0.55, 100)]), book("t2", [(0.45, 100)], [(0.47, 40)]), book("y0", [], [(0.3, 1)])]
+CHANGE_OF_BOOK = [
+    change("t1", "SELL", "0.54", "10", ("0.53", "0.54")),
+    {"event_type": "best_bid_ask", "asset_id": "t2", "best_bid": "0.45", "best_ask": "0.47", "timestamp": "3000"},
+]
+
+
+def _polymarket(how: str) -> Callable[[], Bound]:
+    def make() -> Bound:
+        reader, league = PolymarketMarkets(), League("nfl", "1", "away")
+
+        def events(data: bytes) -> Payload:
+            return reader.list_events([read_events_page(data)], league, POLYMARKET_NOW)
+
+        if how == "events":
+            return Bound(reader, events)
+        events(encoded(POLYMARKET))
+        if how == "books":
+            return Bound(reader, lambda data: reader.read_books(data, ["t1", "t2", "y0", "n0"], POLYMARKET_NOW))
+        reader.read(encoded(BOOKS), POLYMARKET_NOW)
+        return Bound(reader, lambda data: reader.read(data, POLYMARKET_NOW))
+
+    return make
+
+
 SAMPLES: dict[str, Sample] = {
+    "polymarket_events": Sample(encoded(POLYMARKET), _polymarket("events")),
+    "polymarket_books": Sample(encoded(BOOKS), _polymarket("books")),
+    "polymarket_changes": Sample(encoded(CHANGE_OF_BOOK), _polymarket("changes")),
     "the_odds_api": Sample(encoded(FEATURED), _the_odds_api()),
     "the_odds_api_again": Sample(encoded(FEATURED), _the_odds_api(FEATURED)),
     "the_odds_api_props": Sample(encoded(PROPS), _the_odds_api(FEATURED)),

@@ -324,8 +324,8 @@ def test_other_guards() -> None:
     assert aside(found(rows_of("betmgm", FAN, is_active=False))) == {(name, "betmgm"): "unusable" for name in FAN}
     mismatch = rows_of("betmgm", {"Ada": 2.2}, odds_american=150.0)
     assert aside(found(mismatch)) == {("Ada", "betmgm"): "unusable"}
-    assert catalog.book("polymarket").mid_price
-    assert aside(found(rows_of("polymarket", FAN))) == {(name, "polymarket"): "unusable" for name in FAN}
+    assert catalog.book("polymarket_mid").mid_price
+    assert aside(found(rows_of("polymarket_mid", FAN))) == {(name, "polymarket_mid"): "unusable" for name in FAN}
     assert aside(found(rows_of("underdog", FAN))) == {(name, "underdog"): "unusable" for name in FAN}
     low = rows_of("pinnacle", {"Ada": 1.45, "Ben": 5.0, "Cem": 5.0})
     assert only(found(low, rows_of("circa", PIN)))["reference_book"] == "pinnacle"

@@ -358,7 +358,7 @@ def test_pre_match_after_the_start() -> None:
 
 
 def test_a_mid_price_is_no_offer() -> None:
-    board = table(total("polymarket", 220.5, 2.2, None), total("b", 220.5, 1.8, 1.95))
+    board = table(total("polymarket_mid", 220.5, 2.2, None), total("b", 220.5, 1.8, 1.95))
     keeps_away("mid_price_source", board, [0])
     assert "mid prices" in reason(board, 0)
     leaves_alone(table(total("novig", 220.5, 2.2, None), total("b", 220.5, 1.8, 1.95)))

@@ -102,7 +102,7 @@ def test_stale_and_started() -> None:
         row("d", "Boston Celtics", 1.9, last_seen_at=None, is_live=True),
         row("e", "Boston Celtics", 1.9, last_seen_at=NOW - 31 * SECOND, is_live=True),
         row("f", "Boston Celtics", 1.9, event_start_time=NOW - SECOND),
-        row("polymarket", "Boston Celtics", 1.9),
+        row("polymarket_mid", "Boston Celtics", 1.9),
     ]
     assert rejected(board) == {
         1: "stale", 3: "stale", 4: "stale", 5: "started_not_live", 6: "mid_price_source"

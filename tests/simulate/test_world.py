@@ -110,7 +110,7 @@ def test_rows_are_what_the_door_expects() -> None:
     assert set(frame.columns) <= set(ODDS_SCHEMA)
     assert oe.check_odds(frame).rejected.is_empty()
     assert all(catalog.market_type(q["market_type"], q["sport"]).usable for q in opening.quotes)
-    honest_rows = [q for q in opening.quotes if q["sportsbook"] != "polymarket"]
+    honest_rows = [q for q in opening.quotes if q["sportsbook"] != "polymarket_mid"]
     names = oe.rejected(pl.DataFrame(honest_rows, infer_schema_length=None), now=opening.now)["guard"].to_list()
     assert not {"unmapped", "unknown_outcome", "ambiguous_moneyline", "no_line"} & set(names)
 

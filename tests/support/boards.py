@@ -42,7 +42,7 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 BOOKS = (
-    "pinnacle", "circa", "betonline", "betfair_exchange", "novig", "kalshi", "polymarket", "matchbook",
+    "pinnacle", "circa", "betonline", "betfair_exchange", "novig", "kalshi", "polymarket_mid", "matchbook",
     "betrivers", "unibet", "leovegas", "betsson", "nordicbet", "draftkings", "fanduel", "betmgm", "caesars",
     "bet365", "prizepicks", "corner_shop", "zebra_bets",
 )  # fmt: skip

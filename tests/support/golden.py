@@ -154,11 +154,16 @@ def figures(each: dict[str, Any]) -> dict[str, Any]:
 def replayed(name: str, **words: Any) -> Iterator[dict[str, Any]]:
     """What today's engine, made with some words, makes of a tape, step by step."""
     tape = Tape(TAPES / name)
-    engine = Engine(fair=EARLIER if name in OF_BEFORE else None, **words)
-    views = {at: engine.view(**words, keep=True) for at, words in enumerate(VIEWS)}
-    crowd = [engine.view(**words, keep=True) for words in CROWD]
-    for _, update in play(tape, engine):
-        yield json.loads(json.dumps(plain(engine, update, views, crowd)))
+    catalog.forget()
+    catalog.load(TAPES / "catalog-2026-08.toml")
+    try:
+        engine = Engine(fair=EARLIER if name in OF_BEFORE else None, **words)
+        views = {at: engine.view(**words, keep=True) for at, words in enumerate(VIEWS)}
+        crowd = [engine.view(**words, keep=True) for words in CROWD]
+        for _, update in play(tape, engine):
+            yield json.loads(json.dumps(plain(engine, update, views, crowd)))
+    finally:
+        catalog.forget()
 
 
 def expected(name: str) -> list[dict[str, Any]]:

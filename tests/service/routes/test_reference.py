@@ -256,7 +256,7 @@ def test_teams_of_small_leagues_have_the_name_that_rows_have() -> None:
 WORDS = {
     "sport": st.sampled_from(["football", "basketball,soccer", "ice hockey", "tennis"]),
     "league": st.sampled_from(["nfl", "nba,mlb", "soccer_epl"]),
-    "sportsbook": st.sampled_from(["draftkings", "betfair_exchange,circa", "polymarket"]),
+    "sportsbook": st.sampled_from(["draftkings", "betfair_exchange,circa", "polymarket_mid"]),
     "live": st.booleans(),
     "has_score": st.booleans(),
     "team": st.sampled_from(["lakers,chiefs", "Arsenal", "boston_celtics", "nobody"]),

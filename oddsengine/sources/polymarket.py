@@ -1,0 +1,342 @@
+"""Polymarket: lists of events over REST, and the order books of their markets from its WebSocket.
+
+Every `events_interval` all events of the leagues are listed, page by page. Pages by offset, the older way, overlap,
+since an event that closes moves those after it forward. The tokens of the markets are divided among sockets of up to
+`socket_tokens`. A socket that fails, or hears nothing for `silence` seconds, suspends its prices; it is opened again,
+and books begin anew. Books that do not arrive, and those in doubt, are requested over REST, but only while their socket
+is open, since nothing else says how they change. Requests follow one another with pauses, far below the limits of the
+exchange.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+
+from oddsengine.feeds import Payload
+from oddsengine.feeds.polymarket import PolymarketMarkets
+from oddsengine.feeds.polymarket_events import LEAGUES, EventsPage, League, read_leagues, read_page
+from oddsengine.sources.failure import REFUSED, TIMEOUT, UNREACHABLE, Failure
+from oddsengine.sources.receiver import Receiver
+from oddsengine.sources.retry import Backoff, alongside, keep_trying, parsed
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import PolymarketSettings
+from oddsengine.sources.web import Web
+
+_EVENTS, _BOOKS = "events", "books"  # parts
+_PAGE, _OVERLAP = 100, 5  # events
+_BATCH = 100  # books per request
+_PAUSE_S = 0.05  # between two requests
+_PING_S = 10.0
+_FIRST_BOOK_S = 2.0  # until the first book of a subscription is requested
+_SETTLE_S = 1.0  # until a book in doubt is requested, so that messages on their way arrive before
+_LOOK_S = 0.2
+_RELIST_S = 10.0  # least time between two lists of events
+_ALWAYS_S = 1e9
+_CODES = {"tennis": ("atp", "wta"), "soccer": tuple(code for code, (sport, _) in LEAGUES.items() if sport == "soccer")}
+_ALSO = {"cbb": "ncaab", "ncaab": "cbb", "cfb": "ncaaf"}  # codes that have had another name
+
+LEAGUE_CODES = {league: code for code, (_, league) in LEAGUES.items() if code != "ncaab"}
+"""Its codes of leagues, by our ids."""
+
+
+class _Socket:
+    """One connection, and the tokens it is subscribed to."""
+
+    def __init__(self, number: int) -> None:
+        self.part = f"{_BOOKS} {number}"
+        self.tokens: dict[str, None] = {}
+        self.connection: ClientConnection | None = None
+        self.heard_at: datetime | None = None
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send a message; a connection that is closed is noticed where it is read."""
+        if self.connection is not None:
+            with suppress(ConnectionClosed):
+                await self.connection.send(msgspec.json.encode(message).decode())
+
+
+class PolymarketSource:
+    """The fetcher. `sports` are the exchange's codes of leagues, or `tennis` or `soccer` for several of them."""
+
+    def __init__(self, feed: PolymarketSettings, _: Mapping[str, str], secrets: Secrets) -> None:
+        self.feed = feed
+        self._secrets = secrets
+        self._reader = PolymarketMarkets()
+        self._reading = asyncio.Lock()  # one payload is parsed and delivered at a time, in order
+        self._codes = tuple(dict.fromkeys(code for sport in feed.sports for code in _CODES.get(sport, (sport,))))
+        self._leagues: dict[str, League] | None = None
+        self._listed = False
+        self._listed_at = 0.0
+        self._sockets: dict[_Socket, asyncio.Task[None]] = {}
+        self._socket_of: dict[str, _Socket] = {}
+        self._numbers = 0
+        self._ask_at: dict[str, float] = {}  # token in doubt -> time of the next request for its book
+        self._polled_at: datetime | None = None
+
+    async def run(self, receiver: Receiver) -> None:
+        feed = self.feed
+        async with Web(feed, self._secrets) as web, asyncio.TaskGroup() as group:
+            books = self._request if feed.stream else self._poll
+            group.create_task(
+                keep_trying(feed, receiver, lambda backoff: self._list(web, receiver, group, backoff), _EVENTS)
+            )
+            group.create_task(keep_trying(feed, receiver, lambda backoff: books(web, receiver, backoff), _BOOKS))
+            group.create_task(keep_trying(feed, receiver, lambda _: self._renew(receiver), _EVENTS))
+
+    # ---- events ----
+
+    async def _list(self, web: Web, receiver: Receiver, group: asyncio.TaskGroup, backoff: Backoff) -> float:
+        """List the events of all leagues, and divide the tokens of their markets among sockets."""
+        feed, loop = self.feed, asyncio.get_running_loop()
+        if self._listed and not self._due(loop.time()):
+            return _LOOK_S
+        receiver.expect(feed.name, _EVENTS, feed.events_interval + feed.timeout)
+        if self._leagues is None:
+            body = (await web.get(f"{feed.url.rstrip('/')}/sports")).body
+            self._leagues = await parsed(feed, receiver, body, read_leagues, body)
+        for code in self._codes:
+            league = self._league(code)
+            pages = await self._pages(web, receiver, league)
+            async with self._reading:
+                payload = self._reader.list_events(
+                    pages, league, receiver.now(), within=feed.within, kinds=frozenset(feed.markets)
+                )
+                await receiver.deliver(feed.name, payload, _EVENTS)
+        dearer = self._reader.dearer
+        receiver.warn(feed.name, f"{dearer} markets have a higher fee than the catalog says" if dearer else "")
+        if feed.stream:
+            await self._assign(receiver, group)
+        self._listed, self._listed_at = True, loop.time()
+        backoff.reset()
+        receiver.alive(feed.name, _EVENTS)
+        self._report(receiver)
+        return _LOOK_S
+
+    def _due(self, now: float) -> bool:
+        """Whether the events are to be listed: in time, or earlier for a new market."""
+        wait = min(self.feed.events_interval, _RELIST_S) if self._reader.unlisted else self.feed.events_interval
+        return now >= self._listed_at + wait
+
+    def _league(self, code: str) -> League:
+        """Return a league under the code that we know; one that has no series is listed by its tag."""
+        leagues = self._leagues or {}
+        found = leagues.get(code) or leagues.get(_ALSO.get(code, "")) or League(code)
+        return found._replace(code=code)
+
+    async def _pages(self, web: Web, receiver: Receiver, league: League) -> list[EventsPage]:
+        """Fetch all pages of a league's events, by cursor, or by offset if the exchange refuses that."""
+        chosen = {"series_id": league.series} if league.series else {"tag_slug": league.code}
+        query: dict[str, str | int] = {**chosen, "active": "true", "closed": "false", "limit": _PAGE}
+        pages: list[EventsPage] = []
+        place: dict[str, str | int] = {}
+        while True:
+            try:
+                page = await self._page(web, receiver, "/events/keyset", query | place)
+            except Failure as failure:
+                if pages or failure.kind != REFUSED:
+                    raise
+                return await self._pages_by_offset(web, receiver, query)
+            pages.append(page)
+            if not page.cursor or not page.events:
+                return pages
+            place = {"after_cursor": page.cursor}
+
+    async def _pages_by_offset(self, web: Web, receiver: Receiver, query: dict[str, str | int]) -> list[EventsPage]:
+        pages: list[EventsPage] = []
+        seen: set[str] = set()
+        offset = 0
+        while True:
+            page = await self._page(web, receiver, "/events", query | {"offset": offset})
+            if page.events.keys() <= seen:
+                return pages
+            pages.append(page)
+            seen |= page.events.keys()
+            offset += max(1, len(page.events) - _OVERLAP)
+
+    async def _page(self, web: Web, receiver: Receiver, path: str, query: dict[str, str | int]) -> EventsPage:
+        body = (await web.get(self.feed.url.rstrip("/") + path, query)).body
+        page = await parsed(self.feed, receiver, body, read_page, body)
+        await asyncio.sleep(_PAUSE_S)
+        return page
+
+    def _report(self, receiver: Receiver) -> None:
+        if self._listed and not self._reader.unread:
+            receiver.caught_up(self.feed.name)
+
+    # ---- sockets ----
+
+    async def _assign(self, receiver: Receiver, group: asyncio.TaskGroup) -> None:
+        """Subscribe to new tokens, both of a market on the same socket, and leave those that are gone."""
+        pairs = self._reader.tokens.values()
+        wanted = {token for pair in pairs for token in pair}
+        gone: dict[_Socket, list[str]] = {}
+        for token, socket in list(self._socket_of.items()):
+            if token not in wanted:
+                del socket.tokens[token], self._socket_of[token]
+                gone.setdefault(socket, []).append(token)
+        added: dict[_Socket, list[str]] = {}
+        room = list(self._sockets)
+        for pair in pairs:
+            if pair[0] in self._socket_of:
+                continue
+            while room and len(room[0].tokens) + len(pair) > self.feed.socket_tokens:
+                room.pop(0)
+            if not room:
+                self._numbers += 1
+                room.append(_Socket(self._numbers))
+            for token in pair:
+                room[0].tokens[token], self._socket_of[token] = None, room[0]
+                added.setdefault(room[0], []).append(token)
+        for socket, tokens in gone.items():
+            if socket.tokens:
+                await socket.send({"assets_ids": tokens, "operation": "unsubscribe"})
+            elif socket.connection is not None:
+                await socket.connection.close()
+        for socket, tokens in added.items():
+            if socket in self._sockets:
+                await socket.send({"assets_ids": tokens, "operation": "subscribe"})
+            else:
+                self._sockets[socket] = group.create_task(self._follow(socket, receiver))
+
+    async def _follow(self, socket: _Socket, receiver: Receiver) -> None:
+        """Keep a socket open while it has tokens."""
+        await keep_trying(self.feed, receiver, lambda backoff: self._connection(socket, receiver, backoff), socket.part)
+        del self._sockets[socket]
+        receiver.expect(self.feed.name, socket.part, _ALWAYS_S)
+        receiver.alive(self.feed.name, socket.part)
+
+    async def _connection(self, socket: _Socket, receiver: Receiver, backoff: Backoff) -> float | None:
+        """Follow one connection to its end; None if there is nothing left to follow."""
+        feed = self.feed
+        receiver.expect(feed.name, socket.part, feed.silence)
+        try:
+            if socket.tokens:
+                async with connect(
+                    feed.stream_url, open_timeout=feed.timeout, ping_interval=None, close_timeout=1.0,
+                    max_size=feed.body_bytes,
+                ) as connection:  # fmt: skip
+                    socket.connection = connection
+                    async with alongside(_ping(connection)):
+                        await self._receive(socket, connection, receiver, backoff)
+        except (WebSocketException, OSError, TimeoutError, ValueError) as error:
+            if socket.tokens:
+                raise _failure(error, feed) from None
+        finally:
+            socket.connection = None
+        return None
+
+    async def _receive(
+        self, socket: _Socket, connection: ClientConnection, receiver: Receiver, backoff: Backoff
+    ) -> None:
+        """Subscribe, and apply messages until the connection fails; its prices are suspended then."""
+        feed = self.feed
+        try:
+            first = asyncio.get_running_loop().time() + _FIRST_BOOK_S
+            self._ask_at |= dict.fromkeys(socket.tokens, first)
+            await socket.send({"assets_ids": list(socket.tokens), "type": "market", "custom_feature_enabled": True})
+            while True:
+                async with asyncio.timeout(feed.silence):
+                    data = await connection.recv(decode=False)
+                socket.heard_at = receiver.now()
+                if data == b"PONG":
+                    receiver.alive(feed.name, socket.part)
+                    continue
+                await self._apply(receiver, socket.part, data, self._reader.read)
+                backoff.reset()
+        except (Failure, WebSocketException, OSError, TimeoutError):
+            async with self._reading:
+                payload = self._reader.doubt(socket.tokens, receiver.now())
+                await receiver.deliver(feed.name, payload, socket.part)
+            raise
+
+    async def _apply(
+        self, receiver: Receiver, part: str, data: bytes, parse: Callable[..., Payload], *arguments: Any
+    ) -> None:
+        """Parse and deliver one message or response."""
+        feed = self.feed
+        async with self._reading:
+            payload = await parsed(feed, receiver, data, parse, data, *arguments, receiver.now())
+            if payload.quotes or payload.removed or payload.refused:
+                await receiver.deliver(feed.name, payload, part)
+            else:
+                receiver.alive(feed.name, part)
+        self._report(receiver)
+
+    # ---- books over REST ----
+
+    async def _request(self, web: Web, receiver: Receiver, backoff: Backoff) -> float:
+        """Request books in doubt whose sockets are open."""
+        now, doubtful = asyncio.get_running_loop().time(), self._reader.doubtful
+        receiver.expect(self.feed.name, _BOOKS, _ALWAYS_S)
+        self._ask_at = {token: self._ask_at.get(token, now + _SETTLE_S) for token in doubtful}
+        due = [token for token, at in self._ask_at.items() if at <= now and self._is_followed(token)][:_BATCH]
+        if due:
+            self._ask_at |= dict.fromkeys(due, now + _SETTLE_S)
+            await self._books(web, receiver, due)
+            backoff.reset()
+        return _PAUSE_S if due else _LOOK_S
+
+    def _is_followed(self, token: str) -> bool:
+        return token in self._socket_of and self._socket_of[token].connection is not None
+
+    async def _poll(self, web: Web, receiver: Receiver, backoff: Backoff) -> float:
+        """Request all books."""
+        feed = self.feed
+        receiver.expect(feed.name, _BOOKS, feed.interval + feed.timeout)
+        tokens = [token for pair in self._reader.tokens.values() for token in pair]
+        began = receiver.now()
+        for at in range(0, len(tokens), _BATCH):
+            await self._books(web, receiver, tokens[at : at + _BATCH])
+            await asyncio.sleep(_PAUSE_S)
+        self._polled_at = began
+        backoff.reset()
+        receiver.alive(feed.name, _BOOKS)
+        return feed.interval if tokens else _LOOK_S
+
+    async def _books(self, web: Web, receiver: Receiver, tokens: list[str]) -> None:
+        body = msgspec.json.encode([{"token_id": token} for token in tokens])
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        answer = await web.post(f"{self.feed.books_url.rstrip('/')}/books", headers, body)
+        await self._apply(receiver, _BOOKS, answer.body, self._reader.read_books, tokens)
+
+    # ---- ages ----
+
+    async def _renew(self, receiver: Receiver) -> float:
+        """Prices hold as of the last message of their socket, or the last poll; those of games that start are live."""
+        async with self._reading:
+            payload = self._reader.alive(receiver.now())
+            rows: dict[str, list[dict[str, Any]]] = {_BOOKS: []} if payload.removed else {}
+            for row in payload.quotes:
+                socket = self._socket_of.get(row["id"])
+                seen_at = row.get("last_seen_at") or (socket.heard_at if socket else self._polled_at)
+                if seen_at is not None:
+                    rows.setdefault(socket.part if socket else _BOOKS, []).append(row | {"last_seen_at": seen_at})
+            for part, quotes in rows.items():
+                await receiver.deliver(self.feed.name, payload._replace(quotes=quotes), part)
+        return _LOOK_S
+
+
+async def _ping(connection: ClientConnection) -> None:
+    with suppress(ConnectionClosed):
+        while True:
+            await asyncio.sleep(_PING_S)
+            await connection.send("PING")
+
+
+def _failure(error: Exception, feed: PolymarketSettings) -> Failure:
+    """Return the failure of a connection."""
+    if isinstance(error, TimeoutError):
+        return Failure(f"no answer in time, or no data within {feed.silence:g} s", kind=TIMEOUT)
+    if isinstance(error, ConnectionClosed):
+        return Failure("the connection was closed")
+    if isinstance(error, InvalidStatus):
+        return Failure(f"status {error.response.status_code}")
+    if isinstance(error, OSError):
+        return Failure(f"the stream cannot be reached: {error.strerror or type(error).__name__}", kind=UNREACHABLE)
+    return Failure(f"the connection failed: {type(error).__name__}")
