@@ -176,8 +176,12 @@ class KalshiMarkets:
                 listed[market.ticker] = market
         events = {event: None for event, own in self._series.items() if own == series}
         for ticker in (ticker for event in events for ticker in self._of_event[event]):
-            if ticker not in listed and self._status[ticker] == _OPEN:
-                self._status[ticker] = "closed"
+            if ticker not in listed:
+                if self._status[ticker] == _OPEN:
+                    self._status[ticker] = "closed"
+                self._streamed.pop(ticker, None)  # changes may be missed from now on
+                self.doubtful.pop(ticker, None)
+                self._ladders[ticker] = {"yes": {}, "no": {}}
         for ticker, market in listed.items():
             event = market.event_ticker
             events[event] = None
@@ -225,9 +229,14 @@ class KalshiMarkets:
             events[self._markets[book.ticker].event_ticker] = None
         return self._emit(events, now, refused)
 
-    def open_markets(self) -> list[str]:
-        """Return the tickers of all open markets of games."""
-        return [ticker for ticker, status in self._status.items() if status == _OPEN]
+    def open_markets(self, winners: str = "") -> list[str]:
+        """Return the tickers of the open markets of games: all, or those of one series of winners."""
+        return [
+            ticker
+            for ticker, status in self._status.items()
+            if status == _OPEN
+            and winners in ("", self._games[self._game_of[self._markets[ticker].event_ticker]].winners)
+        ]
 
     # ---- the stream ----
 
@@ -275,9 +284,9 @@ class KalshiMarkets:
         self._held.clear()
         return payload
 
-    def subscription_of(self, ticker: str) -> int | None:
-        """Return the subscription that a market's book comes from; None before its first snapshot."""
-        return self._streamed.get(ticker)
+    def is_streamed(self, ticker: str) -> bool:
+        """Whether the stream has sent a market's book."""
+        return ticker in self._streamed
 
     def alive(self, now: datetime) -> Payload:
         """Report that the stream is alive; returns rows to renew, usually none."""

@@ -25,6 +25,7 @@ Variable = Annotated[
 ]
 Required = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$", description="the name of an environment variable")]
 Url = Annotated[str, Meta(pattern="^https?://[^/]", description="a URL that starts with http:// or https://")]
+WebSocketUrl = Annotated[str, Meta(pattern="^wss?://[^/]", description="a URL that starts with wss:// or ws://")]
 Socket = Annotated[str, Meta(pattern=r"^(tls|tcp)://[^/:]+:\d+$", description="tls://HOST:PORT or tcp://HOST:PORT")]
 
 
@@ -104,6 +105,24 @@ class BetfairSettings(FeedSettings, frozen=True, kw_only=True):
     market_types: Texts = ("MATCH_ODDS", "ASIAN_HANDICAP", "ALT_TOTAL_GOALS", "OVER_UNDER_25", "MONEY_LINE")
     heartbeat: Annotated[float, Meta(ge=0.5, le=30, description="0.5 to 30 seconds")] = 5.0
     silence: Seconds = 15.0
+
+
+class KalshiSettings(FeedSettings, frozen=True, kw_only=True):
+    """Kalshi: lists of markets, and its stream if there is a key; `sports` are its series of winners or our leagues."""
+
+    sports: Annotated[
+        tuple[Text, ...], Meta(min_length=1, description="a list of at least one series of winners, such as KXNFLGAME")
+    ]
+    key_env: Variable = ""  # the id of a key; with the file of its private key, the stream is used
+    private_key_env: Variable = ""
+    url: Url = "https://external-api.kalshi.com/trade-api/v2"
+    stream_url: WebSocketUrl = "wss://external-api-ws.kalshi.com/trade-api/ws/v2"
+    series: Texts = ()  # besides winners; empty: all of the games
+    order_books: Switch = False  # also request books without a key; lists of markets have the best price of each
+    interval: Seconds = 30.0  # between two lists without the stream
+    refresh: Seconds = 300.0  # and with it
+    silence: Seconds = 30.0
+    rate: Annotated[float, Meta(ge=10, le=100_000, description="a number of tokens from 10 up")] = 200.0  # a second
 
 
 class BetfairHistorySettings(FeedSettings, frozen=True, kw_only=True):
