@@ -185,7 +185,9 @@ class KalshiMarkets:
         for ticker, market in listed.items():
             event = market.event_ticker
             events[event] = None
-            self._markets[ticker], self._status[ticker] = market, market.status
+            self._markets[ticker] = market
+            if ticker not in self._streamed or self._status[ticker] == _OPEN:  # a list may be older than the stream
+                self._status[ticker] = market.status
             self._of_event.setdefault(event, {})[ticker] = None
             self._series[event] = series
             if ticker not in self._streamed:

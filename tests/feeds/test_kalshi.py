@@ -483,6 +483,13 @@ def test_lists_do_not_replace_streamed_books() -> None:
     assert prices(payload)["moneyline", "home", None] == 0.6
 
 
+def test_an_older_list_does_not_open_what_the_stream_closed() -> None:
+    made = streaming()
+    for seq, ticker in enumerate((SEA, DAL), 1):
+        told(made, lifecycle(ticker, seq, "deactivated"))
+    assert {row["is_active"] for row in listed(made, "KXNFLGAME", *winners()).quotes} == {False}
+
+
 def test_a_lost_stream_suspends_until_lists_or_snapshots() -> None:
     made = streaming()
     lost = made.disconnected(NOW)
