@@ -158,7 +158,7 @@ def items(pages: Iterable[bytes], kind: str, refused: Counter[str], *, required:
         for raw in listed or ():
             try:
                 out.append(_ITEMS[kind].decode(raw))
-            except (msgspec.MsgspecError, RecursionError):
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 refused[f"an entry of {kind.replace('_', ' ')} that is not valid"] += 1
     return out
 

@@ -148,9 +148,9 @@ def fetch(
     Parameters
     ----------
     name
-        A kind of source: ``the_odds_api``, ``interface`` (a node), ``optic``, ``betfair``, ``table``, ``football_data``
-        or ``betfair_history``. Or several sources: a mapping of names to their settings, each with its `kind` unless
-        that is its name.
+        A kind of source: ``the_odds_api``, ``interface`` (a node), ``optic``, ``betfair``, ``kalshi``, ``table``,
+        ``football_data`` or ``betfair_history``. Or several sources: a mapping of names to their settings, each with
+        its `kind` unless that is its name.
     timeout
         Seconds until all sources must be read. Meanwhile failed requests are repeated, later each time.
     progress

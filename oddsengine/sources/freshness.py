@@ -1,7 +1,13 @@
 """Checks that feeds are polled often enough for the guards, which reject old prices as stale."""
 
 from oddsengine import catalog
-from oddsengine.sources.settings import FeedSettings, InterfaceSettings, TableSettings, TheOddsApiSettings
+from oddsengine.sources.settings import (
+    FeedSettings,
+    InterfaceSettings,
+    KalshiSettings,
+    TableSettings,
+    TheOddsApiSettings,
+)
 
 
 def too_slow(feed: FeedSettings, *, seen: bool = True) -> str:
@@ -24,8 +30,10 @@ def too_slow_in_play(feed: FeedSettings) -> str:
 
 def _beyond(feed: FeedSettings, oldest: float, when: str, *, seen: bool) -> str:
     settings = {}
-    if isinstance(feed, TheOddsApiSettings | TableSettings) or (
-        isinstance(feed, InterfaceSettings) and not feed.stream
+    if (
+        isinstance(feed, TheOddsApiSettings | TableSettings)
+        or (isinstance(feed, InterfaceSettings) and not feed.stream)
+        or (isinstance(feed, KalshiSettings) and not feed.key_env)
     ):
         settings["interval"] = feed.interval
     if isinstance(feed, InterfaceSettings) and not seen:

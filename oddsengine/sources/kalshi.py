@@ -19,6 +19,7 @@ from oddsengine.feeds.kalshi import KalshiMarkets
 from oddsengine.feeds.kalshi_format import next_cursor
 from oddsengine.feeds.kalshi_series import SERIES
 from oddsengine.sources.failure import RATE_LIMITED, REFUSED, Failure
+from oddsengine.sources.freshness import too_slow
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, keep_trying, parsed
 from oddsengine.sources.secrets import Secrets
@@ -74,6 +75,7 @@ class KalshiSource:
             self._waiting.add(_STREAM)
 
     async def run(self, receiver: Receiver) -> None:
+        receiver.conflict(self.feed.name, too_slow(self.feed))
         async with Web(self.feed, self._secrets) as web, asyncio.TaskGroup() as group:
             for winners in self._leagues:
                 group.create_task(self._league(web, receiver, winners))

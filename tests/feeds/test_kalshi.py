@@ -186,7 +186,7 @@ def test_names_that_are_missing_are_those_of_the_markets() -> None:
 
 
 def test_no_of_a_spread_is_the_other_side() -> None:
-    wins = {"strike_type": "greater", "floor_strike": 3.5, "yes_sub_title": "Seattle wins by over 3.5 points"}
+    wins: Json = {"strike_type": "greater", "floor_strike": 3.5, "yes_sub_title": "Seattle wins by over 3.5 points"}
     ticker = f"{event('KXNFLSPREAD')}-SEA4"  # the number in a ticker is rounded up
     assert prices(of("KXNFLSPREAD", market(ticker, "0.4500", "0.4400", **wins))) == {
         ("point_spread", "home", -3.5): 0.45, ("point_spread", "away", 3.5): 0.56,

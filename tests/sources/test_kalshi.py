@@ -119,7 +119,7 @@ def test_all_pages_are_read() -> None:
 def test_too_many_requests_are_repeated_later() -> None:
     """Without a time to wait; what was read before is not read again."""
     served_ = Exchange()
-    refused = []
+    refused: list[Request] = []
 
     async def busy(request: Request, answering: Answering) -> bool:
         if len(refused) < 3:
@@ -158,7 +158,7 @@ def test_the_bucket_pauses_everybody() -> None:
 
 def test_a_truncated_answer_is_read_again() -> None:
     served_ = Exchange()
-    cut = []
+    cut: list[int] = []
 
     async def truncated(_: Request, answering: Answering) -> bool:
         if not cut:
@@ -342,7 +342,7 @@ def test_a_snapshot_that_does_not_come_ends_the_connection(tmp_path: Path) -> No
     served_ = with_books()
 
     async def ignore(_: Exchange, __: ServerConnection, command: Json) -> bool:
-        return command["params"].get("action") == "get_snapshot"
+        return bool(command["params"].get("action") == "get_snapshot")
 
     served_.acting = ignore
 
