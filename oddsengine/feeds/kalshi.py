@@ -17,7 +17,7 @@ in the catalog; `max_bet` is what the best level takes, p times its contracts.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -88,6 +88,14 @@ class _Offer(NamedTuple):
     id: str
 
 
+class _EventBets(NamedTuple):
+    """The outcomes of an event: fields that their rows share, and the offers of each by id."""
+
+    shared: dict[str, Any]
+    offers: dict[str, list[_Offer]]
+    of_market: dict[str, list[str]]
+
+
 class KalshiMarkets:
     """The markets of the games of one feed.
 
@@ -111,6 +119,7 @@ class KalshiMarkets:
         self._series: dict[str, str] = {}  # event -> its series
         self._ladders: dict[str, dict[str, Ladder]] = {}  # market -> yes, no
         self._rows: dict[str, dict[str, dict[str, Any]]] = {}  # event -> rows by id
+        self._bets: dict[str, _EventBets] = {}  # by event
         self._held = StreamRows()
         self._sequences: dict[int, int] = {}  # subscription -> last number
         self._streamed: dict[str, int] = {}  # market -> the subscription that its book comes from
@@ -273,14 +282,12 @@ class KalshiMarkets:
                     self.doubtful[ticker] = None  # its orders were cancelled
                 self._status[ticker] = _LIFECYCLE[change.event_type]
             touched[ticker] = None
-        events = dict.fromkeys(self._markets[one].event_ticker for one in touched)
-        return self._emit(events, now, refused, changes=True) if events or refused else _NOTHING
+        return self._emit_changes(touched, now, refused) if touched or refused else _NOTHING
 
     def disconnected(self, now: datetime) -> Payload:
         """Suspend all prices of the stream; lists of markets have prices again until the next snapshots."""
         self.doubtful |= dict.fromkeys(self._streamed)
-        events = dict.fromkeys(self._markets[ticker].event_ticker for ticker in self._streamed)
-        payload = self._emit(events, now, Counter(), changes=True)
+        payload = self._emit_changes(self._streamed, now, Counter())
         self._streamed, self.doubtful, self._sequences = {}, {}, {}
         self.statuses_lost = False
         self._held.clear()
@@ -381,16 +388,15 @@ class KalshiMarkets:
             for state in (self._markets, self._status, self._ladders, self._streamed, self.doubtful):
                 state.pop(ticker, None)
         self._series.pop(event, None)
+        self._bets.pop(event, None)
         removed = list(self._rows.pop(event, {}))
         self._held.drop(removed)
         return removed
 
     # ---- quotes ----
 
-    def _emit(
-        self, events: Iterable[str], now: datetime, refused: Counter[str], *, changes: bool = False
-    ) -> Payload:  # fmt: skip
-        """Return the quotes of events, all or those that changed, and the ids of quotes that are gone."""
+    def _emit(self, events: Iterable[str], now: datetime, refused: Counter[str]) -> Payload:
+        """Return the games and quotes of events, and the ids of quotes that are gone."""
         games: dict[str, Game] = {}
         quotes: list[dict[str, Any]] = []
         removed: list[str] = []
@@ -403,20 +409,42 @@ class KalshiMarkets:
                 refused["a market whose teams are not known yet"] += len(self._of_event[event])
                 continue
             games[ident] = game
+            bets = self._event_bets(event, game, unmapped, refused)
+            self._bets[event] = bets
             before = self._rows.get(event, {})
-            rows = {} if game.status == "ended" else self._event_rows(event, game, before, unmapped, refused)
-            removed += [ident for ident in before if ident not in rows]
-            quotes += [row for key, row in rows.items() if not changes or before.get(key) != row]
+            rows = {key: row for key in bets.offers if (row := self._row(bets, key, before.get(key), now)) is not None}
+            removed += [key for key in before if key not in rows]
+            quotes += rows.values()
             self._rows[event] = rows
         self._held.drop(removed)
         held = self._held.rows
-        self._held.put(row for row in quotes if changes or row["id"] in held)
+        self._held.put(row for row in quotes if row["id"] in held)
         return Payload(list(games.values()), quotes, (), removed, unmapped, +refused)
 
-    def _event_rows(
-        self, event: str, game: Game, before: Mapping[str, dict[str, Any]], unmapped: Counter[tuple[str, str]],
-        refused: Counter[str],
-    ) -> dict[str, dict[str, Any]]:  # fmt: skip
+    def _emit_changes(self, tickers: Iterable[str], now: datetime, refused: Counter[str]) -> Payload:
+        """Return the quotes of markets that changed."""
+        quotes: list[dict[str, Any]] = []
+        removed: list[str] = []
+        for ticker in tickers:
+            event = self._markets[ticker].event_ticker
+            if (bets := self._bets.get(event)) is None:
+                continue
+            rows = self._rows[event]
+            for key in bets.of_market.get(ticker, ()):
+                before, row = rows.get(key), self._row(bets, key, rows.get(key), now)
+                if row is not None and row != before:
+                    rows[key] = row
+                    quotes.append(row)
+                elif row is None and before is not None:
+                    del rows[key]
+                    removed.append(key)
+        self._held.drop(removed)
+        self._held.put(quotes)
+        return Payload((), quotes, (), removed, refused=+refused)
+
+    def _event_bets(
+        self, event: str, game: Game, unmapped: Counter[tuple[str, str]], refused: Counter[str]
+    ) -> _EventBets:  # fmt: skip
         markets = [self._markets[ticker] for ticker in self._of_event[event]]
         meant = meaning(self._series[event], self._games[game.id].winners, game.sport)
         sides = self._sides(game.id)
@@ -427,29 +455,37 @@ class KalshiMarkets:
             "away_team": game.away, "event_start_time": game.start, "market_type": market_type,
             "is_live": game.status == "live", "external_event_id": event,
         }  # fmt: skip
-        offers: dict[str, list[_Offer]] = {}
+        bets = _EventBets(shared, {}, {})
         for market in markets:
-            if self._status[market.ticker] in _OVER | _BEFORE:
+            if game.status == "ended" or self._status[market.ticker] in _OVER | _BEFORE:
                 continue
             if meant.form == UNKNOWN:
                 unmapped[BOOK, meant.market.name] += 1
             for offer in self._offers(market, meant, game, sides, refused, three=three):
-                offers.setdefault(offer.id, []).append(offer)
-        rows: dict[str, dict[str, Any]] = {}
-        for ident, same in offers.items():
-            priced = [(*best, offer) for offer in same if (best := self._price(offer)) is not None]
-            if priced:
-                price, size, offer = min(priced, key=lambda one: (one[0], -one[1]))
-                market = offer.market
-                rows[ident] = shared | offer.outcome | {
-                    "id": ident, "odds_decimal": float(1 / price), "max_bet": float(price * size),
-                    "market_id": market.ticker, "selection_id": f"{market.ticker}/{offer.side}", "is_active": True,
-                    "volume": number(market.volume_fp), "volume_24h": number(market.volume_24h_fp),
-                    "open_interest": number(market.open_interest_fp),
-                }  # fmt: skip
-            elif ident in before and not all(self._counts(offer.market.ticker) for offer in same):
-                rows[ident] = before[ident] | {"is_active": False, "is_live": shared["is_live"]}
-        return rows
+                bets.offers.setdefault(offer.id, []).append(offer)
+                bets.of_market.setdefault(market.ticker, []).append(offer.id)
+        return bets
+
+    def _row(
+        self, bets: _EventBets, key: str, before: dict[str, Any] | None, now: datetime
+    ) -> dict[str, Any] | None:  # fmt: skip
+        """Return the best price of an outcome; the last one, suspended, if it is in doubt; None without an offer."""
+        offers = [offer for offer in bets.offers[key] if self._status[offer.market.ticker] not in _OVER | _BEFORE]
+        start = bets.shared["event_start_time"]
+        live = {"is_live": bets.shared["is_live"] or (start is not None and now >= start)}
+        priced = [(*best, offer) for offer in offers if (best := self._price(offer)) is not None]
+        if priced:
+            price, size, offer = min(priced, key=lambda one: (one[0], -one[1]))
+            market = offer.market
+            return bets.shared | live | offer.outcome | {
+                "id": key, "odds_decimal": float(1 / price), "max_bet": float(price * size),
+                "market_id": market.ticker, "selection_id": f"{market.ticker}/{offer.side}", "is_active": True,
+                "volume": number(market.volume_fp), "volume_24h": number(market.volume_24h_fp),
+                "open_interest": number(market.open_interest_fp),
+            }  # fmt: skip
+        if before is None or all(self._counts(offer.market.ticker) for offer in offers):
+            return None
+        return before | live | {"is_active": False}
 
     def _counts(self, ticker: str) -> bool:
         return self._status[ticker] == _OPEN and ticker not in self.doubtful

@@ -120,7 +120,7 @@ class KalshiSettings(FeedSettings, frozen=True, kw_only=True):
     series: Texts = ()  # besides winners; empty: all of the games
     order_books: Switch = False  # also request books without a key; lists of markets have the best price of each
     interval: Seconds = 30.0  # between two lists without the stream
-    refresh: Seconds = 300.0  # and with it
+    refresh: Seconds = 60.0  # and with it
     silence: Seconds = 30.0
     rate: Annotated[float, Meta(ge=10, le=100_000, description="a number of tokens from 10 up")] = 200.0  # a second
 
