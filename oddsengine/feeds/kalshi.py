@@ -9,9 +9,8 @@ in the catalog; `max_bet` is what the best level takes, p times its contracts.
   not say who is home (tennis, fights), the sides are the two of the winner event, in the order of the title.
 - **Sides.** `custom_strike` of a market has the id of its team or player, a structured target; its line is
   `floor_strike`.
-- **No.** In a winner of two, No of one side is the other side; No of "A by over 3.5" is B +3.5, and No of an over is
-  the under. Of two markets with the same bet the better price counts. No of a three-way outcome is not a price of
-  another outcome, and is left out. So are multivariate events, which are parlays.
+- **No** is another outcome, or none (`kalshi_outcomes`). Of two markets with the same bet the better price counts.
+  Multivariate events, which are parlays, are left out.
 - **Suspended.** Prices of a market that is paused, closed or no longer listed are suspended, and so are those of a book
   with a gap in its changes, until its next snapshot.
 """
@@ -37,25 +36,14 @@ from oddsengine.feeds.kalshi_format import (
     is_price,
     items,
     ladder_of,
-    line_of,
     listed_ladders,
     number,
     read_book,
     read_change,
     read_message,
 )
-from oddsengine.feeds.kalshi_series import (
-    PROP,
-    SPREAD,
-    TEAM_TOTAL,
-    TOTAL,
-    UNKNOWN,
-    WINNER,
-    SeriesMarket,
-    league_of,
-    meaning,
-    sport_of,
-)
+from oddsengine.feeds.kalshi_outcomes import Offer, offers_of
+from oddsengine.feeds.kalshi_series import PROP, UNKNOWN, WINNER, league_of, meaning, sport_of
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import StreamRows
 
@@ -79,20 +67,11 @@ class _OpenGame(NamedTuple):
     sport: str
 
 
-class _Offer(NamedTuple):
-    """One side of a market: the outcome that it is a bet on."""
-
-    market: Market
-    side: str  # yes or no
-    outcome: dict[str, Any]  # fields of its row
-    id: str
-
-
 class _EventBets(NamedTuple):
     """The outcomes of an event: fields that their rows share, and the offers of each by id."""
 
     shared: dict[str, Any]
-    offers: dict[str, list[_Offer]]
+    offers: dict[str, list[Offer]]
     of_market: dict[str, list[str]]
 
 
@@ -461,7 +440,7 @@ class KalshiMarkets:
                 continue
             if meant.form == UNKNOWN:
                 unmapped[BOOK, meant.market.name] += 1
-            for offer in self._offers(market, meant, game, sides, refused, three=three):
+            for offer in self._offers(market, meant.form, game, sides, refused, three=three):
                 bets.offers.setdefault(offer.id, []).append(offer)
                 bets.of_market.setdefault(market.ticker, []).append(offer.id)
         return bets
@@ -490,7 +469,7 @@ class KalshiMarkets:
     def _counts(self, ticker: str) -> bool:
         return self._status[ticker] == _OPEN and ticker not in self.doubtful
 
-    def _price(self, offer: _Offer) -> tuple[Decimal, Decimal] | None:
+    def _price(self, offer: Offer) -> tuple[Decimal, Decimal] | None:
         """Return what one side of a market costs, and how many contracts; None if it is not offered."""
         if not self._counts(offer.market.ticker):
             return None
@@ -501,66 +480,22 @@ class KalshiMarkets:
         return ONE - best, bids[best]
 
     def _offers(
-        self,
-        market: Market,
-        meant: SeriesMarket,
-        game: Game,
-        sides: Sequence[str],
-        refused: Counter[str],
-        *,
-        three: bool,
-    ) -> list[_Offer]:
-        """Return the outcomes that the two sides of a market are bets on."""
-        event, text = market.event_ticker, market.yes_sub_title or market.title or market.ticker
-
-        def offer(side: str, outcome: str, selection: str, line: float | None = None, about: str = "",
-                  **more: Any) -> _Offer:  # fmt: skip
-            at = "" if line is None else f"{line:g}"
-            fields = {"selection": selection, "selection_type": outcome or None, "line": line, **more}
-            return _Offer(market, side, fields, "/".join((event, outcome or market.ticker, at, about)))
-
-        if meant.form == UNKNOWN:
-            return [offer("yes", "", text)]
+        self, market: Market, form: str, game: Game, sides: Sequence[str], refused: Counter[str], *, three: bool
+    ) -> list[Offer]:
+        """Return the outcomes of a market; none while a name is needed."""
         side = next((name for name, one in zip(("home", "away"), sides, strict=True) if one in market.targets), "")
-        names = {"home": game.home, "away": game.away}
-        other = "away" if side == "home" else "home"
-        if meant.form == WINNER and three:
-            outcome = "draw" if is_draw(market) else side
-            if not outcome:
-                refused["a market whose team is not one of the two"] += 1
+        player = ""
+        if form == PROP:
+            players = [one for one in market.targets if one not in sides]
+            if self._need(players):
                 return []
-            refused["the No of a three-way outcome"] += bool(self._price(_Offer(market, "no", {}, "")))
-            return [offer("yes", outcome, names.get(outcome, "Draw"))]
-        if meant.form in (WINNER, SPREAD, TEAM_TOTAL) and not side:
-            refused["a market whose team is not one of the two"] += 1
-            return []
-        if meant.form == WINNER:
-            return [offer("yes", side, names[side]), offer("no", other, names[other])]
-        if meant.form in (SPREAD, TOTAL, TEAM_TOTAL, PROP):
-            line = line_of(market)
-            if line is None:
-                refused["a market without a clear line"] += 1
-                return []
-            if meant.form == SPREAD:
-                return [offer("yes", side, names[side], -line), offer("no", other, names[other], line)]
-            about, prefix, more = "", "", {}
-            if meant.form == TEAM_TOTAL:
-                about, prefix, more = side, f"{names[side]} ", {"team_side": side}
-            if meant.form == PROP:
-                players = [one for one in market.targets if one not in sides]
-                if self._need(players):
-                    return []
-                named = next((name for one in players if (name := self._targets.get(one))), "")
-                player = named or (text.partition(":")[0].strip() if ":" in text else "")
-                if not player:
-                    refused["a market whose player is not known"] += 1
-                    return []
-                about, more = player, {"player_name": player}
-            return [
-                offer("yes", "over", f"{prefix}Over", line, about, **more),
-                offer("no", "under", f"{prefix}Under", line, about, **more),
-            ]
-        return [offer("yes", "yes", "Yes"), offer("no", "no", "No")]
+            title, colon, _ = (market.yes_sub_title or market.title or "").partition(":")
+            named = [name for one in players if (name := self._targets.get(one))]
+            player = named[0] if named else title.strip() if colon else ""
+        offers = offers_of(market, form, side, {"home": game.home, "away": game.away}, player, refused, three=three)
+        if three and offers and self._price(Offer(market, "no", {}, "")) is not None:
+            refused["the No of a three-way outcome"] += 1
+        return offers
 
 
 _HANDLED = {"orderbook_snapshot", "orderbook_delta", "market_lifecycle_v2"}

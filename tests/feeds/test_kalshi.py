@@ -60,7 +60,8 @@ def listed(made: KalshiMarkets, series: str, *markets: Json) -> Payload:
     """Markets of a series, with the names that they need."""
     first = made.read_markets(series, [encoded(markets_page(*markets))], NOW)
     more = named(made)
-    return more._replace(refused=first.refused, removed=first.removed) if more.quotes else first
+    refused = first.refused + more.refused
+    return more._replace(refused=refused, removed=first.removed) if more.quotes else first._replace(refused=refused)
 
 
 def of(series: str, *markets: Json) -> Payload:
@@ -320,7 +321,7 @@ def test_books_of_several_markets_and_in_cents() -> None:
     batch = {"orderbooks": [{"ticker": SEA, "orderbook_fp": order_book([], [("0.4500", "1")])}, {"ticker": "KXOTHER"}]}
     payload = made.read_order_books(encoded(batch), NOW)
     assert prices(payload) == {("moneyline", "home", None): 0.55}
-    assert payload.removed == [f"{EVENT}/away//"], "no bid for Yes is no offer of No"
+    assert payload.removed == [f"{EVENT}/away/"], "no bid for Yes is no offer of No"
     assert payload.refused == {"a book of an unknown market": 1}
     cents = {"orderbook": {"yes": [[59, 152]], "no": None}}
     assert prices(made.read_order_books(encoded(cents), NOW, SEA)) == {("moneyline", "away", None): 0.41}
@@ -449,6 +450,7 @@ def test_other_subscriptions_have_their_own_numbers() -> None:
     assert not made.doubtful
     told(made, lifecycle("KXOTHER", 95, "created"))
     assert made.statuses_lost
+    assert not made.doubtful
 
 
 def test_a_change_that_is_not_valid_makes_its_book_doubtful() -> None:
@@ -479,8 +481,8 @@ def test_statuses_come_over_the_stream() -> None:
 
 def test_lists_do_not_replace_streamed_books() -> None:
     made = streaming()
-    payload = listed(made, "KXNFLGAME", *[one | {"yes_ask_dollars": "0.9900"} for one in winners()])
-    assert prices(payload)["moneyline", "home", None] == 0.6
+    payload = listed(made, "KXNFLGAME", *[one | {"yes_ask_dollars": "0.3000"} for one in winners()])
+    assert prices(payload) == {("moneyline", "home", None): 0.6, ("moneyline", "away", None): 0.41}
 
 
 def test_an_older_list_does_not_open_what_the_stream_closed() -> None:
@@ -494,10 +496,13 @@ def test_a_lost_stream_suspends_until_lists_or_snapshots() -> None:
     made = streaming()
     lost = made.disconnected(NOW)
     assert [row["is_active"] for row in lost.quotes] == [False, False]
-    assert not made.alive(NOW).quotes, "nothing is renewed"
-    assert prices(listed(made, "KXNFLGAME", *winners())) == {
-        ("moneyline", "home", None): 0.6, ("moneyline", "away", None): 0.41,
+    page = [one | {"yes_ask_dollars": "0.3000"} for one in winners()]
+    assert prices(listed(made, "KXNFLGAME", *page)) == {
+        ("moneyline", "home", None): 0.3, ("moneyline", "away", None): 0.3,
     }  # fmt: skip
+    assert not made.alive(NOW).quotes, "a list is not renewed by a stream"
+    told(made, snapshot(SEA, 1, [], [("0.8000", "1")]))
+    assert not made.doubtful, "another connection has its own numbers"
 
 
 def test_a_market_that_leaves_the_lists_and_comes_back_has_no_old_book() -> None:
