@@ -130,6 +130,13 @@ def test_an_event_of_several_games_is_no_market_of_one() -> None:
     assert made.series("KXNFLGAME") == ["KXNFLGAME"]
 
 
+def test_a_game_without_a_milestone_has_no_start_and_is_left_out() -> None:
+    made = KalshiMarkets()
+    body = {"events": [{"event_ticker": EVENT}], "cursor": ""}
+    assert made.add_events("KXNFLGAME", [encoded(body)]).refused == {"a game without a milestone": 1}
+    assert listed(made, "KXNFLGAME", *winners()).refused == {"a market of no listed game": 2}
+
+
 def test_tennis_has_sides_without_a_home() -> None:
     """The order of the title; both players are those of the two markets."""
     match = "KXATPMATCH-26JUL13SANDAN"
