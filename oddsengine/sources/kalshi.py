@@ -64,7 +64,7 @@ class KalshiSource:
         self._secrets = secrets
         self._leagues = [SERIES.get(sport, sport) for sport in feed.sports]
         self._bucket = TokenBucket(feed.rate)
-        self._lock = asyncio.Lock()  # payloads are delivered in the order in which they were parsed
+        self._lock = asyncio.Lock()  # of the reader, which parses in threads; payloads are delivered in their order
         self._waiting = set(self._leagues)
         self._listed = asyncio.Event()  # every league was read once
         self._lost = asyncio.Event()  # replaced after each loss of the stream
@@ -98,7 +98,9 @@ class KalshiSource:
         pages = await self._pages(web, receiver, winners, "/events", query)
         await self._apply(receiver, winners, pages, lambda: reader.add_events(winners, pages))
         await self._name(web, receiver, winners)
-        for series in reader.series(winners):
+        async with self._lock:
+            all_series = reader.series(winners)
+        for series in all_series:
             if feed.series and series not in (winners, *feed.series):
                 continue
             await self._list(web, receiver, winners, series)
@@ -125,7 +127,11 @@ class KalshiSource:
 
     async def _name(self, web: Web, receiver: Receiver, winners: str) -> None:
         """Request the names of teams and players that lack them."""
-        while wanted := list(self.reader.unnamed)[:_TARGETS]:
+        while True:
+            async with self._lock:
+                wanted = list(self.reader.unnamed)[:_TARGETS]
+            if not wanted:
+                return
             query: Query = [*(("ids", one) for one in wanted), ("page_size", _TARGETS)]
             body = await self._get(web, receiver, winners, "/structured_targets", query)
             await self._apply(
@@ -133,7 +139,8 @@ class KalshiSource:
             )  # fmt: skip
 
     async def _order_books(self, web: Web, receiver: Receiver, winners: str) -> None:
-        tickers = self.reader.open_markets(winners)
+        async with self._lock:
+            tickers = self.reader.open_markets(winners)
         for at in range(0, len(tickers), _BOOKS):
             batch = tickers[at : at + _BOOKS]
             query: Query = [("tickers", ticker) for ticker in batch]
@@ -217,11 +224,13 @@ class KalshiSource:
                 while True:
                     if self.new_markets:
                         self.new_markets = False
-                        await connection.follow(reader.open_markets())
-                    await self._read_next(receiver, await connection.receive())
+                        async with self._lock:
+                            tickers = reader.open_markets()
+                        await connection.follow(tickers)
+                    doubtful = await self._read_next(receiver, await connection.receive())
                     if reader.statuses_lost:
                         raise Failure("a gap in the statuses of markets")
-                    await connection.repair(reader.doubtful)
+                    await connection.repair(doubtful)
                     if not self._streaming and connection.complete(reader.is_streamed):
                         self._streaming = True
                         backoff.reset()
@@ -236,8 +245,8 @@ class KalshiSource:
                 self._lost = asyncio.Event()
             raise
 
-    async def _read_next(self, receiver: Receiver, message: bytes | None) -> None:
-        """Deliver what a message says, and renew prices that have not changed."""
+    async def _read_next(self, receiver: Receiver, message: bytes | None) -> list[str]:
+        """Deliver what a message says, and renew prices that have not changed; return the markets in doubt."""
         async with self._lock:
             if message is not None:
                 payload = await parsed(self.feed, receiver, message, self.reader.read, message, receiver.now())
@@ -245,6 +254,7 @@ class KalshiSource:
             renewed = self.reader.alive(receiver.now())
             if message is None or renewed.quotes:
                 await self._deliver(receiver, _STREAM, renewed)
+            return list(self.reader.doubtful)
 
 
 def _stream(feed: KalshiSettings, key: str, private_key: str) -> Any:
