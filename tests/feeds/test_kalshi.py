@@ -435,6 +435,9 @@ def test_changes_add_to_levels_and_only_what_changed_is_quoted() -> None:
     back = told(made, delta(SEA, 5, "0.4100", "-15.50"))
     assert prices(back) == {("moneyline", "home", None): 0.6}
     assert not told(made, delta(SEA, 6, "0.0200", "1.00")).quotes, "below the best level nothing changes"
+    assert {row["is_live"] for row in back.quotes} == {False}
+    on = made.read(encoded(delta(SEA, 7, "0.4100", "1.00")), START + timedelta(seconds=1))
+    assert {row["is_live"] for row in on.quotes} == {True}
 
 
 @pytest.mark.parametrize("seq", [5, 2, 1])
@@ -508,8 +511,7 @@ def test_a_lost_stream_suspends_until_lists_or_snapshots() -> None:
         ("moneyline", "home", None): 0.3, ("moneyline", "away", None): 0.3,
     }  # fmt: skip
     assert not made.alive(NOW).quotes, "a list is not renewed by a stream"
-    told(made, snapshot(SEA, 1, [], [("0.8000", "1")]))
-    assert not made.doubtful, "another connection has its own numbers"
+    assert not told(made, snapshot(SEA, 1, [], [("0.8000", "1")])).refused, "another connection has its own numbers"
 
 
 def test_a_market_that_leaves_the_lists_and_comes_back_has_no_old_book() -> None:
