@@ -102,6 +102,7 @@ class Connection:
         self._last = 0  # id of the last command
         self._sid: int | None = None  # the subscription of order books
         self._wanted: list[str] = []
+        self._pending: list[str] = []  # of these, those whose book may not have come
         self._followed: dict[str, None] = {}
         self._subscribing = False
         self._requested_at: dict[str, float] = {}  # market -> when its snapshot was requested
@@ -113,7 +114,7 @@ class Connection:
 
     async def follow(self, tickers: Sequence[str]) -> None:
         """Follow the books of these markets, and no others."""
-        self._wanted = list(tickers)
+        self._wanted, self._pending = list(tickers), list(tickers)
         if self._sid is None:
             if self._wanted and not self._subscribing:  # without tickers it would be a subscription to all markets
                 self._subscribing = True
@@ -155,7 +156,9 @@ class Connection:
 
     def complete(self, is_streamed: Callable[[str], bool]) -> bool:
         """Whether the stream has the books of all markets to follow."""
-        return not self._wanted or all(map(is_streamed, self._wanted))
+        while self._pending and is_streamed(self._pending[-1]):
+            self._pending.pop()
+        return not self._pending
 
     async def _read_reply(self, message: bytes) -> None:
         try:
