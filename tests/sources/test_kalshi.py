@@ -496,8 +496,10 @@ def test_a_key_that_is_refused_is_said(tmp_path: Path) -> None:
     async def check() -> None:
         async with exchange(served_) as where:
             settings = {"sport": "nfl", "key": KEY_ID, "private_key": str(path)} | QUICK | {"timeout": 20.0} | where
+            began = asyncio.get_running_loop().time()
             with pytest.raises(FetchError, match="status 401; check the key"):
                 await asyncio.to_thread(lambda: oe.fetch("kalshi", **settings))
+            assert asyncio.get_running_loop().time() - began < 15.0, "at once, not after its timeout"
 
     asyncio.run(check())
 
