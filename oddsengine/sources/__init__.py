@@ -15,7 +15,7 @@ except ImportError as error:
         "sources of odds need httpx2 and websockets: pip install 'oddsengine[feeds]'", name=error.name
     ) from error
 
-from oddsengine.sources import betfair, documents, node, optic, polymarket, settings, the_odds_api
+from oddsengine.sources import betfair, documents, kalshi, node, optic, polymarket, settings, the_odds_api
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.receiver import Receiver, Source
 from oddsengine.sources.secrets import Secrets
@@ -23,6 +23,7 @@ from oddsengine.sources.settings import (
     BetfairSettings,
     DocumentSettings,
     FeedSettings,
+    KalshiSettings,
     SettingsError,
     SettingsTable,
     TableSettings,
@@ -73,6 +74,10 @@ KINDS = {
     "betfair_history": SourceKind(settings.BetfairHistorySettings, betfair.BetfairFiles, historical=True),
     "football_data": SourceKind(settings.FootballDataSettings, documents.football_data, historical=True),
     "table": SourceKind(settings.TableSettings, documents.table),
+    "kalshi": SourceKind(
+        settings.KalshiSettings, kalshi.KalshiSource,
+        variables={"key_env": "KALSHI_KEY_ID", "private_key_env": "KALSHI_PRIVATE_KEY_FILE"}, leagues=kalshi.SERIES,
+    ),
 }  # fmt: skip
 
 
@@ -97,5 +102,8 @@ def read_feed(section: SettingsTable, name: str) -> FeedSettings:
             raise section.refused(key, url, "a URL that starts with http:// or https://, with a port up to 65535")
     if isinstance(feed, BetfairSettings) and not feed.session_env and not (feed.user_env and feed.password_env):
         raise section.refused("session_env", "", "given, or user_env and password_env instead")
+    if isinstance(feed, KalshiSettings) and bool(feed.key_env) != bool(feed.private_key_env):
+        missing = "private_key_env" if feed.key_env else "key_env"
+        raise section.refused(missing, "", "given, since a key is its id and its private key")
     assert isinstance(feed, FeedSettings)
     return feed

@@ -128,7 +128,7 @@ class _SourcePrices:
             seen = quote if quote.get("last_seen_at") else {**quote, "last_seen_at": now}
             quoted.setdefault(quote.get("id") or price_of(quote), []).append(seen)
         complete = set(payload.complete)
-        for key, (quote, *_) in list(self._quotes.items()):
+        for key, (quote, *_) in list(self._quotes.items()) if complete else ():
             if complete & {(quote["sportsbook"], quote["event_id"]), (quote["sportsbook"], None)}:
                 del self._quotes[key]
         self._quotes |= quoted
@@ -148,7 +148,7 @@ def fetch(
     Parameters
     ----------
     name
-        A kind of source: ``the_odds_api``, ``interface`` (a node), ``optic``, ``betfair``, ``polymarket``,
+        A kind of source: ``the_odds_api``, ``interface`` (a node), ``optic``, ``betfair``, ``kalshi``, ``polymarket``,
         ``table``, ``football_data`` or ``betfair_history``. Or several sources: a mapping of names to their settings,
         each with its `kind` unless that is its name.
     timeout

@@ -4,6 +4,7 @@ from oddsengine import catalog
 from oddsengine.sources.settings import (
     FeedSettings,
     InterfaceSettings,
+    KalshiSettings,
     PolymarketSettings,
     TableSettings,
     TheOddsApiSettings,
@@ -30,8 +31,10 @@ def too_slow_in_play(feed: FeedSettings) -> str:
 
 def _beyond(feed: FeedSettings, oldest: float, when: str, *, seen: bool) -> str:
     settings = {}
-    if isinstance(feed, TheOddsApiSettings | TableSettings) or (
-        isinstance(feed, InterfaceSettings | PolymarketSettings) and not feed.stream
+    if (
+        isinstance(feed, TheOddsApiSettings | TableSettings)
+        or (isinstance(feed, InterfaceSettings | PolymarketSettings) and not feed.stream)
+        or (isinstance(feed, KalshiSettings) and not feed.key_env)
     ):
         settings["interval"] = feed.interval
     if isinstance(feed, InterfaceSettings) and not seen:

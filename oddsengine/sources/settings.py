@@ -109,6 +109,24 @@ class BetfairSettings(FeedSettings, frozen=True, kw_only=True):
     silence: Seconds = 15.0
 
 
+class KalshiSettings(FeedSettings, frozen=True, kw_only=True):
+    """Kalshi: lists of markets, and its stream if there is a key; `sports` are its series of winners or our leagues."""
+
+    sports: Annotated[
+        tuple[Text, ...], Meta(min_length=1, description="a list of at least one series of winners, such as KXNFLGAME")
+    ]
+    key_env: Variable = ""  # the id of a key; with the file of its private key, the stream is used
+    private_key_env: Variable = ""
+    url: Url = "https://external-api.kalshi.com/trade-api/v2"
+    stream_url: WebSocketUrl = "wss://external-api-ws.kalshi.com/trade-api/ws/v2"
+    series: Texts = ()  # besides winners; empty: all of the games
+    order_books: Switch = False  # also request books without a key; lists of markets have the best price of each
+    interval: Seconds = 30.0  # between two lists without the stream
+    refresh: Seconds = 60.0  # and with it
+    silence: Seconds = 30.0
+    rate: Annotated[float, Meta(ge=10, le=100_000, description="a number of tokens from 10 up")] = 200.0  # a second
+
+
 class BetfairHistorySettings(FeedSettings, frozen=True, kw_only=True):
     """Recorded lines of the Betfair stream: .bz2, .gz or plain; a file or a folder of them."""
 

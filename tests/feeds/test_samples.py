@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from support import kalshi
 from support.polymarket import book, change, match, offer, three_way
 from support.polymarket import event as game_event
 
 from oddsengine.feeds import Payload, football_data, table
 from oddsengine.feeds.betfair import BetfairMarkets
+from oddsengine.feeds.kalshi import KalshiMarkets
 from oddsengine.feeds.node import InterfaceStream, read_page
 from oddsengine.feeds.optic import OpticOdds
 from oddsengine.feeds.polymarket import PolymarketMarkets
@@ -317,7 +319,48 @@ def _polymarket(how: str) -> Callable[[], Bound]:
     return make
 
 
+def _kalshi(read: Callable[[KalshiMarkets, bytes], Payload]) -> Callable[[], Bound]:
+    """A reader with a game and its markets, of which one is streamed."""
+
+    def make() -> Bound:
+        reader, now = KalshiMarkets(), kalshi.START
+        reader.add_events("KXNFLGAME", [encoded(kalshi.event_page(kalshi.milestone()))])
+        reader.add_targets(encoded(kalshi.targets_page()), kalshi.TARGETS, now)
+        reader.read_markets("KXNFLGAME", [encoded(kalshi.markets_page(*kalshi.winners()))], now)
+        reader.read(encoded(kalshi.snapshot(f"{kalshi.EVENT}-SEA", 1, [("0.5900", "9")], [("0.3900", "8")])), now)
+        return Bound(reader, lambda data: read(reader, data))
+
+    return make
+
+
+def _kalshi_samples() -> dict[str, Sample]:
+    sea, now = f"{kalshi.EVENT}-SEA", kalshi.START
+    book = kalshi.order_book([("0.5900", "152.00")], [("0.4000", "11392.59"), ("0.3900", "1")])
+    lists: dict[str, tuple[Any, Callable[[KalshiMarkets, bytes], Payload]]] = {
+        "events": (
+            kalshi.event_page(kalshi.milestone()), lambda reader, data: reader.add_events("KXNFLGAME", [data])
+        ),
+        "markets": (
+            kalshi.markets_page(*kalshi.winners(), cursor="x"),
+            lambda reader, data: reader.read_markets("KXNFLGAME", [data], now),
+        ),
+        "targets": (kalshi.targets_page(), lambda reader, data: reader.add_targets(data, kalshi.TARGETS, now)),
+        "books": (
+            {"orderbooks": [{"ticker": sea, "orderbook_fp": book}]},
+            lambda reader, data: reader.read_order_books(data, now),
+        ),
+        "snapshot": (
+            kalshi.snapshot(sea, 2, [("0.5800", "300.00")], [("0.4100", "20.00")]),
+            lambda reader, data: reader.read(data, now),
+        ),
+        "delta": (kalshi.delta(sea, 2, "0.4000", "-8.00"), lambda reader, data: reader.read(data, now)),
+        "status": (kalshi.lifecycle(sea, 1, "deactivated"), lambda reader, data: reader.read(data, now)),
+    }  # fmt: skip
+    return {f"kalshi_{name}": Sample(encoded(given), _kalshi(read)) for name, (given, read) in lists.items()}
+
+
 SAMPLES: dict[str, Sample] = {
+    **_kalshi_samples(),
     "polymarket_events": Sample(encoded(POLYMARKET), _polymarket("events")),
     "polymarket_books": Sample(encoded(BOOKS), _polymarket("books")),
     "polymarket_changes": Sample(encoded(CHANGE_OF_BOOK), _polymarket("changes")),

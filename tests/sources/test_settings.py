@@ -171,7 +171,7 @@ def test_a_feed_from_the_environment_needs_a_kind(text: str, tmp_path: Path) -> 
     assert str(error.value).startswith("environment: ODDSENGINE_FEEDS_MY_FILE_PATH is not a setting; allowed: ")
     assert str(error.value).endswith(
         "ODDSENGINE_FEEDS_MY_FILE_KIND beside it, one of the_odds_api, interface, optic, betfair, polymarket, "
-        "betfair_history, football_data, table"
+        "betfair_history, football_data, table, kalshi"
     )
 
 

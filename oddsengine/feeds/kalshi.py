@@ -1,0 +1,513 @@
+"""Kalshi, an exchange of contracts that pay 1 USD: its events, milestones, structured targets, markets and order books.
+
+A market is one contract with a Yes and a No. Its book has bids only, in any order: a bid of 0.40 for No sells Yes at
+0.60, so the price of Yes is 1 less the best bid for No. A price p becomes decimal odds of 1/p before the fee, which is
+in the catalog; `max_bet` is what the best level takes, p times its contracts.
+
+- **Games.** A milestone is one game: its start, teams and events. Tickers are ids and never read: their dates are those
+  of New York, and their teams run together. An event of several games is no market of a game. Where a milestone does
+  not say who is home (tennis, fights), the sides are the two of the winner event, in the order of the title.
+- **Sides.** `custom_strike` of a market has the id of its team or player, a structured target; its line is
+  `floor_strike`.
+- **No** is another outcome, or none (`kalshi_outcomes`). Of two markets with the same bet the better price counts.
+  Multivariate events, which are parlays, are left out.
+- **Suspended.** Prices of a market that is paused, closed or no longer listed are suspended, and so are those of a book
+  with a gap in its changes, until its next snapshot.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from oddsengine import catalog
+from oddsengine.feeds.decoding import moment
+from oddsengine.feeds.kalshi_format import (
+    ONE,
+    BookChange,
+    Ladder,
+    Market,
+    Message,
+    Milestone,
+    book_ladders,
+    decimal,
+    is_draw,
+    is_price,
+    items,
+    ladder_of,
+    listed_ladders,
+    number,
+    read_book,
+    read_change,
+    read_message,
+)
+from oddsengine.feeds.kalshi_outcomes import Offer, offers_of
+from oddsengine.feeds.kalshi_series import PROP, UNKNOWN, WINNER, league_of, meaning, sport_of
+from oddsengine.feeds.payload import Game, Payload
+from oddsengine.feeds.tracking import StreamRows
+
+BOOK = "kalshi"
+_OPEN = "active"
+_BEFORE, _OVER = {"initialized", "unopened"}, {"determined", "disputed", "amended", "finalized", "settled"}
+_LIFECYCLE = {"activated": _OPEN, "deactivated": "inactive", "determined": "determined", "settled": "finalized"}
+_STATUSES = {
+    "scheduled": "upcoming", "created": "upcoming", "time-tbd": "upcoming", "inprogress": "live", "live": "live",
+    "complete": "ended", "closed": "ended", "postponed": "postponed", "cancelled": "cancelled",
+}  # fmt: skip
+_SIDES = {"yes": "no", "no": "yes"}
+_NOTHING = Payload()
+
+
+class _OpenGame(NamedTuple):
+    """A game with an open winner event."""
+
+    milestone: Milestone
+    winners: str  # series of winners
+    sport: str
+
+
+class _EventBets(NamedTuple):
+    """The outcomes of an event: fields that their rows share, and the offers of each by id."""
+
+    shared: dict[str, Any]
+    offers: dict[str, list[Offer]]
+    of_market: dict[str, list[str]]
+
+
+class KalshiMarkets:
+    """The markets of the games of one feed.
+
+    Add the open events with their milestones, then markets series by series; `unnamed` lists the targets whose names
+    are needed. Prices come from lists of markets, from order books, and from messages of the stream.
+
+    Examples
+    --------
+    >>> markets = KalshiMarkets()
+    >>> markets.add_events("KXNFLGAME", [b'{"events": [{"event_ticker": "E"}], "cursor": ""}']).refused
+    Counter({'a game without a milestone': 1})
+    """
+
+    def __init__(self) -> None:
+        self._games: dict[str, _OpenGame] = {}  # by milestone
+        self._game_of: dict[str, str] = {}  # event -> its milestone
+        self._targets: dict[str, str] = {}  # names; empty if the source has none
+        self._markets: dict[str, Market] = {}
+        self._status: dict[str, str] = {}
+        self._of_event: dict[str, dict[str, None]] = {}  # event -> its markets
+        self._series: dict[str, str] = {}  # event -> its series
+        self._ladders: dict[str, dict[str, Ladder]] = {}  # market -> yes, no
+        self._rows: dict[str, dict[str, dict[str, Any]]] = {}  # event -> rows by id
+        self._bets: dict[str, _EventBets] = {}  # by event
+        self._held = StreamRows()
+        self._sequences: dict[int, int] = {}  # subscription -> last number
+        self._streamed: dict[str, int] = {}  # market -> the subscription that its book comes from
+        self.doubtful: dict[str, None] = {}  # streamed markets whose book is not known
+        self.statuses_lost = False  # a change of a market's status may have been missed
+        self.unnamed: dict[str, None] = {}  # targets whose names are needed
+
+    # ---- lists ----
+
+    def add_events(self, winners: str, pages: Sequence[bytes]) -> Payload:
+        """Parse the open events of a series of winners, with their milestones; games that are not listed are dropped.
+
+        Raises `FeedError` if a page is invalid; the state is unchanged.
+        """
+        refused: Counter[str] = Counter()
+        events, milestones = (
+            items(pages, kind, refused, required=kind == "events") for kind in ("events", "milestones")
+        )
+        listed = {event.event_ticker for event in events}
+        games = {one.id: one for one in milestones if listed & {*one.events}}
+        refused["a game without a milestone"] += len(listed - {event for one in games.values() for event in one.events})
+        before = {ident for ident, game in self._games.items() if game.winners == winners}
+        for ident in before - games.keys():
+            del self._games[ident]
+        for ident, one in games.items():
+            self._games[ident] = _OpenGame(one, winners, sport_of(one.type))
+        owners: dict[str, list[str]] = {}
+        for ident, game in self._games.items():
+            for event in game.milestone.events:
+                owners.setdefault(event, []).append(ident)
+        self._game_of = {event: idents[0] for event, idents in owners.items() if len(idents) == 1}
+        refused["an event of several games"] += sum(
+            1 for event, idents in owners.items() if len(idents) > 1 and games.keys() & {*idents}
+        )
+        removed: list[str] = []
+        for event in [event for event in self._of_event if event not in self._game_of]:
+            removed += self._drop_event(event)
+        for ident in games:
+            self._need(self._sides(ident))
+        return Payload(
+            [known for ident in games if (known := self._game(ident, None))], removed=removed, refused=+refused
+        )
+
+    def series(self, winners: str) -> list[str]:
+        """Return the series that the games of a series of winners have markets of, that one first."""
+        events = [event for event, ident in self._game_of.items() if self._games[ident].winners == winners]
+        others = {event.partition("-")[0] for event in events} - {winners}
+        return [winners, *sorted(others)]
+
+    def read_markets(self, series: str, pages: Sequence[bytes], now: datetime) -> Payload:
+        """Parse all open markets of a series; those that are no longer listed are suspended.
+
+        Raises `FeedError` if a page is invalid; the state is unchanged.
+        """
+        refused: Counter[str] = Counter()
+        listed: dict[str, Market] = {}
+        for market in items(pages, "markets", refused):
+            if market.mve_collection_ticker:
+                refused["a market of several games"] += 1
+            elif market.event_ticker not in self._game_of:
+                refused["a market of no listed game"] += 1
+            else:
+                listed[market.ticker] = market
+        events = {event: None for event, own in self._series.items() if own == series}
+        for ticker in (ticker for event in events for ticker in self._of_event[event]):
+            if ticker not in listed:
+                if self._status[ticker] == _OPEN:
+                    self._status[ticker] = "closed"
+                self._streamed.pop(ticker, None)  # changes may be missed from now on
+                self.doubtful.pop(ticker, None)
+                self._ladders[ticker] = {"yes": {}, "no": {}}
+        for ticker, market in listed.items():
+            event = market.event_ticker
+            events[event] = None
+            self._markets[ticker] = market
+            if ticker not in self._streamed or self._status[ticker] == _OPEN:  # a list may be older than the stream
+                self._status[ticker] = market.status
+            self._of_event.setdefault(event, {})[ticker] = None
+            self._series[event] = series
+            if ticker not in self._streamed:
+                self._ladders[ticker] = listed_ladders(market, refused)
+        return self._emit(events, now, refused)
+
+    def add_targets(self, body: bytes, requested: Iterable[str], now: datetime) -> Payload:
+        """Parse names of targets; returns the quotes that were waiting for them.
+
+        Raises `FeedError` if the body is invalid; the state is unchanged.
+        """
+        refused: Counter[str] = Counter()
+        named = {one.id: one.name for one in items([body], "structured_targets", refused)}
+        names = {ident: named.get(ident, "") for ident in requested}
+        self._targets |= names
+        self.unnamed = {ident: None for ident in self.unnamed if ident not in names}
+        events = [event for event, ident in self._game_of.items() if event in self._of_event and (
+            names.keys() & {*self._sides(ident), *(one for ticker in self._of_event[event]
+                                                   for one in self._markets[ticker].targets)}
+        )]  # fmt: skip
+        return self._emit(events, now, refused)
+
+    def read_order_books(self, body: bytes, now: datetime, ticker: str = "") -> Payload:
+        """Parse order books of several markets, or of one whose `ticker` is given.
+
+        Raises `FeedError` if the body is invalid; the state is unchanged.
+        """
+        refused: Counter[str] = Counter()
+        if ticker:
+            books = [read_book(body)]
+            books[0].ticker = ticker
+        else:
+            books = items([body], "orderbooks", refused)
+        events: dict[str, None] = {}
+        for book in books:
+            if book.ticker not in self._markets:
+                refused["a book of an unknown market"] += 1
+                continue
+            if book.ticker not in self._streamed:
+                self._ladders[book.ticker] = book_ladders(book, refused)
+            events[self._markets[book.ticker].event_ticker] = None
+        return self._emit(events, now, refused)
+
+    def open_markets(self, winners: str = "") -> list[str]:
+        """Return the tickers of the open markets of games: all, or those of one series of winners."""
+        return [
+            ticker
+            for ticker, status in self._status.items()
+            if status == _OPEN
+            and winners in ("", self._games[self._game_of[self._markets[ticker].event_ticker]].winners)
+        ]
+
+    # ---- the stream ----
+
+    def read(self, message: bytes, now: datetime) -> Payload:
+        """Parse one message of the stream; a book counts from its first snapshot on.
+
+        Raises `FeedError` if it is not one. The state is unchanged, but a change may be lost: call `disconnected`, and
+        connect again.
+        """
+        given = read_message(message)
+        change = read_change(given) if given.type in _HANDLED else BookChange()
+        touched: dict[str, None] = {}
+        refused: Counter[str] = Counter()
+        if given.sid is not None and given.seq is not None:
+            last = self._sequences.get(given.sid)
+            self._sequences[given.sid] = given.seq
+            if last is not None and given.seq != last + 1:
+                touched |= self._doubt(given, refused)
+        ticker = change.market_ticker
+        if ticker in self._markets and given.type in _HANDLED:
+            if given.type == "orderbook_snapshot" and given.sid is not None:
+                self._ladders[ticker] = {
+                    "yes": ladder_of(change.yes_dollars_fp, refused),
+                    "no": ladder_of(change.no_dollars_fp, refused),
+                }
+                self._streamed[ticker] = given.sid
+                self.doubtful.pop(ticker, None)
+            elif given.type == "orderbook_delta":
+                self._change(ticker, change, refused)
+            elif given.type == "market_lifecycle_v2" and change.event_type in _LIFECYCLE:
+                if change.event_type == "activated" and self._status[ticker] == "inactive" and ticker in self._streamed:
+                    self.doubtful[ticker] = None  # its orders were cancelled
+                self._status[ticker] = _LIFECYCLE[change.event_type]
+            touched[ticker] = None
+        return self._emit_changes(touched, now, refused) if touched or refused else _NOTHING
+
+    def disconnected(self, now: datetime) -> Payload:
+        """Suspend all prices of the stream; lists of markets have prices again until the next snapshots."""
+        self.doubtful |= dict.fromkeys(self._streamed)
+        payload = self._emit_changes(self._streamed, now, Counter())
+        self._streamed, self.doubtful, self._sequences = {}, {}, {}
+        self.statuses_lost = False
+        self._held.clear()
+        return payload
+
+    def is_streamed(self, ticker: str) -> bool:
+        """Whether the stream has sent a market's book."""
+        return ticker in self._streamed
+
+    def alive(self, now: datetime) -> Payload:
+        """Report that the stream is alive; returns rows to renew, usually none."""
+        rows = self._held.due(now)
+        return Payload(quotes=rows) if rows else _NOTHING
+
+    def _doubt(self, given: Message, refused: Counter[str]) -> dict[str, None]:
+        """Doubt all books of a subscription whose numbers have a gap."""
+        refused["a gap in the changes of order books"] += 1
+        books = {ticker: None for ticker, sid in self._streamed.items() if sid == given.sid}
+        self.doubtful |= books
+        self.statuses_lost |= given.type == "market_lifecycle_v2"
+        return books
+
+    def _change(self, ticker: str, change: BookChange, refused: Counter[str]) -> None:
+        if ticker in self.doubtful or ticker not in self._streamed:
+            return
+        price, delta = decimal(change.price_dollars), decimal(change.delta_fp)
+        if change.side not in _SIDES or price is None or not is_price(price) or delta is None:
+            refused["a change of an order book that is not valid"] += 1
+            self.doubtful[ticker] = None
+            return
+        ladder = self._ladders[ticker][change.side]
+        size = ladder.get(price, Decimal(0)) + delta
+        if size > 0:
+            ladder[price] = size
+        else:
+            ladder.pop(price, None)
+
+    # ---- games ----
+
+    def _game(self, ident: str, now: datetime | None) -> Game | None:
+        """Return a game; None if its teams are not known."""
+        game = self._games[ident]
+        sides = self._sides(ident)
+        if len(sides) != 2:
+            return None
+        league = league_of(game.winners)
+        home, away = (self._team(ident, side, league) for side in sides)
+        if not (home and away):
+            return None
+        start = moment(game.milestone.start_date)
+        status = _STATUSES.get(game.milestone.details.status, "")
+        if status in ("", "upcoming") and now is not None and start is not None and now >= start:
+            status = "live"
+        return Game(ident, game.sport, league, home, away, start, status)
+
+    def _sides(self, ident: str) -> list[str]:
+        """Return the targets of the home and the away side; empty if they are not known."""
+        game = self._games[ident]
+        details = game.milestone.details
+        if details.home_team_id and details.away_team_id:
+            return [details.home_team_id, details.away_team_id]
+        targets = {
+            one: market.yes_sub_title or ""
+            for market in self._winner_markets(ident) if not is_draw(market) for one in market.targets
+        }  # fmt: skip
+        if len(targets) != 2:
+            return []
+        title = catalog.normalise(game.milestone.title)
+
+        def place(one: str) -> tuple[int, str]:
+            words = catalog.normalise(self._targets.get(one) or targets[one]).split()
+            return title.find(words[-1]) if words else -1, one
+
+        return sorted(targets, key=place)
+
+    def _winner_markets(self, ident: str) -> list[Market]:
+        """Return the markets of a game's winner."""
+        events = [
+            event for event in self._games[ident].milestone.events
+            if self._series.get(event) == self._games[ident].winners and self._game_of.get(event) == ident
+        ]  # fmt: skip
+        return [self._markets[ticker] for event in events for ticker in self._of_event[event]]
+
+    def _team(self, ident: str, target: str, league: str) -> str:
+        texts = (one.yes_sub_title for one in self._winner_markets(ident) if target in one.targets)
+        name = self._targets.get(target) or next((text for text in texts if text), "")
+        return _full_name(name, self._games[ident].sport, league)
+
+    def _need(self, targets: Iterable[str]) -> bool:
+        """Ask for names that were never asked for; return whether there are any."""
+        wanted = [one for one in targets if one not in self._targets]
+        self.unnamed |= dict.fromkeys(wanted)
+        return bool(wanted)
+
+    def _drop_event(self, event: str) -> list[str]:
+        """Forget an event; returns the ids of its quotes."""
+        for ticker in self._of_event.pop(event):
+            for state in (self._markets, self._status, self._ladders, self._streamed, self.doubtful):
+                state.pop(ticker, None)
+        self._series.pop(event, None)
+        self._bets.pop(event, None)
+        removed = list(self._rows.pop(event, {}))
+        self._held.drop(removed)
+        return removed
+
+    # ---- quotes ----
+
+    def _emit(self, events: Iterable[str], now: datetime, refused: Counter[str]) -> Payload:
+        """Return the games and quotes of events, and the ids of quotes that are gone."""
+        games: dict[str, Game] = {}
+        quotes: list[dict[str, Any]] = []
+        removed: list[str] = []
+        unmapped: Counter[tuple[str, str]] = Counter()
+        for event in events:
+            ident = self._game_of[event]
+            waiting = self._need(self._sides(ident))
+            game = self._game(ident, now)
+            if game is None or waiting:
+                refused["a market whose teams are not known yet"] += len(self._of_event[event])
+                continue
+            games[ident] = game
+            bets = self._event_bets(event, game, unmapped, refused)
+            self._bets[event] = bets
+            before = self._rows.get(event, {})
+            rows = {key: row for key in bets.offers if (row := self._row(bets, key, before.get(key), now)) is not None}
+            removed += [key for key in before if key not in rows]
+            quotes += rows.values()
+            self._rows[event] = rows
+        self._held.drop(removed)
+        held = self._held.rows
+        self._held.put(row for row in quotes if row["id"] in held)
+        return Payload(list(games.values()), quotes, (), removed, unmapped, +refused)
+
+    def _emit_changes(self, tickers: Iterable[str], now: datetime, refused: Counter[str]) -> Payload:
+        """Return the quotes of markets that changed."""
+        quotes: list[dict[str, Any]] = []
+        removed: list[str] = []
+        for ticker in tickers:
+            event = self._markets[ticker].event_ticker
+            if (bets := self._bets.get(event)) is None:
+                continue
+            rows = self._rows[event]
+            for key in bets.of_market.get(ticker, ()):
+                before, row = rows.get(key), self._row(bets, key, rows.get(key), now)
+                if row is not None and row != before:
+                    rows[key] = row
+                    quotes.append(row)
+                elif row is None and before is not None:
+                    del rows[key]
+                    removed.append(key)
+        self._held.drop(removed)
+        self._held.put(quotes)
+        return Payload((), quotes, (), removed, refused=+refused)
+
+    def _event_bets(
+        self, event: str, game: Game, unmapped: Counter[tuple[str, str]], refused: Counter[str]
+    ) -> _EventBets:  # fmt: skip
+        markets = [self._markets[ticker] for ticker in self._of_event[event]]
+        meant = meaning(self._series[event], self._games[game.id].winners, game.sport)
+        sides = self._sides(game.id)
+        three = meant.form == WINNER and (game.sport == "soccer" or any(map(is_draw, markets)))
+        market_type = (meant.with_draw if three else meant.market).name
+        shared = {
+            "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
+            "away_team": game.away, "event_start_time": game.start, "market_type": market_type,
+            "is_live": game.status == "live", "external_event_id": event,
+        }  # fmt: skip
+        bets = _EventBets(shared, {}, {})
+        for market in markets:
+            if game.status == "ended" or self._status[market.ticker] in _OVER | _BEFORE:
+                continue
+            if meant.form == UNKNOWN:
+                unmapped[BOOK, meant.market.name] += 1
+            for offer in self._offers(market, meant.form, game, sides, refused, three=three):
+                bets.offers.setdefault(offer.id, []).append(offer)
+                bets.of_market.setdefault(market.ticker, []).append(offer.id)
+        return bets
+
+    def _row(
+        self, bets: _EventBets, key: str, before: dict[str, Any] | None, now: datetime
+    ) -> dict[str, Any] | None:  # fmt: skip
+        """Return the best price of an outcome; the last one, suspended, if it is in doubt; None without an offer."""
+        offers = [offer for offer in bets.offers[key] if self._status[offer.market.ticker] not in _OVER | _BEFORE]
+        start = bets.shared["event_start_time"]
+        live = {"is_live": bets.shared["is_live"] or (start is not None and now >= start)}
+        priced = [(*best, offer) for offer in offers if (best := self._price(offer)) is not None]
+        if priced:
+            price, size, offer = min(priced, key=lambda one: (one[0], -one[1]))
+            market = offer.market
+            return bets.shared | live | offer.outcome | {
+                "id": key, "odds_decimal": float(1 / price), "max_bet": float(price * size),
+                "market_id": market.ticker, "selection_id": f"{market.ticker}/{offer.side}", "is_active": True,
+                "volume": number(market.volume_fp), "volume_24h": number(market.volume_24h_fp),
+                "open_interest": number(market.open_interest_fp),
+            }  # fmt: skip
+        if before is None or all(self._counts(offer.market.ticker) for offer in offers):
+            return None
+        return before | live | {"is_active": False}
+
+    def _counts(self, ticker: str) -> bool:
+        return self._status[ticker] == _OPEN and ticker not in self.doubtful
+
+    def _price(self, offer: Offer) -> tuple[Decimal, Decimal] | None:
+        """Return what one side of a market costs, and how many contracts; None if it is not offered."""
+        if not self._counts(offer.market.ticker):
+            return None
+        bids = self._ladders[offer.market.ticker][_SIDES[offer.side]]
+        if not bids:
+            return None
+        best = max(bids)
+        return ONE - best, bids[best]
+
+    def _offers(
+        self, market: Market, form: str, game: Game, sides: Sequence[str], refused: Counter[str], *, three: bool
+    ) -> list[Offer]:
+        """Return the outcomes of a market; none while a name is needed."""
+        side = next((name for name, one in zip(("home", "away"), sides, strict=True) if one in market.targets), "")
+        player = ""
+        if form == PROP:
+            players = [one for one in market.targets if one not in sides]
+            if self._need(players):
+                return []
+            title, colon, _ = (market.yes_sub_title or market.title or "").partition(":")
+            named = [name for one in players if (name := self._targets.get(one))]
+            player = named[0] if named else title.strip() if colon else ""
+        offers = offers_of(market, form, side, {"home": game.home, "away": game.away}, player, refused, three=three)
+        if three and offers and self._price(Offer(market, "no", {}, "")) is not None:
+            refused["the No of a three-way outcome"] += 1
+        return offers
+
+
+_HANDLED = {"orderbook_snapshot", "orderbook_delta", "market_lifecycle_v2"}
+
+
+def _full_name(name: str, sport: str, league: str) -> str:
+    """Complete a name such as "New York J", a city and the first letter of the team."""
+    words = name.split()
+    if len(words) < 2 or len(words[-1]) != 1 or not league:
+        return name
+    fitting = [
+        team.name for team in catalog.teams()
+        if (team.sport, team.league) == (sport, league) and team.name.startswith(name)
+    ]  # fmt: skip
+    return fitting[0] if len(fitting) == 1 else name

@@ -1,0 +1,82 @@
+"""Which outcomes Yes and No of a market of Kalshi are bets on.
+
+In a winner of two, No of one side is the other side; No of "A by over 3.5" is B +3.5, and No of an over is the under.
+No of a three-way outcome is not a price of another outcome, and is left out.
+"""
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+from oddsengine.feeds.kalshi_format import Market, is_draw, line_of
+from oddsengine.feeds.kalshi_series import PROP, SPREAD, TEAM_TOTAL, UNKNOWN, WINNER, YES_NO
+
+_NO_TEAM = "a market whose team is not one of the two"
+
+
+class Offer(NamedTuple):
+    """One side of a market: fields of the row of its outcome, and the row's id."""
+
+    market: Market
+    side: str  # yes or no
+    outcome: dict[str, Any]
+    id: str
+
+
+def offers_of(
+    market: Market, form: str, side: str, names: dict[str, str], player: str, refused: Counter[str], *, three: bool
+) -> list[Offer]:
+    """Return the outcomes that the sides of a market are bets on.
+
+    Parameters
+    ----------
+    form
+        What markets of its series are.
+    side
+        `home` or `away` if the market is about a team, else empty.
+    names
+        Names of the teams by side.
+    player
+        Whom a player prop is about.
+    three
+        Whether a draw is an outcome of its event.
+    """
+    if form == UNKNOWN:
+        return [_offer(market, "yes", "", market.yes_sub_title or market.title or market.ticker)]
+    if form == YES_NO:
+        return [_offer(market, "yes", "yes", "Yes"), _offer(market, "no", "no", "No")]
+    if form == WINNER and three and is_draw(market):
+        return [_offer(market, "yes", "draw", "Draw")]
+    other = "away" if side == "home" else "home"
+    if form in (WINNER, SPREAD, TEAM_TOTAL) and not side:
+        refused[_NO_TEAM] += 1
+        return []
+    if form == WINNER:
+        offers = [_offer(market, "yes", side, names[side]), _offer(market, "no", other, names[other])]
+        return offers[:1] if three else offers
+    line = line_of(market)
+    if line is None:
+        refused["a market without a clear line"] += 1
+        return []
+    if form == SPREAD:
+        return [_offer(market, "yes", side, names[side], -line), _offer(market, "no", other, names[other], line)]
+    if form == PROP and not player:
+        refused["a market whose player is not known"] += 1
+        return []
+    subject: dict[str, Any] = {}
+    prefix = ""
+    if form == TEAM_TOTAL:
+        subject, prefix = {"team_side": side}, f"{names[side]} "
+    if form == PROP:
+        subject = {"player_name": player}
+    return [
+        _offer(market, "yes", "over", f"{prefix}Over", line, **subject),
+        _offer(market, "no", "under", f"{prefix}Under", line, **subject),
+    ]
+
+
+def _offer(
+    market: Market, side: str, outcome: str, selection: str, line: float | None = None, **subject: str
+) -> Offer:  # fmt: skip
+    at = "" if line is None else f"{line:g}"
+    fields = {"selection": selection, "selection_type": outcome or None, "line": line, **subject}
+    return Offer(market, side, fields, "/".join((market.event_ticker, outcome or market.ticker, at, *subject.values())))

@@ -1,0 +1,114 @@
+"""What the series of Kalshi are: the league of a winner series, and the market of every other series of its games.
+
+A series is named after its league and its market: KXNFLGAME, KXNFLSPREAD, KXNBA1HTOTAL, KXEPLBTTS. New ones appear
+often; one that is not understood keeps its name as its market type, which the catalog does not have.
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from oddsengine.feeds.names import MarketName, market
+
+WINNER, SPREAD, TOTAL, TEAM_TOTAL, PROP, YES_NO, UNKNOWN = (
+    "winner", "spread", "total", "team_total", "prop", "yes_no", ""
+)  # fmt: skip
+
+SERIES = {
+    "nfl": "KXNFLGAME", "ncaaf": "KXNCAAFGAME", "nba": "KXNBAGAME", "wnba": "KXWNBAGAME", "ncaab": "KXNCAAMBGAME",
+    "nba_summer_league": "KXNBASUMMERGAME", "mlb": "KXMLBGAME", "nhl": "KXNHLGAME",
+    "england_premier_league": "KXEPLGAME", "spain_la_liga": "KXLALIGAGAME", "italy_serie_a": "KXSERIEAGAME",
+    "germany_bundesliga": "KXBUNDESLIGAGAME", "france_ligue_1": "KXLIGUE1GAME", "mexico_liga_mx": "KXLIGAMXGAME",
+    "usa_mls": "KXMLSGAME", "uefa_champions_league": "KXUCLGAME", "uefa_europa_league": "KXUELGAME",
+    "atp": "KXATPMATCH", "wta": "KXWTAMATCH", "atp_challenger": "KXATPCHALLENGERMATCH",
+    "wta_125": "KXWTACHALLENGERMATCH", "ufc": "KXUFCFIGHT",
+}  # fmt: skip
+"""The series of winners by our ids of leagues."""
+
+_LEAGUES = {series: league for league, series in SERIES.items()}
+_SPORTS = {
+    "football": "football", "basketball": "basketball", "baseball": "baseball", "hockey": "hockey", "soccer": "soccer",
+    "tennis": "tennis", "mma": "mma", "ufc": "mma", "boxing": "boxing", "cricket": "cricket", "rugby": "rugby_union",
+    "afl": "aussie_rules",
+}  # fmt: skip
+_MAIN = re.compile(r"(GAME|MATCH|FIGHT)$")
+_PART = re.compile(r"(1H|2H|[1-4]Q|[1-3]P|F[357])?([A-Z0-9]*)")
+_PERIODS = {
+    "1H": "1st_half", "2H": "2nd_half", "1Q": "1st_quarter", "2Q": "2nd_quarter", "3Q": "3rd_quarter",
+    "4Q": "4th_quarter", "1P": "1st_period", "2P": "2nd_period", "3P": "3rd_period", "F3": "1st_3_innings",
+    "F5": "1st_5_innings", "F7": "1st_7_innings",
+}  # fmt: skip
+_FORMS = {
+    "GAME": (WINNER, "moneyline"), "MATCH": (WINNER, "moneyline"), "FIGHT": (WINNER, "moneyline"),
+    "WINNER": (WINNER, "moneyline"), "SPREAD": (SPREAD, "point_spread"), "GSPREAD": (SPREAD, "game_handicap"),
+    "TOTAL": (TOTAL, "total_points"), "GTOTAL": (TOTAL, "total_games"), "CORNERS": (TOTAL, "total_corners"),
+    "TEAMTOTAL": (TEAM_TOTAL, "team_total"), "BTTS": (YES_NO, "both_teams_to_score"),
+    "DISTANCE": (YES_NO, "goes_the_distance"),
+}  # fmt: skip
+_STATS = {
+    "football": {
+        "PASSYDS": "passing_yards", "RSHYDS": "rushing_yards", "RECYDS": "receiving_yards", "REC": "receptions",
+        "PASSTDS": "passing_touchdowns", "TD": "touchdowns",
+    },
+    "basketball": {
+        "PTS": "points", "REB": "rebounds", "AST": "assists", "3PT": "threes", "BLK": "blocks", "STL": "steals",
+    },
+    "baseball": {
+        "HIT": "hits", "HR": "home_runs", "KS": "strikeouts", "TB": "total_bases", "HRR": "hits_runs_rbis",
+        "RBI": "rbis", "SB": "stolen_bases", "OUTS": "pitcher_outs",
+    },
+    "hockey": {"GOAL": "goals", "PTS": "points"},
+}  # fmt: skip
+
+
+class SeriesMarket(NamedTuple):
+    """The market of a series: its catalog name, the same with a draw, and what its Yes and No are."""
+
+    market: MarketName
+    with_draw: MarketName
+    form: str
+
+
+def league_of(series: str) -> str:
+    """Return our id of the league of a winner series, or an empty string."""
+    return _LEAGUES.get(series, "")
+
+
+def sport_of(milestone_type: str) -> str:
+    """Return the sport of a type of milestones.
+
+    Examples
+    --------
+    >>> sport_of("football_game"), sport_of("tennis_tournament_singles"), sport_of("one_off_milestone")
+    ('football', 'tennis', '')
+    """
+    return _SPORTS.get(milestone_type.partition("_")[0], "")
+
+
+@lru_cache(maxsize=4096)
+def meaning(series: str, winners: str, sport: str) -> SeriesMarket:
+    """Return the market of a series, given the series of winners of the same games.
+
+    Examples
+    --------
+    >>> meaning("KXNBA1HTOTAL", "KXNBAGAME", "basketball").market.name, meaning("KXNFLREC", "KXNFLGAME", "football")[2]
+    ('1st_half_total_points', 'prop')
+    >>> meaning("KXNFLFIRSTTD", "KXNFLGAME", "football").market[:2]
+    ('KXNFLFIRSTTD', False)
+    """
+    unknown = MarketName(series, False, False, False, False, False)  # noqa: FBT003
+    part = _PART.fullmatch(series.removeprefix(_MAIN.sub("", winners)))
+    if series == winners:
+        period, (form, name) = "", _FORMS["GAME"]
+    elif part is None or not series.startswith(_MAIN.sub("", winners)):
+        return SeriesMarket(unknown, unknown, UNKNOWN)
+    elif part[0] in _STATS.get(sport, {}):
+        named = market(f"player_{_STATS[sport][part[0]]}", sport)
+        return SeriesMarket(named, named, PROP)
+    else:
+        period = f"{_PERIODS[part[1]]}_" if part[1] else ""
+        form, name = _FORMS.get(part[2] or ("WINNER" if period else ""), (UNKNOWN, ""))
+    if form == UNKNOWN:
+        return SeriesMarket(unknown, unknown, UNKNOWN)
+    with_draw = f"{period}moneyline_3way" if form == WINNER else period + name
+    return SeriesMarket(market(period + name, sport), market(with_draw, sport), form)

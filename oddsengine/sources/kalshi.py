@@ -1,0 +1,268 @@
+"""Kalshi: lists of its markets, which need no key, and its stream of order books, which needs one.
+
+Each league is read in turns: its open events with their milestones, then the markets of each series of these games,
+whose lists have the best price of both sides. With a key, books come from the stream (`kalshi_stream`), and lists are
+read rarely, for new markets and statuses, or at once when the stream is lost.
+
+All requests share a bucket of tokens. "Too many requests" comes without a time to wait: the request is repeated after
+an increasing one, and the others wait too.
+"""
+
+import asyncio
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from oddsengine.feeds import Payload
+from oddsengine.feeds.kalshi import KalshiMarkets
+from oddsengine.feeds.kalshi_format import next_cursor
+from oddsengine.feeds.kalshi_series import SERIES
+from oddsengine.sources.failure import RATE_LIMITED, REFUSED, Failure
+from oddsengine.sources.freshness import too_slow
+from oddsengine.sources.receiver import Receiver
+from oddsengine.sources.retry import Backoff, keep_trying, parsed
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import KalshiSettings, SettingsError
+from oddsengine.sources.web import Web
+
+__all__ = ["SERIES", "KalshiSource"]
+
+_EVENTS, _MARKETS, _TARGETS, _BOOKS = 200, 1000, 100, 100  # of one request; more than its limit is refused
+_MOST_PAGES = 200
+_CALL = 10.0  # tokens of a request; a batch costs as many as its items would alone
+_BURST_S = 1.0
+_STREAM = "stream"
+Query = list[tuple[str, str | int | float | bool | None]]
+
+
+class TokenBucket:
+    """Spaces requests so that no second costs more than its tokens."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._spent_until = 0.0  # when the tokens taken so far are there again
+
+    async def take(self, tokens: float) -> None:
+        """Wait for tokens."""
+        now = asyncio.get_running_loop().time()
+        self._spent_until = max(self._spent_until, now - _BURST_S) + tokens / self._rate
+        await asyncio.sleep(max(0.0, self._spent_until - now))
+
+    def pause(self, seconds: float) -> None:
+        """Let nobody take tokens for a while."""
+        self._spent_until = max(self._spent_until, asyncio.get_running_loop().time() + seconds)
+
+
+class KalshiSource:
+    """The fetcher."""
+
+    def __init__(self, feed: KalshiSettings, env: Mapping[str, str], secrets: Secrets) -> None:
+        self.feed = feed
+        self.reader = KalshiMarkets()
+        self.new_markets = False  # lists may have new markets for the stream
+        self._secrets = secrets
+        self._leagues = [SERIES.get(sport, sport) for sport in feed.sports]
+        self._bucket = TokenBucket(feed.rate)
+        self._lock = asyncio.Lock()  # of the reader, which parses in threads; payloads are delivered in their order
+        self._waiting = set(self._leagues)
+        self._listed = asyncio.Event()  # every league was read once
+        self._lost = asyncio.Event()  # replaced after each loss of the stream
+        self._streaming = False
+        self._no_books = False  # order books need a key
+        self._stream = _stream(feed, env["key_env"], env["private_key_env"]) if env["private_key_env"] else None
+        if self._stream is not None:
+            self._waiting.add(_STREAM)
+
+    async def run(self, receiver: Receiver) -> None:
+        receiver.conflict(self.feed.name, too_slow(self.feed))
+        async with Web(self.feed, self._secrets) as web, asyncio.TaskGroup() as group:
+            for winners in self._leagues:
+                group.create_task(self._league(web, receiver, winners))
+            if self._stream is not None:
+                group.create_task(self._follow(receiver))
+
+    # ---- lists ----
+
+    async def _league(self, web: Web, receiver: Receiver, winners: str) -> None:
+        await keep_trying(
+            self.feed, receiver, lambda backoff: self._turn(web, receiver, winners, backoff), winners
+        )  # fmt: skip
+
+    async def _turn(self, web: Web, receiver: Receiver, winners: str, backoff: Backoff) -> float:
+        """Read all that a league has now, and wait for its next turn."""
+        feed, reader = self.feed, self.reader
+        interval = feed.refresh if self._streaming else feed.interval
+        receiver.expect(feed.name, winners, 2.0 * interval + feed.timeout, polled=True)
+        query: Query = [("series_ticker", winners), ("status", "open"), ("with_milestones", "true"), ("limit", _EVENTS)]
+        pages = await self._pages(web, receiver, winners, "/events", query)
+        await self._apply(receiver, winners, pages, lambda: reader.add_events(winners, pages))
+        await self._name(web, receiver, winners)
+        async with self._lock:
+            all_series = reader.series(winners)
+        for series in all_series:
+            if feed.series and series not in (winners, *feed.series):
+                continue
+            await self._list(web, receiver, winners, series)
+        if feed.order_books and self._stream is None and not self._no_books:
+            await self._order_books(web, receiver, winners)
+        receiver.alive(feed.name, winners)
+        backoff.reset()
+        self.new_markets = True
+        self._begun(receiver, winners)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(feed.refresh if self._streaming else feed.interval):
+                await self._lost.wait()
+        return 0.0
+
+    async def _list(self, web: Web, receiver: Receiver, winners: str, series: str) -> None:
+        query: Query = [
+            ("series_ticker", series), ("status", "open"), ("mve_filter", "exclude"), ("limit", _MARKETS),
+        ]  # fmt: skip
+        pages = await self._pages(web, receiver, winners, "/markets", query)
+        await self._apply(
+            receiver, winners, pages, lambda: self.reader.read_markets(series, pages, receiver.now())
+        )  # fmt: skip
+        await self._name(web, receiver, winners)
+
+    async def _name(self, web: Web, receiver: Receiver, winners: str) -> None:
+        """Request the names of teams and players that lack them."""
+        while True:
+            async with self._lock:
+                wanted = list(self.reader.unnamed)[:_TARGETS]
+            if not wanted:
+                return
+            query: Query = [*(("ids", one) for one in wanted), ("page_size", _TARGETS)]
+            body = await self._get(web, receiver, winners, "/structured_targets", query)
+            await self._apply(
+                receiver, winners, [body], lambda: self.reader.add_targets(body, wanted, receiver.now())  # noqa: B023
+            )  # fmt: skip
+
+    async def _order_books(self, web: Web, receiver: Receiver, winners: str) -> None:
+        async with self._lock:
+            tickers = self.reader.open_markets(winners)
+        for at in range(0, len(tickers), _BOOKS):
+            batch = tickers[at : at + _BOOKS]
+            query: Query = [("tickers", ticker) for ticker in batch]
+            try:
+                body = await self._get(web, receiver, winners, "/markets/orderbooks", query, _CALL * len(batch))
+            except Failure as failure:
+                if failure.kind != REFUSED or "401" not in str(failure):
+                    raise
+                self._no_books = True
+                receiver.warn(self.feed.name, "order books need a key; prices are those of lists of markets")
+                return
+            await self._apply(
+                receiver, winners, [body], lambda: self.reader.read_order_books(body, receiver.now())  # noqa: B023
+            )  # fmt: skip
+
+    async def _pages(self, web: Web, receiver: Receiver, part: str, path: str, query: Query) -> list[bytes]:
+        """Request all pages of a list."""
+        pages: list[bytes] = []
+        cursor = ""
+        while len(pages) < _MOST_PAGES:
+            more: Query = [("cursor", cursor)] if cursor else []
+            body = await self._get(web, receiver, part, path, query + more)
+            before, cursor = cursor, await parsed(self.feed, receiver, body, next_cursor, body)
+            pages.append(body)
+            if not cursor:
+                return pages
+            if cursor == before:
+                break
+        raise Failure(f"the pages of {path} do not end")
+
+    async def _get(
+        self, web: Web, receiver: Receiver, part: str, path: str, query: Query, tokens: float = _CALL
+    ) -> bytes:  # fmt: skip
+        """Request a body; "too many requests" is not the end of a turn."""
+        backoff = Backoff(self.feed.backoff, self.feed.backoff_cap)
+        while True:
+            await self._bucket.take(tokens)
+            try:
+                return (await web.get(self.feed.url.rstrip("/") + path, query)).body
+            except Failure as failure:
+                if failure.kind != RATE_LIMITED:
+                    raise
+                receiver.failed(self.feed.name, failure, part)
+                self._bucket.pause(backoff.wait(failure))
+
+    async def _apply(
+        self, receiver: Receiver, part: str, bodies: Sequence[bytes], parse: Callable[[], Payload]
+    ) -> None:  # fmt: skip
+        """Parse bodies, and deliver what they say."""
+        async with self._lock:
+            payload = await parsed(self.feed, receiver, b"\n".join(bodies), parse)
+            await self._deliver(receiver, part, payload)
+
+    async def _deliver(self, receiver: Receiver, part: str, payload: Payload) -> None:
+        if any((payload.quotes, payload.removed, payload.games, payload.refused, payload.unmapped)):
+            await receiver.deliver(self.feed.name, payload, part)
+        else:
+            receiver.alive(self.feed.name, part)
+
+    def _begun(self, receiver: Receiver, part: str) -> None:
+        """Take note that a part was read once."""
+        self._waiting.discard(part)
+        if self._waiting <= {_STREAM}:
+            self._listed.set()
+        if not self._waiting:
+            receiver.caught_up(self.feed.name)
+
+    # ---- the stream ----
+
+    async def _follow(self, receiver: Receiver) -> None:
+        await self._listed.wait()
+        await keep_trying(self.feed, receiver, lambda backoff: self._connection(receiver, backoff), _STREAM)
+
+    async def _connection(self, receiver: Receiver, backoff: Backoff) -> float:
+        """Follow one connection to its end, which is a failure."""
+        feed, reader = self.feed, self.reader
+        assert self._stream is not None
+        receiver.expect(feed.name, _STREAM, feed.silence + feed.timeout)
+        try:
+            async with self._stream.connection() as connection:
+                while True:
+                    if self.new_markets:
+                        self.new_markets = False
+                        async with self._lock:
+                            tickers = reader.open_markets()
+                        await connection.follow(tickers)
+                    doubtful = await self._read_next(receiver, await connection.receive())
+                    if reader.statuses_lost:
+                        raise Failure("a gap in the statuses of markets")
+                    await connection.repair(doubtful)
+                    if not self._streaming and connection.complete(reader.is_streamed):
+                        self._streaming = True
+                        backoff.reset()
+                        self._begun(receiver, _STREAM)
+        except Failure:
+            async with self._lock:
+                await self._deliver(receiver, _STREAM, reader.disconnected(receiver.now()))
+            self.new_markets = True
+            if self._streaming:  # lists have the prices until it is back
+                self._streaming = False
+                self._lost.set()
+                self._lost = asyncio.Event()
+            raise
+
+    async def _read_next(self, receiver: Receiver, message: bytes | None) -> list[str]:
+        """Deliver what a message says, and renew prices that have not changed; return the markets in doubt."""
+        async with self._lock:
+            if message is not None:
+                payload = await parsed(self.feed, receiver, message, self.reader.read, message, receiver.now())
+                await self._deliver(receiver, _STREAM, payload)
+            renewed = self.reader.alive(receiver.now())
+            if message is None or renewed.quotes:
+                await self._deliver(receiver, _STREAM, renewed)
+            return list(self.reader.doubtful)
+
+
+def _stream(feed: KalshiSettings, key: str, private_key: str) -> Any:
+    """Create the stream; raises `SettingsError` if what it needs is not installed or the private key is not valid."""
+    try:
+        module = importlib.import_module("oddsengine.sources.kalshi_stream")
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"{feed.name}: the stream of Kalshi needs the package {error.name}: pip install 'oddsengine[kalshi]'"
+        ) from None
+    return module.KalshiStream(feed, key, private_key)

@@ -1,0 +1,257 @@
+"""Kalshi on this machine: what its lists, order books and messages look like, written by hand, and a server of them.
+
+Only shapes are taken from the exchange: prices as dollar strings, bids only, teams as structured targets.
+"""
+
+import asyncio
+import base64
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from support.local_servers import Answering, Request, http, iso, now
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.http11 import Request as Handshake
+from websockets.http11 import Response
+
+Json = dict[str, Any]
+
+START = (now() + timedelta(hours=1)).replace(microsecond=0)
+SEATTLE, DALLAS, KUPP = (f"{n:08x}-0000-4000-8000-000000000000" for n in (1, 2, 3))
+TARGETS = {SEATTLE: "Seattle", DALLAS: "Dallas", KUPP: "Cooper Kupp"}
+EVENT = "KXNFLGAME-26AUG15DALSEA"
+KEY_ID = "0b1c2d3e-key-of-the-tests"
+
+
+def event(series: str, given: str = EVENT) -> str:
+    """The event of a series of the same game."""
+    return given.replace("KXNFLGAME", series)
+
+
+def milestone(ident: str = "m1", events: tuple[str, ...] = (EVENT,), start: datetime = START, **more: Any) -> Json:
+    details = {
+        "league": "NFL", "status": "scheduled", "main_game_event_ticker": events[0], "home_team_id": SEATTLE,
+        "away_team_id": DALLAS,
+    }  # fmt: skip
+    return {
+        "id": ident, "category": "Sports", "type": "football_game", "title": "Dallas vs Seattle",
+        "start_date": iso(start), "details": details, "primary_event_tickers": [events[0]],
+        "related_event_tickers": list(events), "source_ids": {},
+    } | more  # fmt: skip
+
+
+def event_page(*milestones: Json, cursor: str = "", nested: list[Json] | None = None) -> Json:
+    events = [
+        {
+            "event_ticker": one["primary_event_tickers"][0],
+            "series_ticker": one["primary_event_tickers"][0].split("-")[0],
+            "title": one["title"], "category": "Sports", "mutually_exclusive": True,
+            "product_metadata": {"competition": "Pro Football", "competition_scope": "Game"},
+            **({} if nested is None else {"markets": nested}),
+        }
+        for one in milestones
+    ]  # fmt: skip
+    return {"events": events, "milestones": list(milestones), "cursor": cursor}
+
+
+def market(
+    ticker: str, ask: str = "0.6000", bid: str = "0.5900", sizes: tuple[str, str] = ("1000.50", "200.25"),
+    of: str | None = None, name: str = "Seattle", **more: Any,
+) -> Json:  # fmt: skip
+    """A market: the ask and bid of Yes, and the sizes of these."""
+    return {
+        "ticker": ticker, "event_ticker": of or ticker.rpartition("-")[0], "market_type": "binary", "status": "active",
+        "title": f"Will {name} win?", "yes_sub_title": name, "no_sub_title": name, "strike_type": "structured",
+        "custom_strike": {"football_team": SEATTLE if name == "Seattle" else DALLAS},
+        "yes_bid_dollars": bid, "yes_ask_dollars": ask, "no_bid_dollars": "0", "no_ask_dollars": "0",
+        "yes_ask_size_fp": sizes[0], "yes_bid_size_fp": sizes[1], "volume_fp": "2500.00", "volume_24h_fp": "100.00",
+        "open_interest_fp": "900.00", "liquidity_dollars": "0.0000", "result": "",
+        "occurrence_datetime": iso(START + timedelta(hours=3)), "close_time": iso(START + timedelta(days=2)),
+        "expected_expiration_time": iso(START + timedelta(hours=3)),
+    } | more  # fmt: skip
+
+
+def winners(given: str = EVENT, **more: Any) -> list[Json]:
+    """Two markets with one bet: Seattle is cheaper as No of Dallas."""
+    return [
+        market(f"{given}-SEA", "0.6100", "0.5900", **more),
+        market(f"{given}-DAL", "0.4200", "0.4000", ("50.00", "300.00"), name="Dallas", **more),
+    ]
+
+
+def over(series: str, line: float, *, name: str = "Over", strike: str = "greater", **more: Any) -> Json:
+    fields = {"custom_strike": None, "strike_type": strike, "floor_strike": line} | more
+    return market(f"{event(series)}-{line:g}", of=event(series), name=name, **fields)
+
+
+def order_book(yes: list[tuple[str, str]], no: list[tuple[str, str]]) -> Json:
+    return {"yes_dollars": [list(level) for level in yes], "no_dollars": [list(level) for level in no]}
+
+
+def markets_page(*markets: Json, cursor: str = "") -> Json:
+    return {"markets": list(markets), "cursor": cursor}
+
+
+def targets_page(**more: str) -> Json:
+    named = TARGETS | more
+    return {"structured_targets": [{"id": ident, "name": name, "type": "x"} for ident, name in named.items()]}
+
+
+def snapshot(ticker: str, seq: int, yes: list[tuple[str, str]], no: list[tuple[str, str]], sid: int = 2) -> Json:
+    return {
+        "type": "orderbook_snapshot", "sid": sid, "seq": seq,
+        "msg": {
+            "market_ticker": ticker, "market_id": "x", "yes_dollars_fp": [list(level) for level in yes],
+            "no_dollars_fp": [list(level) for level in no],
+        },
+    }  # fmt: skip
+
+
+def delta(ticker: str, seq: int, price: str, change: str, side: str = "no", sid: int = 2) -> Json:
+    content = {"market_ticker": ticker, "price_dollars": price, "delta_fp": change, "side": side, "ts_ms": 1}
+    return {"type": "orderbook_delta", "sid": sid, "seq": seq, "msg": content}
+
+
+def lifecycle(ticker: str, seq: int, what: str, sid: int = 1) -> Json:
+    return {
+        "type": "market_lifecycle_v2", "sid": sid, "seq": seq, "msg": {"market_ticker": ticker, "event_type": what}
+    }  # fmt: skip
+
+
+# ---- the server ----
+
+
+class Exchange:
+    """The exchange: `lists` by path and series, and what the stream does, which the test says."""
+
+    def __init__(self) -> None:
+        self.events: list[Json] = [milestone()]
+        self.markets: dict[str, list[Json]] = {"KXNFLGAME": winners()}
+        self.page = 1000  # entries of a page
+        self.asked: list[tuple[float, Request]] = []
+        self.answers: dict[str, Callable[[Request, Answering], Any]] = {}  # by path, instead of what it would answer
+        self.commands: list[Json] = []
+        self.connections = 0
+        self.handshakes: list[Handshake] = []
+        self.refuse = 0  # the status of handshakes
+        self.books: dict[str, Json] = {}
+        self.acting: Callable[[Exchange, ServerConnection, Json], Any] | None = None
+        self.sequence = itertools.count(1)
+        self.sockets: list[ServerConnection] = []
+
+    def paths(self) -> list[str]:
+        return [request.path.removeprefix("/trade-api/v2") for _, request in self.asked]
+
+    async def __call__(self, request: Request, answering: Answering) -> None:
+        self.asked.append((asyncio.get_running_loop().time(), request))
+        path, query = request.path.removeprefix("/trade-api/v2"), request.query
+        special = self.answers.get(path)
+        if special is not None and await special(request, answering):
+            return
+        series = query.get("series_ticker", [""])[0]
+        limit, most = int(query.get("limit", ["100"])[0]), {"/events": 200, "/markets": 1000}
+        if limit > most.get(path, limit):
+            await answering.answer({"error": {"code": "bad_request"}}, 400)
+        elif path == "/events":
+            assert (query["status"], query["with_milestones"]) == (["open"], ["true"])
+            await self._paged(
+                request,
+                answering,
+                [one for one in self.events if one["primary_event_tickers"][0].split("-")[0] == series],
+                event_page,
+            )
+        elif path == "/markets":
+            assert query["mve_filter"] == ["exclude"]
+            await self._paged(request, answering, self.markets.get(series, []), markets_page)
+        elif path == "/structured_targets":
+            known = [{"id": one, "name": TARGETS[one]} for one in query["ids"] if one in TARGETS]
+            await answering.answer({"structured_targets": known, "cursor": ""})
+        elif path == "/markets/orderbooks":
+            assert len(query["tickers"]) <= 100
+            books = [
+                {"ticker": one, "orderbook_fp": self.books.get(one, order_book([], []))} for one in query["tickers"]
+            ]
+            await answering.answer({"orderbooks": books})
+        else:
+            await answering.answer({"error": {"code": "not_found"}}, 404)
+
+    async def _paged(self, request: Request, answering: Answering, rows: list[Json], page: Callable[..., Json]) -> None:
+        at = int(request.query.get("cursor", ["0"])[0])
+        end = at + min(self.page, int(request.query["limit"][0]))
+        await answering.answer(page(*rows[at:end], cursor=str(end) if end < len(rows) else ""))
+
+    # ---- the stream ----
+
+    def process(self, _: ServerConnection, handshake: Handshake) -> Response | None:
+        self.handshakes.append(handshake)
+        return Response(self.refuse, "No", Headers(), b"no") if self.refuse else None
+
+    async def talk(self, socket: ServerConnection) -> None:
+        self.connections += 1
+        self.sequence = itertools.count(1)
+        self.sockets.append(socket)
+        async for text in socket:
+            command = json.loads(text)
+            self.commands.append(command)
+            await self.obey(socket, command)
+
+    async def send(self, socket: ServerConnection, message: Json) -> None:
+        await socket.send(json.dumps(message))
+
+    async def obey(self, socket: ServerConnection, command: Json) -> None:
+        params = command["params"]
+        if self.acting is not None and await self.acting(self, socket, command):
+            return
+        if command["cmd"] == "subscribe":
+            (channel,) = params["channels"]
+            sid = 1 if channel == "market_lifecycle_v2" else 2
+            await self.send(
+                socket, {"id": command["id"], "type": "subscribed", "msg": {"channel": channel, "sid": sid}}
+            )
+        if params.get("action", "add_markets") in ("add_markets", "get_snapshot"):
+            for ticker in params.get("market_tickers", ()):
+                await self.image(socket, ticker)
+
+    async def image(self, socket: ServerConnection, ticker: str) -> None:
+        book = self.books.get(ticker, order_book([], []))
+        await self.send(socket, snapshot(ticker, next(self.sequence), book["yes_dollars"], book["no_dollars"]))
+
+    async def change(self, ticker: str, price: str, change: str, *, skip: int = 0) -> None:
+        """Send a change to the last connection, after so many that got lost."""
+        for _ in range(skip):
+            next(self.sequence)
+        await self.send(self.sockets[-1], delta(ticker, next(self.sequence), price, change))
+
+
+@asynccontextmanager
+async def exchange(served: Exchange) -> AsyncIterator[dict[str, str]]:
+    """Serve an exchange; the settings to reach it."""
+    async with http(served) as url, serve(
+        served.talk, "127.0.0.1", 0, process_request=served.process, close_timeout=0.1
+    ) as server:  # fmt: skip
+        port = next(iter(server.sockets)).getsockname()[1]
+        yield {"url": f"{url}/trade-api/v2", "stream_url": f"ws://127.0.0.1:{port}/trade-api/ws/v2"}
+
+
+def private_key(folder: Path) -> tuple[rsa.RSAPrivateKey, Path]:
+    """Create a private key, and write it to a file."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    path = folder / "kalshi.pem"
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return key, path
+
+
+def verify(key: rsa.RSAPrivateKey, handshake: Handshake) -> None:
+    """Check the signature of a handshake; raises `InvalidSignature` if it is wrong."""
+    signed = handshake.headers["KALSHI-ACCESS-TIMESTAMP"] + "GET" + "/trade-api/ws/v2"
+    signature = base64.b64decode(handshake.headers["KALSHI-ACCESS-SIGNATURE"])
+    scheme = padding.PSS(padding.MGF1(hashes.SHA256()), 32)
+    key.public_key().verify(signature, signed.encode(), scheme, hashes.SHA256())
