@@ -87,7 +87,7 @@ def kelly_portfolio(
     >>> bets = oe.find_ev(oe.read_odds(SAMPLE_BOARD), min_ev=2.5)
     >>> staked = oe.kelly_portfolio(bets, bankroll=1000, fraction=0.25).bets
     >>> staked.select("selection", pl.col("stake").round(1)).rows()[:2]
-    [('Jiří Lehečka', 3.4), ('Jiří Lehečka', 3.4)]
+    [('Jiří Lehečka', 3.3), ('Jiří Lehečka', 3.3)]
     """
     all_bets = to_polars(bets)
     for name, value in (("bankroll", bankroll), ("max_bet", max_bet), ("max_event", max_event), ("step", step)):
