@@ -23,6 +23,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.backtesting.cells import cell, clustered_variance
 from oddsengine.backtesting.closes import Closes
+from oddsengine.backtesting.grading import ids_of
 from oddsengine.backtesting.replay import engine_of, source, steps
 from oddsengine.catalog.fair import OTHER, FairTable
 from oddsengine.columns import Floats
@@ -233,7 +234,7 @@ def _sigmas(rows: pl.DataFrame, table: FairTable) -> dict[str, tuple[float, ...]
     error = rows["close"].to_numpy() - _predicted(rows, table)
     bounds = np.sqrt(np.array(table.hours[:-1]) * np.array(table.hours[1:]))  # halfway between, in logarithms
     by_game = (
-        rows.select("event", "weight", league=pl.Series(_leagues(rows)))
+        rows.select("event", "weight", league=ids_of(rows, "sport", "league", fair_close.league_key))
         .with_columns(at=pl.Series(np.searchsorted(bounds, hours)), z=pl.Series((error / hours ** (1.0 / 3.0)) ** 2))
         .group_by("league", "at", "event")
         .agg((pl.col("z") * pl.col("weight")).sum() / pl.col("weight").sum())
@@ -250,12 +251,6 @@ def _sigmas(rows: pl.DataFrame, table: FairTable) -> dict[str, tuple[float, ...]
             for n, z in [found.get((league, at), (0, 0.0))]
         )
     return out
-
-
-def _leagues(rows: pl.DataFrame) -> list[str]:
-    pairs = list(rows.select(pl.col("sport", "league").fill_null("")).iter_rows())
-    names = {pair: fair_close.league_key(*pair) for pair in set(pairs)}
-    return [names[pair] for pair in pairs]
 
 
 def _book_ids(rows: pl.DataFrame) -> list[str]:
@@ -285,14 +280,7 @@ def _compared(rows: pl.DataFrame, table: FairTable) -> dict[str, Any]:
         ev=100.0 * (pl.col("net") / (1.0 + (-pl.Series(x)).exp()) - 1.0),
         worth=100.0 * (pl.col("net") / (1.0 + (-pl.col("close")).exp()) - 1.0),
         error=pl.col("close") - pl.Series(x),
-        se=pl.Series(
-            fair_close.standard_errors(
-                [catalog.sport(sport or "").id for sport in rows["sport"].to_list()],
-                rows["league"].fill_null(""),
-                rows["hours"].to_numpy(),
-                table,
-            )
-        ),
+        se=pl.Series(fair_close.standard_errors(rows["sport"], rows["league"], rows["hours"].to_numpy(), table)),
         won=pl.lit(None, pl.Float64),
         odds="net",
     )

@@ -71,24 +71,25 @@ def grade_shown(
     worth = 100.0 * (net / (1.0 + np.exp(-x)) - 1.0)
     error = x - np.log(fair / (1.0 - fair))
     hours = (early["event_start_time"].to_physical() - early["t"]).to_numpy() / 3.6e9
-    leagues = _ids(early, "sport", "league", lambda sport, league: league_id(league, sport) if league else "")
     home = (pl.col("market") == "spread") & (pl.col("outcome") == "home")
     line = pl.when("lined").then(pl.col("threshold_") / 100.0 * pl.when(home).then(-1.0).otherwise(1.0) + 0.0)
     frame = pl.DataFrame(
         {
             "t": early["t"] // 1_000_000,
             "event": early["event_id"],
-            "league": leagues,
+            "league": ids_of(
+                early, "sport", "league", lambda sport, league: league_id(league, sport) if league else ""
+            ),
             "market": early["market"],
             "period": early["period"],
             "selection": early["outcome"],
             "player": early["player_name"],
             "line": early.select(line).to_series(),
-            "book": _ids(early, "sportsbook", "sportsbook", lambda book, _: catalog.book(book).id),
+            "book": ids_of(early, "sportsbook", "sportsbook", lambda book, _: catalog.book(book).id),
             "odds": early["odds"],
             "ev": early["ev"],
             "threshold": early["threshold"],
-            "se": fair_close.standard_errors(_sports(early), early["league"].fill_null(""), hours, table),
+            "se": fair_close.standard_errors(early["sport"], early["league"], hours, table),
             "ev_low": early["ev_low"],
             "ev_high": early["ev_high"],
             "still_there": early["still_there"],
@@ -103,11 +104,7 @@ def grade_shown(
     return frame.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 
 
-def _sports(rows: pl.DataFrame) -> pl.Series:
-    return _ids(rows, "sport", "sport", lambda sport, _: catalog.sport(sport or "").id)
-
-
-def _ids(rows: pl.DataFrame, first: str, second: str, name: Callable[[Any, Any], str]) -> pl.Series:
+def ids_of(rows: pl.DataFrame, first: str, second: str, name: Callable[[Any, Any], str]) -> pl.Series:
     """Return an id by two columns of texts; spellings of one league or book have one id."""
     pairs = list(zip(rows[first].to_list(), rows[second].to_list(), strict=True))
     known = {pair: name(*pair) for pair in dict.fromkeys(pairs)}
@@ -230,7 +227,7 @@ def own_closing(bets: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.
 
 
 def _book_ids(rows: pl.DataFrame) -> pl.Series:
-    return _ids(rows, "sportsbook", "sportsbook", lambda book, _: catalog.book(book).id)
+    return ids_of(rows, "sportsbook", "sportsbook", lambda book, _: catalog.book(book).id)
 
 
 def placed_before(bets: pl.DataFrame) -> pl.Series:

@@ -13,7 +13,6 @@ from oddsengine.catalog import files
 FLAGS = ("thin", "no_sharp", "early", "long", "total", "unmeasured", "suspect", "live", "one_reference")
 """Flags of a fair price, in bit order."""
 
-
 OTHER = "other"
 """The entry of `close.sigma` for leagues that have none of their own."""
 
@@ -177,11 +176,10 @@ _EARLIER: dict[str, Any] = {
 
 def read_fair_table(content: Mapping[str, Any]) -> FairTable:
     """Parse and check a table in the form of fair.toml, or as on a tape of an earlier version."""
-    usual = files.toml("fair.toml")
     if "alone" not in content.get("vote", {}):
-        content = _filled(
-            _filled(content, _EARLIER), {"stands": usual["stands"], "close": {"hours": usual["close"]["hours"]}}
-        )
+        usual = files.toml("fair.toml")
+        same = {"stands": usual["stands"], "close": {"hours": usual["close"]["hours"]}}
+        content = _filled(_filled(content, _EARLIER), same)
     numbers = {}
     for field in Constants._fields:
         section, _, name = field.partition("_")
@@ -200,7 +198,8 @@ def read_fair_table(content: Mapping[str, Any]) -> FairTable:
     sigma = content["close"]["sigma"]
     if not isinstance(sigma, Mapping):  # of an earlier version: one for all leagues and hours
         one = _number(sigma, "close.sigma")
-        numbers["close_scale"], sigma = 1.0, dict.fromkeys(usual["close"]["sigma"], [one] * len(hours))
+        leagues = files.toml("fair.toml")["close"]["sigma"]  # so that none keeps its own in a table that is amended
+        numbers["close_scale"], sigma = 1.0, dict.fromkeys(leagues, [one] * len(hours))
     return FairTable(
         name=str(content["name"]),
         date=str(content["date"]),
@@ -261,15 +260,8 @@ def _numbers(content: Mapping[str, Any], name: str) -> Mapping[str, float]:
     return MappingProxyType({key: _number(value, f"{name}.{key}") for key, value in content.items()})
 
 
-_OPEN = (
-    "sharp.books",
-    "books.own",
-    "lines",
-    "measured",
-    "close.sigma",
-    "sources",
-    "note",
-)  # tables that accept new entries
+# Tables that accept new entries
+_OPEN = ("sharp.books", "books.own", "lines", "measured", "close.sigma", "sources", "note")
 
 
 def _merged(content: Mapping[str, Any], changes: Mapping[str, Any], path: str) -> dict[str, Any]:

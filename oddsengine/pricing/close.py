@@ -174,13 +174,13 @@ def lines(kinds: Sequence[MarketKind], sports: Iterable[tuple[catalog.Sport, str
     return KindParameters(np.array(of_event, np.int32), slope, reach, flags, sigma)
 
 
-def league_key(sport: str, league: str) -> str:
-    """The key of a league in `sigma` of the table."""
-    known = catalog.league(league, sport) if league else None
+def league_key(sport: str | None, league: str | None) -> str:
+    """The key of a league in `sigma` of the table, by any spelling."""
+    known = catalog.league(league, catalog.sport(sport or "").id) if league else None
     return known.id if known else OTHER
 
 
-def league_sigma(table: FairTable, sport: str, league: str) -> tuple[float, ...]:
+def league_sigma(table: FairTable, sport: str | None, league: str | None) -> tuple[float, ...]:
     """The errors of a league by hours left, as in `sigma` of the table."""
     return table.sigma.get(league_key(sport, league), table.sigma[OTHER])
 
@@ -542,9 +542,11 @@ def _standard_errors(hours: Floats, sigma: Floats, table: FairTable) -> Floats:
     return np.asarray(c.close_scale * s * np.cbrt(np.maximum(hours, c.close_least_h)))
 
 
-def standard_errors(sports: Iterable[str], leagues: Iterable[str], hours: Floats, table: FairTable) -> Floats:
+def standard_errors(
+    sports: Iterable[str | None], leagues: Iterable[str | None], hours: Floats, table: FairTable
+) -> Floats:
     """Standard errors of fair prices in logits, by the sport, league and hours left of each; nan where unknown."""
-    columns: dict[tuple[str, str], int] = {}
+    columns: dict[tuple[str | None, str | None], int] = {}
     pairs = zip(sports, leagues, strict=True)
     league = np.array([columns.setdefault(pair, len(columns)) for pair in pairs], np.int64)
     sigma = np.array([league_sigma(table, *pair) for pair in columns] or [table.sigma[OTHER]])
@@ -573,8 +575,7 @@ def _estimate(
     - `sorted_x`, `tallies`, `centres`, `sharp_parts`, `post`, `stamp`, `own_vote`: scratch arrays: by component, the
       sorted ballots, sums per possible median, these medians, and the sharps; by book, its probabilities, number of
       others, largest sharp weight and number of sharps, the market these are of, and its vote
-    - `fair`, `flags`, `counts`, `width` (per row), `segment` (per segment): the columns of `Fair`
-      to write
+    - `fair`, `flags`, `counts`, `width` (per row), `segment` (per segment): the columns of `Fair` to write
     """
     no_time, no_ballot = np.int64(NO_TIME), NONE
     behind = np.int64(c.vote_live_behind_s * 1e6)
