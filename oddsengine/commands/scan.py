@@ -7,10 +7,12 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
+import msgspec
 import polars as pl
 
 from oddsengine.catalog.reasons import GUARDS, NAMES
@@ -66,11 +68,14 @@ def _fetched(arguments: argparse.Namespace) -> OddsTable:
         from oddsengine.sources import KINDS  # noqa: PLC0415  needs the extra `feeds`
         from oddsengine.sources.failure import FetchError  # noqa: PLC0415
         from oddsengine.sources.fetching import fetch  # noqa: PLC0415
+        from oddsengine.sources.settings import from_text  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ValueError(str(error)) from None
     for source, own in settings.items():
-        kinds = get_type_hints(KINDS[source].settings) if source in KINDS else {}
-        settings[source] = {name: _setting(value, kinds.get(name)) for name, value in own.items()}
+        kinds = get_type_hints(KINDS[source].settings, include_extras=True) if source in KINDS else {}
+        for name in own.keys() & kinds.keys():
+            with suppress(msgspec.ValidationError):  # it is refused, by its name, where settings are read
+                own[name] = from_text(own[name], kinds[name])
     try:
         table = fetch(settings) if len(settings) > 1 else fetch(*settings, **next(iter(settings.values())))
     except FetchError as error:
@@ -80,18 +85,6 @@ def _fetched(arguments: argparse.Namespace) -> OddsTable:
     if invalid := no_valid_row(table):
         raise ValueError(f"{', '.join(settings)}: {invalid}")
     return table
-
-
-def _setting(text: str, kind: Any) -> Any:
-    """Parse a setting of a type; what cannot be parsed is refused where settings are read."""
-    if kind is bool and text in ("true", "false"):
-        return text == "true"
-    if kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            return text
-    return text.split(",") if get_origin(kind) in (list, tuple) else text
 
 
 def _guards(arguments: argparse.Namespace) -> list[str] | None:

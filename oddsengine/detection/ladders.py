@@ -12,8 +12,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
-from oddsengine.maths.depth import largest_arbitrage
-from oddsengine.maths.odds import charged
+from oddsengine.maths.depth import largest_arbitrage, walk
 from oddsengine.pricing.references import commission_rates
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import OddsError, named
@@ -38,25 +37,13 @@ def for_stake(odds: IntoFrame, stake: float | None, commission: Mapping[str, flo
     if LEVELS not in table.columns:
         return table
     at, odds_of, size = _flat(table[LEVELS])
-    if not at.size:
-        return table
     rate, fee = _charges(table["sportsbook"].cast(pl.String), commission)
-    c, f = rate[at], fee[at]
-    net = charged(odds_of, c, f)
-    order = np.lexsort((-net, at))
-    at, net, gross, size, f = at[order], net[order], odds_of[order], size[order], f[order]
-    room = np.where(f > 0.0, size * gross / net, size)  # of a fee, contracts times what one costs
-    start = np.flatnonzero(np.diff(at, prepend=-1))
-    count = np.diff(np.append(start, at.size))
-    before = np.cumsum(room) - room
-    placed = np.clip(stake - (before - np.repeat(before[start], count)), 0.0, room)
-    total, payout = (np.add.reduceat(values, start) for values in (placed, placed * net))
-    most = np.add.reduceat(room, start)
-    priced = total > 0.0
-    row = at[start][priced]
-    price = _before_charges(payout[priced] / total[priced], rate[row], fee[row])
-    odds_new, limit = np.full(table.height, np.nan), np.full(table.height, np.nan)
-    odds_new[row], limit[row] = price, most[priced]
+    found = walk(at, odds_of, size, stake, rate[at], fee[at])
+    priced = found.stake > 0.0
+    row = found.ladder[priced]
+    odds_new, limit = np.full((2, table.height), np.nan)
+    odds_new[row] = _before_charges(found.payout[priced] / found.stake[priced], rate[row], fee[row])
+    limit[row] = found.room[priced]
     new = pl.Series(odds_new, nan_to_null=True)
     columns = {"odds_decimal": pl.coalesce(new, "odds_decimal" if "odds_decimal" in table.columns else pl.lit(None))}
     known = pl.col("max_bet").cast(pl.Float64) if "max_bet" in table.columns else pl.lit(None, pl.Float64)

@@ -18,10 +18,12 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.catalog.reasons import ACCEPTED, Guards
 from oddsengine.columns import Floats, Ints
+from oddsengine.detection import books as naming
 from oddsengine.detection import question as board
 from oddsengine.detection.finders import Commission
 from oddsengine.detection.question import Question, ask, prepare
 from oddsengine.detection.sweep import Wants
+from oddsengine.pricing.references import book_list
 from oddsengine.tables.frames import IntoFrame
 
 PromoKind = Literal["free_bet", "free_bet_returned", "qualifying"]
@@ -118,18 +120,12 @@ def find_promos(
     return _rows(question, kind, float(amount), books, hedge_books, min_odds)
 
 
-def _wanted(question: Question, names: Iterable[str] | None) -> Any:
-    """Which books of a board are meant."""
-    books = question.prepared.identity.books
-    if names is None:
-        return np.ones(len(books), bool)
-    if isinstance(names, str):
-        raise ValueError(f"books must be a list of book ids, got {names!r}")
-    ids = {catalog.book(name).id for name in names}
-    known = {catalog.book(name).id for name in books}
-    if missing := sorted(ids - known):
-        raise ValueError(f"no prices of {', '.join(missing)}; the books are {', '.join(sorted(known))}")
-    return np.array([catalog.book(name).id in ids for name in books])
+def _is_wanted(question: Question, names: Iterable[str] | None) -> Any:
+    """Whether each book of a board is meant."""
+    wanted, books = book_list(names), question.prepared.identity.books
+    naming.check(books, wanted, None, None)
+    ids = None if wanted is None else {catalog.book(name).id for name in wanted}
+    return np.array([ids is None or catalog.book(name).id in ids for name in books], bool)
 
 
 def _rows(
@@ -144,12 +140,12 @@ def _rows(
         {"at": at, "market": g.market[at], "side": g.side[at].astype(np.int64), "book": g.book[at], "net": v.net[at]}
     )
     where = ["market", "side"]
-    hedging = prices.filter(pl.Series(_wanted(question, hedge_books)[g.book[at]]))
+    hedging = prices.filter(pl.Series(_is_wanted(question, hedge_books)[g.book[at]]))
     best = hedging.sort("net", "at", descending=[True, False]).unique(
         [*where, "book"], keep="first", maintain_order=True
     )
     top = best.group_by(where, maintain_order=True).head(2).with_columns(place=pl.int_range(pl.len()).over(where))
-    offers = prices.filter(pl.Series(_wanted(question, books)[g.book[at]] & (g.odds[at] >= min_odds)))
+    offers = prices.filter(pl.Series(_is_wanted(question, books)[g.book[at]] & (g.odds[at] >= min_odds)))
     offers = offers.sort("net", "at", descending=[True, False]).unique(
         [*where, "book"], keep="first", maintain_order=True
     )

@@ -25,7 +25,7 @@ from oddsengine.feeds.decoding import Name, Text, Time, decode, moment
 from oddsengine.feeds.names import MarketName, league, market, side_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import StreamRows
-from oddsengine.maths.depth import against
+from oddsengine.maths.depth import lay_to_back
 
 BOOK = "betfair_exchange"
 _SOURCE = "the Betfair stream"
@@ -476,7 +476,7 @@ def _offer(
     laid = None if other is None else _best(ladders.get(other, {}), _LAY, min)
     if laid is None:
         return own
-    crossed = against(*laid)
+    crossed = lay_to_back(*laid)
     return crossed if own is None or crossed[0] > own[0] else own
 
 

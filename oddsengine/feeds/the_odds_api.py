@@ -22,7 +22,7 @@ from oddsengine.feeds.names import MarketName, aggregated_book, market, side_of,
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.scores import ARRIVAL, ScoreReading
 from oddsengine.feeds.tracking import ListedIds, Pair
-from oddsengine.maths.depth import against
+from oddsengine.maths.depth import lay_to_back
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american
 
 _SOURCE = "The Odds API"
@@ -361,7 +361,7 @@ class _ResponseReader:
         merged = []
         for outcome, other in ((first, second), (second, first)):
             price = laid[other.name]
-            if 1.0 < price < inf and (crossed := against(price)[0]) > self._decimal(outcome.price):
+            if 1.0 < price < inf and (crossed := lay_to_back(price)[0]) > self._decimal(outcome.price):
                 quoted = float(decimal_to_american(crossed)) if self._american else crossed
                 outcome = msgspec.structs.replace(outcome, price=quoted, bet_limit=None)  # noqa: PLW2901
             merged.append(outcome)

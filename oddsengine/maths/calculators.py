@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from math import isfinite, prod
 from typing import NamedTuple
 
-from oddsengine.maths.depth import against as backed
+from oddsengine.maths.depth import lay_to_back
 from oddsengine.maths.odds import charged, probabilities
 
 MOST_BOOST = 3.0  # a larger share is one in percent
@@ -150,7 +150,7 @@ def _other(against: float | None, lay: float | None) -> float:
     """Odds of the other side, given as such or as a lay price."""
     if (against is None) == (lay is None):
         raise ValueError("give either against, odds of the other side, or lay, odds at which the bet can be laid")
-    return backed(lay)[0] if lay is not None else float(against)  # type: ignore[arg-type]
+    return lay_to_back(lay)[0] if lay is not None else float(against)  # type: ignore[arg-type]
 
 
 def qualifying(

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from oddsengine.maths.odds import charged
 
 Floats = NDArray[np.float64]
+Longs = NDArray[np.int64]
 
 _NO_PROFIT = 1e-12
 
@@ -46,23 +47,60 @@ class LargestArbitrage(NamedTuple):
     profit: float
 
 
-def _levels(levels: ArrayLike, commission: float, fee: float) -> tuple[Floats, Floats]:
-    """Cost per unit of payout and number of units of each level, best first."""
+class Walk(NamedTuple):
+    """What a stake gets from each of several ladders, by ladder."""
+
+    ladder: Longs  # numbers of the ladders that have levels, ascending
+    stake: Floats
+    payout: Floats
+    room: Floats  # the stake that all levels take
+
+
+def walk(
+    ladder: Longs, odds: Floats, size: Floats, stake: float, commission: ArrayLike = 0.0, fee: ArrayLike = 0.0
+) -> Walk:
+    """Fill a stake from each of several ladders, from its best level on.
+
+    Parameters
+    ----------
+    ladder, odds, size
+        Per level: the number of its ladder, its decimal odds and the stake that it takes.
+    stake
+        The stake, with the fee if there is one.
+    commission, fee
+        Per level, or one for all; as in `fill`.
+    """
+    cost, units = _costs(odds, size, commission, fee)
+    order = np.lexsort((cost, ladder))
+    ladder, cost = ladder[order], cost[order]
+    room = cost * units[order]
+    start = np.flatnonzero(np.diff(ladder, prepend=-1))
+    if not start.size:
+        return Walk(ladder, room, room, room)
+    before = np.cumsum(room) - room
+    placed = np.clip(stake - (before - np.repeat(before[start], np.diff(np.append(start, ladder.size)))), 0.0, room)
+    return Walk(ladder[start], *(np.add.reduceat(values, start) for values in (placed, placed / cost, room)))
+
+
+def _costs(odds: Floats, size: Floats, commission: ArrayLike, fee: ArrayLike) -> tuple[Floats, Floats]:
+    """Cost per unit of payout, and number of units, of each level."""
+    net = charged(odds, commission, fee)
+    return 1.0 / net, size * np.where(np.asarray(fee) > 0.0, odds, net)
+
+
+def _checked(levels: ArrayLike, commission: float, fee: float) -> Floats:
+    """The levels of a ladder as rows of odds and stake; raise if one, or a charge, is not valid."""
     table = np.asarray(levels, np.float64).reshape(-1, 2)
     odds, stake = table.T
     wrong = ~(np.isfinite(odds) & (odds > 1.0) & np.isfinite(stake) & (stake >= 0.0))
     if wrong.any():
-        at = int(wrong.argmax())
-        came = tuple(table[at].tolist())
+        came = tuple(table[int(wrong.argmax())].tolist())
         raise ValueError(f"a level must be decimal odds above 1 and a stake of 0 or more, got {came}")
     if not 0.0 <= commission < 1.0:
         raise ValueError(f"commission must be from 0 to below 1, 0.02 for 2 %, got {commission!r}")
     if not (isfinite(fee) and fee >= 0.0):
         raise ValueError(f"fee must be a number of 0 or more, 0.07 for 0.07 p (1 - p) per contract, got {fee!r}")
-    net = charged(odds, commission, fee)
-    units = stake * (odds if fee else net)
-    order = np.argsort(-net, kind="stable")
-    return 1.0 / net[order], units[order]
+    return table
 
 
 def fill(levels: ArrayLike, stake: float, *, commission: float = 0.0, fee: float = 0.0) -> Fill:
@@ -96,11 +134,10 @@ def fill(levels: ArrayLike, stake: float, *, commission: float = 0.0, fee: float
     """
     if not (isfinite(stake) and stake >= 0.0):
         raise ValueError(f"stake must be a finite amount of 0 or more, got {stake!r}")
-    cost, units = _levels(levels, commission, fee)
-    room = cost * units
-    placed = np.clip(stake - (np.cumsum(room) - room), 0.0, room)
-    payout, total = float((placed / cost).sum()), float(placed.sum())
-    return Fill(total, payout, payout / total if total > 0.0 else nan)
+    odds, size = _checked(levels, commission, fee).T
+    found = walk(np.zeros(odds.size, np.int64), odds, size, stake, commission, fee)
+    placed, payout = float(found.stake.sum()), float(found.payout.sum())  # of one ladder, or none
+    return Fill(placed, payout, payout / placed if placed > 0.0 else nan)
 
 
 def largest_arbitrage(
@@ -136,7 +173,7 @@ def largest_arbitrage(
         raise ValueError(f"an arbitrage needs at least two ladders, got {len(ladders)}")
     n = len(ladders)
     charges = [_by_ladder("commissions", commissions, n), _by_ladder("fees", fees, n)]
-    sides = [_levels(ladder, c, f) for ladder, c, f in zip(ladders, *charges, strict=True)]
+    sides = [_best_first(ladder, c, f) for ladder, c, f in zip(ladders, *charges, strict=True)]
     at, left = [0] * n, [units.copy() for _, units in sides]
     stakes, payout, profit = [0.0] * n, 0.0, 0.0
     while True:
@@ -155,6 +192,14 @@ def largest_arbitrage(
         payout += bought
         profit += bought * (1.0 - sum(costs))
     return LargestArbitrage(tuple(stakes), payout, profit)
+
+
+def _best_first(levels: ArrayLike, commission: float, fee: float) -> tuple[Floats, Floats]:
+    """Cost per unit of payout and number of units of each level, best first."""
+    odds, size = _checked(levels, commission, fee).T
+    cost, units = _costs(odds, size, commission, fee)
+    order = np.argsort(cost, kind="stable")
+    return cost[order], units[order]
 
 
 def _by_ladder(name: str, values: Sequence[float], n: int) -> Sequence[float]:
@@ -193,7 +238,7 @@ def contract_odds(contracts: int, price: float, fee: float, *, step: float = 0.0
     return contracts / (contracts * price + charged_fee)
 
 
-def against(lay: float, stake: float = 1.0) -> tuple[float, float]:
+def lay_to_back(lay: float, stake: float = 1.0) -> tuple[float, float]:
     """Return what a lay bet is as a bet on the other outcomes: its decimal odds, and its stake, the liability.
 
     Parameters
@@ -205,7 +250,7 @@ def against(lay: float, stake: float = 1.0) -> tuple[float, float]:
 
     Examples
     --------
-    >>> against(3.0, 10.0)
+    >>> lay_to_back(3.0, 10.0)
     (1.5, 20.0)
     """
     if not (isfinite(lay) and lay > 1.0):

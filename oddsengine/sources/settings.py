@@ -170,6 +170,22 @@ class TableSettings(DocumentSettings, frozen=True, kw_only=True):
     ] = {}
 
 
+def from_text(text: str, kind: Any) -> Any:
+    """Parse a setting given as text, as in the environment; lists are comma-separated.
+
+    Raises `msgspec.ValidationError` if it is not valid.
+    """
+    return msgspec.convert(_parts(text, kind), kind, strict=False)
+
+
+def _parts(text: str, kind: Any) -> Any:
+    if is_list(kind):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if get_origin(getattr(kind, "__origin__", kind)) is dict:
+        return dict(_pair(part) for part in text.split(",") if part.strip())
+    return text
+
+
 class SettingsTable:
     """One table of settings, from a file or from arguments, overridden by the environment."""
 
@@ -195,10 +211,8 @@ class SettingsTable:
             if default is msgspec.NODEFAULT:
                 raise self.refused(key, None, _allowed(kind))
             return default
-        if text is not None and is_list(kind):
-            value = [part.strip() for part in text.split(",") if part.strip()]
-        if text is not None and get_origin(getattr(kind, "__origin__", kind)) is dict:
-            value = dict(_pair(part) for part in text.split(",") if part.strip())
+        if text is not None:
+            value = _parts(text, kind)
         try:
             return msgspec.convert(value, kind, strict=text is None)
         except msgspec.ValidationError:

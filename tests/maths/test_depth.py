@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oddsengine.maths.calculators import free_bet, qualifying
-from oddsengine.maths.depth import against, contract_odds, fill, largest_arbitrage
+from oddsengine.maths.depth import contract_odds, fill, largest_arbitrage, lay_to_back
 from oddsengine.maths.odds import charged
 
 YES = [(0.60, 11392.59), (0.61, 10214.24), (0.62, 2654.72), (0.63, 809.25)]  # asks: price, contracts
@@ -143,11 +143,11 @@ def test_an_arbitrage_goes_beyond_the_best_prices() -> None:
     ],
 )
 def test_a_lay_is_a_bet_on_the_others(lay: float, commission: float, net: float) -> None:
-    assert float(charged(against(lay)[0], commission)) == pytest.approx(net, abs=5e-5)
+    assert float(charged(lay_to_back(lay)[0], commission)) == pytest.approx(net, abs=5e-5)
 
 
 def test_a_lay_has_the_size_of_its_liability() -> None:
-    odds, size = against(1.71, 1038.77)
+    odds, size = lay_to_back(1.71, 1038.77)
     assert (odds, size) == pytest.approx((2.408451, 737.53), abs=5e-3)
 
 
