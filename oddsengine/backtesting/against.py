@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.backtesting.cells import CELLS, cell, weighted_mean, with_error
+from oddsengine.backtesting.formats import MARKETS, team_or
 from oddsengine.catalog import FairTable
 from oddsengine.columns import NO_TIME, Floats
 from oddsengine.history.closing_consensus import closing_logits, located, votes_at
@@ -229,13 +230,12 @@ def _probabilities(rival: Rival, rows: pl.DataFrame, prices: pl.DataFrame, locat
     distinct = rival.table.select(words).unique(maintain_order=True).with_row_index("word")
     asked = distinct.join(games, on="event_id", how="inner", suffix="_of_game", maintain_order="left")
     asked = asked.with_columns(pl.coalesce(column, f"{column}_of_game").alias(column) for column in own)
-    side = pl.col("selection_type")
-    team = pl.when(side == "home").then("home_team").when(side == "away").then("away_team").otherwise("selection")
+    teams = pl.col("home_team"), pl.col("away_team")
     asked = asked.with_columns(
-        selection=team,
+        selection=team_or(pl.col("selection_type"), *teams, pl.col("selection")),
         sportsbook=pl.lit("model"),
         odds_decimal=pl.lit(2.0),
-        market_type=pl.col("market_type").replace(_MARKETS),
+        market_type=pl.col("market_type").replace(MARKETS),
     )
     where = asked.select("word").hstack(locate(asked).select(*_WHERE, "outcomes"))
     where = where.filter(pl.col("ladder") != 0)
@@ -257,9 +257,6 @@ def _probabilities(rival: Rival, rows: pl.DataFrame, prices: pl.DataFrame, locat
             strategy="backward", check_sortedness=False,
         )  # fmt: skip
     return out.sort("at_row").select(pl.coalesce("of_book", "of_all")).to_series()
-
-
-_MARKETS = {"spread": "point_spread", "total": "total_points"}
 
 
 def losses(rows: pl.DataFrame, model: str) -> Floats:

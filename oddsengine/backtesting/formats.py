@@ -38,7 +38,8 @@ from oddsengine.tables.schema import ODDS_SCHEMA, named
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
 OPENINGS = ("division", "date", "home", "away", "book", "open_home", "open_draw", "open_away")
 PROPS = ("event", "player", "market", "line", "book", "look", "over", "under", "start")
-_MARKETS = {"spread": "point_spread", "total": "total_points"}
+MARKETS = {"spread": "point_spread", "total": "total_points"}
+"""Market types of price intervals, by their names there."""
 _SHOWN = 40  # columns, and characters of each, in an error
 _CLOCKS = ("recorded_at", "last_seen_at")  # time at which a row was known; the first that exists
 _NO_BOOKS = ("market_average", "market_best")
@@ -192,8 +193,8 @@ def spells(table: pl.DataFrame) -> History:
         league="league",
         home_team=home,
         away_team=away,
-        market_type=pl.col("market").replace(_MARKETS),
-        selection=pl.when(side == "home").then(home).when(side == "away").then(away).otherwise(side.str.to_titlecase()),
+        market_type=pl.col("market").replace(MARKETS),
+        selection=team_or(side, home, away, side.str.to_titlecase()),
         selection_type=side,
         player_name="player",
         line="line",
@@ -227,6 +228,11 @@ def props(table: pl.DataFrame) -> History:
         known = table.select(event_id="event", player_name="player", market_type="market", actual="actual")
         stats = known.drop_nulls().unique(["event_id", "player_name", "market_type"], keep="first", maintain_order=True)
     return spells(rows)._replace(stats=stats)
+
+
+def team_or(side: pl.Expr, home: pl.Expr, away: pl.Expr, other: pl.Expr) -> pl.Expr:
+    """Return the team of a side; `other` if it is not one's."""
+    return pl.when(side == "home").then(home).when(side == "away").then(away).otherwise(other)
 
 
 def _span(when: Longs) -> tuple[int, int]:

@@ -43,7 +43,8 @@ def collect_shown(
         hits, new = change.hits.take(ev), change.status[ev] == NEW
         if new.any():
             facts.append(_facts(engine, update, hits.take(new)))
-            events |= zip(*facts[-1].select("ident", "event_id").to_dict(as_series=False).values(), strict=True)
+            if delays:
+                events |= facts[-1].select("ident", "event_id").iter_rows()
         for ident in change.expired.tolist():
             shown.pop(ident, None)
         edge, fair, _, net, last = hits.figures.T
