@@ -2,7 +2,7 @@
 
 A market is one contract with a Yes and a No. Its book has bids only, in any order: a bid of 0.40 for No sells Yes at
 0.60, so the price of Yes is 1 less the best bid for No. A price p becomes decimal odds of 1/p before the fee, which is
-in the catalog; `max_bet` is what the best level takes, p times its contracts.
+in the catalog; `max_bet` is what the best level costs, p times its contracts.
 
 - **Games.** A milestone is one game: its start, teams and events. Tickers are ids and never read: their dates are those
   of New York, and their teams run together. An event of several games is no market of a game. Where a milestone does
@@ -12,7 +12,7 @@ in the catalog; `max_bet` is what the best level takes, p times its contracts.
 - **No** is another outcome, or none (`kalshi_outcomes`). Of two markets with the same bet the better price counts.
   Multivariate events, which are parlays, are left out.
 - **Suspended.** Prices of a market that is paused, closed or no longer listed are suspended, and so are those of a book
-  with a gap in its changes, until its next snapshot.
+  with a gap in its changes, or with a snapshot that is not valid, until the next snapshot.
 """
 
 from collections import Counter
@@ -55,6 +55,7 @@ _STATUSES = {
     "scheduled": "upcoming", "created": "upcoming", "time-tbd": "upcoming", "inprogress": "live", "live": "live",
     "complete": "ended", "closed": "ended", "postponed": "postponed", "cancelled": "cancelled",
 }  # fmt: skip
+_NOT_TRADED = _OVER | _BEFORE
 _SIDES = {"yes": "no", "no": "yes"}
 _NOTHING = Payload()
 
@@ -96,7 +97,7 @@ class KalshiMarkets:
         self._status: dict[str, str] = {}
         self._of_event: dict[str, dict[str, None]] = {}  # event -> its markets
         self._series: dict[str, str] = {}  # event -> its series
-        self._ladders: dict[str, dict[str, Ladder]] = {}  # market -> yes, no
+        self._ladders: dict[str, dict[str, Ladder]] = {}  # market -> yes, no; none while its book is not known
         self._rows: dict[str, dict[str, dict[str, Any]]] = {}  # event -> rows by id
         self._bets: dict[str, _EventBets] = {}  # by event
         self._held = StreamRows()
@@ -173,6 +174,9 @@ class KalshiMarkets:
         for ticker, market in listed.items():
             event = market.event_ticker
             events[event] = None
+            if ticker in self._markets and (left := self._markets[ticker].event_ticker) != event:
+                self._of_event[left].pop(ticker, None)
+                events[left] = None
             self._markets[ticker] = market
             if ticker not in self._streamed or self._status[ticker] == _OPEN:  # a list may be older than the stream
                 self._status[ticker] = market.status
@@ -248,12 +252,7 @@ class KalshiMarkets:
         ticker = change.market_ticker
         if ticker in self._markets and given.type in _HANDLED:
             if given.type == "orderbook_snapshot" and given.sid is not None:
-                self._ladders[ticker] = {
-                    "yes": ladder_of(change.yes_dollars_fp, refused),
-                    "no": ladder_of(change.no_dollars_fp, refused),
-                }
-                self._streamed[ticker] = given.sid
-                self.doubtful.pop(ticker, None)
+                self._replace(ticker, change, given.sid, refused)
             elif given.type == "orderbook_delta":
                 self._change(ticker, change, refused)
             elif given.type == "market_lifecycle_v2" and change.event_type in _LIFECYCLE:
@@ -267,6 +266,8 @@ class KalshiMarkets:
         """Suspend all prices of the stream; lists of markets have prices again until the next snapshots."""
         self.doubtful |= dict.fromkeys(self._streamed)
         payload = self._emit_changes(self._streamed, now, Counter())
+        for ticker in self._streamed:
+            self._ladders.pop(ticker, None)
         self._streamed, self.doubtful, self._sequences = {}, {}, {}
         self.statuses_lost = False
         self._held.clear()
@@ -282,15 +283,30 @@ class KalshiMarkets:
         return Payload(quotes=rows) if rows else _NOTHING
 
     def _doubt(self, given: Message, refused: Counter[str]) -> dict[str, None]:
-        """Doubt all books of a subscription whose numbers have a gap."""
-        refused["a gap in the changes of order books"] += 1
+        """Doubt all that a subscription says: its numbers have a gap."""
+        statuses = given.type == "market_lifecycle_v2"
+        refused["a gap in the statuses of markets" if statuses else "a gap in the changes of order books"] += 1
         books = {ticker: None for ticker, sid in self._streamed.items() if sid == given.sid}
         self.doubtful |= books
-        self.statuses_lost |= given.type == "market_lifecycle_v2"
+        self.statuses_lost |= statuses
         return books
 
+    def _replace(self, ticker: str, snapshot: BookChange, sid: int, refused: Counter[str]) -> None:
+        """Take a complete book; the book is not known if that is not valid."""
+        wrong: Counter[str] = Counter()
+        ladders = {
+            "yes": ladder_of(snapshot.yes_dollars_fp, wrong), "no": ladder_of(snapshot.no_dollars_fp, wrong),
+        }  # fmt: skip
+        self._streamed[ticker] = sid
+        self.doubtful.pop(ticker, None)
+        if wrong:
+            refused.update(wrong)
+            self._ladders.pop(ticker, None)
+        else:
+            self._ladders[ticker] = ladders
+
     def _change(self, ticker: str, change: BookChange, refused: Counter[str]) -> None:
-        if ticker in self.doubtful or ticker not in self._streamed:
+        if ticker in self.doubtful or ticker not in self._streamed or ticker not in self._ladders:
             return
         price, delta = decimal(change.price_dollars), decimal(change.delta_fp)
         if change.side not in _SIDES or price is None or not is_price(price) or delta is None:
@@ -403,6 +419,7 @@ class KalshiMarkets:
     def _emit_changes(self, tickers: Iterable[str], now: datetime, refused: Counter[str]) -> Payload:
         """Return the quotes of markets that changed."""
         quotes: list[dict[str, Any]] = []
+        streamed: list[dict[str, Any]] = []
         removed: list[str] = []
         for ticker in tickers:
             event = self._markets[ticker].event_ticker
@@ -411,14 +428,17 @@ class KalshiMarkets:
             rows = self._rows[event]
             for key in bets.of_market.get(ticker, ()):
                 before, row = rows.get(key), self._row(bets, key, rows.get(key), now)
-                if row is not None and row != before:
-                    rows[key] = row
-                    quotes.append(row)
-                elif row is None and before is not None:
+                if row is not None:
+                    if row != before:
+                        rows[key] = row
+                        quotes.append(row)
+                    if ticker in self._streamed or key in self._held.rows:
+                        streamed.append(row)
+                elif before is not None:
                     del rows[key]
                     removed.append(key)
         self._held.drop(removed)
-        self._held.put(quotes)
+        self._held.put(streamed)
         return Payload((), quotes, (), removed, refused=+refused)
 
     def _event_bets(
@@ -436,7 +456,7 @@ class KalshiMarkets:
         }  # fmt: skip
         bets = _EventBets(shared, {}, {})
         for market in markets:
-            if game.status == "ended" or self._status[market.ticker] in _OVER | _BEFORE:
+            if game.status == "ended" or self._status[market.ticker] in _NOT_TRADED:
                 continue
             if meant.form == UNKNOWN:
                 unmapped[BOOK, meant.market.name] += 1
@@ -449,7 +469,7 @@ class KalshiMarkets:
         self, bets: _EventBets, key: str, before: dict[str, Any] | None, now: datetime
     ) -> dict[str, Any] | None:  # fmt: skip
         """Return the best price of an outcome; the last one, suspended, if it is in doubt; None without an offer."""
-        offers = [offer for offer in bets.offers[key] if self._status[offer.market.ticker] not in _OVER | _BEFORE]
+        offers = [offer for offer in bets.offers[key] if self._status[offer.market.ticker] not in _NOT_TRADED]
         start = bets.shared["event_start_time"]
         live = {"is_live": bets.shared["is_live"] or (start is not None and now >= start)}
         priced = [(*best, offer) for offer in offers if (best := self._price(offer)) is not None]
@@ -467,7 +487,7 @@ class KalshiMarkets:
         return before | live | {"is_active": False}
 
     def _counts(self, ticker: str) -> bool:
-        return self._status[ticker] == _OPEN and ticker not in self.doubtful
+        return self._status[ticker] == _OPEN and ticker not in self.doubtful and ticker in self._ladders
 
     def _price(self, offer: Offer) -> tuple[Decimal, Decimal] | None:
         """Return what one side of a market costs, and how many contracts; None if it is not offered."""

@@ -149,17 +149,24 @@ def next_cursor(body: bytes) -> str:
 
 
 def items(pages: Iterable[bytes], kind: str, refused: Counter[str], *, required: bool = True) -> list[Any]:
-    """Decode the items of pages one by one; those that are not valid are counted."""
-    out = []
+    """Decode the items of pages one by one; those that are not valid are counted.
+
+    Raises `FeedError` if a page has none that is valid.
+    """
+    out: list[Any] = []
+    name = kind.replace("_", " ")
     for body in pages:
         listed = getattr(decode(_page, body, SOURCE), kind)
         if listed is None and required:
-            raise FeedError(f"not a payload of {SOURCE}: it has no list of {kind.replace('_', ' ')}")
+            raise FeedError(f"not a payload of {SOURCE}: it has no list of {name}")
+        before = len(out)
         for raw in listed or ():
             try:
                 out.append(_ITEMS[kind].decode(raw))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                refused[f"an entry of {kind.replace('_', ' ')} that is not valid"] += 1
+                refused[f"an entry of {name} that is not valid"] += 1
+        if listed and len(out) == before:
+            raise FeedError(f"not a payload of {SOURCE}: none of its {len(listed)} {name} is valid")
     return out
 
 
@@ -169,7 +176,7 @@ def decimal(value: str | float | None) -> Decimal | None:
         exact = Decimal(str(value))
     except InvalidOperation:
         return None
-    return exact if exact.is_finite() and abs(exact) < _MOST else None
+    return exact if exact.is_finite() and -_MOST < exact < _MOST else None
 
 
 def number(value: str | float | None) -> float | None:
@@ -205,7 +212,7 @@ def book_ladders(book: OrderBook, refused: Counter[str]) -> dict[str, Ladder]:
 
 
 def listed_ladders(market: Market, refused: Counter[str]) -> dict[str, Ladder]:
-    """Return the best bids that a list of markets has: a bid of 0 and an ask of 1 are none."""
+    """Return the best bids that a list of markets has: a bid of 0 or an ask of 1 means no order."""
     bid, ask = decimal(market.yes_bid_dollars), decimal(market.yes_ask_dollars)
     levels = {"yes": (bid, market.yes_bid_size_fp), "no": (None if ask is None else ONE - ask, market.yes_ask_size_fp)}
     return {

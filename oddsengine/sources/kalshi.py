@@ -37,7 +37,7 @@ Query = list[tuple[str, str | int | float | bool | None]]
 
 
 class TokenBucket:
-    """Spaces requests so that no second costs more than its tokens."""
+    """A token bucket that holds the tokens of one second."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
@@ -50,7 +50,7 @@ class TokenBucket:
         await asyncio.sleep(max(0.0, self._spent_until - now))
 
     def pause(self, seconds: float) -> None:
-        """Let nobody take tokens for a while."""
+        """Pause all requests for some seconds."""
         self._spent_until = max(self._spent_until, asyncio.get_running_loop().time() + seconds)
 
 
@@ -201,7 +201,7 @@ class KalshiSource:
             receiver.alive(self.feed.name, part)
 
     def _begun(self, receiver: Receiver, part: str) -> None:
-        """Take note that a part was read once."""
+        """Record that a part was read once."""
         self._waiting.discard(part)
         if self._waiting <= {_STREAM}:
             self._listed.set()

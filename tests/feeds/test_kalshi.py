@@ -406,6 +406,35 @@ def test_what_is_no_list_is_said(body: bytes) -> None:
     assert made.open_markets() == [SEA, DAL]
 
 
+def test_a_page_without_one_valid_entry_is_not_a_page() -> None:
+    """Another schema must not look like a page of no markets, which would suspend them all."""
+    made = reader()
+    listed(made, "KXNFLGAME", *winners())
+    with pytest.raises(FeedError, match="none of its 2 markets is valid"):
+        made.read_markets("KXNFLGAME", [encoded({"markets": [{"ticker": 5}, {}]})], NOW)
+    assert made.open_markets() == [SEA, DAL]
+
+
+@pytest.mark.parametrize("price", ["1e999999999999", "-1e999999999999", "1" * 400, "NaN", "inf"])
+def test_numbers_beyond_all_limits_are_not_valid(price: str) -> None:
+    page = listed(reader(), "KXNFLGAME", winners()[0] | {"yes_ask_dollars": price, "volume_fp": price})
+    assert len(page.quotes) == 1, "the other side has its price"
+    made = streaming()
+    assert not told(made, delta(SEA, 3, price, "1")).removed
+    assert set(made.doubtful) == {SEA}
+
+
+def test_a_market_that_moves_to_another_event_leaves_its_first() -> None:
+    other = "KXNFLGAME-26AUG16NYJBUF"
+    made = reader(milestones=(milestone(), milestone("m2", (other,))))
+    listed(made, "KXNFLGAME", *winners())
+    listed(made, "KXNFLGAME", winners()[0] | {"event_ticker": other}, winners()[1])
+    made.add_events("KXNFLGAME", [encoded(event_page(milestone("m2", (other,))))])
+    assert made.open_markets() == [SEA]
+    made.add_events("KXNFLGAME", [encoded(event_page())])
+    assert made.open_markets() == []
+
+
 def test_pages_have_a_cursor() -> None:
     assert next_cursor(encoded(markets_page(cursor="abc"))) == "abc"
     assert next_cursor(b'{"markets": []}') == ""
@@ -514,6 +543,30 @@ def test_a_lost_stream_suspends_until_lists_or_snapshots() -> None:
     assert not told(made, snapshot(SEA, 1, [], [("0.8000", "1")])).refused, "another connection has its own numbers"
 
 
+@pytest.mark.parametrize("message", [lifecycle(SEA, 1, "activated"), None])
+def test_books_of_a_lost_stream_do_not_come_back_to_life(message: Json | None) -> None:
+    made = streaming()
+    made.disconnected(NOW)
+    more = made.add_targets(encoded(targets_page()), [SEATTLE], NOW) if message is None else told(made, message)
+    assert not [row for row in more.quotes if row["is_active"]]
+    again = listed(made, "KXNFLGAME", *winners())
+    assert [row["is_active"] for row in again.quotes] == [True, True]
+
+
+@pytest.mark.parametrize("level", [("1.2000", "1"), ("0.1000", "x")])
+def test_a_snapshot_that_is_not_valid_is_not_taken(level: tuple[str, str]) -> None:
+    made = reader()
+    listed(made, "KXNFLGAME", winners()[0])
+    whole = [("0.5900", "100.00")]
+    told(made, snapshot(SEA, 1, whole, [("0.3900", "200.00")]))
+    wrong = told(made, snapshot(SEA, 2, [*whole, level], [("0.3900", "200.00")]))
+    assert [row["is_active"] for row in wrong.quotes] == [False, False]
+    assert sum(wrong.refused.values()) == 1
+    assert not told(made, delta(SEA, 3, "0.4000", "10.00")).quotes, "a change of an unknown book says nothing"
+    again = told(made, snapshot(SEA, 4, whole, [("0.3900", "200.00")]))
+    assert [row["is_active"] for row in again.quotes] == [True, True]
+
+
 def test_a_market_that_leaves_the_lists_and_comes_back_has_no_old_book() -> None:
     """The stream does not follow it meanwhile."""
     made = streaming()
@@ -529,6 +582,21 @@ def test_what_the_stream_has_is_renewed_while_it_is_alive() -> None:
     assert not made.alive(NOW + timedelta(seconds=1)).quotes
     told(made, delta(SEA, 9, "0.4100", "10.00"))
     assert not made.alive(NOW + timedelta(seconds=60)).quotes, "not while it is in doubt"
+
+
+def test_a_streamed_book_that_is_what_the_list_said_is_renewed_too() -> None:
+    made = reader()
+    listed(made, "KXNFLGAME", market(SEA, "0.6000", "0.5900"))
+    first = told(made, snapshot(SEA, 1, [("0.5900", "200.25")], [("0.4000", "1000.50")]))
+    renewed = {row["id"]: row for row in made.alive(NOW).quotes}
+    assert not first.quotes, "nothing has changed"
+    assert len(renewed) == 2
+
+
+def test_a_gap_of_statuses_is_counted_as_one() -> None:
+    made = streaming()
+    told(made, lifecycle(SEA, 1, "activated"))
+    assert told(made, lifecycle(SEA, 3, "activated")).refused == {"a gap in the statuses of markets": 1}
 
 
 # ---- with other books ----
