@@ -2,7 +2,7 @@
 
 Each of a market's two tokens has its own book, and they mirror each other: a bid of p for one token is an ask of 1 - p
 for the other. What a token costs is the lower of its lowest ask and 1 minus the other's highest bid; the same offer
-stands in both, so sizes are never added. The price becomes the quote, before the fee, and what the level takes is the
+stands in both, so sizes are never added. The price becomes the quote, before the fee, and the size there is the
 maximum bet, in dollars. Levels come in any order; the size in a change is the new total.
 
 Messages are changes without a sequence number, so a book can miss some: `PolymarketMarkets` compares the best prices
@@ -83,7 +83,6 @@ class _Book:
     asks: dict[float, float] = field(default_factory=dict)
     stamp: int = 0  # of the last message about it, milliseconds
     best: tuple[float, float] | None = None  # bid and ask in the last message that had them
-    trusted: bool = False
 
 
 class PolymarketMarkets:
@@ -104,8 +103,8 @@ class PolymarketMarkets:
         self._held = StreamRows()
         self._starts: list[tuple[datetime, str]] = []  # heap of markets that have not started
         self._started: set[str] = set()
-        self.doubtful: dict[str, None] = {}  # tokens of tradable markets without a trusted book
-        self.unlisted = False  # the exchange has reported a new market of a game since the last list
+        self.doubtful: dict[str, None] = {}  # tokens of tradable markets without a book, or with one in doubt
+        self.unlisted = False  # the exchange has reported a new market of a game; whoever lists them resets it
 
     @property
     def tokens(self) -> dict[str, tuple[str, str]]:
@@ -137,14 +136,17 @@ class PolymarketMarkets:
         gone = self._listed.get(league.code, frozenset()) - listed.keys()
         self._listed[league.code] = frozenset(listed)
         removed = [token for id_ in sorted(gone) for token in self._remove(id_)]
+        refused = listing.refused.copy()
         for id_, market in listed.items():
-            self._add(id_, market, now)
-        self.unlisted = False
+            if any(self._market_of.get(token, id_) != id_ for token in market.tokens):
+                refused["a market with the tokens of another"] += 1
+            else:
+                self._add(id_, market, now)
         payload = self._emit(listed, now)
         games = {id_: game for id_, game in listing.games.items() if id_ not in far}
         return payload._replace(
             games=list(games.values()), removed=[*removed, *payload.removed], unmapped=listing.unmapped,
-            refused=listing.refused,
+            refused=refused,
         )  # fmt: skip
 
     def read(self, data: bytes, now: datetime) -> Payload:
@@ -197,7 +199,7 @@ class PolymarketMarkets:
         return self._emit(touched, now)._replace(refused=refused)
 
     def doubt(self, tokens: Iterable[str], now: datetime) -> Payload:
-        """Suspend the prices of tokens whose connection has failed, until their books begin anew."""
+        """Suspend the prices of tokens whose connection has failed, until complete books arrive."""
         touched: dict[str, None] = {}
         for token in tokens:
             self._doubt(token, touched)
@@ -226,11 +228,10 @@ class PolymarketMarkets:
                 heappush(self._starts, (start, id_))
         for token in market.tokens:
             self._market_of[token] = id_
-            book = self._books.get(token)
             if not market.tradable:
                 self.doubtful.pop(token, None)
                 self._books.pop(token, None)  # it is not followed any more
-            elif book is None or not book.trusted:
+            elif token not in self._books:
                 self.doubtful[token] = None
 
     def _remove(self, id_: str) -> list[str]:
@@ -296,14 +297,11 @@ class PolymarketMarkets:
         id_ = self._market_of.get(token)
         if id_ is None or not self._markets[id_].tradable:
             return
-        if token in self._books:
-            self._books[token].trusted = False
         self.doubtful[token] = None
         touched[id_] = None
 
     def _set(self, token: str, book: _Book, touched: dict[str, None]) -> None:
         """Take a complete book."""
-        book.trusted = True
         self._books[token] = book
         self.doubtful.pop(token, None)
         touched[self._market_of[token]] = None
@@ -329,7 +327,7 @@ class PolymarketMarkets:
             self._doubt(token, touched)
         elif before is None or book.stamp >= before.stamp:
             self._set(token, book, touched)
-        elif not before.trusted and _same(before.best, best):
+        elif token in self.doubtful and _same(before.best, best):
             book.stamp = before.stamp
             self._set(token, book, touched)
 

@@ -23,7 +23,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, decode_strictly, plain, valid_items
 from oddsengine.feeds.names import MarketName, market
-from oddsengine.feeds.payload import FeedError, Game
+from oddsengine.feeds.payload import Game
 
 BOOK = "polymarket"
 SOURCE = "Polymarket"
@@ -39,7 +39,7 @@ LEAGUES = {
 }  # fmt: skip
 """Sport and league of its codes."""
 
-_GOALS = ("football", "basketball", "baseball", "hockey", "soccer")  # `spreads` and `totals` count the score
+_SCORES = ("football", "basketball", "baseball", "hockey", "soccer")  # `spreads` and `totals` count the score
 _SIDES = {
     "moneyline": "moneyline", "first_half_moneyline": "1st_half_moneyline",
     "second_half_moneyline": "2nd_half_moneyline", "tennis_first_set_winner": "1st_set_moneyline",
@@ -138,7 +138,6 @@ class _Sport(msgspec.Struct):
 
 
 _pages = msgspec.json.Decoder(list[_Event] | _Page)
-_sports = msgspec.json.Decoder(list[_Sport])
 _texts = msgspec.json.Decoder(list[str])
 _LEVEL = Level(_Event, "an event", "markets", Level(_Market, "a market"))
 
@@ -193,9 +192,8 @@ def read_leagues(data: bytes) -> dict[str, League]:
     >>> read_leagues(b'[{"sport":"nfl","series":"10187","ordering":"away"}]')["nfl"].series
     '10187'
     """
-    leagues = decode_strictly(_sports, data, SOURCE)
-    if leagues is None:
-        raise FeedError(f"not a list of leagues of {SOURCE}")
+    given, fault = plain(data, SOURCE), f"not a list of leagues of {SOURCE}"
+    leagues, _ = valid_items(given, Level(_Sport, "a league"), Counter(), SOURCE, fault)
     return {
         one.sport.lower(): League(one.sport.lower(), str(one.series or ""), one.ordering or "")
         for one in leagues
@@ -256,7 +254,7 @@ def number(value: Number) -> float | None:
     """
     try:
         parsed = float(value) if value is not None else None
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return parsed if parsed is not None and isfinite(parsed) else None
 
@@ -416,7 +414,7 @@ def _bets(
         name = _SIDES.get(kind) or _part_of(title)
         if name:
             return market(name, sport), [_side(text, teams) for text in outcomes]
-    if kind in _SPREADS and (sport in _GOALS or kind != "spreads"):
+    if kind in _SPREADS and (sport in _SCORES or kind != "spreads"):
         if line is None:
             raise _RefusedError("a market without its line")
         first = _first_side(offer, outcomes, words, teams)
@@ -427,7 +425,7 @@ def _bets(
         ]
     if words in (_OVER, _OVER[::-1]):
         name = _TOTALS.get(kind, "")
-        if kind == "totals" and sport not in _GOALS:
+        if kind == "totals" and sport not in _SCORES:
             name = "total_rounds" if sport == "mma" else ""
         if name or kind in _TEAM_TOTALS:
             if line is None:

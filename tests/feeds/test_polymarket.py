@@ -389,6 +389,25 @@ def test_what_makes_no_sense_puts_the_book_in_doubt(message: Any) -> None:
     assert "t1" in reader.doubtful
 
 
+@pytest.mark.parametrize("name", ["timestamp", "best_bid"])
+def test_numbers_beyond_all_limits_are_none(name: str) -> None:
+    reader = moneyline()
+    text = b'{"event_type":"best_bid_ask","asset_id":"t1","best_ask":"0.55","%s":1%s}' % (name.encode(), b"0" * 400)
+    assert reader.read(text, NOW).removed == []
+
+
+def test_a_token_belongs_to_one_market() -> None:
+    """A second one that names it, closed or not, neither takes its book away nor its price."""
+    reader = moneyline()
+    first = offer("moneyline")
+    for more in ({}, {"closed": True}):
+        _, again = listed(event(first, offer("moneyline", ident="0xm2") | more), reader=reader)
+        assert again.refused == {"a market with the tokens of another": 1}
+        assert reader.tokens == {"0xm1": ("t1", "t2")}
+    read = reader.read(encoded([change("t1", "SELL", "0.54", "5", ("0.53", "0.54"))]), NOW)
+    assert quoted(read) == {"t1": (0.54, 2.7)}
+
+
 def test_a_finer_grid_and_other_messages_change_nothing() -> None:
     reader = moneyline()
     finer = {"event_type": "tick_size_change", "asset_id": "t1", "old_tick_size": "0.01", "new_tick_size": "0.001"}
