@@ -19,7 +19,6 @@ from oddsengine.feeds.kalshi import KalshiMarkets
 from oddsengine.feeds.kalshi_format import next_cursor
 from oddsengine.feeds.kalshi_series import SERIES
 from oddsengine.sources.failure import RATE_LIMITED, REFUSED, Failure
-from oddsengine.sources.freshness import too_slow
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, keep_trying, parsed
 from oddsengine.sources.secrets import Secrets
@@ -62,7 +61,7 @@ class KalshiSource:
         self.reader = KalshiMarkets()
         self.new_markets = False  # lists may have new markets for the stream
         self._secrets = secrets
-        self._leagues = [SERIES.get(sport, sport) for sport in feed.sports]
+        self._leagues = list(dict.fromkeys(SERIES.get(sport, sport) for sport in feed.sports))
         self._bucket = TokenBucket(feed.rate)
         self._lock = asyncio.Lock()  # of the reader, which parses in threads; payloads are delivered in their order
         self._waiting = set(self._leagues)
@@ -75,7 +74,7 @@ class KalshiSource:
             self._waiting.add(_STREAM)
 
     async def run(self, receiver: Receiver) -> None:
-        receiver.conflict(self.feed.name, too_slow(self.feed))
+        await self._disconnected(receiver)  # an earlier run may have ended with a bug
         async with Web(self.feed, self._secrets) as web, asyncio.TaskGroup() as group:
             for winners in self._leagues:
                 group.create_task(self._league(web, receiver, winners))
@@ -92,8 +91,7 @@ class KalshiSource:
     async def _turn(self, web: Web, receiver: Receiver, winners: str, backoff: Backoff) -> float:
         """Read all that a league has now, and wait for its next turn."""
         feed, reader = self.feed, self.reader
-        interval = feed.refresh if self._streaming else feed.interval
-        receiver.expect(feed.name, winners, 2.0 * interval + feed.timeout, polled=True)
+        receiver.expect(feed.name, winners, 2.0 * self._interval + feed.timeout, polled=True)
         query: Query = [("series_ticker", winners), ("status", "open"), ("with_milestones", "true"), ("limit", _EVENTS)]
         pages = await self._pages(web, receiver, winners, "/events", query)
         await self._apply(receiver, winners, pages, lambda: reader.add_events(winners, pages))
@@ -111,9 +109,15 @@ class KalshiSource:
         self.new_markets = True
         self._begun(receiver, winners)
         with suppress(TimeoutError):
-            async with asyncio.timeout(feed.refresh if self._streaming else feed.interval):
+            receiver.expect(feed.name, winners, 2.0 * self._interval + feed.timeout, polled=True)
+            async with asyncio.timeout(self._interval):
                 await self._lost.wait()
         return 0.0
+
+    @property
+    def _interval(self) -> float:
+        """Seconds between two turns of a league."""
+        return self.feed.refresh if self._streaming else self.feed.interval
 
     async def _list(self, web: Web, receiver: Receiver, winners: str, series: str) -> None:
         query: Query = [
@@ -236,14 +240,20 @@ class KalshiSource:
                         backoff.reset()
                         self._begun(receiver, _STREAM)
         except Failure:
-            async with self._lock:
-                await self._deliver(receiver, _STREAM, reader.disconnected(receiver.now()))
-            self.new_markets = True
-            if self._streaming:  # lists have the prices until it is back
-                self._streaming = False
-                self._lost.set()
-                self._lost = asyncio.Event()
+            await self._disconnected(receiver)
             raise
+
+    async def _disconnected(self, receiver: Receiver) -> None:
+        """Suspend the prices of the stream; lists have them until it is back."""
+        async with self._lock:
+            payload = self.reader.disconnected(receiver.now())
+            if payload.quotes or payload.removed:
+                await receiver.deliver(self.feed.name, payload, _STREAM)
+        self.new_markets = True
+        if self._streaming:
+            self._streaming = False
+            self._lost.set()
+            self._lost = asyncio.Event()
 
     async def _read_next(self, receiver: Receiver, message: bytes | None) -> list[str]:
         """Deliver what a message says, and renew prices that have not changed; return the markets in doubt."""

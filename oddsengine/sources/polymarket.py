@@ -3,15 +3,16 @@
 Every `events_interval` all events of the leagues are listed, page by page. Pages by offset, the older way, overlap,
 since an event that closes moves those after it forward. The tokens of the markets are divided among sockets of up to
 `socket_tokens`. A socket that fails, or hears nothing for `silence` seconds, suspends its prices; it is opened again,
-and books begin anew. Books that do not arrive, and those in doubt, are requested over REST, but only while their socket
-is open, since nothing else says how they change. Requests follow one another with pauses, far below the limits of the
-exchange.
+and complete books follow. Books that do not arrive, and those in doubt, are requested over REST, but only while their
+socket is open, since nothing else says how they change. Requests follow one another with pauses, far below the limits
+of the exchange.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from math import inf
 from typing import Any
 
 import msgspec
@@ -30,6 +31,7 @@ from oddsengine.sources.web import Web
 
 _EVENTS, _BOOKS = "events", "books"  # parts
 _PAGE, _OVERLAP = 100, 5  # events
+_MOST_PAGES = 200
 _BATCH = 100  # books per request
 _PAUSE_S = 0.05  # between two requests
 _PING_S = 10.0
@@ -72,7 +74,7 @@ class PolymarketSource:
         self._codes = tuple(dict.fromkeys(code for sport in feed.sports for code in _CODES.get(sport, (sport,))))
         self._leagues: dict[str, League] | None = None
         self._listed = False
-        self._listed_at = 0.0
+        self._listed_at = -inf
         self._sockets: dict[_Socket, asyncio.Task[None]] = {}
         self._socket_of: dict[str, _Socket] = {}
         self._numbers = 0
@@ -81,6 +83,7 @@ class PolymarketSource:
 
     async def run(self, receiver: Receiver) -> None:
         feed = self.feed
+        await self._leave(receiver)
         async with Web(feed, self._secrets) as web, asyncio.TaskGroup() as group:
             books = self._request if feed.stream else self._poll
             group.create_task(
@@ -89,13 +92,22 @@ class PolymarketSource:
             group.create_task(keep_trying(feed, receiver, lambda backoff: books(web, receiver, backoff), _BOOKS))
             group.create_task(keep_trying(feed, receiver, lambda _: self._renew(receiver), _EVENTS))
 
+    async def _leave(self, receiver: Receiver) -> None:
+        """Suspend the prices of connections that an earlier run has left, when it ended with a bug."""
+        async with self._reading:
+            payload = self._reader.doubt(self._socket_of, receiver.now())
+            if payload.quotes:
+                await receiver.deliver(self.feed.name, payload, _BOOKS)
+        self._sockets, self._socket_of, self._listed_at = {}, {}, -inf
+
     # ---- events ----
 
     async def _list(self, web: Web, receiver: Receiver, group: asyncio.TaskGroup, backoff: Backoff) -> float:
         """List the events of all leagues, and divide the tokens of their markets among sockets."""
         feed, loop = self.feed, asyncio.get_running_loop()
-        if self._listed and not self._due(loop.time()):
+        if not self._due(loop.time()):
             return _LOOK_S
+        self._reader.unlisted, self._listed_at = False, -inf
         receiver.expect(feed.name, _EVENTS, feed.events_interval + feed.timeout)
         if self._leagues is None:
             body = (await web.get(f"{feed.url.rstrip('/')}/sports")).body
@@ -145,6 +157,8 @@ class PolymarketSource:
             pages.append(page)
             if not page.cursor or not page.events:
                 return pages
+            if len(pages) == _MOST_PAGES or place.get("after_cursor") == page.cursor:
+                raise Failure(f"the pages of {league.code} do not end")
             place = {"after_cursor": page.cursor}
 
     async def _pages_by_offset(self, web: Web, receiver: Receiver, query: dict[str, str | int]) -> list[EventsPage]:

@@ -381,6 +381,43 @@ def test_a_lost_stream_is_suspended_then_listed_then_streamed_again(tmp_path: Pa
     asyncio.run(check())
 
 
+def test_an_unexpected_error_suspends_the_prices_of_the_stream(tmp_path: Path) -> None:
+    served_ = with_books()
+
+    async def unavailable(_: Request, answering: Answering) -> bool:
+        await answering.answer({"error": "unavailable"}, 503)
+        return True
+
+    async def ignore(*_: Any) -> bool:
+        return True
+
+    async def check() -> None:
+        hub = new_hub()
+        with key(tmp_path) as (_, env):
+            async with exchange(served_) as where:
+                kalshi = source(where, env)
+                read, broken = kalshi.reader.read, asyncio.Event()
+
+                def fail_once(*given: Any) -> Any:
+                    if broken.is_set():
+                        return read(*given)
+                    broken.set()
+                    served_.acting, served_.answers["/events"] = ignore, unavailable
+                    raise ZeroDivisionError
+
+                async with running(hub, kalshi):
+                    await until(lambda: cost(hub) == STREAMED, "prices of the stream")
+                    kalshi.reader.read = fail_once  # type: ignore[method-assign, assignment]
+                    await served_.change(SEA, "0.4200", "3.00")
+                    await until(lambda: active(hub) == {False}, "suspended prices")
+                    served_.acting = None
+                    del served_.answers["/events"]
+                    await served_.sockets[-1].close()
+                    await until(lambda: cost(hub) == STREAMED and active(hub) == {True}, "prices of the stream again")
+
+    asyncio.run(check())
+
+
 def test_new_markets_are_followed_and_old_ones_are_not(tmp_path: Path) -> None:
     served_ = with_books()
     total = over("KXNFLTOTAL", 44.5)

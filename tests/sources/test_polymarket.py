@@ -269,6 +269,21 @@ def test_lists_that_fail(what: str, kind: str) -> None:
     assert raised.value.kind == kind
 
 
+def test_pages_that_do_not_end_are_said() -> None:
+    class Endless(Exchange):
+        async def answer(self, request: Request, answering: Answering) -> None:
+            if request.path == "/events/keyset":
+                self.requests.append(request)
+                await answering.answer({"events": self.events, "next_cursor": "again"})
+            else:
+                await super().answer(request, answering)
+
+    exchange = Endless()
+    with pytest.raises(oe.FetchError, match="the pages of nfl do not end"):
+        asyncio.run(fetched(exchange, timeout=0.5, backoff=1e6, backoff_cap=1e6))
+    assert [request.path for request in exchange.requests].count("/events/keyset") == 2
+
+
 # ---- a node ----
 
 
@@ -325,6 +340,35 @@ def test_a_connection_that_breaks_is_taken_up_again() -> None:
             exchange.refuses = False
             await until(lambda: active(hub) == [0.42, 0.6], "prices of the next connection")
         assert len(exchange.told) == 2
+
+    asyncio.run(check())
+
+
+def test_an_unexpected_error_restarts_every_connection() -> None:
+    """Meanwhile its prices are suspended: nobody follows them."""
+
+    async def check() -> None:
+        hub, exchange = new_hub(), Exchange()
+        async with served(exchange) as where:
+            pm = source(where)
+            read, broken = pm._reader.read, asyncio.Event()
+
+            def fail_once(*given: Any) -> Any:
+                if broken.is_set():
+                    return read(*given)
+                broken.set()
+                raise ZeroDivisionError
+
+            async with running(hub, pm):
+                await until(lambda: active(hub) == [0.47, 0.55], "both prices")
+                pm._reader.read = fail_once  # type: ignore[method-assign, assignment]
+                exchange.sends = False
+                exchange.answers.clear()
+                await exchange.say({"event_type": "last_trade_price", "asset_id": "t1"})
+                await until(lambda: len(exchange.told) == 2, "another connection")
+                assert active(hub) == []
+                exchange.answers.set()
+                await until(lambda: active(hub) == [0.47, 0.55], "the prices again")
 
     asyncio.run(check())
 
