@@ -97,9 +97,13 @@ def read_feed(section: SettingsTable, name: str) -> FeedSettings:
             check_columns(feed.columns, ODDS_SCHEMA)
         except ValueError as error:
             raise section.error(f"has a wrong name: {error}") from None
-    for key in ("url", "login_url", "catalogue_url", "books_url"):
-        if (url := getattr(feed, key, "")) and not settings.has_address(url, ("http", "https", "tls", "tcp")):
-            raise section.refused(key, url, "a URL that starts with http:// or https://, with a port up to 65535")
+    for key in ("url", "login_url", "catalogue_url", "books_url", "stream_url"):
+        schemes = ("ws", "wss") if key == "stream_url" else ("http", "https", "tls", "tcp")
+        if (url := getattr(feed, key, "")) and not settings.has_address(url, schemes):
+            first, second, *_ = schemes
+            raise section.refused(
+                key, url, f"a URL that starts with {first}:// or {second}://, with a port up to 65535"
+            )  # fmt: skip
     if isinstance(feed, BetfairSettings) and not feed.session_env and not (feed.user_env and feed.password_env):
         raise section.refused("session_env", "", "given, or user_env and password_env instead")
     if isinstance(feed, KalshiSettings) and bool(feed.key_env) != bool(feed.private_key_env):

@@ -1,6 +1,7 @@
 """Requests that failed."""
 
 UNREACHABLE, REFUSED, RATE_LIMITED, TIMEOUT, FAILED = "unreachable", "refused", "rate_limited", "timeout", "failed"
+_TOO_MANY, _REFUSED = 429, {400, 401, 402, 403, 404, 405, 410, 422}  # statuses
 
 
 class Failure(Exception):  # noqa: N818  it is expected, and not a bug
@@ -11,6 +12,12 @@ class Failure(Exception):  # noqa: N818  it is expected, and not a bug
         self.wait = wait  # the wait that the source asks for
         self.fatal = fatal  # retrying will not help: an invalid key, for example
         self.kind = kind
+
+
+def of_status(status: int, text: str = "", wait: float | None = None) -> Failure:
+    """Return the failure that an HTTP response is."""
+    kind = RATE_LIMITED if status == _TOO_MANY else REFUSED if status in _REFUSED else FAILED
+    return Failure(f"status {status}" + (f": {text}" if text else ""), wait=wait, fatal=kind == REFUSED, kind=kind)
 
 
 class FetchError(RuntimeError):

@@ -16,11 +16,11 @@ import msgspec
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.asyncio.client import ClientConnection
 
-from oddsengine.sources.failure import RATE_LIMITED, REFUSED, TIMEOUT, UNREACHABLE, Failure
+from oddsengine.sources.failure import Failure
 from oddsengine.sources.settings import KalshiSettings, SettingsError
+from oddsengine.sources.sockets import opened
 
 _BOOKS, _STATUSES = "orderbook_delta", "market_lifecycle_v2"
 _TICKERS = 500  # of one command
@@ -59,29 +59,12 @@ class KalshiStream:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator["Connection"]:
         """Open a connection; whatever ends it is a `Failure`."""
-        feed, url = self._feed, self._feed.stream_url
-        half = feed.silence / 2.0  # until a ping, and until its answer
-        try:
-            async with connect(
-                url, additional_headers=self.headers(int(time.time() * 1000)), open_timeout=feed.timeout,
-                ping_interval=half, ping_timeout=half, close_timeout=1.0, max_size=feed.body_bytes or None,
-            ) as socket:  # fmt: skip
-                connection = Connection(socket, feed.timeout)
-                await connection.command("subscribe", {"channels": [_STATUSES]})
-                yield connection
-        except InvalidStatus as error:
-            code = error.response.status_code
-            kind = REFUSED if code in (400, 401, 403, 404) else RATE_LIMITED if code == 429 else UNREACHABLE
-            raise Failure(f"the stream answered with status {code}", fatal=kind == REFUSED, kind=kind) from None
-        except ConnectionClosed as error:
-            raise Failure(f"the connection was closed: {error}"[:200]) from None
-        except TimeoutError:
-            raise Failure(f"no connection within {feed.timeout:g} s", kind=TIMEOUT) from None
-        except OSError as error:
-            why = error.strerror or type(error).__name__
-            raise Failure(f"{urlsplit(url).hostname} cannot be reached: {why}", kind=UNREACHABLE) from None
-        except (InvalidHandshake, InvalidURI) as error:
-            raise Failure(f"the connection failed: {type(error).__name__}") from None
+        feed = self._feed
+        headers = self.headers(int(time.time() * 1000))
+        async with opened(feed, feed.stream_url, headers, ping=feed.silence / 2.0) as socket:
+            connection = Connection(socket, feed.timeout)
+            await connection.command("subscribe", {"channels": [_STATUSES]})
+            yield connection
 
     def headers(self, milliseconds: int) -> dict[str, str]:
         """Return the headers that sign a handshake at a time."""

@@ -16,17 +16,18 @@ from math import inf
 from typing import Any
 
 import msgspec
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
 
 from oddsengine.feeds import Payload
 from oddsengine.feeds.polymarket import PolymarketMarkets
 from oddsengine.feeds.polymarket_events import LEAGUES, EventsPage, League, read_leagues, read_page
-from oddsengine.sources.failure import REFUSED, TIMEOUT, UNREACHABLE, Failure
+from oddsengine.sources.failure import REFUSED, TIMEOUT, Failure
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, alongside, keep_trying, parsed
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import PolymarketSettings
+from oddsengine.sources.sockets import opened
 from oddsengine.sources.web import Web
 
 _EVENTS, _BOOKS = "events", "books"  # parts
@@ -231,16 +232,13 @@ class PolymarketSource:
         receiver.expect(feed.name, socket.part, feed.silence)
         try:
             if socket.tokens:
-                async with connect(
-                    feed.stream_url, open_timeout=feed.timeout, ping_interval=None, close_timeout=1.0,
-                    max_size=feed.body_bytes,
-                ) as connection:  # fmt: skip
+                async with opened(feed, feed.stream_url) as connection:
                     socket.connection = connection
                     async with alongside(_ping(connection)):
                         await self._receive(socket, connection, receiver, backoff)
-        except (WebSocketException, OSError, TimeoutError, ValueError) as error:
+        except Failure:
             if socket.tokens:
-                raise _failure(error, feed) from None
+                raise
         finally:
             socket.connection = None
         return None
@@ -255,15 +253,18 @@ class PolymarketSource:
             self._ask_at |= dict.fromkeys(socket.tokens, first)
             await socket.send({"assets_ids": list(socket.tokens), "type": "market", "custom_feature_enabled": True})
             while True:
-                async with asyncio.timeout(feed.silence):
-                    data = await connection.recv(decode=False)
+                try:
+                    async with asyncio.timeout(feed.silence):
+                        data = await connection.recv(decode=False)
+                except TimeoutError:
+                    raise Failure(f"no data within {feed.silence:g} s", kind=TIMEOUT) from None
                 socket.heard_at = receiver.now()
                 if data == b"PONG":
                     receiver.alive(feed.name, socket.part)
                     continue
                 await self._apply(receiver, socket.part, data, self._reader.read)
                 backoff.reset()
-        except (Failure, WebSocketException, OSError, TimeoutError):
+        except (Failure, ConnectionClosed):
             async with self._reading:
                 payload = self._reader.doubt(socket.tokens, receiver.now())
                 await receiver.deliver(feed.name, payload, socket.part)
@@ -341,16 +342,3 @@ async def _ping(connection: ClientConnection) -> None:
         while True:
             await asyncio.sleep(_PING_S)
             await connection.send("PING")
-
-
-def _failure(error: Exception, feed: PolymarketSettings) -> Failure:
-    """Return the failure of a connection."""
-    if isinstance(error, TimeoutError):
-        return Failure(f"no answer in time, or no data within {feed.silence:g} s", kind=TIMEOUT)
-    if isinstance(error, ConnectionClosed):
-        return Failure("the connection was closed")
-    if isinstance(error, InvalidStatus):
-        return Failure(f"status {error.response.status_code}")
-    if isinstance(error, OSError):
-        return Failure(f"the stream cannot be reached: {error.strerror or type(error).__name__}", kind=UNREACHABLE)
-    return Failure(f"the connection failed: {type(error).__name__}")

@@ -15,13 +15,12 @@ from typing import NamedTuple, Self
 import httpx2
 
 from oddsengine.sources.codings import ACCEPTED, decoder_of
-from oddsengine.sources.failure import FAILED, RATE_LIMITED, REFUSED, TIMEOUT, UNREACHABLE, Failure
+from oddsengine.sources.failure import TIMEOUT, UNREACHABLE, Failure, of_status
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import FeedSettings
 
 _AGENT = "oddsengine"
 _SHOWN = 200  # bytes of an error body that are logged
-_REFUSED = {400, 401, 402, 403, 404, 405, 410, 422}
 Query = Mapping[str, str | int] | list[tuple[str, str | int | float | bool | None]]
 
 
@@ -117,10 +116,8 @@ class Web:
                     if len(head) >= _SHOWN:
                         break
         text = " ".join(self._secrets.clean(head.decode("utf-8", "replace"))[:_SHOWN].split())
-        code = response.status_code
         wait = retry_after(response.headers.get("retry-after"), datetime.now(UTC))
-        kind = RATE_LIMITED if code == httpx2.codes.TOO_MANY_REQUESTS else REFUSED if code in _REFUSED else FAILED
-        return Failure(f"status {code}" + (f": {text}" if text else ""), wait=wait, fatal=kind == REFUSED, kind=kind)
+        return of_status(response.status_code, text, wait)
 
 
 async def _decoded(response: httpx2.Response) -> AsyncIterator[bytes]:

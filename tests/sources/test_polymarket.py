@@ -269,6 +269,16 @@ def test_lists_that_fail(what: str, kind: str) -> None:
     assert raised.value.kind == kind
 
 
+def test_a_stream_that_refuses_is_not_tried_again() -> None:
+    class Closed(Exchange):
+        def greet(self, connection: ServerConnection, _: Any) -> Any:
+            return connection.respond(401, "no")
+
+    with pytest.raises(oe.FetchError, match="status 401") as raised:
+        asyncio.run(fetched(Closed(), timeout=5.0))
+    assert raised.value.kind == "refused"
+
+
 def test_pages_that_do_not_end_are_said() -> None:
     class Endless(Exchange):
         async def answer(self, request: Request, answering: Answering) -> None:

@@ -108,6 +108,10 @@ WRONG = {  # what is written, and what the sentence has to hold
         "feeds.b.url must be tls://HOST:PORT or tcp://HOST:PORT",
     ),
     "port": (GOOD.replace("node.example/", "node.example:99999/"), "feeds.node.url must be a URL that starts"),
+    "stream port": (
+        "[feeds.p]\nkind = 'polymarket'\nsports = ['nfl']\nstream_url = 'wss://x:99999/ws'",
+        "feeds.p.stream_url must be a URL that starts with ws:// or wss://, with a port up to 65535",
+    ),
     "table url": ("[feeds.t]\nkind = 'table'\nurl = 'ftp://b'", "feeds.t.url must be a URL that starts with http"),
     "catalogue": (
         "[feeds.b]\nkind = 'betfair'\nkey_env = 'K'\nsession_env = 'S'\ncatalogue_url = 'x'",
