@@ -54,6 +54,8 @@ def _fetched(arguments: argparse.Namespace) -> OddsTable:
     """Read the sources of --live once."""
     if arguments.file or arguments.sample or arguments.columns:
         raise ValueError("give either --live or FILE, --sample and --columns, got both")
+    if arguments.odds_format:
+        raise ValueError("--odds-format is of a FILE, got --live")
     settings: dict[str, dict[str, Any]] = {name: {} for name in arguments.live}
     for text in arguments.set:
         where, equals, value = text.partition("=")
@@ -125,6 +127,8 @@ def scan_command(arguments: argparse.Namespace) -> None:
     form = _format(arguments)
     if form in ("csv", "parquet") and arguments.kind == "all" and not arguments.rejected:
         raise ValueError(f"{form} can hold only one table; choose one with --kind ev, arb, low-hold or middles")
+    if not arguments.live and (arguments.sport or arguments.set):
+        raise ValueError(f"{'--sport' if arguments.sport else '--set'} is of sources, and needs --live")
     began = time.perf_counter()
     table = _fetched(arguments) if arguments.live else read(arguments)
     with notice("finding opportunities", _SLOW):

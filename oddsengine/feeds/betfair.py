@@ -280,7 +280,7 @@ class BetfairMarkets:
                 keys.add(key)
                 ladders[key] = _changed(ladders.get(key, {}), runner)
                 if definition is not None and any(getattr(runner, name) is not None for name in _LAY):
-                    keys |= {other for one, other in _opponents(definition).items() if one == key}
+                    keys.add(_opponents(definition).get(key, key))
                 if runner.tv is not None:
                     matched[key] = runner.tv
             staged[market_id] = _MarketState(definition, ladders, matched)
@@ -474,10 +474,8 @@ def _offer(
     """Return the best price of a runner and what it takes: its own, or a lay of the other runner."""
     own = _best(ladders.get(key, {}), _BACK, max)
     laid = None if other is None else _best(ladders.get(other, {}), _LAY, min)
-    if laid is None:
-        return own
-    crossed = lay_to_back(*laid)
-    return crossed if own is None or crossed[0] > own[0] else own
+    crossed = None if laid is None else _usable(lay_to_back(*laid))
+    return max((bet for bet in (own, crossed) if bet is not None), key=lambda bet: bet[0], default=None)
 
 
 def _best(
@@ -492,4 +490,9 @@ def _best(
         best = ladders[by_price][nearest(ladders[by_price])]
     else:
         return None
-    return best if 1.0 < best[0] < inf and best[1] < inf else None
+    return _usable(best)
+
+
+def _usable(bet: tuple[float, float]) -> tuple[float, float] | None:
+    """Return odds and a size if they can be those of a bet."""
+    return bet if 1.0 < bet[0] < inf and bet[1] < inf else None

@@ -366,7 +366,8 @@ class _ResponseReader:
                 outcome = msgspec.structs.replace(outcome, price=quoted, bet_limit=None)  # noqa: PLW2901
             merged.append(outcome)
         rest = [offer for offer in offers if offer.key not in (_BACK, _LAY)]
-        return [msgspec.structs.replace(back, outcomes=merged), *rest]
+        times = [at for at in map(moment, (back.last_update, lay.last_update)) if at is not None]
+        return [msgspec.structs.replace(back, outcomes=merged, last_update=min(times, default=None)), *rest]
 
     def _decimal(self, price: float) -> float:
         return float(american_to_decimal(price)) if self._american else price

@@ -248,6 +248,16 @@ def test_odds_api_lays_of_two_outcomes_are_bets_on_the_other() -> None:
         }
 
 
+@pytest.mark.parametrize("older", ["h2h", "h2h_lay"])
+def test_odds_api_prices_of_two_times_are_as_old_as_the_older(older: str) -> None:
+    both = [outcome("Boston Celtics", 1.5), outcome("Los Angeles Lakers", 2.9)]
+    offered = maker("betfair_ex_uk", h2h=both, h2h_lay=both)
+    for each in offered["markets"]:
+        each["last_update"] = "2026-02-07T12:00:00Z" if each["key"] == older else "2026-02-08T12:00:00Z"
+    read = api([game(offered)])
+    assert {row["last_seen_at"] for row in read.quotes} == {datetime(2026, 2, 7, 12, tzinfo=UTC)}
+
+
 def test_what_aggregators_publish_as_polymarket_are_mid_prices() -> None:
     listed = msgspec.json.decode(encoded(FEATURED))
     listed[0]["bookmakers"] = [{**listed[0]["bookmakers"][0], "key": "polymarket", "title": "Polymarket"}]
@@ -588,6 +598,8 @@ def test_betfair_lays_of_one_runner_are_bets_on_the_other() -> None:
     full = {"id": 11, "atb": [[1.9, 5]]}, {"id": 12, "atb": [[2.0, 4]], "atl": [[2.2, 7], [2.05, 100], [2.1, 9]]}
     _, (image,) = lines(one("MATCH_ODDS", *full, runners=two))
     assert sorted(row["odds_decimal"] for row in image.quotes) == pytest.approx([2.05 / 1.05, 2.0])
+    absurd = {"id": 12, "batl": [[0, 1e300, 1e300]]}
+    assert not lines(one("MATCH_ODDS", absurd, runners=two))[1][0].quotes
     # Not with a third outcome, or a runner that is out.
     three = [*two, *runners((58805, "The Draw", 0.0))]
     for others in (three, [two[0], two[1] | {"status": "REMOVED"}]):
