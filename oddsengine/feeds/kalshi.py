@@ -5,7 +5,7 @@ A market is one contract with a Yes and a No. Its book has bids only, in any ord
 in the catalog; `max_bet` is what the best level costs, p times its contracts.
 
 - **Games.** A milestone is one game: its start, teams and events. Tickers are ids and never read: their dates are those
-  of New York, and their teams run together. An event of several games is no market of a game. Where a milestone does
+  of New York, and their teams run together. An event that belongs to several games is left out. Where a milestone does
   not say who is home (tennis, fights), the sides are the two of the winner event, in the order of the title.
 - **Sides.** `custom_strike` of a market has the id of its team or player, a structured target; its line is
   `floor_strike`.

@@ -3,7 +3,7 @@
 - Outcomes, prices and tokens are lists in JSON texts, index by index; the line belongs to the first outcome.
 - A game can have several events: the main one, and others with more markets and the same `gameId`.
 - Soccer has one event with a Yes/No market for each of home, draw and away: the three Yes tokens are the three-way
-  result, and a No token is no bet that sportsbooks offer. If the event has an "Other", or placeholders that may become
+  result, and sportsbooks do not offer what a No token is. If the event has an "Other", or placeholders that may become
   outcomes (`negRiskAugmented`), the three cover less than everything: they keep a name that the catalog does not have,
   so that they are served, and no finder uses them.
 - Market types are free text. An unknown one keeps its name; if the catalog has that name for something that may be
@@ -245,7 +245,7 @@ def read_events(pages: Sequence[EventsPage], league: League, kinds: frozenset[st
 
 
 def number(value: Number) -> float | None:
-    """Parse a number that may be a text, also without a leading 0; None if it is none.
+    """Parse a number that may be a text, also without a leading 0; None if it is not a number.
 
     Examples
     --------
@@ -401,7 +401,7 @@ _Bet = dict[str, Any]
 def _bets(
     event: _Event, offer: _Market, outcomes: list[str], sport: str, teams: _Teams
 ) -> tuple[MarketName, list[_Bet | None]]:
-    """Return the market, and the bet on each outcome; None for one that is no bet."""
+    """Return the market, and the bet on each outcome; None for an outcome that is not a bet."""
     given, words, line = offer.sportsMarketType or "", _words(outcomes), number(offer.line)
     kind = given.lower()
     title = offer.groupItemTitle or offer.question or ""
