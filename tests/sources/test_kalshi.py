@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -286,6 +286,16 @@ def with_books() -> Exchange:
     return served_
 
 
+@asynccontextmanager
+async def streaming(served_: Exchange, folder: Path, **more: Any) -> AsyncIterator[Hub]:
+    """A node that has the prices of the stream."""
+    hub = new_hub()
+    with key(folder) as (_, env):
+        async with exchange(served_) as where, running(hub, source(where, env, **more)):
+            await until(lambda: cost(hub) == STREAMED, "prices of the stream")
+            yield hub
+
+
 def test_with_a_key_books_come_from_the_stream(tmp_path: Path) -> None:
     served_ = with_books()
 
@@ -321,19 +331,16 @@ def test_a_gap_suspends_and_asks_for_the_books(tmp_path: Path) -> None:
     served_.acting = hold
 
     async def check() -> None:
-        hub = new_hub()
-        with key(tmp_path) as (_, env):
-            async with exchange(served_) as where, running(hub, source(where, env, timeout=5.0)):
-                await until(lambda: cost(hub) == STREAMED, "prices of the stream")
-                await served_.change(SEA, "0.4500", "3.00", skip=1)
-                await until(lambda: active(hub) == {False}, "suspended prices")
-                served_.books[SEA] = order_book([("0.5500", "1")], [("0.4400", "1")])
-                held.set()
-                await until(lambda: active(hub) == {True}, "prices")
-                assert cost(hub)["Seattle"] == 0.56
-                asked = [one["params"] for one in served_.commands if one["params"].get("action") == "get_snapshot"]
-                assert [(one["sids"], set(one["market_tickers"])) for one in asked] == [([2], {SEA, DAL})]
-                assert served_.connections == 1
+        async with streaming(served_, tmp_path, timeout=5.0) as hub:
+            await served_.change(SEA, "0.4500", "3.00", skip=1)
+            await until(lambda: active(hub) == {False}, "suspended prices")
+            served_.books[SEA] = order_book([("0.5500", "1")], [("0.4400", "1")])
+            held.set()
+            await until(lambda: active(hub) == {True}, "prices")
+            assert cost(hub)["Seattle"] == 0.56
+            asked = [one["params"] for one in served_.commands if one["params"].get("action") == "get_snapshot"]
+            assert [(one["sids"], set(one["market_tickers"])) for one in asked] == [([2], {SEA, DAL})]
+            assert served_.connections == 1
 
     asyncio.run(check())
 
@@ -347,13 +354,10 @@ def test_a_snapshot_that_does_not_come_ends_the_connection(tmp_path: Path) -> No
     served_.acting = ignore
 
     async def check() -> None:
-        hub = new_hub()
-        with key(tmp_path) as (_, env):
-            async with exchange(served_) as where, running(hub, source(where, env, timeout=0.3)):
-                await until(lambda: cost(hub) == STREAMED, "prices of the stream")
-                await served_.change(SEA, "0.4500", "3.00", skip=1)
-                await until(lambda: served_.connections == 2, "another connection")
-                await until(lambda: active(hub) == {True}, "prices")
+        async with streaming(served_, tmp_path, timeout=0.3) as hub:
+            await served_.change(SEA, "0.4500", "3.00", skip=1)
+            await until(lambda: served_.connections == 2, "another connection")
+            await until(lambda: active(hub) == {True}, "prices")
 
     asyncio.run(check())
 
@@ -362,21 +366,18 @@ def test_a_lost_stream_is_suspended_then_listed_then_streamed_again(tmp_path: Pa
     served_ = with_books()
 
     async def check() -> None:
-        hub = new_hub()
-        with key(tmp_path) as (_, env):
-            async with exchange(served_) as where, running(hub, source(where, env)):
-                await until(lambda: cost(hub) == STREAMED, "prices of the stream")
-                await served_.change(SEA, "0.4500", "3.00")
-                await until(lambda: cost(hub).get("Seattle") == 0.55, "a change")
-                lists = served_.paths().count("/markets")
-                served_.refuse = 503
-                await served_.sockets[0].close()
-                await until(lambda: served_.paths().count("/markets") > lists, "lists at once")
-                await until(lambda: cost(hub) == LISTED and active(hub) == {True}, "prices of lists")
-                served_.books[SEA] = order_book([("0.5500", "1")], [("0.4400", "1")])
-                served_.refuse = 0
-                await until(lambda: cost(hub).get("Seattle") == 0.56, "the stream")
-                assert served_.connections == 2
+        async with streaming(served_, tmp_path) as hub:
+            await served_.change(SEA, "0.4500", "3.00")
+            await until(lambda: cost(hub).get("Seattle") == 0.55, "a change")
+            lists = served_.paths().count("/markets")
+            served_.refuse = 503
+            await served_.sockets[0].close()
+            await until(lambda: served_.paths().count("/markets") > lists, "lists at once")
+            await until(lambda: cost(hub) == LISTED and active(hub) == {True}, "prices of lists")
+            served_.books[SEA] = order_book([("0.5500", "1")], [("0.4400", "1")])
+            served_.refuse = 0
+            await until(lambda: cost(hub).get("Seattle") == 0.56, "the stream")
+            assert served_.connections == 2
 
     asyncio.run(check())
 
@@ -425,19 +426,16 @@ def test_new_markets_are_followed_and_old_ones_are_not(tmp_path: Path) -> None:
     served_.markets["KXNFLTOTAL"] = []
 
     async def check() -> None:
-        hub = new_hub()
-        with key(tmp_path) as (_, env):
-            async with exchange(served_) as where, running(hub, source(where, env, refresh=0.1)):
-                await until(lambda: cost(hub) == STREAMED, "prices of the stream")
-                served_.books[total["ticker"]] = order_book([("0.3000", "7")], [("0.6000", "5")])
-                served_.markets["KXNFLTOTAL"] = [total]
-                await until(lambda: cost(hub).get("Over") == 0.4, "the book of a new market")
-                served_.markets["KXNFLTOTAL"] = []
+        async with streaming(served_, tmp_path, refresh=0.1) as hub:
+            served_.books[total["ticker"]] = order_book([("0.3000", "7")], [("0.6000", "5")])
+            served_.markets["KXNFLTOTAL"] = [total]
+            await until(lambda: cost(hub).get("Over") == 0.4, "the book of a new market")
+            served_.markets["KXNFLTOTAL"] = []
 
-                def deleted() -> bool:
-                    return any(one["params"].get("action") == "delete_markets" for one in served_.commands)
+            def deleted() -> bool:
+                return any(one["params"].get("action") == "delete_markets" for one in served_.commands)
 
-                await until(deleted, "the end of it")
+            await until(deleted, "the end of it")
 
     asyncio.run(check())
 
@@ -446,15 +444,12 @@ def test_statuses_of_the_stream_suspend_and_a_gap_of_theirs_reconnects(tmp_path:
     served_ = with_books()
 
     async def check() -> None:
-        hub = new_hub()
-        with key(tmp_path) as (_, env):
-            async with exchange(served_) as where, running(hub, source(where, env)):
-                await until(lambda: cost(hub) == STREAMED, "prices of the stream")
-                await served_.send(served_.sockets[0], lifecycle(SEA, 1, "deactivated"))
-                await served_.send(served_.sockets[0], lifecycle(DAL, 2, "deactivated"))
-                await until(lambda: active(hub) == {False}, "suspended prices")
-                await served_.send(served_.sockets[0], lifecycle(SEA, 5, "activated"))
-                await until(lambda: served_.connections == 2, "another connection")
+        async with streaming(served_, tmp_path) as hub:
+            await served_.send(served_.sockets[0], lifecycle(SEA, 1, "deactivated"))
+            await served_.send(served_.sockets[0], lifecycle(DAL, 2, "deactivated"))
+            await until(lambda: active(hub) == {False}, "suspended prices")
+            await served_.send(served_.sockets[0], lifecycle(SEA, 5, "activated"))
+            await until(lambda: served_.connections == 2, "another connection")
 
     asyncio.run(check())
 
@@ -464,13 +459,10 @@ def test_a_message_that_does_not_read_ends_the_connection(text: str, tmp_path: P
     served_ = with_books()
 
     async def check() -> None:
-        hub = new_hub()
-        with key(tmp_path) as (_, env):
-            async with exchange(served_) as where, running(hub, source(where, env)):
-                await until(lambda: cost(hub) == STREAMED, "prices of the stream")
-                await served_.sockets[0].send(text)
-                await until(lambda: served_.connections == 2, "another connection")
-                await until(lambda: cost(hub) == STREAMED and active(hub) == {True}, "prices")
+        async with streaming(served_, tmp_path) as hub:
+            await served_.sockets[0].send(text)
+            await until(lambda: served_.connections == 2, "another connection")
+            await until(lambda: cost(hub) == STREAMED and active(hub) == {True}, "prices")
 
     asyncio.run(check())
 
@@ -499,12 +491,9 @@ def test_a_silent_stream_is_given_up(tmp_path: Path) -> None:
     served_ = with_books()
 
     async def check() -> None:
-        hub = new_hub()
-        with key(tmp_path) as (_, env):
-            async with exchange(served_) as where, running(hub, source(where, env, silence=0.2)):
-                await until(lambda: cost(hub) == STREAMED, "prices of the stream")
-                served_.sockets[0].transport.pause_reading()
-                await until(lambda: served_.connections == 2, "another connection")
+        async with streaming(served_, tmp_path, silence=0.2):
+            served_.sockets[0].transport.pause_reading()
+            await until(lambda: served_.connections == 2, "another connection")
 
     asyncio.run(check())
 
