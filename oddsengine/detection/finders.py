@@ -105,8 +105,7 @@ def find_ev(
     model
         Your own probabilities: a column of `odds`, a table of outcomes, or matrices of scores (docs/model.md).
     stake
-        Prices with `levels` are offered at what this stake gets: `net_odds` is that, and `max_bet` what all levels
-        take. None is the best level.
+        Prices with `levels` are offered at what this stake gets (docs/depth.md); None is the best level.
     commission
         Rates on winnings by book, such as 0.02, instead of the catalog's.
     guards

@@ -92,6 +92,7 @@ class _Team(msgspec.Struct):
 
 class _FeeSchedule(msgspec.Struct):
     rate: Number = None
+    exponent: Number = None
 
 
 class _Market(msgspec.Struct):
@@ -168,7 +169,6 @@ class ListedMarket(NamedTuple):
     tradable: bool
     closed: bool
     clears: bool  # resting orders are cancelled at the start
-    fee: float  # rate, 0 for none
 
 
 class Listing(NamedTuple):
@@ -378,21 +378,33 @@ def _listed(
     tradable &= game.status != "ended"  # its markets stay open until their results are accepted
     if not kind.in_catalog and tradable:
         unmapped[BOOK, kind.name] += 1
-    shared = {
+    fee = _fee(offer)
+    shared: dict[str, Any] = {
         "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
         "away_team": game.away, "event_start_time": game.start, "market_type": kind.name,
         "market_id": offer.conditionId, "external_event_id": event.slug or None,
     }  # fmt: skip
+    if fee != catalog.book(BOOK).fee:
+        shared["contract_fee"] = fee
     rows = {
         token: shared | {"id": token, "selection_id": token, "exchange_token_id": token, "is_active": True} | bet
         for token, bet in zip(tokens, bets, strict=True)
         if bet is not None
     }
-    rate = number(offer.feeSchedule.rate) if offer.feeSchedule and offer.feesEnabled is not False else None
     return ListedMarket(
-        offer.conditionId, (tokens[0], tokens[1]), rows, game, tradable, closed, bool(offer.clearBookOnStart),
-        rate or 0.0,
-    )  # fmt: skip
+        offer.conditionId, (tokens[0], tokens[1]), rows, game, tradable, closed, bool(offer.clearBookOnStart)
+    )
+
+
+def _fee(offer: _Market) -> float:
+    """Return F of a market's fee, F p (1 - p) per contract; 0 without one."""
+    schedule = offer.feeSchedule
+    if schedule is None or offer.feesEnabled is False:
+        return 0.0
+    rate, exponent = number(schedule.rate), number(schedule.exponent)
+    if rate is None or not 0.0 <= rate <= 1.0 or exponent not in (None, 1.0):
+        raise _RefusedError("a market whose fee is of another form")
+    return rate
 
 
 _Bet = dict[str, Any]

@@ -617,3 +617,71 @@ def test_prices_meet_those_of_a_sportsbook() -> None:
         ("kalshi", "home"), ("draftkings", "away"),
     }  # fmt: skip
     assert arbitrage["implied_total"] == pytest.approx(100 * (0.6 + 0.07 * 0.6 * 0.4 + 1 / 2.75), abs=0.01)
+
+
+# ---- depth and fees ----
+
+
+def test_a_price_has_the_levels_of_the_market_that_it_comes_from() -> None:
+    """Dallas's No bids are the cheapest way to back Seattle; the levels of Seattle's own market are not among them."""
+    made = reader()
+    listed(made, "KXNFLGAME", *winners())
+    book = [
+        {
+            "ticker": DAL,
+            "orderbook_fp": order_book([("0.4000", "100"), ("0.3900", "50"), ("0.2000", "9")], [("0.5500", "8")]),
+        }
+    ]
+    rows = made.read_order_books(encoded({"orderbooks": book}), NOW).quotes
+    (home,) = (row for row in rows if row["selection_type"] == "home")
+    got = [(level["odds_decimal"], level["stake"]) for level in home["levels"]]
+    assert got == [pytest.approx(each) for each in [(1 / 0.6, 60.0), (1 / 0.61, 30.5), (1 / 0.8, 7.2)]]
+    assert (home["odds_decimal"], home["max_bet"]) == got[0]
+    (away,) = (row for row in rows if row["selection_type"] == "away")
+    assert "levels" not in away
+
+
+def fees(series: Json | None, override: Json | None = None) -> set[float | None] | Payload:
+    """The own fees of the quotes of a game's winners, or what is said without quotes."""
+    made = KalshiMarkets()
+    page = event_page(milestone())
+    page["events"] = [one | (override or {}) for one in page["events"]]
+    made.add_events("KXNFLGAME", [encoded(page)])
+    named(made)
+    assert not made.has_fee("KXNFLGAME")
+    if series is not None:
+        made.add_series("KXNFLGAME", encoded({"series": series}), NOW)
+        assert made.has_fee("KXNFLGAME")
+    payload = listed(made, "KXNFLGAME", *winners())
+    return {row.get("contract_fee") for row in payload.quotes} or payload
+
+
+@pytest.mark.parametrize(
+    ("series", "override", "fee"),
+    [
+        (None, None, None),
+        ({"fee_type": "quadratic", "fee_multiplier": 1}, None, None),
+        ({}, None, None),
+        ({"fee_type": "quadratic_with_maker_fees", "fee_multiplier": "0.5"}, None, 0.035),
+        ({"fee_type": "quadratic", "fee_multiplier": 0}, None, 0.0),
+        ({}, {"fee_type_override": "quadratic", "fee_multiplier_override": 2}, 0.14),
+    ],
+)
+def test_fees_are_those_of_the_series_or_of_the_event(series: Any, override: Any, fee: float | None) -> None:
+    assert fees(series, override) == {fee}
+
+
+@pytest.mark.parametrize("series", [{"fee_type": "flat"}, {"fee_type": "quadratic", "fee_multiplier": -1}])
+def test_markets_whose_fee_cannot_be_calculated_are_left_out(series: Json) -> None:
+    payload = fees(series)
+    assert isinstance(payload, Payload)
+    assert payload.refused["a market whose fee is of another form"] == 2
+
+
+def test_a_fee_that_becomes_known_is_in_the_next_prices() -> None:
+    made = reader()
+    listed(made, "KXNFLGAME", *winners())
+    series = encoded({"series": {"fee_type": "quadratic", "fee_multiplier": 0.5}})
+    assert {row["contract_fee"] for row in made.add_series("KXNFLGAME", series, NOW).quotes} == {0.035}
+    with pytest.raises(FeedError, match="not a payload of Kalshi"):
+        made.add_series("KXNFLGAME", b"{}", NOW)
