@@ -1,17 +1,37 @@
-"""The largest size of arbitrages between prices with levels (`oddsengine.tables.levels`)."""
+"""The largest size of arbitrages between prices with levels (`oddsengine.tables.levels`).
+
+Sizes are in the currency of each book, which the catalog has for exchanges; one that is not known is taken for that of
+the other legs. Sizes in different currencies are only compared at the caller's rates. A USDC counts as a USD.
+"""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from math import inf
+from numbers import Real
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.catalog.books import CURRENCIES
 from oddsengine.maths.depth import largest_arbitrage
 from oddsengine.pricing.references import commission_rates
 from oddsengine.tables.levels import COMMISSION, FEE, LEVELS
 
+_RATES = {"USD": 1.0, "USDC": 1.0}
 
-def largest_arbitrages(found: pl.DataFrame, *, commission: Mapping[str, float] | None = None) -> pl.DataFrame:
+
+class LargestSize(NamedTuple):
+    """The largest size of an arbitrage; None if it is not known."""
+
+    stakes: list[float] | None = None  # of the legs
+    payout: float | None = None
+    profit: float | None = None
+    currency: str | None = None  # of these amounts, if it is known
+
+
+def largest_arbitrages(
+    found: pl.DataFrame, *, commission: Mapping[str, float] | None = None, rates: Mapping[str, float] | None = None
+) -> pl.DataFrame:
     """Add the largest size of arbitrages over all levels of their legs' prices.
 
     Parameters
@@ -21,11 +41,20 @@ def largest_arbitrages(found: pl.DataFrame, *, commission: Mapping[str, float] |
         is unknown, and so is that of the arbitrage.
     commission
         As given to `find_arbitrage`.
+    rates
+        Worth of one unit of each currency in the first one, whose rate is 1: ``{"USD": 1, "GBP": 1.27}``. Sizes in
+        several currencies are unknown without it.
 
     Returns
     -------
     polars.DataFrame
-        `found` with `largest_stakes` (of the legs, in their order), `largest_payout` and `largest_profit`, in money.
+        `found` with `largest_stakes` (of the legs, in their order), `largest_payout` and `largest_profit`, all in
+        `largest_currency`: that of the legs, or if they have several the first one of `rates`; null if it is unknown.
+
+    Raises
+    ------
+    ValueError
+        For a commission or a rate that is none.
 
     Examples
     --------
@@ -41,38 +70,63 @@ def largest_arbitrages(found: pl.DataFrame, *, commission: Mapping[str, float] |
     >>> found.select(pl.col("largest_payout", "largest_profit").round(2)).row(0)
     (434.0, 4.93)
     """
-    rates = {catalog.book(book).id: rate for book, rate in commission_rates(commission).items()}
-    sizes = [largest_of_legs(legs, rates) for legs in found["legs"].to_list()]
+    own = {catalog.book(book).id: rate for book, rate in commission_rates(commission).items()}
+    worth = currency_rates(rates)
+    sizes = [largest_of_legs(legs, own, worth) for legs in found["legs"].to_list()]
     schema: dict[str, Any] = {
         "largest_stakes": pl.List(pl.Float64),
         "largest_payout": pl.Float64,
         "largest_profit": pl.Float64,
+        "largest_currency": pl.String,
     }
     return found.hstack(pl.DataFrame(sizes, schema=schema, orient="row"))
 
 
-def largest_of_legs(
-    legs: Iterable[Mapping[str, Any]], rates: Mapping[str, float]
-) -> tuple[list[float] | None, float | None, float | None]:
-    """Stakes, payout and profit of the largest arbitrage of some legs; None if the size of any is unknown.
+def currency_rates(rates: Mapping[str, float] | None) -> Mapping[str, float]:
+    """Validate the rates of currencies; the first one has the rate 1."""
+    if rates is None:
+        return _RATES
+    for name, rate in rates.items():
+        if name not in CURRENCIES:
+            raise ValueError(f"rates must be of {', '.join(CURRENCIES)}, got {name!r}")
+        if isinstance(rate, bool) or not isinstance(rate, Real) or not 0.0 < rate < inf:
+            raise ValueError(f"the rate of {name} must be a finite number above 0, got {rate!r}")
+    if next(iter(rates.values()), 1.0) != 1.0:
+        raise ValueError(f"the first of rates must be 1, got {dict(rates)!r}")
+    worth = {name: float(rate) for name, rate in rates.items()}
+    dollar = worth.get("USD", worth.get("USDC"))
+    return worth if dollar is None else worth | {name: worth.get(name, dollar) for name in ("USD", "USDC")}
 
-    `rates` are the caller's commissions by id of the book.
+
+def largest_of_legs(
+    legs: Iterable[Mapping[str, Any]], commissions: Mapping[str, float], rates: Mapping[str, float] = _RATES
+) -> LargestSize:
+    """The largest arbitrage of some legs.
+
+    `commissions` are the caller's, by id of the book; `rates` are from `currency_rates`.
     """
-    ladders, commissions, fees = [], [], []
-    for leg in legs:
-        levels = leg.get(LEVELS) or []
-        ladder = [(level["odds_decimal"], level["stake"]) for level in levels]
+    listed = list(legs)
+    books = [catalog.book(leg["sportsbook"]) for leg in listed]
+    named = list(dict.fromkeys(book.currency for book in books if book.currency))
+    worth = dict.fromkeys(["", *named], 1.0)
+    if len(named) > 1:
+        if any(name not in rates for name in named):
+            return LargestSize()
+        worth |= {name: rates[name] for name in named}
+        named = [next(iter(rates))]
+    ladders, shares, fees = [], [], []
+    for leg, book in zip(listed, books, strict=True):
+        ladder = [(level["odds_decimal"], level["stake"] * worth[book.currency]) for level in leg.get(LEVELS) or ()]
         if not ladder and leg["max_bet"] is not None:
-            ladder = [(leg["odds_decimal"], leg["max_bet"])]
+            ladder = [(leg["odds_decimal"], leg["max_bet"] * worth[book.currency])]
         if not ladder:
-            return None, None, None
-        book = catalog.book(leg["sportsbook"])
+            return LargestSize()
         own, fee = leg.get(COMMISSION), leg.get(FEE)
-        commission, fee = book.commission if own is None else own, book.fee if fee is None else fee
-        if book.id in rates:
-            commission, fee = rates[book.id], 0.0
+        share, fee = book.commission if own is None else own, book.fee if fee is None else fee
+        if book.id in commissions:
+            share, fee = commissions[book.id], 0.0
         ladders.append(ladder)
-        commissions.append(commission)
+        shares.append(share)
         fees.append(fee)
-    best = largest_arbitrage(ladders, commissions=commissions, fees=fees)
-    return list(best.stakes), best.payout, best.profit
+    best = largest_arbitrage(ladders, commissions=shares, fees=fees)
+    return LargestSize(list(best.stakes), best.payout, best.profit, named[0] if named else None)

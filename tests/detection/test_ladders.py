@@ -155,6 +155,44 @@ def test_the_largest_size_is_that_of_the_ladders() -> None:
     assert oe.largest_arbitrages(none).height == 0
 
 
+def legs(*books: str) -> pl.DataFrame:
+    """Two levels at one book against two at another."""
+    over, under = [(2.2, 100.0), (2.16, 200.0)], [(2.0, 80.0), (1.95, 150.0)]
+    odds = table({(books[0], "Over"): over, (books[1], "Under"): under}, commission=0.0, contract_fee=0.0)
+    return oe.find_arbitrage(odds, guards=[], max_profit=None)
+
+
+def test_sizes_of_two_currencies_need_rates() -> None:
+    found = legs("betfair_exchange", "kalshi")
+    unknown = oe.largest_arbitrages(found).row(0, named=True)
+    assert [unknown[name] for name in unknown if name.startswith("largest")] == [None] * 4
+    row = oe.largest_arbitrages(found, rates={"USD": 1, "GBP": 1.25}).row(0, named=True)
+    sides = {"betfair_exchange": [(2.2, 125.0), (2.16, 250.0)], "kalshi": [(2.0, 80.0), (1.95, 150.0)]}
+    best = largest_arbitrage([sides[leg["sportsbook"]] for leg in row["legs"]])
+    assert row["largest_profit"] == pytest.approx(best.profit)
+    assert row["largest_stakes"] == pytest.approx(list(best.stakes))
+    assert row["largest_currency"] == "USD"
+    pounds = oe.largest_arbitrages(found, rates={"GBP": 1.0, "USD": 0.8}).row(0, named=True)
+    assert pounds["largest_profit"] == pytest.approx(best.profit / 1.25)
+    assert pounds["largest_currency"] == "GBP"
+
+
+@pytest.mark.parametrize(
+    ("books", "currency"),
+    [(("betfair_exchange", "fanduel"), "GBP"), (("polymarket", "kalshi"), "USD"), (("fanduel", "betmgm"), None)],
+)
+def test_a_currency_that_is_not_known_is_that_of_the_other_leg(books: tuple[str, str], currency: str | None) -> None:
+    row = oe.largest_arbitrages(legs(*books)).row(0, named=True)
+    best = largest_arbitrage([[(2.2, 100.0), (2.16, 200.0)], [(2.0, 80.0), (1.95, 150.0)]])
+    assert (row["largest_profit"], row["largest_currency"]) == (pytest.approx(best.profit), currency)
+
+
+@pytest.mark.parametrize("rates", [{"GBP": 1.2}, {"USD": 1, "GBP": 0}, {"USD": 1, "CHF": 1.1}, {"USD": 1, "GBP": "x"}])
+def test_rates_that_are_none(rates: Any) -> None:
+    with pytest.raises(ValueError, match="rate"):
+        oe.largest_arbitrages(legs("betfair_exchange", "kalshi"), rates=rates)
+
+
 # ---- offers ----
 
 
