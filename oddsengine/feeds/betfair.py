@@ -31,6 +31,7 @@ from oddsengine.maths.depth import lay_to_back
 BOOK = "betfair_exchange"
 _SOURCE = "the Betfair stream"
 _DRAW = 58805  # selection id of every draw
+_THREE_WAY, _OTHER = "moneyline_3way", {"home": "away", "away": "home"}
 _BACK = ("batb", "bdatb", "atb")  # best by level, the same with virtual prices, all by price
 _LAY = ("batl", "bdatl", "atl")
 _PAIR = 2
@@ -167,7 +168,7 @@ def meaning(market_type: str, betting_type: str, sport: str, draw: bool = False)
         half = "1st_half_" if total[1] == "FIRST_HALF_GOALS" else ""
         return MarketMapping(market(half + name, sport), int(total[2]) / 10.0, by_runner=False)
     if market_type == "MATCH_ODDS":
-        return MarketMapping(market("moneyline_3way" if draw else "moneyline", sport), None, by_runner=False)
+        return MarketMapping(market(_THREE_WAY if draw else "moneyline", sport), None, by_runner=False)
     kind_of = market(_PLAIN.get(market_type, market_type), sport)
     return MarketMapping(kind_of, None, by_runner=False)
 
@@ -407,11 +408,14 @@ class BetfairMarkets:
             if keys is not None and key not in keys:
                 continue
             row_id = f"{market_id}/{runner.id}/{key[1]:g}"
+            name = names.get(runner.id) or runner.name or ("Draw" if runner.id == _DRAW else "")
+            if meant.market.name == _THREE_WAY and game.sport == "soccer":
+                laid = _against(state, definition, runner, name, game)
+                out[f"{row_id}/lay"] = None if laid is None else shared | laid | {"id": f"{row_id}/lay"}
             bets = _offer(state.ladders, key, other.get(key))
             if not bets or runner.status != "ACTIVE":
                 out[row_id] = None
                 continue
-            name = names.get(runner.id) or runner.name or ("Draw" if runner.id == _DRAW else "")
             if not name:
                 waiting += 1
                 continue
@@ -459,6 +463,24 @@ def _opponents(definition: _Definition) -> dict[RunnerKey, RunnerKey]:
         return {}
     first, second = ((runner.id, runner.hc or 0.0) for runner in definition.runners)
     return {first: second, second: first}
+
+
+def _against(
+    state: _MarketState, definition: _Definition, runner: _RunnerDefinition, name: str, game: Game
+) -> dict[str, Any] | None:
+    """Fields of the bet that a side of three does not win: the other one with a handicap of half a goal."""
+    side = side_of(name, game.home, game.away)
+    ladder = _ladder(state.ladders.get((runner.id, runner.hc or 0.0), {}), _LAY)
+    bets = [bet for level in ladder if (bet := _usable(lay_to_back(*level))) is not None]
+    if side not in _OTHER or runner.status != "ACTIVE" or not bets:
+        return None
+    best, other = max(bets), _OTHER[side]
+    return levels_of(bets) | {
+        "selection": game.home if other == "home" else game.away,
+        "selection_id": str(runner.id), "selection_type": other, "line": 0.5, "odds_decimal": best[0],
+        "max_bet": best[1], "is_active": definition.status == "OPEN",
+        "market_type": market(_ASIAN["ASIAN_HANDICAP"], game.sport).name,
+    }  # fmt: skip
 
 
 def _commission(definition: _Definition) -> float:

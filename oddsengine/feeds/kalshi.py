@@ -496,7 +496,8 @@ class KalshiMarkets:
                 continue
             if meant.form == UNKNOWN:
                 unmapped[BOOK, meant.market.name] += 1
-            for offer in self._offers(market, meant.form, game, sides, refused, three=three):
+            handicap = meant.handicap if game.sport == "soccer" else ""
+            for offer in self._offers(market, meant.form, game, sides, refused, three=three, handicap=handicap):
                 bets.offers.setdefault(offer.id, []).append(offer)
                 bets.of_market.setdefault(market.ticker, []).append(offer.id)
         return bets
@@ -538,7 +539,15 @@ class KalshiMarkets:
         return ONE - best, bids[best]
 
     def _offers(
-        self, market: Market, form: str, game: Game, sides: Sequence[str], refused: Counter[str], *, three: bool
+        self,
+        market: Market,
+        form: str,
+        game: Game,
+        sides: Sequence[str],
+        refused: Counter[str],
+        *,
+        three: bool,
+        handicap: str,
     ) -> list[Offer]:
         """Return the outcomes of a market; none while a name is needed."""
         side = next((name for name, one in zip(("home", "away"), sides, strict=True) if one in market.targets), "")
@@ -550,8 +559,9 @@ class KalshiMarkets:
             title, colon, _ = (market.yes_sub_title or market.title or "").partition(":")
             named = [name for one in players if (name := self._targets.get(one))]
             player = named[0] if named else title.strip() if colon else ""
-        offers = offers_of(market, form, side, {"home": game.home, "away": game.away}, player, refused, three=three)
-        if three and offers and self._price(Offer(market, "no", {}, "")) is not None:
+        names = {"home": game.home, "away": game.away}
+        offers = offers_of(market, form, side, names, player, refused, three=three, handicap=handicap)
+        if three and len(offers) == 1 and self._price(Offer(market, "no", {}, "")) is not None:
             refused["the No of a three-way outcome"] += 1
         return offers
 

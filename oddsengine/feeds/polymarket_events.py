@@ -3,9 +3,9 @@
 - Outcomes, prices and tokens are lists in JSON texts, index by index; the line belongs to the first outcome.
 - A game can have several events: the main one, and others with more markets and the same `gameId`.
 - Soccer has one event with a Yes/No market for each of home, draw and away: the three Yes tokens are the three-way
-  result, and sportsbooks do not offer what a No token is. If the event has an "Other", or placeholders that may become
-  outcomes (`negRiskAugmented`), the three cover less than everything: they keep a name that the catalog does not have,
-  so that they are served, and no finder uses them.
+  result. No of one side is the other side with a handicap of half a goal, and No of the draw is left out. If the
+  event has an "Other", or placeholders that may become outcomes (`negRiskAugmented`), the three cover less than
+  everything: they keep a name that the catalog does not have, so that they are served, and no finder uses them.
 - Market types are free text. An unknown one keeps its name; if the catalog has that name for something that may be
   something else, it gets a prefix.
 - Home and away are those of the event's teams; without them, the order of the title, which differs by league.
@@ -47,6 +47,10 @@ _SIDES = {
 _THREE_WAY = {
     "moneyline": "moneyline_3way", "soccer_halftime_result": "1st_half_moneyline_3way",
     "soccer_second_half_result": "2nd_half_moneyline_3way",
+}  # fmt: skip
+_HANDICAPS = {
+    "moneyline": "spreads", "soccer_halftime_result": "1st_half_spreads",
+    "soccer_second_half_result": "2nd_half_spreads",
 }  # fmt: skip
 _SPREADS = {
     "spreads": "spreads", "first_half_spreads": "1st_half_spreads", "second_half_spreads": "2nd_half_spreads",
@@ -421,7 +425,12 @@ def _bets(
         augmented = event.negRiskAugmented or any(other.negRiskOther for other in event.markets)
         side = _result(offer, teams)
         name = f"{kind}_with_other" if augmented else _THREE_WAY[kind]
-        return market(name, sport), [{"selection": _label(side, teams), "selection_type": side}, None]
+        against = None
+        if sport == "soccer" and side != "draw" and not augmented:
+            other = "away" if side == "home" else "home"
+            kind = market(_HANDICAPS[kind], sport).name
+            against = {"selection": _label(other, teams), "selection_type": other, "line": 0.5, "market_type": kind}
+        return market(name, sport), [{"selection": _label(side, teams), "selection_type": side}, against]
     if kind in _SIDES or kind == "child_moneyline":
         name = _SIDES.get(kind) or _part_of(title)
         if name:

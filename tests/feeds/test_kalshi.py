@@ -157,17 +157,32 @@ def test_tennis_has_sides_without_a_home() -> None:
     assert prices(payload) == {("moneyline", "away", None): 0.3, ("moneyline", "home", None): 0.71}
 
 
-def test_three_way_outcomes_are_three_markets_and_their_no_is_none() -> None:
+def test_three_way_outcomes_are_three_markets_and_their_no_is_half_a_goal() -> None:
+    """Who bets No of Arsenal wins if Leeds win or draw, as with Leeds +0.5; No of the draw is left out."""
     match = "KXEPLGAME-26OCT10ARSLEE"
     made = reader(milestones=(milestone("m1", (match,), type="soccer_tournament_multi_leg"),), main="KXEPLGAME")
     tie = market(f"{match}-TIE", "0.2600", "0.2500", name="Tie", custom_strike={"soccer_team": "x"})
     payload = listed(made, "KXEPLGAME", *winners(match), tie)
     assert prices(payload) == {
         ("moneyline_3way", "home", None): 0.61, ("moneyline_3way", "away", None): 0.42,
-        ("moneyline_3way", "draw", None): 0.26,
+        ("moneyline_3way", "draw", None): 0.26, ("point_spread", "away", 0.5): 0.41, ("point_spread", "home", 0.5): 0.6,
     }  # fmt: skip
-    assert payload.refused == {"the No of a three-way outcome": 3}
+    assert payload.refused == {"the No of a three-way outcome": 1}
     assert {game.league for game in payload.games} == {"england_premier_league"}
+
+
+def test_no_of_a_side_against_a_handicap_is_an_arbitrage() -> None:
+    match = "KXEPLGAME-26OCT10ARSLEE"
+    made = reader(milestones=(milestone("m1", (match,), type="soccer_tournament_multi_leg"),), main="KXEPLGAME")
+    rows = [row | {"last_seen_at": NOW} for row in listed(made, "KXEPLGAME", *winners(match)).quotes]
+    (against,) = (row for row in rows if (row["selection_type"], row["line"]) == ("away", 0.5))
+    other = {**against, "id": "x", "sportsbook": "fanduel", "selection": against["home_team"], "line": -0.5,
+             "selection_type": "home", "market_type": "asian_handicap", "odds_decimal": 2.0}  # fmt: skip
+    found = oe.find_arbitrage([*rows, other], now=NOW)
+    assert {leg["sportsbook"] for leg in found["legs"][0]} == {"kalshi", "fanduel"}
+    net = {leg["sportsbook"]: leg["net_odds"] for leg in found["legs"][0]}
+    assert found["profit_percent"][0] == pytest.approx(100.0 * (1.0 / sum(1.0 / odds for odds in net.values()) - 1.0))
+    assert net["kalshi"] == pytest.approx(1.0 / (0.41 + 0.07 * 0.41 * 0.59))
 
 
 def test_cities_with_a_letter_are_the_one_team_that_fits() -> None:

@@ -875,3 +875,24 @@ def test_betfair_levels_and_the_commission_of_a_market() -> None:
     reader.read(encoded(mcm({"id": "1.1", "rc": [{"id": 11, "batb": [[0, 1.5, 50], [1, 1.88, 0]]}]})))
     worse = reader.read(encoded(mcm({"id": "1.1", "rc": [{"id": 12, "batl": [[0, 2.12, 100]]}]})))
     assert [(row["odds_decimal"], row.get("levels")) for row in worse.quotes] == [(pytest.approx(2.12 / 1.12), None)]
+
+
+def test_betfair_lays_with_a_draw_are_the_other_side_with_half_a_goal() -> None:
+    three = runners((11, "Arsenal", 0.0), (12, "Leeds", 0.0), (58805, "The Draw", 0.0))
+    books = [{"id": 11, "batb": [[0, 1.5, 50]], "batl": [[0, 1.52, 100], [1, 1.54, 10]]},
+             {"id": 58805, "batl": [[0, 4.6, 10]]}]  # fmt: skip
+    named = {"eventTypeId": "1", "eventName": "Arsenal v Leeds", "eventId": "9"}
+    reader, (image,) = lines(one("MATCH_ODDS", *books, runners=three, **named))
+    rows = {row["id"].removeprefix("1.1/"): row for row in image.quotes}
+    assert set(rows) == {"11/0", "11/0/lay"}
+    laid = rows["11/0/lay"]
+    assert (laid["market_type"], laid["selection"], laid["selection_type"], laid["line"]) == (
+        "asian_handicap", "Leeds", "away", 0.5,
+    )  # fmt: skip
+    assert (laid["odds_decimal"], laid["max_bet"]) == pytest.approx((1.52 / 0.52, 52.0))
+    assert len(laid["levels"]) == 2
+    gone = reader.read(encoded(mcm({"id": "1.1", "rc": [{"id": 11, "batl": [[0, 1.52, 0], [1, 1.54, 0]]}]})))
+    assert [ident.removeprefix("1.1/") for ident in gone.removed] == ["11/0/lay"]
+    # In another sport a draw at the end of regular time is not what a handicap counts.
+    _, (hockey,) = lines(one("MATCH_ODDS", *books, runners=three, **named | {"eventTypeId": "7524"}))
+    assert all(row["line"] is None for row in hockey.quotes)

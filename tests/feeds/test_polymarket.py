@@ -111,7 +111,7 @@ def test_totals_team_totals_and_yes_no_markets() -> None:
         offer("first_half_totals", ("Under", "Over"), "0x4", ("g", "h"), line="1.5"),
         ident="201", slug=slug, gameId=None,
     )  # fmt: skip
-    assert bets(main, more, league=EPL)[3:] == [
+    assert bets(main, more, league=EPL)[5:] == [
         ("a", "total_points", "Over", "over", 2.5), ("b", "total_points", "Under", "under", 2.5),
         ("c", "team_total", "Chelsea FC Over", "over", 1.5), ("d", "team_total", "Chelsea FC Under", "under", 1.5),
         ("e", "both_teams_to_score", "Yes", "yes", None), ("f", "both_teams_to_score", "No", "no", None),
@@ -146,14 +146,19 @@ def test_props_of_players(kind: str, title: str, line: Any, wanted: tuple[Any, .
 
 
 def test_three_questions_are_the_three_way_result() -> None:
-    """A No token is a bet against one of three outcomes, which no other book offers: only its book is read."""
+    """A No token of a team is the other one with half a goal; that of the draw no other book offers."""
     assert bets(match(*three_way()), league=EPL) == [
-        ("y0", "moneyline_3way", "Chelsea FC", "away", None), ("y1", "moneyline_3way", "Draw", "draw", None),
-        ("y2", "moneyline_3way", "Fulham FC", "home", None),
+        ("y0", "moneyline_3way", "Chelsea FC", "away", None), ("n0", "point_spread", "Fulham FC", "home", 0.5),
+        ("y1", "moneyline_3way", "Draw", "draw", None),
+        ("y2", "moneyline_3way", "Fulham FC", "home", None), ("n2", "point_spread", "Chelsea FC", "away", 0.5),
     ]  # fmt: skip
     reader, _ = listed(match(*three_way()), league=EPL)
     books = [book(f"y{at}", [], [(0.5, 10)]) for at in range(3)] + [book("n0", [(0.55, 30)]), book("n1"), book("n2")]
-    assert quoted(reader.read(encoded(books), NOW)) == {"y0": (0.45, 13.5), "y1": (0.5, 5.0), "y2": (0.5, 5.0)}
+    assert quoted(reader.read(encoded(books), NOW)) == {
+        "y0": (0.45, 13.5), "y1": (0.5, 5.0), "y2": (0.5, 5.0),
+    }  # fmt: skip
+    books = [book("y0", [(0.4, 30)], [(0.45, 10)]), book("n0")]
+    assert quoted(reader.read(encoded(books), NOW))["n0"] == (0.6, 18.0)
 
 
 @pytest.mark.parametrize("other", [False, True])
