@@ -2,7 +2,8 @@
 
 The term (wording and line) and the book of a price are looked up by 128-bit hashes of their text, which `Codes` maps to
 codes; the caller parses texts that are new. Only common forms are supported: texts as strings, numbers as numbers,
-times in ISO 8601. For anything else, including invalid JSON, `scan` returns None and the caller uses another parser.
+times in ISO 8601, lists of flat objects in the fields of `quotes.LINKS`. For anything else, including invalid JSON,
+`scan` returns None and the caller uses another parser.
 
 Columns of the kernels:
 
@@ -421,6 +422,38 @@ def _skip(text, at, pair):
 
 
 @kernel
+def _list(text, at, pair):
+    """End of a list of objects that have scalars, at least one each; `_INVALID` if invalid or anything else."""
+    at = _blank(text, at + 1)
+    if at < text.size and text[at] == _LIST_END:
+        return at + 1
+    while at < text.size and text[at] == _OBJECT_START:
+        at = _blank(text, at + 1)
+        while True:
+            if at >= text.size or text[at] != _QUOTE:
+                return _INVALID
+            at = _close(text, at + 1)
+            at = _blank(text, at + 1) if at >= 0 else text.size
+            if at >= text.size or text[at] != _COLON:
+                return _INVALID
+            at = _blank(text, at + 1)
+            at = _skip(text, at, pair) if at < text.size else _INVALID
+            at = _blank(text, at) if at >= 0 else text.size
+            if at < text.size and text[at] == _OBJECT_END:
+                break
+            if at >= text.size or text[at] != _COMMA:
+                return _INVALID
+            at = _blank(text, at + 1)
+        at = _blank(text, at + 1)
+        if at < text.size and text[at] == _LIST_END:
+            return at + 1
+        if at >= text.size or text[at] != _COMMA:
+            return _INVALID
+        at = _blank(text, at + 1)
+    return _INVALID
+
+
+@kernel
 def _scan(
     text, f_keys, f_kind, f_place, texts, longest, t_keys, t_codes, b_keys, b_codes, hashes, span, term, book,
     term_hash, book_hash, numbers, moments, flags, other, long_numbers,
@@ -563,7 +596,7 @@ def _scan(
                     flags[n] |= np.uint8(place)
             else:
                 other[n] = 1
-                at = _skip(text, at, pair)
+                at = _list(text, at, pair) if text[at] == _LIST_START else _skip(text, at, pair)
                 if at < 0:
                     return failure
             at = _blank(text, at)

@@ -6,12 +6,9 @@ No calculation uses most of them. The last ones are the levels and charges of th
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from oddsengine.columns import Bytes
-from oddsengine.pricing.commission import PriceTerms
-from oddsengine.tables.levels import COMMISSION, DEPTH_SCHEMA, FEE, LEVELS, FlatLevels, levels_of_text, read_levels
+from oddsengine.tables.levels import COMMISSION, DEPTH_SCHEMA, FEE, LEVELS, read_levels
 from oddsengine.tables.schema import ODDS_SCHEMA
 
 LINKS = (
@@ -54,45 +51,23 @@ def joined(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:
     return [None if text == nothing else text for text in joined]
 
 
-def has_depth(link: str | None) -> bool:
-    """Whether a row has levels or charges of its own."""
-    return link is not None and link.count(SEPARATOR) >= LEVELS_AT
+def depth_parts(link: str | None) -> tuple[str, tuple[str, str]]:
+    """The levels of a row, and its commission and fee, as texts; empty if it has none of its own."""
+    if link is None or link.count(SEPARATOR) < LEVELS_AT:
+        return "", ("", "")
+    levels, commission, fee = link.split(SEPARATOR)[LEVELS_AT:]
+    return levels, (commission, fee)
+
+
+def own_parts(link: str | None) -> int:
+    """Which texts of a row are calculated with: `CHARGES`, `LADDER`, both or none."""
+    levels, charges = depth_parts(link)
+    return (LADDER if levels else 0) | (CHARGES if any(charges) else 0)
 
 
 def depth_columns(parts: int) -> tuple[str, ...]:
     """The columns of the texts that are calculated with, of rows that have these parts together."""
     return ((LEVELS,) if parts & LADDER else ()) + ((COMMISSION, FEE) if parts & CHARGES else ())
-
-
-def own_parts(link: str | None) -> int:
-    """Which texts of a row are calculated with: `CHARGES`, `LADDER`, both or none."""
-    if not has_depth(link):
-        return 0
-    levels, *charges = (link or "").split(SEPARATOR)[LEVELS_AT:]
-    return (LADDER if levels else 0) | (CHARGES if any(charges) else 0)
-
-
-def price_terms(parts: Bytes, links: Sequence[str | None], *, levels: bool) -> PriceTerms | None:
-    """Charges, and levels if asked for, of some rows; None if they have none.
-
-    `parts` are the results of `own_parts` for all of them, `links` the texts of those for which it is not 0.
-    """
-    rows = np.flatnonzero(parts)
-    if not rows.size or not (levels or (parts & CHARGES).any()):
-        return None
-    charged, rates, at, ladders = [], [], [], []
-    for row, link in zip(rows.tolist(), links, strict=True):
-        ladder, *charges = (link or "").split(SEPARATOR)[LEVELS_AT:]
-        if any(charges):
-            charged.append(row)
-            rates.append([float(text or "nan") for text in (*charges, "", "")[:2]])
-        if levels and ladder:
-            several = levels_of_text(ladder)
-            ladders += several
-            at += [row] * len(several)
-    rate, pairs = np.array(rates, np.float64).reshape(-1, 2), np.array(ladders, np.float64).reshape(-1, 2)
-    of_level = FlatLevels(np.array(at, np.int64), pairs[:, 0], pairs[:, 1])
-    return PriceTerms(np.array(charged, np.int64), rate[:, 0], rate[:, 1], of_level)
 
 
 def link_column(links: list[str | None], name: str) -> pl.Series:

@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
+from oddsengine.board.depth import Depth
 from oddsengine.board.flap import SECONDS, Levels, full, look_at
-from oddsengine.board.links import depth_columns, own_parts, price_terms
+from oddsengine.board.links import depth_columns
 from oddsengine.columns import NONE, SECOND, dtype_of
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
 from oddsengine.identity.layout import FLAP, FREE, GONE, LIVE, MISMATCH, ON, SUSPENDED
@@ -68,12 +69,13 @@ class Rows:
     same: Bytes  # consecutive looks at the same price, up to 255
     depth: Bytes  # levels in use
     record: Ints  # place of the earlier levels in `flap`, -1 if there are none
-    own: Bytes  # which of its own texts are calculated with, see `links.own_parts`
+    own: Bytes  # which of its own texts are calculated with, see `depth`
 
     def __init__(self, room: int = 1024) -> None:
         for name, dtype in COLUMNS.items():
             setattr(self, name, np.zeros(room, dtype))
         self.levels = Levels.none()
+        self.deep = Depth()
         self.links: list[str | None] = []
         self.top = 0  # highest slot ever used, plus 1
         self.spare = np.empty(0, np.int32)  # free slots
@@ -131,7 +133,7 @@ class Rows:
         if slot >= len(links):
             links.extend([None] * (slot + 1 - len(links)))
         links[slot] = link
-        self.own[slot] = own_parts(link)
+        self.own[slot] = self.deep.put(slot, link)
 
     def own_columns(self) -> tuple[str, ...]:
         """Those of the columns `DEPTH_SCHEMA` that any row on the board has."""
@@ -141,7 +143,7 @@ class Rows:
     def terms(self, slots: Ints, *, levels: bool) -> PriceTerms | None:
         """Charges, and levels if asked for, of some rows; None if none of them has any."""
         parts = self.own[slots]
-        return price_terms(parts, self.links_of(slots[parts != 0]), levels=levels) if parts.any() else None
+        return self.deep.terms(slots, parts, levels=levels) if parts.any() else None
 
     def release(self, slots: Ints) -> None:
         """Free the slots of removed rows."""

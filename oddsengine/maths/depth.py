@@ -71,9 +71,10 @@ def walk(
         Per level, or one for all; as in `fill`.
     """
     cost, units = _costs(odds, size, commission, fee)
-    order = np.lexsort((cost, ladder))
-    ladder, cost = ladder[order], cost[order]
-    room = cost * units[order]
+    if ladder.size > 1 and not ((np.diff(ladder) > 0) | ((np.diff(ladder) == 0) & (np.diff(cost) >= 0.0))).all():
+        order = np.lexsort((cost, ladder))
+        ladder, cost, units = ladder[order], cost[order], units[order]
+    room = cost * units
     start = np.flatnonzero(np.diff(ladder, prepend=-1))
     if not start.size:
         return Walk(ladder, room, room, room)

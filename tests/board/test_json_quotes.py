@@ -38,6 +38,7 @@ def moments() -> st.SearchStrategy[str]:
 
 
 def rows() -> st.SearchStrategy[dict[str, Any]]:
+    level = st.fixed_dictionaries({"odds_decimal": st.floats(0.9, 5.0), "stake": st.floats(0, 1e4) | st.integers(0, 9)})
     odds = st.one_of(st.floats(1.001, 1e4), st.integers(2, 50), st.integers(1010, 99000).map(lambda x: x / 1000))
     more = {
         "sportsbook": st.sampled_from(BOOKS), "odds_decimal": odds | st.just(0.5), "selection": st.sampled_from("XY"),
@@ -48,6 +49,8 @@ def rows() -> st.SearchStrategy[dict[str, Any]]:
         "rejected_upstream": st.none() | st.booleans(), "id": st.none() | st.text(max_size=5),
         "deep_link": st.none() | st.just("https://a.test/?b=1"), "max_bet": st.none() | st.floats(1, 1e6),
         "league": st.none() | st.just(""), "volume": st.none() | st.integers() | st.text(max_size=3),
+        "levels": st.none() | st.lists(level, max_size=3) | st.just("2.2:100 2.0:3.5"),
+        "commission": st.none() | st.sampled_from([0, 0.02, 1.0]), "contract_fee": st.none() | st.just(0.07),
     }  # fmt: skip
     return st.fixed_dictionaries({}, optional=more).map(lambda some: {**ROW, **some})
 
@@ -247,13 +250,16 @@ def test_many_texts_are_told_apart() -> None:
 # ---- the kernel alone, beside its twin ----
 
 LIST = b"""[{"event_id": "e", "selection": "X", "sportsbook": "a", "line": -2.5, "odds_decimal": 1.9, "is_live": true,
-\t"last_seen_at": "2026-02-08T10:00:59.25Z", "deep_link": "u", "x": -1.5e3, "y": false, "league": ""},\r
+\t"last_seen_at": "2026-02-08T10:00:59.25Z", "deep_link": "u", "x": -1.5e3,
+"levels": [{"odds_decimal": 1.9, "stake":5 },{ "s" : "]}"}] , "y": false, "league": ""},\r
 {"event_id": "e", "selection": "X", "sportsbook": "a", "line": -0.0, "odds_decimal": null, "is_live": null},
 {"odds_american": 12E+1, "is_active":false , "z":"v","rejected_upstream"\t:true, "timestamp" : "2024-02-29 23:59-0530"}
  ] """
 BYTES = b'"{}[],:-+.019eEtTfnuaZ/ \t\n\r\x00\x08\x0b\x0c\x0e\x1f!\x7f\xff'
 MOMENTS = ("last_seen_at", "timestamp", "odds_changed_at", "event_start_time")
-TWIN = naive_scan.Fields((*WORDING, "sportsbook"), _PRICE, MOMENTS, ("is_live", "is_active", "rejected_upstream"))
+TWIN = naive_scan.Fields(
+    (*WORDING, "sportsbook"), _PRICE, MOMENTS, ("is_live", "is_active", "rejected_upstream"), LINKS
+)
 NO_CODES = scan.Codes()
 
 

@@ -19,6 +19,7 @@ class Fields(NamedTuple):
     numbers: Collection[str]
     moments: Collection[str]
     flags: Collection[str]
+    lists: Collection[str] = ()  # may also be lists of objects of scalars
 
 
 def moment(text: str) -> int | None:
@@ -56,6 +57,8 @@ def _row(pairs: list[tuple[str, Any]], fields: Fields) -> dict[str, Any]:
 def _value(name: str, value: Any, fields: Fields) -> Any:
     if value is None:
         return None
+    if isinstance(value, list) and name in fields.lists:
+        return value if all(isinstance(each, dict) for each in value) else _refuse(value)
     if isinstance(value, list | dict):
         _refuse(value)
     if name in fields.texts and not isinstance(value, str):

@@ -1,0 +1,50 @@
+"""The pool of levels and charges beside plain dicts."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oddsengine.board.depth import Depth
+from oddsengine.board.links import CHARGES, LADDER, LINKS, SEPARATOR
+from oddsengine.tables.levels import levels_text
+
+levels = st.lists(st.tuples(st.sampled_from([1.5, 2.0, 2.2]), st.sampled_from([0.0, 5.0, 70.0])), max_size=4)
+charge = st.none() | st.sampled_from([0.0, 0.02])
+puts = st.lists(st.tuples(st.integers(0, 12), st.none() | st.tuples(levels, charge, charge)), max_size=60)
+
+
+def text(given: Any) -> str | None:
+    if given is None:
+        return None
+    ladder, *charges = given
+    own = [levels_text(ladder), *("" if each is None else str(each) for each in charges)]
+    return SEPARATOR.join([*[""] * (len(LINKS) - 3), *own]) if any(own) else "x"
+
+
+@given(puts, st.integers(1, 400))
+def test_rows_have_what_they_were_given_last(given: Any, repeated: int) -> None:
+    """Repeated so often that the pool is packed."""
+    depth, held, parts = Depth(), dict[int, Any](), np.zeros(13, np.uint8)
+    for slot, own in given * (1 + repeated // 40):
+        parts[slot] = depth.put(slot, text(own))
+        held[slot] = own
+    slots = np.arange(13)
+    for wanted in (True, False):
+        terms = depth.terms(slots, parts, levels=wanted)
+        ladders = {slot: sorted(own[0], reverse=True) for slot, own in held.items() if own and own[0] and wanted}
+        charges = {slot: own[1:] for slot, own in held.items() if own and own[1:] != (None, None)}
+        if not (ladders or charges):
+            assert terms is None
+            continue
+        assert terms is not None
+        pairs = zip(terms.levels.at.tolist(), terms.levels.odds.tolist(), terms.levels.stake.tolist(), strict=True)
+        assert list(pairs) == [(slot, *level) for slot in sorted(ladders) for level in ladders[slot]]
+        assert terms.charged.tolist() == sorted(charges)
+        rates = [[None if np.isnan(each) else each for each in column] for column in (terms.commission, terms.fee)]
+        assert list(zip(*rates, strict=True)) == [charges[slot] for slot in sorted(charges)]
+    assert [bool(part & LADDER) for part in parts] == [bool(held.get(at) and held[at][0]) for at in range(13)]
+    assert [bool(part & CHARGES) for part in parts] == [
+        bool(held.get(at) and held[at][1:] != (None, None)) for at in range(13)
+    ]
