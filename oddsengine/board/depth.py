@@ -11,13 +11,12 @@ from oddsengine.columns import Bytes, Ints, Longs, grown, spans
 from oddsengine.pricing.commission import PriceTerms
 from oddsengine.tables.levels import FlatLevels, levels_of_text
 
-_LEAST = 1024  # levels below which the pool is not packed
-
 
 class Depth:
     """The levels and charges of rows, by slot."""
 
-    def __init__(self) -> None:
+    def __init__(self, least: int = 1024) -> None:
+        self._least = least  # levels below which the pool is not packed
         self._charges: dict[int, tuple[float, float]] = {}  # commission and fee, nan: those of the book
         self._first = np.empty(0, np.int64)  # per slot: place of its levels in the pool
         self._size = np.empty(0, np.int64)
@@ -42,7 +41,7 @@ class Depth:
         count, room = len(levels), int(self._size[slot])
         self._held += count - room
         if count > room:
-            if self._used > max(_LEAST, 2 * self._held):
+            if self._used > max(self._least, 2 * self._held):
                 self._pack(slot)
             self._first[slot] = self._used
             self._used += count

@@ -12,7 +12,7 @@ from oddsengine.tables.levels import levels_text
 
 levels = st.lists(st.tuples(st.sampled_from([1.5, 2.0, 2.2]), st.sampled_from([0.0, 5.0, 70.0])), max_size=4)
 charge = st.none() | st.sampled_from([0.0, 0.02])
-puts = st.lists(st.tuples(st.integers(0, 12), st.none() | st.tuples(levels, charge, charge)), max_size=60)
+puts = st.lists(st.tuples(st.integers(0, 3), st.none() | st.tuples(levels, charge, charge)), min_size=20, max_size=80)
 
 
 def text(given: Any) -> str | None:
@@ -23,14 +23,15 @@ def text(given: Any) -> str | None:
     return SEPARATOR.join([*[""] * (len(LINKS) - 3), *own]) if any(own) else "x"
 
 
-@given(puts, st.integers(1, 400))
-def test_rows_have_what_they_were_given_last(given: Any, repeated: int) -> None:
-    """Repeated so often that the pool is packed."""
-    depth, held, parts = Depth(), dict[int, Any](), np.zeros(13, np.uint8)
-    for slot, own in given * (1 + repeated // 40):
+@given(puts)
+def test_rows_have_what_they_were_given_last(given: Any) -> None:
+    """In a pool that is packed often."""
+    depth, held, parts = Depth(least=6), dict[int, Any](), np.zeros(4, np.uint8)
+    for slot, own in given:
         parts[slot] = depth.put(slot, text(own))
         held[slot] = own
-    slots = np.arange(13)
+        assert depth._used <= max(6, 2 * sum(len(each[0]) for each in held.values() if each)) + 8
+    slots = np.arange(4)
     for wanted in (True, False):
         terms = depth.terms(slots, parts, levels=wanted)
         ladders = {slot: sorted(own[0], reverse=True) for slot, own in held.items() if own and own[0] and wanted}
@@ -44,7 +45,7 @@ def test_rows_have_what_they_were_given_last(given: Any, repeated: int) -> None:
         assert terms.charged.tolist() == sorted(charges)
         rates = [[None if np.isnan(each) else each for each in column] for column in (terms.commission, terms.fee)]
         assert list(zip(*rates, strict=True)) == [charges[slot] for slot in sorted(charges)]
-    assert [bool(part & LADDER) for part in parts] == [bool(held.get(at) and held[at][0]) for at in range(13)]
+    assert [bool(part & LADDER) for part in parts] == [bool(held.get(at) and held[at][0]) for at in range(4)]
     assert [bool(part & CHARGES) for part in parts] == [
-        bool(held.get(at) and held[at][1:] != (None, None)) for at in range(13)
+        bool(held.get(at) and held[at][1:] != (None, None)) for at in range(4)
     ]
