@@ -36,7 +36,7 @@ from oddsengine_service.node import Node
 from oddsengine_service.wire.envelopes import Body
 from oddsengine_service.wire.filters import Filter, NewFilter
 from oddsengine_service.wire.numbers import exact, format_time
-from oddsengine_service.wire.references import sides_of
+from oddsengine_service.wire.references import books_of_leg, sides_of
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
 SENT_ROWS = 20  # in one message; it links to the rest
@@ -223,8 +223,7 @@ def described(kind: str, row: Mapping[str, Any]) -> str:
         )
     else:
         bet = " / ".join(
-            f"{side['selection']} {format_american(side['odds']['american'])}"
-            f" at {side.get('book') or ', '.join(side['books'])}"
+            f"{side['selection']} {format_american(side['odds']['american'])} at {', '.join(books_of_leg(side))}"
             for side in sides_of(row)
         )
     return f"{value:.2f} % {bet} ({game}, {row.get('market') or row.get('market_type')})"

@@ -273,9 +273,9 @@ class Board:
         self.node.views = Views(ended=self.node.ended)
         self.change(*PRICES["fanduel"])
 
-    def change(self, home: float, away: float, seconds: float = 5.0) -> None:
+    def change(self, home: float, away: float, seconds: float = 5.0, **others: tuple[float, float]) -> None:
         self.now += timedelta(seconds=seconds)
-        self.engine.step(quotes(self.now, self.start, PRICES | {"fanduel": (home, away)}), self.now)
+        self.engine.step(quotes(self.now, self.start, PRICES | others | {"fanduel": (home, away)}), self.now)
 
     def listed(self, **query: Any) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = answer(found(module.endpoints, "/opportunities/ev"), self.node, query)["data"]
@@ -316,6 +316,13 @@ def test_the_row_that_was_sent_last_says_why_it_ended(board: Board) -> None:
     assert board.listed()[0]["odds_decimal"] == 2.1  # newer than the lookup's
     board.change(2.0, 1.85)
     assert board.end_of(row["id"]).message.endswith("moved from +110 to +100")
+
+
+def test_prices_that_are_equal_in_whole_american_odds_are_told_in_decimal(board: Board) -> None:
+    board.change(2.0512, 1.8)
+    (row,) = board.listed()
+    board.change(2.0485, 1.8, pinnacle=(2.3, 1.65), draftkings=(2.3, 1.65), betmgm=(2.3, 1.65))
+    assert board.end_of(row["id"]).message.endswith("Boston Celtics at FanDuel Sportsbook moved from 2.0512 to 2.0485")
 
 
 # ---- memory ----
