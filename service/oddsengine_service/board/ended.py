@@ -1,9 +1,9 @@
 """The last rows of opportunities that ended: for ten minutes, and so many bytes.
 
 A process knows the rows that it sent. Those that are open are with whoever reads them, the views of lists and alerts
-and the watches of streams; those that end come here, and at once those looked up by id. Other processes of a cluster have their own. The oldest rows make
-room for new ones, and of those that end at once only so many are remembered, so that neither a feed that stops nor a
-large stream that closes removes all the others.
+and the watches of streams; those that end come here, and those that were looked up by id at once. Other processes of a
+cluster have their own. The oldest rows make room for new ones, and of those that end at once only so many are
+remembered, so that neither a feed that stops nor a large stream that closes removes all the others.
 """
 
 import threading
