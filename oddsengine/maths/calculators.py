@@ -30,9 +30,13 @@ from collections.abc import Sequence
 from math import isfinite, prod
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from oddsengine.maths.depth import lay_to_back
 from oddsengine.maths.odds import charged, probabilities
 
+Floats = NDArray[np.float64]
 MOST_BOOST = 3.0  # a larger share is one in percent
 
 
@@ -292,11 +296,17 @@ def boost(odds: float, share: float, *, stake: float | None = None, max_extra: f
     if stake is not None:
         _money(stake=stake)
     if max_extra is None:
-        return 1.0 + (odds - 1.0) * (1.0 + share)
+        return float(boosted(np.float64(odds), share))
     _money(max_extra=max_extra)
     if not stake:
         raise ValueError(f"max_extra is an amount of money and needs a stake above 0, got {stake}")
     return odds + min((odds - 1.0) * share, max_extra / stake)
+
+
+def boosted(odds: ArrayLike, share: float) -> Floats:
+    """Return odds above 1 with winnings raised by a share, and others as they are."""
+    d = np.asarray(odds, np.float64)
+    return np.asarray(np.where(d > 1.0, 1.0 + (d - 1.0) * (1.0 + share), d))
 
 
 def parlay(odds: Sequence[float], probs: Sequence[float] | None = None) -> Parlay:
