@@ -169,8 +169,6 @@ def parlay(
     frame = to_polars(bets)
     if not frame.height:
         raise OddsError("bets must have at least one leg, got none")
-    if odds is not None and not (1.0 < odds < np.inf):
-        raise ValueError(f"odds must be decimal odds above 1, got {odds!r}")
     lost = _lost(refund, refund_value)
     legs = _completed(frame)
     games = _games(legs, joint or {})
@@ -272,11 +270,7 @@ def _of_law(
                 f"{_listed(own)} are of one game ({event}), and it is not known how they depend"
                 f"{prices if len(own) == 2 else ''}"
             )
-    games = []
-    for factor in found:
-        order = np.argsort(legs[factor.bets])
-        games.append(_game(legs[factor.bets][order], factor.law, factor.prob, factor.share[:, order]))
-    return games
+    return [_game(legs[factor.bets], factor.law, factor.prob, factor.share) for factor in found]
 
 
 def _of_joint(frame: pl.DataFrame, pair: tuple[int, int], table: Floats, prob: Floats) -> _Game:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from naive import parlays as naive
 
@@ -89,6 +89,18 @@ def test_legs_at_several_books_have_no_price() -> None:
     )  # fmt: skip
     assert oe.parlay(legs, odds=3.0).ev_percentage == pytest.approx(8.0)
     assert oe.parlay([legs[0], legs[1] | {"sportsbook": "FanDuel"}]).odds == pytest.approx(1.7 * 1.7)
+
+
+def test_legs_with_and_without_a_market() -> None:
+    """What one row does not have is missing in the other."""
+    found = oe.parlay([*plain((2.5, 0.42)), SPREAD, {"event_id": "c", "odds_decimal": 1.5, "fair_probability": 0.7}])
+    assert found.fair_probability == pytest.approx(0.42 * 0.5 * 0.7)
+    assert found.odds == pytest.approx(2.5 * 2.0 * 1.5)
+
+
+def test_probabilities_count_as_they_are() -> None:
+    uncertain = [each | {"fair_error": 0.03} for each in (WINNER, OVER | {"event_id": "b"})]
+    assert oe.parlay(uncertain).fair_probability == pytest.approx(0.6 * 0.52)
 
 
 # ---- pushes ----
@@ -201,7 +213,7 @@ def game(sport: str, p: float, q: float, event: str) -> list[Leg]:
     if sport == "soccer":
         return [
             leg("asian_handicap", "Lakers", -0.25, 2.05, p, event, **SOCCER),
-            leg("total_goals", "Over", 2.25, 1.85, q, event, **SOCCER),
+            leg("total_goals", "Over", 2.75, 1.85, q, event, **SOCCER),
             leg("both_teams_to_score", "Yes", None, 1.95, 0.5, event, **SOCCER),
         ]
     return [
@@ -221,7 +233,15 @@ def parlays(draw: st.DrawFn) -> list[Leg]:
     return draw(st.permutations(legs))
 
 
-@given(parlays(), st.floats(0.5, 1.2), st.sampled_from([0.0, 0.3]), st.sampled_from([None, *REFUNDS]))
+QUARTERS, WHOLE = game("soccer", 0.5, 0.55, "a"), game("football", 0.45, 0.5, "b")
+
+
+@given(parlays(), st.floats(0.05, 1.2), st.sampled_from([0.0, 0.3]), st.sampled_from([None, *REFUNDS]))
+@example(QUARTERS, 0.5, 0.0, None)
+@example(WHOLE, 0.5, 0.3, "one_leg")
+@example(WHOLE, 0.01, 0.0, "loss")  # what is left after a push pays no less than the stake
+@example([*WHOLE[:2], OVER], 0.02, 0.0, None)  # less than the other game's leg alone
+@example([*QUARTERS[:2], *WHOLE], 0.4, 0.0, None)
 def test_every_scenario_counts(legs: list[Leg], generous: float, boost: float, refund: str | None) -> None:
     games = scenarios(legs)
     odds = [each["odds_decimal"] for each in legs]
@@ -245,7 +265,7 @@ def test_every_scenario_counts(legs: list[Leg], generous: float, boost: float, r
 
 
 def test_four_prices_say_how_two_props_depend() -> None:
-    joint = oe.joint_probabilities([2.6, 4.5, 4.5, 2.6])
+    joint = oe.joint_probabilities([2.5, 4.6, 3.9, 3.0])
     found = oe.parlay(
         [POINTS | {"fair_probability": None}, ASSISTS | {"fair_probability": None}], odds=3.0, joint={(0, 1): joint}
     )
@@ -264,6 +284,8 @@ def test_joint_probabilities_are_adjusted_to_those_of_the_legs(four: list[float]
     both = oe.parlay(legs, joint={(0, 1): joint}, odds=5.0).dependent[0].fair_probability
     ratio = both * (1.0 - p - q + both) / (p - both) / (q - both)
     assert ratio == pytest.approx(joint[0] * joint[3] / joint[1] / joint[2], rel=1e-4)
+    two = oe.parlay([WINNER | {"event_id": "b"}, OVER | {"event_id": "b"}, *legs[:2]], joint={(2, 3): joint}, odds=9.0)
+    assert [(each.legs, each.law) for each in two.dependent] == [((0, 1), "score"), ((2, 3), "given")]
     swapped = [legs[1], legs[0], legs[2]]
     assert oe.parlay(swapped, joint={(1, 0): joint}, odds=5.0).dependent[0].fair_probability == pytest.approx(both)
 
@@ -301,6 +323,7 @@ def test_offers_by_hand() -> None:
      "other: 0.6, 0.7"),
     ([WINNER | {"fair_probability": None}], {}, "bet 1 cannot be a leg of a parlay: no_fair_probability"),
     ([WINNER | {"is_active": False}], {}, "bet 1 cannot be a leg of a parlay: suspended"),
+    ([POINTS, ASSISTS | {"is_active": False}], {"joint": {(0, 1): [0.25] * 4}}, "bet 2 cannot be a leg of a parlay"),
     ([WINNER | {"guard": "stale"}], {}, "bet 1 cannot be a leg of a parlay: stale"),
     ([WINNER | {"fair_probability": 60.0}], {}, "bet 1: fair_probability must be above 0 and below 1, got 60.0"),
     ([{"odds_decimal": 2.0, "fair_probability": 0.5}], {}, "it has no event_id"),
