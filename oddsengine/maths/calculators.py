@@ -312,7 +312,7 @@ def boosted(odds: ArrayLike, share: float) -> Floats:
 def parlay(odds: Sequence[float], probs: Sequence[float] | None = None) -> Parlay:
     """Combine independent legs: all of them have to win.
 
-    Legs of one game are not independent, and their product is wrong for them.
+    Legs of one game are not independent, and their product is wrong for them: `oddsengine.parlay` prices those too.
 
     Parameters
     ----------

@@ -79,16 +79,7 @@ class Factor(NamedTuple):
     prob: Floats
     share: Floats  # (scenarios, bets), from -1 to 1
     bets: Longs
-    law: str = ""  # what the bets depend on, one of `LAWS`
-
-
-LAWS = {
-    "score": "the final score of the game",
-    "number": "one number, at several lines",
-    "outcome": "one market, whose outcomes exclude each other",
-    "unknown": "nothing that is known: they are made to win and lose together",
-}
-"""The joint distributions of `factors`."""
+    law: str = ""  # what the bets depend on: "score", "number" (several lines), "outcome" (one market), or "unknown"
 
 
 def factors(table: OddsTable, prob: Floats, error: Floats, odds: Floats) -> list[Factor]:
