@@ -12,8 +12,9 @@ from oddsengine import _moved
 from oddsengine._installation import __version__
 from oddsengine.catalog.reasons import GUARDS
 from oddsengine.maths.arbitrage import arbitrage_stakes, hold, round_stakes
-from oddsengine.maths.calculators import boost, free_bet, hedge, parlay, qualifying
+from oddsengine.maths.calculators import boost, free_bet, hedge, qualifying
 from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, devig, devig_groups
+from oddsengine.maths.joint import JointProbabilities, joint_probabilities
 from oddsengine.maths.kelly import kelly, kelly_exclusive
 from oddsengine.maths.odds import (
     american_to_decimal,
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from oddsengine.simulate import World
     from oddsengine.sources.failure import FetchError
     from oddsengine.sources.fetching import fetch, source
+    from oddsengine.staking.parlays import DependentLegs, PricedParlay, parlay
     from oddsengine.staking.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_plan, cover, kelly_portfolio
     from oddsengine.tape import Tape, TapeError, replay, resume
 
@@ -94,6 +96,7 @@ __all__ = [
     "SCAN_SCHEMA",
     "TRADES_SCHEMA",
     "Backtest",
+    "DependentLegs",
     "Engine",
     "Explanation",
     "FairPrice",
@@ -102,6 +105,7 @@ __all__ = [
     "FuturesBoard",
     "FuturesField",
     "Graded",
+    "JointProbabilities",
     "NotYetError",
     "OddsError",
     "OddsExpr",
@@ -109,6 +113,7 @@ __all__ = [
     "OddsWarning",
     "Opportunities",
     "Portfolio",
+    "PricedParlay",
     "Strategy",
     "Tape",
     "TapeError",
@@ -149,6 +154,7 @@ __all__ = [
     "grade",
     "hedge",
     "hold",
+    "joint_probabilities",
     "kelly",
     "kelly_exclusive",
     "kelly_portfolio",
@@ -208,6 +214,7 @@ _MODULES = {
     "simulate": "World",
     "sources.failure": "FetchError",
     "sources.fetching": "fetch source",
+    "staking.parlays": "DependentLegs PricedParlay parlay",
     "staking.stakes": "COVER_SCHEMA PLAN_SCHEMA Portfolio arbitrage_plan cover kelly_portfolio",
     "tape": "Tape TapeError replay resume",
 }

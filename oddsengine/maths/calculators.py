@@ -12,6 +12,7 @@ and staking s / (h - 1) loses nothing if the other side wins, with the remaining
 of a hedge may be a lay price, and its commission is charged in the same way.
 
 **Qualifying bet.** A bet of B at b, laid at l with the stake L = b B / (l - c), results in L (1 - c) - B either way.
+Where a fee is charged per contract, the lay is b B contracts on the other outcomes, so L = b B / l.
 
 **Free bet.** Its stake F is not returned with the winnings (or is, with `returned`). Hedged with H = F (d - 1) / h, or
 F d / h, it earns F (d - 1) - H whatever happens; as a share of F, that is its conversion.
@@ -29,9 +30,13 @@ from collections.abc import Sequence
 from math import isfinite, prod
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from oddsengine.maths.depth import lay_to_back
 from oddsengine.maths.odds import charged, probabilities
 
+Floats = NDArray[np.float64]
 MOST_BOOST = 3.0  # a larger share is one in percent
 
 
@@ -55,8 +60,8 @@ class FreeBet(NamedTuple):
 class Qualifying(NamedTuple):
     """The hedge of a bet that qualifies for an offer."""
 
-    stake: float  # on the other side; of a lay, the liability
-    lay_stake: float | None  # the backer's stake, if the other side is a lay
+    stake: float  # on the other side, with a fee per contract; of a lay, the liability
+    lay_stake: float | None  # the backer's stake, if the other side is a lay; times the lay odds: contracts
     result: float  # profit or, mostly, loss, whichever side wins
 
 
@@ -175,7 +180,9 @@ def qualifying(
     Returns
     -------
     Qualifying
-        `stake` on the other side, the liability of a lay; `lay_stake`, the backer's stake; and `result`.
+        `stake` on the other side, the liability of a lay, including a fee per contract; `lay_stake`, the backer's
+        stake, of which the liability without that fee is ``lay - 1`` times; and `result`. At an exchange of contracts
+        that pay 1, ``lay_stake * lay`` of them are bought.
 
     Raises
     ------
@@ -192,7 +199,8 @@ def qualifying(
     _money(stake=stake)
     net = _net(other_odds, commission, fee)
     other = stake * odds / net
-    return Qualifying(other, None if lay is None else other / (lay - 1.0), other * (net - 1.0) - stake)
+    liability = other * net / _net(other_odds, commission)  # without the fee
+    return Qualifying(other, None if lay is None else liability / (lay - 1.0), other * (net - 1.0) - stake)
 
 
 def free_bet(
@@ -210,7 +218,8 @@ def free_bet(
     against : float, optional
         Decimal odds of the other side; or `lay`.
     lay : float, optional
-        Decimal odds at which the bet itself can be laid; `stake` of the result is then the liability.
+        Decimal odds at which the bet itself can be laid; `stake` of the result is then the liability, including a
+        fee per contract.
     returned : bool
         Whether its stake is paid back with the winnings. Mostly it is not.
     commission : float
@@ -287,17 +296,23 @@ def boost(odds: float, share: float, *, stake: float | None = None, max_extra: f
     if stake is not None:
         _money(stake=stake)
     if max_extra is None:
-        return 1.0 + (odds - 1.0) * (1.0 + share)
+        return float(boosted(np.float64(odds), share))
     _money(max_extra=max_extra)
     if not stake:
         raise ValueError(f"max_extra is an amount of money and needs a stake above 0, got {stake}")
     return odds + min((odds - 1.0) * share, max_extra / stake)
 
 
+def boosted(odds: ArrayLike, share: float) -> Floats:
+    """Return odds above 1 with winnings raised by a share, and others as they are."""
+    d = np.asarray(odds, np.float64)
+    return np.asarray(np.where(d > 1.0, 1.0 + (d - 1.0) * (1.0 + share), d))
+
+
 def parlay(odds: Sequence[float], probs: Sequence[float] | None = None) -> Parlay:
     """Combine independent legs: all of them have to win.
 
-    Legs of one game are not independent, and their product is wrong for them.
+    Legs of one game are not independent, and their product is wrong for them: `oddsengine.parlay` prices those too.
 
     Parameters
     ----------

@@ -79,6 +79,7 @@ class Factor(NamedTuple):
     prob: Floats
     share: Floats  # (scenarios, bets), from -1 to 1
     bets: Longs
+    law: str = ""  # what the bets depend on: "score", "number" (several lines), "outcome" (one market), or "unknown"
 
 
 def factors(table: OddsTable, prob: Floats, error: Floats, odds: Floats) -> list[Factor]:
@@ -118,9 +119,12 @@ def factors(table: OddsTable, prob: Floats, error: Floats, odds: Floats) -> list
     for key, members in keys.items():
         bets, event_id = np.array(members), unread[members[0]][0]
         if key[0] == "text":
-            tied.setdefault(event_id, []).append(_exclusive(targets[market[bets[0]]], side[bets], bets, 2))
+            factor = _exclusive(targets[market[bets[0]]], side[bets], bets, 2)
+            tied.setdefault(event_id, []).append(factor._replace(law="unknown"))
             continue
-        factor = _of_markets(identity, place[bets], bets, targets)
+        kind = identity.kinds[g.kind[g.ladder[g.market[place[members[0]]]]]]
+        law = "score" if key[0] == "score" else "number" if kind.has_line else "outcome"
+        factor = _of_markets(identity, place[bets], bets, targets)._replace(law=law)
         if key[0] == "score":
             of_event[event_id] = factor
         elif _has_law(identity, int(g.ladder[g.market[place[members[0]]]])):
@@ -148,7 +152,8 @@ def _coupled(parts: list[Factor], odds: Floats) -> Factor:
         for part, by, end in zip(parts, order, ends, strict=True)
     ]
     mass = np.diff(marks)
-    return _gathered(mass / mass.sum(), np.concatenate(share, axis=1), np.concatenate([part.bets for part in parts]))
+    whole = _gathered(mass / mass.sum(), np.concatenate(share, axis=1), np.concatenate([part.bets for part in parts]))
+    return whole._replace(law="unknown")
 
 
 def profits(share: Floats, odds: Floats) -> Floats:

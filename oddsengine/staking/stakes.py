@@ -98,10 +98,10 @@ def kelly_portfolio(
     taken = [name for name in _ADDED if name in all_bets.columns]
     if taken:
         raise OddsError(f"bets must not have columns that kelly_portfolio adds, got {', '.join(taken)}")
-    left_out = _left_out(all_bets)
+    left_out = why_left_out(all_bets)
     frame = all_bets.filter(left_out.is_null())
     at = np.flatnonzero(left_out.is_null().to_numpy())
-    table, prob, error, odds = _bets(frame, at)
+    table, prob, error, odds = bet_columns(frame, at)
     if not uncertain:
         error = np.full(prob.size, np.nan)
     parts = factors(table, prob, error, odds)
@@ -139,7 +139,7 @@ def kelly_portfolio(
     )
 
 
-def _left_out(frame: pl.DataFrame) -> pl.Series:
+def why_left_out(frame: pl.DataFrame) -> pl.Series:
     """Return why each row cannot be bet, or null."""
     if "fair_probability" not in frame.columns:
         raise OddsError(f"bets must have the column fair_probability, got {', '.join(frame.columns) or 'none'}")
@@ -181,7 +181,7 @@ def bet_table(frame: pl.DataFrame, at: Longs | None = None) -> OddsTable:
     return OddsTable(table, table.rejected, draws)
 
 
-def _bets(frame: pl.DataFrame, at: Longs | None = None) -> tuple[OddsTable, Floats, Floats, Floats]:
+def bet_columns(frame: pl.DataFrame, at: Longs | None = None) -> tuple[OddsTable, Floats, Floats, Floats]:
     """Convert bets to an odds table, their probabilities, standard errors (nan: none) and prices after commission.
 
     `at` has the row numbers of the bets in the input, for messages.

@@ -29,7 +29,6 @@ from oddsengine import (
     hedge,
     kelly_exclusive,
     middle_probability,
-    parlay,
     read_odds,
     rejected,
     write_table,
@@ -38,6 +37,7 @@ from oddsengine.commands import output
 from oddsengine.commands.layout import Column, table, width_of
 from oddsengine.commands.report import csv_text, format_time, plain
 from oddsengine.detection.results import bet
+from oddsengine.maths.calculators import parlay
 from oddsengine.simulate.history import seasons
 from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine_cli import COMMANDS, main

@@ -111,7 +111,7 @@ def test_a_parlay_without_probabilities_has_odds() -> None:
 
 
 def test_calculators_are_public() -> None:
-    for name in ("parlay", "boost", "free_bet", "hedge"):
+    for name in ("boost", "free_bet", "hedge", "qualifying"):
         assert getattr(oddsengine, name) is getattr(calculators, name)
 
 

@@ -200,6 +200,17 @@ def test_a_fee_per_contract_on_the_other_side() -> None:
     assert found.lay_stake is None
 
 
+def test_a_lay_of_contracts() -> None:
+    """A bet laid at 2.5 is N contracts at 0.6 on the other outcomes; the fee is no part of the lay stake."""
+    contracts, price, fee = 3.0 * 10.0, 0.6, 0.07 * 0.6 * 0.4
+    found = qualifying(10, 3.0, lay=2.5, fee=0.07)
+    assert found.stake == pytest.approx(contracts * (price + fee))
+    assert found.lay_stake == pytest.approx(contracts / 2.5)
+    assert (found.lay_stake or 0.0) * 1.5 == pytest.approx(contracts * price)
+    assert found.result == pytest.approx(10 * 2.0 - contracts * (price + fee))
+    assert found.result == pytest.approx(contracts * (1.0 - price - fee) - 10)
+
+
 def test_bad_input() -> None:
     for levels_, why in (([(1.0, 5.0)], "a level must be decimal odds above 1 and a stake of 0 or more, got"),
                          ([(2.0, -1.0)], "a level must be"), ([(math.nan, 1.0)], "a level must be")):  # fmt: skip

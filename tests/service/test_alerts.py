@@ -466,14 +466,16 @@ def test_an_alert_that_breaks_holds_up_no_other(
         records.forget(owner, "alert", "b")
 
 
-@pytest.mark.parametrize("query", ["min_profit=-99&format=csv", "min_profit=-99&offset=1000"])
+@pytest.mark.parametrize("page", ["format=csv", "offset=1000", "limit=1&offset=1"])
 def test_what_fits_a_filter_is_sent_whatever_page_it_shows(
-    client: httpx2.Client, alerts: rules.Alerts, hook: Hook, query: str
+    client: httpx2.Client, alerts: rules.Alerts, hook: Hook, page: str
 ) -> None:
+    query = f"{page}&min_profit=-99"
     client.put("/filters/sure", json={"list": "arbitrage", "query": query}).raise_for_status()
     made(client, filter="sure", targets=[hook.url])
     alerts.check()
     assert hook.bodies[0]["opportunities"]
+    assert hook.bodies[0]["url"] == "/api/v1/opportunities/arbitrage?min_profit=-99"
 
 
 def test_alerts_of_an_account_take_turns_within_its_share(

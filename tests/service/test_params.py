@@ -15,6 +15,7 @@ from oddsengine_service.http.params import (
     Query,
     Words,
     parse,
+    text_of,
 )
 from oddsengine_service.http.problems import Problem
 
@@ -157,6 +158,32 @@ def test_the_patterns_say_what_is_read(name: str) -> None:
     schema = re.compile(Books.declared[name].schema["pattern"])
     assert schema.search(",".join(WORDS[:-1]))
     assert not schema.search(",".join(WORDS))
+
+
+@pytest.mark.parametrize(("name", "allowed", "schema"), [
+    ("live", "true or false", {"type": "boolean"}),
+    ("edge", "a number from -1,000,000,000 to 1,000,000,000", {"type": "number", "minimum": -1e9, "maximum": 1e9}),
+    ("odds", "a number from 1 to 10", {"type": "number", "minimum": 1.0, "maximum": 10.0}),
+    ("limit", "a whole number from 1 to 500", {"type": "integer", "minimum": 1, "maximum": 500}),
+    ("group", "event", {"type": "string", "enum": ["event"]}),
+])  # fmt: skip
+def test_what_a_parameter_allows_is_described(name: str, allowed: str, schema: dict[str, Any]) -> None:
+    field = Sample.declared[name]
+    assert (field.allowed, field.schema) == (allowed, schema)
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    (True, "true"), (False, "false"), (0, "0"), (2.5, "2.5"), ("a,b", "a,b"), (["a", 1], "a,1"),
+])  # fmt: skip
+def test_values_of_json_as_text(value: Any, text: str) -> None:
+    assert text_of("name", value) == text
+
+
+def test_objects_are_no_text() -> None:
+    allowed = "name must be a string, a number, true, false, or a list of strings and numbers"
+    for value, got in (({}, "an object"), ([{}], "a list of other things")):
+        with pytest.raises(Problem, match=f"^{allowed}, got {got}$"):
+            text_of("name", value)
 
 
 class Renamed(Sample):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import oddsengine as oe
 from oddsengine.maths.arbitrage import joint_stakes
 from oddsengine.staking.outcomes import Factor, factors, tilt
-from oddsengine.staking.stakes import _bets
+from oddsengine.staking.stakes import bet_columns
 from oddsengine.tables.sample import SAMPLE_BOARD
 
 TEAMS = {"home_team": "Lakers", "away_team": "Celtics"}
@@ -33,7 +33,7 @@ def bets(*rows: tuple[str, str, float | None, float, float], sport: str = "baske
 
 
 def taken_apart(frame: pl.DataFrame) -> list[Factor]:
-    return factors(*_bets(frame))
+    return factors(*bet_columns(frame))
 
 
 def chance(factor: Factor, column: int) -> float:

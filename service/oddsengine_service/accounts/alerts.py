@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from datetime import UTC, datetime
 from typing import Annotated, Any
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote, unquote_plus, urlencode
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -36,7 +36,7 @@ from oddsengine_service.node import Node
 from oddsengine_service.wire.envelopes import Body
 from oddsengine_service.wire.filters import Filter, NewFilter
 from oddsengine_service.wire.numbers import exact, format_time
-from oddsengine_service.wire.references import sides_of
+from oddsengine_service.wire.references import books_of_leg, sides_of
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
 SENT_ROWS = 20  # in one message; it links to the rest
@@ -46,6 +46,7 @@ LEAST_IMPROVE = 0.1
 LEAST_EV = 1.0  # percent, of filters without `min_ev`
 VIEW_PARAMETERS = ("sportsbook", "add_sportsbook", "state", "include", "devig_book", "devig_method")
 """Parameters of a list that also apply to one of its opportunities, looked up again by its id."""
+_PAGE = ("limit", "offset", "format")  # parameters of a list that a check ignores
 REMEMBERED_S = 6 * 3600.0  # for this long after an opportunity was last open
 _FILTER = "filter"  # begins an error that is not a target's
 FIRST_RETRY_S, LAST_RETRY_S = 30.0, 3600.0
@@ -223,18 +224,26 @@ def described(kind: str, row: Mapping[str, Any]) -> str:
         )
     else:
         bet = " / ".join(
-            f"{side['selection']} {format_american(side['odds']['american'])}"
-            f" at {side.get('book') or ', '.join(side['books'])}"
+            f"{side['selection']} {format_american(side['odds']['american'])} at {', '.join(books_of_leg(side))}"
             for side in sides_of(row)
         )
     return f"{value:.2f} % {bet} ({game}, {row.get('market') or row.get('market_type')})"
 
 
-def _with_least(kind: str, query: str) -> str:
-    """The query string of a filter with the minimum that a check uses."""
-    if kind != "ev" or any(name == "min_ev" for name, _ in parse_qsl(query)):
-        return query
-    return f"{query}{'&' if query else ''}min_ev={LEAST_EV:g}"
+def _query_of_check(saved: NewFilter) -> str:
+    """The query string of all that a check of a filter finds: without its page and format, and with its minimum.
+
+    Examples
+    --------
+    >>> _query_of_check(NewFilter(list="ev", query="sport=nba,nfl&limit=5"))
+    'sport=nba,nfl&min_ev=1'
+    """
+    pairs = (part.partition("=") for part in saved.query.split("&"))
+    given = {f"{name}={value}": unquote_plus(name) for name, _, value in pairs if value}
+    parts = [pair for pair, name in given.items() if name not in _PAGE]
+    if saved.list == "ev" and "min_ev" not in given.values():
+        parts.append(f"min_ev={LEAST_EV:g}")
+    return "&".join(parts)
 
 
 def _age(row: Mapping[str, Any], at: datetime) -> dict[str, float]:
@@ -349,7 +358,7 @@ class Alerts:
         if self._retry.get((owner, alert.id), 0.0) > now or quiet(alert, datetime.fromtimestamp(now, UTC)):
             return 0
         try:
-            kind, rows = self._share(account, lambda: self.matching_rows(owner, alert.filter), left)
+            saved, rows = self._share(account, lambda: self.matching_rows(owner, alert.filter), left)
         except (Problem, KeysError) as error:
             why = error.message if isinstance(error, Problem) else str(error)  # without the name of a file
             self._failed(owner, alert, f"{_FILTER} {alert.filter!r}: {why}")
@@ -361,12 +370,12 @@ class Alerts:
         except Problem:
             sent = Sent()
         before = dict(sent.values)
-        fresh = unsent(kind, rows, sent, alert.improve, now)
+        fresh = unsent(saved.list, rows, sent, alert.improve, now)
         if not fresh:
             if sent.values.keys() != before.keys():
                 self._records.put(owner, "sent", alert.id, sent)
             return 0
-        message = self._message(owner, alert.filter, kind, fresh)
+        message = self._message(saved, fresh)
         targets = alert.confirmed
         if not self._may_send(account, len(targets), sum(message.size(target) for target in targets)):
             raise ShareError
@@ -381,20 +390,20 @@ class Alerts:
         self._changed(owner, alert.id, sent=1, error="; ".join(errors)[:500] or None)
         return 1
 
-    def _message(self, owner: str, name: str, kind: str, rows: list[Any]) -> AlertMessage:
+    def _message(self, saved: Filter, rows: list[Any]) -> AlertMessage:
         """What is sent about new matches of a filter; beyond `SENT_ROWS` it has the address of the list."""
-        saved = self._records.get(owner, "filter", name, Filter)
+        kind = saved.list
         at = datetime.fromtimestamp(self._clock(), UTC)
         rows = [row | self._links(kind, row, saved.query) | _age(row, at) for row in rows]
         lines = []
         for row in rows[:MOST_LINES]:
             link = f": {row['page_url']}" if self.origin else ""
             lines.append(f"{described(kind, row)}, found {_duration(row['seconds_since_detected'])} ago{link}")
-        query = _with_least(kind, saved.query)
+        query = _query_of_check(saved)
         address = f"{self.origin}/api/v1{self._endpoints[kind].path}{'?' if query else ''}{query}"
         if len(rows) > MOST_LINES:
             lines.append(f"and {len(rows) - MOST_LINES} more" + (f": {address}" if self.origin else ""))
-        title = f"{name}: {len(rows)} {'opportunity' if len(rows) == 1 else 'opportunities'}"
+        title = f"{saved.name}: {len(rows)} {'opportunity' if len(rows) == 1 else 'opportunities'}"
         more = {"total": len(rows), "url": address, "sent_at": format_time(at)}
         return AlertMessage(title, lines, opportunities=rows[:SENT_ROWS], **more)
 
@@ -420,8 +429,8 @@ class Alerts:
             total.take_tokens(now, size)
             return True
 
-    def matching_rows(self, owner: str, name: str) -> tuple[str, list[Any]]:
-        """Current matches of a key's saved filter, ignoring page and format of its query."""
+    def matching_rows(self, owner: str, name: str) -> tuple[Filter, list[Any]]:
+        """A key's saved filter and its current matches, ignoring page and format of its query."""
         record = self._record(owner)
         if not record.active:
             raise invalid("the key was revoked")
@@ -440,7 +449,7 @@ class Alerts:
             rows += answer["data"]
             if not answer["pagination"]["has_more"]:
                 break
-        return one.list, rows
+        return one, rows
 
     def test(self, account: str, alert: StoredAlert) -> list[str]:
         """Send a test message to all targets, with the codes of those to confirm. Returns the errors.

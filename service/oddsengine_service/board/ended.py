@@ -1,9 +1,9 @@
 """The last rows of opportunities that ended: for ten minutes, and so many bytes.
 
 A process knows the rows that it sent. Those that are open are with whoever reads them, the views of lists and alerts
-and the watches of streams; those that end come here. Other processes of a cluster have their own. The oldest rows make
-room for new ones, and of those that end at once only so many are remembered, so that neither a feed that stops nor a
-large stream that closes removes all the others.
+and the watches of streams; those that end come here, and those that were looked up by id at once. Other processes of a
+cluster have their own. The oldest rows make room for new ones, and of those that end at once only so many are
+remembered, so that neither a feed that stops nor a large stream that closes removes all the others.
 """
 
 import threading
@@ -68,15 +68,21 @@ class EndedRows:
                 self.bytes += row.size
             self._shrink(now)
 
+    def forget(self, board: object, kind: str, ids: Iterable[str]) -> None:
+        """Forget rows that were sent again: whoever did so has newer ones."""
+        with self._lock:
+            for ident in ids if self._rows else ():
+                self._drop((id(board), kind, ident))
+
     def find(self, board: object, kind: str, ident: str) -> msgspec.Raw | None:
         """The last row of an opportunity that is open, or ended on a board at most ten minutes ago."""
-        for holder in self.holders:
-            if (raw := holder.sent_row(board, kind, ident)) is not None:
-                return raw
         with self._lock:
             self._shrink(self._clock())
             row = self._rows.get((id(board), kind, ident))
-        return None if row is None else row.raw
+        if row is not None:
+            return row.raw
+        rows = (holder.sent_row(board, kind, ident) for holder in self.holders)
+        return next((raw for raw in rows if raw is not None), None)
 
     def _drop(self, key: _Key) -> None:
         row = self._rows.pop(key, None)

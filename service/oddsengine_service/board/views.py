@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -35,6 +36,7 @@ IDLE_S = 30.0  # after this time without a reader, a view is closed
 Bools = npt.NDArray[np.bool_]
 Board = Engine | DelayedBoard
 Value = TypeVar("Value")
+_IdRow = tuple[str, msgspec.Raw]
 
 
 class CodedColumn(NamedTuple):
@@ -64,12 +66,13 @@ class RowSelection(NamedTuple):
 class OpportunityTable:
     """Opportunities of one kind: columns for filters and sort orders, and rows encoded on first use.
 
-    `sent` gets every row that is encoded, by id.
+    `sent` is called with every row that is encoded, and its id.
     """
 
-    def __init__(self, frame: pl.DataFrame, encoding: RowEncoding, sent: dict[str, msgspec.Raw] | None = None) -> None:
-        self.frame = frame
-        self._sent = {} if sent is None else sent
+    def __init__(
+        self, frame: pl.DataFrame, encoding: RowEncoding, sent: Callable[[list[_IdRow]], None] = lambda _: None
+    ) -> None:
+        self.frame, self._sent = frame, sent
         self.size = frame.height
         self._encoding = encoding
         self._made: dict[Hashable, Any] = {}
@@ -135,7 +138,7 @@ class OpportunityTable:
             rows = self._encoding.raw(self.frame[missing])
             self._stateless.update(place for place, row in zip(missing, rows, strict=True) if stateless(row))
             encoded.update(zip(missing, rows, strict=True))
-            self._sent.update(zip(self.frame["id"][missing].to_list(), rows, strict=True))
+            self._sent(list(zip(self.frame["id"][missing].to_list(), rows, strict=True)))
         return [encoded[row] for row in at]
 
     def stateless(self, at: Sequence[int]) -> set[int]:
@@ -192,21 +195,30 @@ def _not_ready() -> Iterator[None]:
 
 
 class _SentRows:
-    """The last rows of a view that were sent, of opportunities that were open when they were last read."""
+    """The last rows that lists of a view sent, of opportunities that were open when it was last listed."""
 
     def __init__(self, board: Board, ended: EndedRows) -> None:
         self._board, self._ended = board, ended
         self._rows: dict[str, dict[str, msgspec.Raw]] = {}  # by kind and id
 
-    def of(self, kind: str) -> dict[str, msgspec.Raw]:
+    def _of(self, kind: str) -> dict[str, msgspec.Raw]:
         return self._rows.setdefault(kind, {})
 
     def row(self, board: object, kind: str, ident: str) -> msgspec.Raw | None:
-        return self.of(kind).get(ident) if board is self._board else None
+        return self._of(kind).get(ident) if board is self._board else None
+
+    def add(self, kind: str, rows: Sequence[_IdRow]) -> None:
+        """Take rows that a list sends."""
+        self._of(kind).update(rows)
+        self._ended.forget(self._board, kind, [ident for ident, _ in rows])
+
+    def remember(self, kind: str, rows: Sequence[_IdRow]) -> None:
+        """Remember rows that were sent by themselves as if they had ended: no list will see when they do."""
+        self._ended.add(self._board, kind, rows)
 
     def end(self, kind: str, still: pl.Series | None = None) -> None:
         """Remember as ended what is not among some ids that are open still."""
-        rows = self.of(kind)
+        rows = self._of(kind)
         if gone := set(rows).difference(() if still is None or not rows else still.to_list()):
             last = [(ident, raw) for ident in gone if (raw := rows.pop(ident, None)) is not None]
             self._ended.add(self._board, kind, last)
@@ -235,7 +247,7 @@ class OpenRows:
                     with _not_ready():
                         frame = getattr(self._view.opportunities([kind], counted=False), kind)
                     self._sent.end(kind, frame["id"])
-                    table = self.tables[kind] = OpportunityTable(_named(frame), encoding, self._sent.of(kind))
+                    table = self.tables[kind] = OpportunityTable(_named(frame), encoding, partial(self._sent.add, kind))
         return table
 
     def one(self, kind: str, encoding: RowEncoding, ident: str) -> tuple[OpportunityTable, int] | None:
@@ -245,7 +257,7 @@ class OpenRows:
             word = np.array([int(ident[-16:], 16)], np.uint64)
             with _not_ready():
                 frame = getattr(self._view.opportunities([kind], ids=word), kind)
-            table = OpportunityTable(_named(frame), encoding, self._sent.of(kind))
+            table = OpportunityTable(_named(frame), encoding, partial(self._sent.remember, kind))
         place = table.place_of(ident)
         return None if place is None else (table, place)
 

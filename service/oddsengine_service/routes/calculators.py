@@ -1,6 +1,7 @@
 """Calculators: stakes for arbitrages, hedges, middles, boosts, free bets and parlays. Odds are decimal."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -120,8 +121,9 @@ def middle(context: Context) -> Any:
 _FRACTION = "[0-9]{0,8}[1-9]"  # after the point, above 0
 _ODD = rf"(1\.{_FRACTION}|([2-9]|[1-9][0-9]{{1,5}})(\.[0-9]{{0,9}})?)"
 _Odds = Annotated[str, _list("Decimal odds of all legs", _ODD, check=_unsigned)]
-_Price = Annotated[float, Param("Decimal odds of the bet.", low=1.0001, high=1e6, check=_unsigned)]
-_Against = Annotated[float, Param("Decimal odds of the other side.", low=1.0001, high=1e6, check=_unsigned)]
+_price = partial(Param, low=1.0001, high=1e6, check=_unsigned)
+_Price = Annotated[float, _price("Decimal odds of the bet.")]
+_Against = Annotated[float, _price("Decimal odds of the other side.")]
 _Commission = Annotated[float, Param("Commission on the winnings of the other side, in percent.", low=0.0, high=99.0)]
 _Total = Annotated[float, Param("Amount to divide.", low=0.0, high=1e12)]
 _Stake = Annotated[float, Param("Stake of the bet.", low=0.0, high=1e12)]
@@ -150,17 +152,9 @@ class MatchedQuery(Query):
 
     stake: _Stake = 100.0
     odds: _Price
-    against: Annotated[
-        float | None, Param("Decimal odds of the other side; or `lay`.", low=1.0001, high=1e6, check=_unsigned)
-    ] = None
+    against: Annotated[float | None, _price("Decimal odds of the other side; or `lay`.")] = None
     lay: Annotated[
-        float | None,
-        Param(
-            "Decimal odds at which the bet can be laid; `stake` of the answer is then the liability.",
-            low=1.0001,
-            high=1e6,
-            check=_unsigned,
-        ),
+        float | None, _price("Decimal odds at which the bet can be laid; `stake` of the answer is then the liability.")
     ] = None
     commission: _Commission = 0.0
 
@@ -210,6 +204,6 @@ endpoints = (
     _calculator("middle", middle, "Stakes for a middle", MiddleStakesQuery),
     _calculator("boost", boost, "EV of a boosted price", BoostQuery),
     _calculator("free-bet", free_bet, "Value of a free bet", FreeBetQuery),
-    _calculator("qualifying", qualifying, "Cost of a bet that an offer requires", MatchedQuery),
+    _calculator("qualifying", qualifying, "Qualifying loss of a matched bet", MatchedQuery),
     _calculator("parlay", parlay, "Combine bets into a parlay", ParlayQuery),
 )

@@ -21,7 +21,7 @@ from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
 from oddsengine_service.accounts.tiers import book_above, books_of
 from oddsengine_service.filters import Pages, Prices
-from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
+from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
 from oddsengine_service.http.params import MOST_TEXT, Param, Query, Words
 from oddsengine_service.http.problems import invalid, unknown
 from oddsengine_service.wire.envelopes import Page
@@ -98,13 +98,18 @@ def _moment(now: int) -> datetime:
     return datetime.now(UTC) if now == NO_TIME else datetime.fromtimestamp(now / SECOND, UTC)
 
 
-def _meta(
-    context: Context, reader: BoardReader, strange: dict[str, list[str]], more_books: Iterable[str] = (), **more: Any
-) -> dict[str, Any]:
-    """The `meta` of a response, with its unknown books."""
+def _add_books(
+    context: Context, reader: BoardReader, strange: dict[str, list[str]], more_books: Iterable[str] = ()
+) -> None:
+    """Add the unknown books of a request to its unknown ids."""
     q = vars(context.query)
     if books := reader.missing_books([*(q.get("sportsbook") or ()), *(q.get("add_sportsbook") or ()), *more_books]):
         strange["sportsbook"] = books
+
+
+def _meta(context: Context, reader: BoardReader, strange: dict[str, list[str]], **more: Any) -> dict[str, Any]:
+    """The `meta` of a response, with its unknown books."""
+    _add_books(context, reader, strange)
     return answer_meta(context, strange, **more)
 
 
@@ -208,11 +213,11 @@ def comparison(context: Context) -> dict[str, Any]:
         rows = reader.matching_rows(filter_of(context, reader.now, event=(context.query.event,)), missing)
         prices = reader.take(slots := reader.first_rows(rows))
         more: dict[str, Any] = {"truncated": True} if slots.size < rows.size else {}
-        meta = _meta(context, reader, missing, **more)
+        _add_books(context, reader, missing)
     out: dict[str, list[Odds]] = {}
     for row in odds(prices):
         out.setdefault(row.market_type, []).append(row)
-    return {"success": True, "data": out, **({"meta": meta} if meta else {})}
+    return data(context, out, missing, **more)
 
 
 def batch(context: Context) -> dict[str, Any]:
@@ -242,11 +247,11 @@ def batch(context: Context) -> dict[str, Any]:
             more["remaining"] = [id_ for id_ in ids if id_ in rest]
         if slots.size < whole.size:
             more["truncated"] = True
-        meta = _meta(context, reader, missing, requested or (), **more)
+        _add_books(context, reader, missing, requested or ())
     out: dict[str, list[Odds]] = {id_: [] for id_ in ids if id_ not in rest}
     for row in odds(prices):
         out[row.event_id].append(row)
-    return {"success": True, "data": out, **({"meta": meta} if meta else {})}
+    return data(context, out, missing, **more)
 
 
 def delta(context: Context) -> dict[str, Any]:
@@ -305,39 +310,37 @@ _GROUP_BY = (
 _FIELDS = "Fields of the rows; event_name, start_time and odds are of the events of `group_by`."
 
 
-class OddsQuery(Pages, Prices):
-    """Parameters of `/odds`."""
+class _ListQuery(Pages, Prices):
+    """Parameters of lists of prices."""
 
     add_sportsbook: filters.AddSportsbook = None
     team: filters.Team = None
-    date: filters.Date = None
-    q: filters.Search = None
     min_odds: filters.MinOdds = None
     max_odds: filters.MaxOdds = None
+    state: filters.State = None
+    sort: _Sort = None
+    include: filters.Refs = None
+
+
+class OddsQuery(_ListQuery):
+    """Parameters of `/odds`."""
+
+    date: filters.Date = None
+    q: filters.Search = None
     is_main_line: filters.IsMainLine = None
     is_player_prop: filters.IsPlayerProp = None
     player_name: Annotated[str | None, Param("Part of a player's name, ignoring case and accents.")] = None
     stat_category: Annotated[Words, Param("Statistics of player props: points, rebounds ...")] = None
     selection: Annotated[Words, Param("Selections as written, or selection types: home, over ...")] = None
-    state: filters.State = None
-    sort: _Sort = None
     fields: Annotated[Words, Param(_FIELDS, choices=tuple(dict.fromkeys((*ODDS, *_EVENT, "odds"))))] = None
     group_by: Annotated[str | None, Param(_GROUP_BY, choices=("event",))] = None
-    include: filters.Refs = None
     cursor: filters.NextCursor = None
 
 
-class BestQuery(Pages, Prices):
+class BestQuery(_ListQuery):
     """Parameters of `/odds/best`."""
 
-    add_sportsbook: filters.AddSportsbook = None
-    team: filters.Team = None
-    min_odds: filters.MinOdds = None
-    max_odds: filters.MaxOdds = None
-    state: filters.State = None
-    sort: _Sort = None
     fields: Annotated[Words, Param("Fields of the rows.", choices=BEST)] = None
-    include: filters.Refs = None
 
 
 class ComparisonQuery(Query):

@@ -226,7 +226,7 @@ class SharedRecords(Replication):
         )  # fmt: skip
         body = None if endpoint.body is None else msgspec.msgpack.decode(forwarded.body, type=endpoint.body)
         context = Context(
-            caller, {}, forwarded.values, body, self._node.engine, self._node, forwarded.ignored,
+            caller, endpoint.query(), forwarded.values, body, self._node.engine, self._node, forwarded.ignored,
             targets=service.api.targets,
         )  # fmt: skip
         threads = service.api.outgoing if endpoint.outgoing else service.api.pool

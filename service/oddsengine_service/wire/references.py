@@ -29,15 +29,24 @@ def sides_of(row: Mapping[str, Any]) -> list[Any]:
     return [side for name in ("side1", "side2", "side3") if (side := row.get(name))]
 
 
+def legs_of(row: Mapping[str, Any]) -> list[Any]:
+    """The bets of an opportunity, decoded: its legs or sides, or the opportunity itself if it is a single price."""
+    return row.get("legs") or sides_of(row) or [row]
+
+
+def books_of_leg(leg: Mapping[str, Any]) -> list[str]:
+    """The books at which a bet is offered; only a side of a low hold may have several."""
+    return leg.get("books") or [leg["sportsbook"] if "sportsbook" in leg else leg["book"]]
+
+
 def with_leg_references(out: dict[str, Any]) -> dict[str, Any]:
     """An opportunity with references on its legs, or on itself if it is a single price.
 
     The references of a side offered by several books are those of the first.
     """
     shared = _of_event(out, out["market"] if "market" in out else out["market_type"])
-    for leg in out.get("legs", sides_of(out) or [out]):
-        book = leg["sportsbook"] if "sportsbook" in leg else leg["book"] if "book" in leg else leg["books"][0]
-        leg.update(shared | _of_book(book))
+    for leg in legs_of(out):
+        leg.update(shared | _of_book(books_of_leg(leg)[0]))
     return out
 
 

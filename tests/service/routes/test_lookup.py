@@ -258,6 +258,73 @@ def test_a_closed_view_remembers_what_it_sent() -> None:
     assert problem.value.extra["reason"] == "price_moved"
 
 
+ONE = "/opportunities/ev/{id}"
+
+
+class Board:
+    """A board and a node without a server; `time` is that of the memory."""
+
+    def __init__(self) -> None:
+        self.time = [1000.0]
+        self.engine, self.now = Engine(), datetime.fromisoformat("2026-02-08T12:00:00Z")
+        self.start = self.now + timedelta(hours=HOURS_TO_START)
+        self.node = node(self.engine)
+        self.node.ended = EndedRows(clock=lambda: self.time[0])
+        self.node.views = Views(ended=self.node.ended)
+        self.change(*PRICES["fanduel"])
+
+    def change(self, home: float, away: float, seconds: float = 5.0, **others: tuple[float, float]) -> None:
+        self.now += timedelta(seconds=seconds)
+        self.engine.step(quotes(self.now, self.start, PRICES | others | {"fanduel": (home, away)}), self.now)
+
+    def listed(self, **query: Any) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = answer(found(module.endpoints, "/opportunities/ev"), self.node, query)["data"]
+        return rows
+
+    def look_up(self, ident: str) -> dict[str, Any]:
+        row: dict[str, Any] = answer(found(module.endpoints, ONE), self.node, path={"id": ident})["data"]
+        return row
+
+    def end_of(self, ident: str) -> Problem:
+        with pytest.raises(Problem) as problem:
+            self.look_up(ident)
+        return problem.value
+
+
+@pytest.fixture
+def board() -> Board:
+    return Board()
+
+
+def test_a_row_that_only_a_lookup_sent_is_remembered_for_ten_minutes(board: Board) -> None:
+    (row,) = Board().listed()
+    assert board.look_up(row["id"])["id"] == row["id"]
+    board.change(2.0, 1.85)
+    assert board.end_of(row["id"]).extra["reason"] == "price_moved"
+    board.time[0] += REMEMBERED_S + 1.0  # the view is read still, but not by a list, which would see the end
+    assert board.end_of(row["id"]).extra == {}
+
+
+def test_the_row_that_was_sent_last_says_why_it_ended(board: Board) -> None:
+    (row,) = board.listed(min_ev=1)  # of another view than the lookup
+    board.change(2.2, 1.75)
+    assert board.look_up(row["id"])["odds_decimal"] == 2.2  # newer than the list's
+    board.change(2.0, 1.85)
+    assert board.end_of(row["id"]).message.endswith("moved from +120 to +100")
+    for seconds in (5.0, 60.0):
+        board.change(2.1, 1.8, seconds)
+    assert board.listed()[0]["odds_decimal"] == 2.1  # newer than the lookup's
+    board.change(2.0, 1.85)
+    assert board.end_of(row["id"]).message.endswith("moved from +110 to +100")
+
+
+def test_prices_that_are_equal_in_whole_american_odds_are_told_in_decimal(board: Board) -> None:
+    board.change(2.0512, 1.8)
+    (row,) = board.listed()
+    board.change(2.0485, 1.8, pinnacle=(2.3, 1.65), draftkings=(2.3, 1.65), betmgm=(2.3, 1.65))
+    assert board.end_of(row["id"]).message.endswith("Boston Celtics at FanDuel Sportsbook moved from 2.0512 to 2.0485")
+
+
 # ---- memory ----
 
 

@@ -1,5 +1,6 @@
 """The WebSocket over real sockets, with the library `websockets` as the client."""
 
+import itertools
 import json
 import socket
 import threading
@@ -82,6 +83,13 @@ def test_opportunities_beyond_one_message_come_in_numbered_parts() -> None:
     assert {**complete, "timestamp": ""} == {
         "type": "snapshot:complete", "timestamp": "", "books": ["a"], "total": 7, "resumed": True, "progressive": False
     }  # fmt: skip
+
+
+def test_messages_get_their_numbers_from_the_connection() -> None:
+    """Frames stay as they are, and take no number of the streams' sequence."""
+    sequence, frames = itertools.count(5), (b"a", b"b")
+    assert Messages().numbered(frames, sequence, 7) == [b"a", b"b"]
+    assert next(sequence) == 5
 
 
 def test_messages_of_one_connection_come_in_their_order(served: Served) -> None:

@@ -7,6 +7,7 @@ It is looked for in the view that the list of the same query has. What is not th
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -34,7 +35,7 @@ from oddsengine_service.wire.columns import book_id
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.odds import Odds, odds
 from oddsengine_service.wire.opportunities import Arbitrage, Ev, LowHold, Middle
-from oddsengine_service.wire.references import sides_of
+from oddsengine_service.wire.references import books_of_leg, legs_of
 
 MIDDLE_ID = "[0-9a-f]{16}"
 _ID = re.compile(f"(?:.*:)?{MIDDLE_ID}", re.DOTALL)
@@ -86,38 +87,44 @@ class _End(NamedTuple):
     text: str
 
 
-def _answers(own: _Lookup) -> Callable[[Context], Any]:
-    def answer(context: Context) -> Any:
-        ident, kind = context.path["id"], own.kind
-        if not own.pattern.fullmatch(ident):
-            if own.pattern is not _ID:
-                raise invalid(f"{kind.name} id must be 16 hexadecimal digits, got {quoted(ident)}")
-            raise _unknown(ident)
-        books, unknown = selected(context)
-        reference = own.reference(context, unknown)
-        if reference is None or (books is not None and not books):
-            raise _unknown(ident)
+def _answer(own: _Lookup, context: Context) -> Any:
+    ident = context.path["id"]
+    if not own.pattern.fullmatch(ident):
+        if own.pattern is not _ID:
+            raise invalid(f"{own.kind.name} id must be 16 hexadecimal digits, got {quoted(ident)}")
+        raise _unknown(ident)
+    books, unknown = selected(context)
+    reference = own.reference(context, unknown)
+    if reference is None or (books is not None and not books):
+        raise _unknown(ident)
 
-        def row_at(threshold: float | None) -> Any:
-            view = {**reference, own.threshold: threshold}
-            found = opened(context, kind, books, **view).one(kind.name, kind.encoding, ident)
-            return None if found is None else rows_of(context, kind, found[0], [found[1]])[0]
+    def row_at(threshold: float | None) -> Any:
+        view = {**reference, own.threshold: threshold}
+        found = opened(context, own.kind, books, **view).one(own.kind.name, own.kind.encoding, ident)
+        return None if found is None else rows_of(context, own.kind, found[0], [found[1]])[0]
 
-        row = row_at(own.usual)
-        if row is None:
-            last = _last(context, kind, ident, books)
-            end = None if last is None else _end(context, last, books)
-            if end is None and (last is not None or own.always):
-                row = row_at(own.lower(own.usual if last is None else last[kind.value]))
-            if row is None and last is None:
-                raise _unknown(ident)
-            if row is None:
-                end = end or _End("below_threshold", _BELOW[kind.name])
-                message = f"opportunity {quoted(ident)} has ended: {end.text}"
-                raise Problem(404, "not_found", message, reason=end.reason)
-        return data(context, row, unknown)
+    row = row_at(own.usual)
+    return data(context, _unlisted(context, own, books, row_at) if row is None else row, unknown)
 
-    return answer
+
+def _unlisted(
+    context: Context, own: _Lookup, books: frozenset[str] | None, row_at: Callable[[float | None], Any]
+) -> Any:
+    """The row of an opportunity that is open below the list's usual threshold only.
+
+    Raises `Problem` 404, with why it ended if that is known.
+    """
+    ident, kind = context.path["id"], own.kind
+    last = _last(context, kind, ident, books)
+    end = None if last is None else _end(context, last, books)
+    if end is None and (last is not None or own.always):
+        row = row_at(own.lower(own.usual if last is None else last[kind.value]))
+        if row is not None:
+            return row
+    if last is None:
+        raise _unknown(ident)
+    end = end or _End("below_threshold", _BELOW[kind.name])
+    raise Problem(404, "not_found", f"opportunity {quoted(ident)} has ended: {end.text}", reason=end.reason)
 
 
 def _unknown(ident: str) -> Problem:
@@ -142,8 +149,8 @@ def _last(
 
 def _bets(row: Mapping[str, Any]) -> Iterator[list[_Bet]]:
     """The bets of an opportunity; a side of a low hold may be bet at several books."""
-    for leg in row.get("legs") or sides_of(row) or [row]:
-        ids = leg.get("odds_ids") or {leg.get("sportsbook") or leg["book"]: leg["odds_id"]}
+    for leg in legs_of(row):
+        ids = leg.get("odds_ids") or {books_of_leg(leg)[0]: leg["odds_id"]}
         price = leg.get("odds") or {"decimal": leg.get("odds_decimal"), "american": leg.get("odds_american")}
         yield [
             _Bet(book_id(book), int(ident, 16), leg["selection"], price["decimal"], price["american"])
@@ -190,6 +197,8 @@ def _end_of(bet: _Bet, price: Odds | None) -> _End | None:
         return _End("price_suspended", f"{book} has suspended {bet.selection}")
     if abs(price.odds_decimal - bet.decimal) > 1e-6:
         old, new = format_american(bet.american), format_american(price.odds_american)
+        if old == new:  # after rounding
+            old, new = f"{bet.decimal:.8g}", f"{price.odds_decimal:.8g}"
         return _End("price_moved", f"{bet.selection} at {book} moved from {old} to {new}")
     if price.rejection is not None and price.rejection.guard == "stale":
         return _End("book_stale", f"{bet.selection} at {book} was not seen for too long")
@@ -212,7 +221,7 @@ _BELOW = {
 def _endpoint(path: str, own: _Lookup, one: str, returns: Any, query: type[Query] = LookupQuery) -> Endpoint:
     kinds = {} if own.pattern is _ID else {"id": {"pattern": f"^{own.pattern.pattern}$"}}
     return Endpoint(
-        f"/opportunities/{path}/{{id}}", _answers(own), f"One {one}", TAG, Data[returns], query,
+        f"/opportunities/{path}/{{id}}", partial(_answer, own), f"One {one}", TAG, Data[returns], query,
         feature=own.kind.name, path_kinds=kinds, doc=_DOC,
     )  # fmt: skip
 
