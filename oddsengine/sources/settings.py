@@ -49,6 +49,15 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes: Count = 64_000_000  # maximum length of a body, line or event
 
 
+class PolledSettings(FeedSettings, frozen=True, kw_only=True):
+    """A source that is read in turns."""
+
+    sports: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one league or sport")]
+    url: Url
+    interval: Seconds = 30.0  # between two turns
+    rate: Annotated[float, Meta(ge=0.01, le=100_000, description="a number of requests from 0.01 up")] = 5.0  # a second
+
+
 class TheOddsApiSettings(FeedSettings, frozen=True, kw_only=True):
     """The Odds API, version 4: featured markets of sports, and props event by event."""
 
@@ -147,6 +156,15 @@ class PolymarketSettings(FeedSettings, frozen=True, kw_only=True):
     events_interval: Seconds = 60.0  # between two lists of events
     silence: Seconds = 15.0
     socket_tokens: Annotated[int, Meta(ge=2, le=500, description="a whole number from 2 to 500")] = 200
+
+
+class SxBetSettings(PolledSettings, frozen=True, kw_only=True):
+    """SX Bet; `sports` are our ids of leagues or sports, or its labels of leagues."""
+
+    url: Url = "https://api.sx.bet"
+    key_env: Variable = ""  # sent if there is one
+    main_lines: Switch = True  # only the main line of spreads and totals; each market is a request
+    within: Seconds = 604_800.0  # until the start of a game
 
 
 class DocumentSettings(FeedSettings, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from support import kalshi
+from support import kalshi, sx_bet
 from support.polymarket import book, change, match, offer, three_way
 from support.polymarket import event as game_event
 
@@ -18,7 +18,9 @@ from oddsengine.feeds.optic import OpticOdds
 from oddsengine.feeds.polymarket import PolymarketMarkets
 from oddsengine.feeds.polymarket_events import League
 from oddsengine.feeds.polymarket_events import read_page as read_events_page
+from oddsengine.feeds.sx_bet import SxBetMarkets, read_leagues, read_markets
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
+from oddsengine.feeds.turns import Received
 
 Json = dict[str, Any]
 MARKETS = ("h2h", "spreads", "totals")
@@ -359,7 +361,32 @@ def _kalshi_samples() -> dict[str, Sample]:
     return {f"kalshi_{name}": Sample(encoded(given), _kalshi(read)) for name, (given, read) in lists.items()}
 
 
+SX_MARKETS = sx_bet.page(
+    sx_bet.winner(), sx_bet.soccer("0xt", ("Over 2.5", "Under 2.5"), 2, line=2.5, mainLine=True), key="abc"
+)  # fmt: skip
+SX_BOOK = sx_bet.book([(0.5, 5.0), (0.49, 1.0)], [(0.48, 3.0)])
+
+
+def _sx_bet(how: str) -> Callable[[], Bound]:
+    def make() -> Bound:
+        reader, now = SxBetMarkets(), sx_bet.START
+        leagues = read_leagues(encoded(sx_bet.sports_list()), encoded(sx_bet.league_list()))
+
+        def read(markets: bytes, book: bytes) -> Payload:
+            listing = read_markets([markets], leagues, now)
+            return reader.read("nfl", listing, {one.hash: Received(book, now) for one in listing.markets})
+
+        read(encoded(SX_MARKETS), encoded(SX_BOOK))
+        if how == "markets":
+            return Bound(reader, lambda data: read(data, encoded(SX_BOOK)))
+        return Bound(reader, lambda data: read(encoded(SX_MARKETS), data))
+
+    return make
+
+
 SAMPLES: dict[str, Sample] = {
+    "sx_bet_markets": Sample(encoded(SX_MARKETS), _sx_bet("markets")),
+    "sx_bet_book": Sample(encoded(SX_BOOK), _sx_bet("book")),
     **_kalshi_samples(),
     "polymarket_events": Sample(encoded(POLYMARKET), _polymarket("events")),
     "polymarket_books": Sample(encoded(BOOKS), _polymarket("books")),
