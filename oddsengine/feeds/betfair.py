@@ -22,7 +22,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Name, Text, Time, decode, moment
-from oddsengine.feeds.names import MarketName, league, market, side_of
+from oddsengine.feeds.names import MarketName, league, market, side_of, teams_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import StreamRows
 from oddsengine.maths.depth import lay_to_back
@@ -379,15 +379,13 @@ class BetfairMarkets:
         name = event_name or definition.eventName or ""
         if not definition.eventId:
             return None
-        home, separator, away = name.partition(" v ")
-        if not separator:
-            away, separator, home = name.partition(" @ ")
-        if not (separator and home.strip() and away.strip()):
+        home, away = teams_of(name)
+        if not home:
             return None
         sport = _SPORTS.get(definition.eventTypeId, "")
         status = "live" if definition.inPlay else "upcoming"
         where = league(competition, sport)
-        return Game(definition.eventId, sport, where, home.strip(), away.strip(), moment(definition.marketTime), status)
+        return Game(definition.eventId, sport, where, home, away, moment(definition.marketTime), status)
 
     def _rows(
         self,

@@ -11,7 +11,6 @@ the other outcome at 1 / (1 - m), and can stake size (1 - m) / m. Sizes are mill
   keeps the number as its name, which the catalog does not have.
 """
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -22,7 +21,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, moment, plain, valid_items
 from oddsengine.feeds.depth import Ladder, ladder, price_of
-from oddsengine.feeds.names import MarketName, league, market, side_of
+from oddsengine.feeds.names import MarketName, league, market, side_of, with_line
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn, inside, number, whole
@@ -56,7 +55,6 @@ _PERIOD_OF = {
     21: (1, "total_points"), 45: (2, "total_points"), 46: (3, "total_points"),
 }  # fmt: skip
 _ORDINALS = {1: "1st", 2: "2nd", 3: "3rd", 4: "4th"}
-_LINE = re.compile(r"(.+?) \(?([-+]?\d{1,4}(?:\.\d{1,2})?)\)?")
 Outcomes = list[tuple[str, str, float | None]]  # selection, outcome, line
 _NO_SIDES = "a market whose outcomes are not the two teams"
 _SAME = 1e-9
@@ -314,10 +312,10 @@ def _outcomes(one: _Market, game: Game, kind: MarketName) -> Outcomes | None:
         return _paired([(name, catalog.normalise(name), None) for name in names], {"yes", "no"})
     if one.type in _WINNER_TYPES:
         return _paired([(name, side_of(name, game.home, game.away), None) for name in names], {"home", "away"})
-    read = [_LINE.fullmatch(name.strip()) for name in names]
-    if not (read[0] and read[1]):
+    split = [with_line(name) for name in names]
+    texts, lines = [text for text, _ in split], [line for _, line in split if line is not None]
+    if len(lines) < len(names):
         return None
-    texts, lines = [match[1] for match in read if match], [float(match[2]) for match in read if match]
     given = number(one.line)
     if given is not None and all(abs(abs(line) - abs(given)) > _SAME for line in lines):
         return None

@@ -15,7 +15,19 @@ except ImportError as error:
         "sources of odds need httpx2 and websockets: pip install 'oddsengine[feeds]'", name=error.name
     ) from error
 
-from oddsengine.sources import betfair, documents, kalshi, node, optic, polymarket, settings, sx_bet, the_odds_api
+from oddsengine.sources import (
+    betfair,
+    documents,
+    kalshi,
+    matchbook,
+    node,
+    optic,
+    polymarket,
+    settings,
+    smarkets,
+    sx_bet,
+    the_odds_api,
+)
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.receiver import Receiver, Source
 from oddsengine.sources.secrets import Secrets
@@ -79,6 +91,8 @@ KINDS = {
         variables={"key_env": "KALSHI_KEY_ID", "private_key_env": "KALSHI_PRIVATE_KEY_FILE"}, leagues=kalshi.SERIES,
     ),
     "sx_bet": SourceKind(settings.SxBetSettings, sx_bet.source, variables={"key_env": "SX_BET_API_KEY"}),
+    "smarkets": SourceKind(settings.SmarketsSettings, smarkets.source),
+    "matchbook": SourceKind(settings.MatchbookSettings, matchbook.source),
 }  # fmt: skip
 
 

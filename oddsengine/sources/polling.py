@@ -94,6 +94,17 @@ class PacedWeb:
         return await parsed(self._feed, self._receiver, b"\n".join(bodies), parse)
 
 
+def chunks(items: Sequence[str], size: int) -> list[Sequence[str]]:
+    """Divide items into lists of up to `size`.
+
+    Examples
+    --------
+    >>> chunks(["a", "b", "c"], 2)
+    [['a', 'b'], ['c']]
+    """
+    return [items[at : at + size] for at in range(0, len(items), size)]
+
+
 Read = Callable[[PacedWeb, str], Awaitable[Payload]]
 
 

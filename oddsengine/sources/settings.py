@@ -24,6 +24,7 @@ Variable = Annotated[
     str, Meta(pattern="^([A-Za-z_][A-Za-z0-9_]*)?$", description="the name of an environment variable")
 ]
 Required = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$", description="the name of an environment variable")]
+Rate = Annotated[float, Meta(ge=0.01, le=100_000, description="a number of requests a second from 0.01 up")]
 Url = Annotated[str, Meta(pattern="^https?://[^/]", description="a URL that starts with http:// or https://")]
 WebSocketUrl = Annotated[
     str, Meta(pattern=r"^wss?://[^/:]+(:\d{1,5})?(/.*)?$", description="a URL that starts with ws:// or wss://")
@@ -55,7 +56,7 @@ class PolledSettings(FeedSettings, frozen=True, kw_only=True):
     sports: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one league or sport")]
     url: Url
     interval: Seconds = 30.0  # between two turns
-    rate: Annotated[float, Meta(ge=0.01, le=100_000, description="a number of requests from 0.01 up")] = 5.0  # a second
+    rate: Rate = 5.0  # requests a second
 
 
 class TheOddsApiSettings(FeedSettings, frozen=True, kw_only=True):
@@ -164,6 +165,28 @@ class SxBetSettings(PolledSettings, frozen=True, kw_only=True):
     url: Url = "https://api.sx.bet"
     key_env: Variable = ""  # sent if there is one
     main_lines: Switch = True  # only the main line of spreads and totals; each market is a request
+    within: Seconds = 604_800.0  # until the start of a game
+
+
+class SmarketsSettings(PolledSettings, frozen=True, kw_only=True):
+    """Smarkets; `sports` are our ids of leagues or sports."""
+
+    url: Url = "https://api.smarkets.com/v3"
+    rate: Rate = 3.0
+    markets: Texts = (
+        "WINNER_3_WAY", "WINNER_2_WAY", "MATCH_WINNER", "DRAW_NO_BET", "ASIAN_HANDICAP", "HANDICAP", "OVER_UNDER",
+        "BOTH_TEAMS_TO_SCORE",
+    )  # its market types  # fmt: skip
+    within: Seconds = 604_800.0  # until the start of a game
+
+
+class MatchbookSettings(PolledSettings, frozen=True, kw_only=True):
+    """Matchbook; `sports` are our ids of leagues or sports."""
+
+    url: Url = "https://api.matchbook.com/edge/rest"
+    rate: Rate = 2.0
+    markets: Texts = ()  # its market types; empty: all
+    depth: Annotated[int, Meta(ge=1, le=100, description="a whole number from 1 to 100")] = 5  # levels of each side
     within: Seconds = 604_800.0  # until the start of a game
 
 

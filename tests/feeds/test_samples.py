@@ -6,18 +6,21 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from support import kalshi, sx_bet
+from support import kalshi, matchbook, smarkets, sx_bet
 from support.polymarket import book, change, match, offer, three_way
 from support.polymarket import event as game_event
 
 from oddsengine.feeds import Payload, football_data, table
 from oddsengine.feeds.betfair import BetfairMarkets
 from oddsengine.feeds.kalshi import KalshiMarkets
+from oddsengine.feeds.matchbook import MatchbookPrices, read_sports
 from oddsengine.feeds.node import InterfaceStream, read_page
 from oddsengine.feeds.optic import OpticOdds
 from oddsengine.feeds.polymarket import PolymarketMarkets
 from oddsengine.feeds.polymarket_events import League
 from oddsengine.feeds.polymarket_events import read_page as read_events_page
+from oddsengine.feeds.smarkets import SmarketsPrices, read_events
+from oddsengine.feeds.smarkets import read_markets as smarkets_markets
 from oddsengine.feeds.sx_bet import SxBetMarkets, read_leagues, read_markets
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.feeds.turns import Received
@@ -384,7 +387,41 @@ def _sx_bet(how: str) -> Callable[[], Bound]:
     return make
 
 
+SMARKETS: dict[str, Any] = {
+    "events": {"events": [smarkets.event()], "pagination": {"next_page": None}},
+    "markets": {"markets": [smarkets.market(), smarkets.market("m2", "OVER_UNDER", "2.5")]},
+    "contracts": {"contracts": [*smarkets.RESULT, *smarkets.OVER_UNDER]},
+    "quotes": {f"c{n}": smarkets.quotes([(4500, 100.0), (4600, 9.0)], [(4300, 50.0)]) for n in range(1, 6)},
+}
+
+
+def _smarkets(how: str) -> Callable[[], Bound]:
+    def make() -> Bound:
+        reader, now = SmarketsPrices(), smarkets.START
+
+        def read(**given: bytes) -> Payload:
+            bodies = {name: encoded(value) for name, value in SMARKETS.items()} | given
+            listed = read_events([bodies["events"]], now)
+            own = smarkets_markets([bodies["markets"]], listed, ("WINNER_3_WAY", "OVER_UNDER"))
+            return reader.read("x", listed, own, [bodies["contracts"]], [Received(bodies["quotes"], now)])
+
+        read()
+        return Bound(reader, lambda data: read(**{how: data}))
+
+    return make
+
+
+MATCHBOOK = matchbook.page(matchbook.event(), matchbook.event(matchbook.TOTAL | {"id": 7}, ident=101))
+
+
+def _matchbook() -> Bound:
+    reader, sports, now = MatchbookPrices(), read_sports(encoded(matchbook.sports_list())), matchbook.START
+    return Bound(reader, lambda data: reader.read("x", [Received(data, now)], sports, now))
+
+
 SAMPLES: dict[str, Sample] = {
+    **{f"smarkets_{name}": Sample(encoded(given), _smarkets(name)) for name, given in SMARKETS.items()},
+    "matchbook": Sample(encoded(MATCHBOOK), _matchbook),
     "sx_bet_markets": Sample(encoded(SX_MARKETS), _sx_bet("markets")),
     "sx_bet_book": Sample(encoded(SX_BOOK), _sx_bet("book")),
     **_kalshi_samples(),

@@ -1,6 +1,7 @@
 """What all sources that are read in turns have in common, against a local server of each."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -10,6 +11,8 @@ import pytest
 from sources.test_fetching import served
 from support.lists import Lists
 from support.local_servers import Answering, http, new_hub, prices, running, until
+from support.matchbook import Matchbook
+from support.smarkets import Smarkets, quotes
 from support.sx_bet import SxBet, winner
 
 import oddsengine as oe
@@ -38,6 +41,18 @@ def _closed(exchange: SxBet) -> None:
     exchange.markets = []
 
 
+def _no_events(exchange: Smarkets | Matchbook) -> None:
+    exchange.events = []
+
+
+def _quoted(exchange: Smarkets) -> None:
+    exchange.quotes["c1"] = quotes([(4000, 10.0)])
+
+
+def _priced(exchange: Matchbook) -> None:
+    exchange.events = json.loads(json.dumps(exchange.events).replace("2.2,", "2.3,"))
+
+
 def _moved(exchange: SxBet) -> None:
     exchange.books["0xw"]["data"]["outcomeTwo"][0]["percentageOdds"] = "50000000000000000000"
 
@@ -46,6 +61,12 @@ POLLED = {
     "sx_bet": Kind(
         lambda: SxBet(winner()), {"sport": "nfl"}, "/markets/active", "/orderbook-v3/snapshot", "SX Bet", _closed,
         _moved,
+    ),
+    "smarkets": Kind(
+        Smarkets, {"sport": "england_premier_league"}, "/events/", "/quotes/", "Smarkets", _no_events, _quoted
+    ),
+    "matchbook": Kind(
+        Matchbook, {"sport": "england_premier_league"}, "/lookups/sports", "/events", "Matchbook", _no_events, _priced
     ),
 }  # fmt: skip
 every = pytest.mark.parametrize("name", POLLED)
@@ -112,7 +133,7 @@ def test_too_many_requests_are_repeated_later_and_nothing_is_read_twice(name: st
     spoiled = server.spoil(path, busy, busy, busy)
     assert fetched(name, server).height >= 2
     assert len(spoiled) == 3
-    others = [one for one in server.paths() if not one.endswith(path)]
+    others = [f"{one.path} {one.query}" for _, one in server.asked if not one.path.endswith(path)]
     assert len(others) == len(set(others))
 
 
