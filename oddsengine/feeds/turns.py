@@ -66,19 +66,19 @@ def inside(document: Any, *names: str) -> Any:
     return document
 
 
-def number(value: float | str | None) -> float | None:
+def number(value: Any) -> float | None:
     """Parse a number that may be a text; None if it is not a finite number.
 
     Examples
     --------
-    >>> number("-1.5"), number("+150"), number(2), number("x"), number("inf"), number(True)
-    (-1.5, 150.0, 2.0, None, None, None)
+    >>> number("-1.5"), number("+150"), number(2), number("x"), number([2])
+    (-1.5, 150.0, 2.0, None, None)
     """
     if value is None or isinstance(value, bool):
         return None
     try:
         parsed = float(value)
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return parsed if isfinite(parsed) else None
 

@@ -21,10 +21,12 @@ from oddsengine.sources import (
     kalshi,
     matchbook,
     node,
+    odds_api_io,
     optic,
     polymarket,
     settings,
     smarkets,
+    sportsgameodds,
     sx_bet,
     the_odds_api,
 )
@@ -93,6 +95,14 @@ KINDS = {
     "sx_bet": SourceKind(settings.SxBetSettings, sx_bet.source, variables={"key_env": "SX_BET_API_KEY"}),
     "smarkets": SourceKind(settings.SmarketsSettings, smarkets.source),
     "matchbook": SourceKind(settings.MatchbookSettings, matchbook.source),
+    "sportsgameodds": SourceKind(
+        settings.SportsGameOddsSettings, sportsgameodds.source, variables={"key_env": "SPORTS_GAME_ODDS_API_KEY"},
+        leagues=sportsgameodds.LEAGUES,
+    ),
+    "odds_api_io": SourceKind(
+        settings.OddsApiIoSettings, odds_api_io.source, variables={"key_env": "ODDS_API_IO_KEY"},
+        leagues=odds_api_io.LEAGUES,
+    ),
 }  # fmt: skip
 
 

@@ -190,6 +190,28 @@ class MatchbookSettings(PolledSettings, frozen=True, kw_only=True):
     within: Seconds = 604_800.0  # until the start of a game
 
 
+class SportsGameOddsSettings(PolledSettings, frozen=True, kw_only=True):
+    """SportsGameOdds; `sports` are its ids of leagues, `books` its ids of bookmakers."""
+
+    key_env: Required
+    url: Url = "https://api.sportsgameodds.com/v2"
+    interval: Seconds = 120.0  # between two turns; each event of a turn counts
+    rate: Rate = 1.0
+    alternates: Switch = False  # also alternate lines
+    within: Seconds = 172_800.0  # until the start of a game
+
+
+class OddsApiIoSettings(PolledSettings, frozen=True, kw_only=True):
+    """Odds-API.io; `sports` are its sports, or its leagues within them (basketball/usa-nba)."""
+
+    key_env: Required
+    books: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its bookmakers")]
+    url: Url = "https://api2.odds-api.io/v3"
+    interval: Seconds = 300.0  # between two turns
+    rate: Rate = 1.0
+    within: Seconds = 172_800.0  # until the start of a game
+
+
 class DocumentSettings(FeedSettings, frozen=True, kw_only=True):
     """A file, a folder or a URL, read once or polled."""
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from support import kalshi, matchbook, smarkets, sx_bet
+from support import kalshi, matchbook, odds_api_io, smarkets, sportsgameodds, sx_bet
 from support.polymarket import book, change, match, offer, three_way
 from support.polymarket import event as game_event
 
@@ -15,12 +15,14 @@ from oddsengine.feeds.betfair import BetfairMarkets
 from oddsengine.feeds.kalshi import KalshiMarkets
 from oddsengine.feeds.matchbook import MatchbookPrices, read_sports
 from oddsengine.feeds.node import InterfaceStream, read_page
+from oddsengine.feeds.odds_api_io import OddsApiIo
 from oddsengine.feeds.optic import OpticOdds
 from oddsengine.feeds.polymarket import PolymarketMarkets
 from oddsengine.feeds.polymarket_events import League
 from oddsengine.feeds.polymarket_events import read_page as read_events_page
 from oddsengine.feeds.smarkets import SmarketsPrices, read_events
 from oddsengine.feeds.smarkets import read_markets as smarkets_markets
+from oddsengine.feeds.sportsgameodds import SportsGameOdds
 from oddsengine.feeds.sx_bet import SxBetMarkets, read_leagues, read_markets
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.feeds.turns import Received
@@ -419,7 +421,19 @@ def _matchbook() -> Bound:
     return Bound(reader, lambda data: reader.read("x", [Received(data, now)], sports, now))
 
 
+def _sportsgameodds() -> Bound:
+    reader, now = SportsGameOdds(), sportsgameodds.START
+    return Bound(reader, lambda data: reader.read("NFL", [Received(data, now)]))
+
+
+def _odds_api_io() -> Bound:
+    reader, now = OddsApiIo(), odds_api_io.START
+    return Bound(reader, lambda data: reader.read("basketball/usa-nba", [Received(data, now)]))
+
+
 SAMPLES: dict[str, Sample] = {
+    "sportsgameodds": Sample(encoded(sportsgameodds.page(sportsgameodds.event())), _sportsgameodds),
+    "odds_api_io": Sample(encoded([odds_api_io.event()]), _odds_api_io),
     **{f"smarkets_{name}": Sample(encoded(given), _smarkets(name)) for name, given in SMARKETS.items()},
     "matchbook": Sample(encoded(MATCHBOOK), _matchbook),
     "sx_bet_markets": Sample(encoded(SX_MARKETS), _sx_bet("markets")),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from sources.test_fetching import served
+from support import odds_api_io, sportsgameodds
 from support.lists import Lists
 from support.local_servers import Answering, http, new_hub, prices, running, until
 from support.matchbook import Matchbook
@@ -22,6 +23,7 @@ from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import PolledSettings, SettingsTable
 from oddsengine_cli import main
 
+KEY = "0123456789abcdef"
 QUICK: dict[str, Any] = dict(timeout=5.0, backoff=0.01, backoff_cap=0.05, rate=100_000.0, interval=0.05)
 
 
@@ -41,16 +43,19 @@ def _closed(exchange: SxBet) -> None:
     exchange.markets = []
 
 
-def _no_events(exchange: Smarkets | Matchbook) -> None:
-    exchange.events = []
+def _no_events(server: Any) -> None:
+    server.events = []
 
 
 def _quoted(exchange: Smarkets) -> None:
     exchange.quotes["c1"] = quotes([(4000, 10.0)])
 
 
-def _priced(exchange: Matchbook) -> None:
-    exchange.events = json.loads(json.dumps(exchange.events).replace("2.2,", "2.3,"))
+def _priced(server: Any) -> None:
+    text = json.dumps(server.events)
+    for before, after in (("2.2,", "2.3,"), ('"-112"', '"-120"'), ("2.05,", "2.15,")):
+        text = text.replace(before, after)
+    server.events = json.loads(text)
 
 
 def _moved(exchange: SxBet) -> None:
@@ -67,6 +72,14 @@ POLLED = {
     ),
     "matchbook": Kind(
         Matchbook, {"sport": "england_premier_league"}, "/lookups/sports", "/events", "Matchbook", _no_events, _priced
+    ),
+    "sportsgameodds": Kind(
+        sportsgameodds.Aggregator, {"sport": "nfl", "key": KEY}, "/events", "/events", "SportsGameOdds", _no_events,
+        _priced,
+    ),
+    "odds_api_io": Kind(
+        odds_api_io.Aggregator, {"sport": "nba", "key": KEY, "books": ["Bet365"]}, "/events", "/odds/multi",
+        "Odds-API.io", _no_events, _priced,
     ),
 }  # fmt: skip
 every = pytest.mark.parametrize("name", POLLED)
