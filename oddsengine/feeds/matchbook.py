@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, plain, valid_items
+from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, number, plain, valid_items
 from oddsengine.feeds.depth import Ladder, better, crossed, ladder, price_of
 from oddsengine.feeds.names import MarketName, league, market, side_of, teams_of, with_line
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import ListedIds
-from oddsengine.feeds.turns import Received, Turn, inside, number
+from oddsengine.feeds.turns import Received, Turn
 
 BOOK = "matchbook"
 SOURCE = "Matchbook"

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.decoding import plain
+from oddsengine.feeds.decoding import number, plain
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.polymarket_events import (
     BOOK,
@@ -32,7 +32,6 @@ from oddsengine.feeds.polymarket_events import (
     League,
     ListedMarket,
     Number,
-    number,
     read_events,
 )
 from oddsengine.feeds.tracking import Row, StreamRows

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, plain, valid_items
+from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, number, plain, valid_items
 from oddsengine.feeds.names import MarketName, aggregated_book, league, market
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import ListedIds
-from oddsengine.feeds.turns import Received, Turn, inside, number
+from oddsengine.feeds.turns import Received, Turn
 
 SOURCE = "SportsGameOdds"
 LEAGUES = {

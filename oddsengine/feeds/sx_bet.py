@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.decoding import Level, Name, Text, moment, plain, valid_items
+from oddsengine.feeds.decoding import Level, Name, Text, inside, moment, number, plain, valid_items, whole
 from oddsengine.feeds.depth import Ladder, ladder, price_of
 from oddsengine.feeds.names import MarketName, league, market, side_of, with_line
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import ListedIds
-from oddsengine.feeds.turns import Received, Turn, inside, number, whole
+from oddsengine.feeds.turns import Received, Turn
 
 BOOK = "sx_bet"
 SOURCE = "SX Bet"

@@ -19,12 +19,11 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.catalog.futures import split
-from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, moment, plain, valid_items
+from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, moment, number, plain, valid_items
 from oddsengine.feeds.names import MarketName, aggregated_book, market, side_of, sport_and_league
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.scores import ARRIVAL, ScoreReading
 from oddsengine.feeds.tracking import ListedIds, Pair
-from oddsengine.feeds.turns import number
 from oddsengine.maths.depth import lay_to_back
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american
 

@@ -118,6 +118,7 @@ class PolledSource:
         self._secrets, self._read, self._headers = secrets, read, headers
         self._parts = list(dict.fromkeys(feed.sports))
         self._waiting = set(self._parts)
+        self._took: dict[str, float] = {}  # seconds of the last turn
 
     async def run(self, receiver: Receiver) -> None:
         feed, bucket = self.feed, TokenBucket(self.feed.rate)
@@ -131,9 +132,12 @@ class PolledSource:
 
     async def _turn(self, web: PacedWeb, receiver: Receiver, part: str, backoff: Backoff) -> float:
         """Read a part, and deliver it."""
-        feed = self.feed
-        receiver.expect(feed.name, part, 2.0 * feed.interval + feed.timeout, polled=True)
+        feed, loop = self.feed, asyncio.get_running_loop()
+        began = loop.time()
+        longest = 2.0 * (feed.interval + self._took.get(part, 0.0)) + feed.timeout
+        receiver.expect(feed.name, part, longest, polled=True)
         await receiver.deliver(feed.name, await self._read(web, part), part)
+        self._took[part] = loop.time() - began
         backoff.reset()
         self._waiting.discard(part)
         if not self._waiting:

@@ -226,6 +226,28 @@ def test_polled_prices_follow_the_source(name: str) -> None:
     asyncio.run(check())
 
 
+def test_a_turn_that_takes_long_is_not_late() -> None:
+    """Where one takes longer than the interval, the next one has as long."""
+    server = POLLED["sx_bet"].serve()
+    found: set[str] = set()
+
+    async def check() -> None:
+        hub = new_hub()
+        given = {"rate": 2.0, "timeout": 0.2, "interval": 0.01}  # four requests a turn, the first two at once
+        async with http(server) as url, running(hub, source("sx_bet", url, **given)):
+            await until(lambda: prices(hub), "prices")
+            first = len(server.asked)
+
+            def passed() -> bool:
+                found.add(hub.statuses()[0].status)
+                return len(server.asked) >= first + 5
+
+            await until(passed, "a second turn")
+
+    asyncio.run(check())
+    assert found == {"ok"}
+
+
 @every
 def test_a_failure_removes_nothing(name: str) -> None:
     kind = POLLED[name]

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 from sources.test_fetching import served
-from support.sx_bet import SxBet, market, soccer, winner
+from support.local_servers import Answering, Request, game
+from support.sx_bet import START, SxBet, book, market, soccer, winner
 
 import oddsengine as oe
 from oddsengine.sources.failure import FetchError
@@ -79,3 +80,32 @@ def test_depth_comes_with_the_table() -> None:
     odds = fetched(SxBet())
     assert odds["levels"].list.len().to_list() == [1, 1]
     assert oe.find_arbitrage(odds, stake=1.0).height == 0
+
+
+def test_with_a_sportsbook_its_levels_are_the_size_of_an_arbitrage() -> None:
+    """Fetched together the games are matched; only one source has levels."""
+    exchange = SxBet()
+    exchange.books["0xw"] = book([], [(0.48, 3.0), (0.46, 30.0)])  # Dallas at 0.52 for 3.25, then at 0.54
+
+    async def both(request: Request, answering: Answering) -> None:
+        if not request.path.startswith("/v4"):
+            await exchange(request, answering)
+        elif request.path.endswith("/events"):
+            await answering.answer([{"id": "g1", "commence_time": START.isoformat()}])
+        else:
+            listed = game("g1", "Seattle Seahawks", "Dallas Cowboys", (2.3, 1.5), ("draftkings",))
+            await answering.answer([listed | {"sport_key": "americanfootball_nfl", "commence_time": START.isoformat()}])
+
+    with served(both) as url:
+        odds = oe.fetch(
+            {
+                "sx_bet": {"sport": "nfl", "url": url} | QUICK,
+                "american": {"kind": "the_odds_api", "sport": "nfl", "key": "0123456789", "url": url, "timeout": 5.0},
+            }
+        )
+    assert odds["event_id"].n_unique() == 1
+    assert sorted(odds["levels"].list.len().to_list(), key=str) == [2, None, None]
+    found = oe.find_arbitrage(odds, stake=20.0)
+    assert found.height == 1
+    dallas = next(leg for leg in found["legs"][0] if leg["sportsbook"] == "sx_bet")
+    assert dallas["odds_decimal"] == pytest.approx((3.25 / 0.52 + 16.75 / 0.54) / 20.0, abs=1e-3)
